@@ -1,0 +1,70 @@
+/** One entry of the catalogue. `status` is the HTTP answer, `exit` the command's exit code; `retryable` tells both. */
+interface Entry {
+  readonly title: string;
+  readonly status?: number;
+  readonly exit?: number;
+  readonly retryable: boolean;
+}
+
+export const EXIT = { done: 0, failed: 1, usage: 2, partial: 3, difference: 4 } as const;
+
+/** Every error a user can meet, in one place; `docs` and a test hold the reference and this table together. */
+export const CATALOGUE = {
+  signature_missing: { title: 'Signature headers are missing', status: 401, retryable: false },
+  signature_invalid: { title: 'Signature does not match', status: 401, retryable: false },
+  timestamp_invalid: { title: 'Signature timestamp is not a number of seconds', status: 401, retryable: false },
+  timestamp_too_old: { title: 'Signature timestamp is too old', status: 401, retryable: false },
+  timestamp_too_new: { title: 'Signature timestamp is in the future', status: 401, retryable: false },
+  not_found: { title: 'No such path', status: 404, retryable: false },
+  method_not_allowed: { title: 'Method not allowed', status: 405, retryable: false },
+  too_slow: { title: 'The request took too long to arrive', status: 408, retryable: true },
+  body_too_large: { title: 'Body is too large', status: 413, retryable: false },
+  media_type_unsupported: { title: 'Media type is not JSON', status: 415, retryable: false },
+  encoding_unsupported: { title: 'Content encoding is not supported', status: 415, retryable: false },
+  body_malformed: { title: 'Body could not be read', status: 400, retryable: true },
+  unfit: { title: 'Event is not fit to route', status: 422, retryable: false },
+  internal: { title: 'Internal error', status: 500, retryable: true },
+  shutting_down: { title: 'Shutting down', status: 503, retryable: true },
+  backlog_full: { title: 'Backlog is above its mark', status: 503, retryable: true },
+  journal_full: { title: 'Journal is full', status: 503, exit: EXIT.failed, retryable: true },
+  journal_failed: { title: 'Journal cannot be written', status: 503, exit: EXIT.failed, retryable: true },
+  journal_in_use: { title: 'Journal is in use by another process', exit: EXIT.failed, retryable: true },
+  journal_unreadable: { title: 'Journal cannot be opened', exit: EXIT.failed, retryable: false },
+  journal_missing: { title: 'There is no journal here', exit: EXIT.failed, retryable: false },
+  config_missing: { title: 'Config file cannot be read', exit: EXIT.usage, retryable: false },
+  config_invalid: { title: 'Config is not valid', exit: EXIT.usage, retryable: false },
+  secret_missing: { title: 'No signing secret is configured', exit: EXIT.usage, retryable: false },
+  usage: { title: 'Command line is not valid', exit: EXIT.usage, retryable: false },
+  address_unavailable: { title: 'Cannot listen on the address', exit: EXIT.failed, retryable: true },
+  folder_unwritable: { title: 'Folder cannot be written', exit: EXIT.failed, retryable: true },
+  sink_module_invalid: { title: 'Sink module cannot be used', exit: EXIT.usage, retryable: false },
+  receiver_unreachable: { title: 'Receiver cannot be reached', exit: EXIT.failed, retryable: true },
+  archive_unreadable: { title: 'Archive cannot be read', exit: EXIT.failed, retryable: false },
+  archive_differs: { title: 'Archive differs from its manifest', exit: EXIT.difference, retryable: false },
+} as const satisfies Record<string, Entry>;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+/** An error with a code from the catalogue and a detail that names the key, file, address or event concerned. */
+export class MillraceError extends Error {
+  readonly code: ErrorCode;
+  readonly detail: string;
+
+  constructor(code: ErrorCode, detail: string, options?: ErrorOptions) {
+    super(`${CATALOGUE[code].title}: ${detail}`, options);
+    this.name = 'MillraceError';
+    this.code = code;
+    this.detail = detail;
+  }
+
+  /** Exit code of a command that ends with this error. */
+  get exit(): number {
+    const entry: Entry = CATALOGUE[this.code];
+    return entry.exit ?? EXIT.failed;
+  }
+}
+
+/** The message of anything thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

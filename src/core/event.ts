@@ -1,0 +1,38 @@
+/**
+ * What an event says about itself at its top level. Every value is what the sender wrote; `null` means the key was
+ * absent or null. Types are open, dot-separated strings (`daily.data.meal.created`): never match them exhaustively.
+ */
+export interface Envelope {
+  readonly type: string;
+  readonly team: string | null;
+  readonly user: string | null;
+  readonly clientUser: string | null;
+}
+
+/** One thing that happened: its envelope and the exact bytes the sender signed. Nothing downstream may alter `body`. */
+export interface Event extends Envelope {
+  /** The delivery id, the same over all attempts; sinks pass it on as `idempotency-key`. */
+  readonly id: string;
+  /** Name of the source it came in by, such as `webhooks`. */
+  readonly source: string;
+  /** Milliseconds since the Unix epoch when it was read off the wire. */
+  readonly receivedAt: number;
+  /** The signature headers it came with, lower-case names, so that an archive can prove it later. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Instructions that travel with an event inside the journal; never part of what the sender signed. */
+export interface Handling {
+  /** Deliver to these targets only (`sink` or `sink:destination`), whatever the routes say. */
+  readonly only?: readonly string[];
+  /** Marks a message as part of a replay; sinks pass it on as `replay-id`. */
+  readonly replayId?: string;
+}
+
+/** An event with its place in the journal. */
+export interface JournalEvent extends Event {
+  /** Position in the journal: ascending, never used again. */
+  readonly seq: number;
+  readonly handling: Handling;
+}

@@ -1,0 +1,91 @@
+import type { Event, Handling, JournalEvent } from './event.ts';
+
+/** Why an event is not fit to route. All reasons are kept, not only the first. */
+export interface Unfitness {
+  readonly code: string;
+  readonly detail: string;
+}
+
+export type AppendResult = { readonly status: 'accepted'; readonly seq: number } | { readonly status: 'duplicate' };
+
+/** An authentic event that is not fit to route, whole. */
+export interface QuarantinedEvent extends Event {
+  readonly key: number;
+  readonly reasons: readonly Unfitness[];
+}
+
+/** An event one sink has refused for good, whole. */
+export interface DeadLetter {
+  readonly key: number;
+  readonly sink: string;
+  readonly destination: string | null;
+  readonly code: string;
+  readonly reason: string;
+  readonly attempts: number;
+  /** Milliseconds since the epoch when it was given up. */
+  readonly diedAt: number;
+  readonly event: JournalEvent;
+}
+
+export interface CursorStatus {
+  readonly sink: string;
+  /** Everything up to and including this seq is settled. */
+  readonly seq: number;
+  /** Events after the cursor, routed to this sink or not. */
+  readonly backlog: number;
+  readonly backlogBytes: number;
+  /** Age of the oldest event after the cursor, milliseconds; 0 when there is none. */
+  readonly backlogAge: number;
+}
+
+export interface JournalStatus {
+  readonly path: string;
+  readonly events: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  /** Bytes in use on disk, free pages not counted. */
+  readonly bytes: number;
+  readonly maxBytes: number;
+  readonly quarantined: number;
+  readonly deadLetters: number;
+  readonly cursors: readonly CursorStatus[];
+}
+
+/** Selects quarantined events or dead letters; absent fields select all. */
+export interface Selection {
+  readonly keys?: readonly number[];
+  readonly sink?: string;
+  readonly limit?: number;
+  /** Only keys above this one, for paging. */
+  readonly after?: number;
+}
+
+/**
+ * The durable local store. What `append` or `quarantine` has answered for is on disk (fsync).
+ * Rejections carry a MillraceError: `journal_full` (recovers by itself) or `journal_failed` (the process must end).
+ */
+export interface Journal {
+  /** Stores an event unless its id was seen within the dedup window. */
+  append(event: Event, handling?: Handling): Promise<AppendResult>;
+  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+  /** Events after `seq` in order; at least one if there is one, then as many as the limits allow. */
+  read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]>;
+  /** Calls back after each commit, with the newest seq; the returned function stops that. */
+  subscribe(listener: (lastSeq: number) => void): () => void;
+  /** Where the sink stands. A sink never seen before starts at the end of the journal. */
+  openCursor(sink: string): Promise<number>;
+  /** Remembers that all up to `seq` is settled; written soon, and by `flush` at the latest. */
+  moveCursor(sink: string, seq: number): void;
+  flush(): Promise<void>;
+  status(): Promise<JournalStatus>;
+  addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
+  listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]>;
+  /** Puts them back for the sink that refused them; returns how many. */
+  retryDeadLetters(selection: Selection): Promise<number>;
+  dropDeadLetters(selection: Selection): Promise<number>;
+  listQuarantine(selection: Selection): Promise<readonly QuarantinedEvent[]>;
+  /** Moves one event out of quarantine into the journal proper. */
+  release(key: number, event: Event): Promise<void>;
+  dropQuarantine(selection: Selection): Promise<number>;
+  close(): Promise<void>;
+}

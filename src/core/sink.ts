@@ -1,0 +1,77 @@
+import type { JournalEvent } from './event.ts';
+
+/** One event on its way to one place inside a sink. */
+export interface Delivery {
+  readonly event: JournalEvent;
+  /** The place inside the sink: an Event Hub, a topic, a folder. `null` is the sink's default. */
+  readonly destination: string | null;
+}
+
+/**
+ * What became of one delivery.
+ * - `delivered`: the sink has it as durably as the sink promises; it will not be sent again.
+ * - `retry`: nothing is wrong with the event; send it again, not before `delayMs` if the far side gave one.
+ *   `sink: true` says the trouble is the sink's (down, throttled), so the dispatcher pauses the whole sink.
+ * - `refused`: it can never succeed. With `batch: true` the far side refused the batch without saying which event is to
+ *   blame; the dispatcher then halves the batch until it is one.
+ */
+export type SendResult =
+  | { readonly status: 'delivered' }
+  | { readonly status: 'retry'; readonly reason: string; readonly delayMs?: number; readonly sink?: boolean }
+  | { readonly status: 'refused'; readonly code: string; readonly reason: string; readonly batch?: boolean };
+
+export const DELIVERED: SendResult = { status: 'delivered' };
+
+/** What the dispatcher must respect when it calls `send`. Counts are events, sizes are body bytes. */
+export interface SinkLimits {
+  readonly batchCount: number;
+  readonly batchBytes: number;
+  /** Largest single body the sink can take; `Infinity` if it has no limit of its own. */
+  readonly eventBytes: number;
+  /** How many `send` calls may be running at once. */
+  readonly inFlight: number;
+  /** `user`: events of one user arrive in journal order, one batch in flight for a user. */
+  readonly order: 'user' | 'none';
+  /** `destination`: a batch holds one destination only. `mixed`: the sink sorts it out itself. */
+  readonly batchBy: 'destination' | 'mixed';
+}
+
+/**
+ * A configured target. Three verbs; batching, retry, bisecting, dead letters and order are the dispatcher's.
+ *
+ * The dispatcher promises: `open` resolves before the first `send`; a batch is never empty, never above `limits`, and
+ * is not changed while `send` runs; no `send` starts after `close` is called.
+ * The sink promises: `send` answers with exactly one result for each delivery, in order; it throws only when the whole
+ * batch should be tried again; it answers `delivered` only for what survives a crash of this process; it does not keep
+ * the batch after answering; it gives up promptly when `signal` aborts.
+ */
+export interface Sink {
+  readonly limits: SinkLimits;
+  /** Connects and probes only what it will do. Throws when the sink cannot work now; it may be called again. */
+  open(signal: AbortSignal): Promise<void>;
+  send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]>;
+  /** Flushes what is buffered, then lets go of every resource. Must settle soon after `signal` aborts. */
+  close(signal: AbortSignal): Promise<void>;
+}
+
+/** What a sink is handed when it is made. */
+export interface SinkContext {
+  /** Its name in the config: `sinks.<name>`. */
+  readonly name: string;
+  readonly log: SinkLog;
+  readonly clock: import('./clock.ts').Clock;
+}
+
+/** The part of the logger that a sink may use. Never pass a body to it: bodies are health data. */
+export interface SinkLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** A module that makes sinks of one type: the built-in ones and a user's own (`type: ./my-sink.js`) alike. */
+export interface SinkModule<Options = unknown> {
+  /** Checks what stands under `sinks.<name>` (without `type`) and fills in defaults; throws an Error that names the key. */
+  parseOptions(options: unknown): Options;
+  createSink(options: Options, context: SinkContext): Sink;
+}

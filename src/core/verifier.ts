@@ -1,0 +1,29 @@
+/** Request headers with lower-case names, as `node:http` gives them. */
+export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Why a signature was not accepted. The request is answered 401 and its body forgotten. */
+export type RefusalCode =
+  | 'signature_missing'
+  | 'signature_invalid'
+  | 'timestamp_too_old'
+  | 'timestamp_too_new'
+  | 'timestamp_invalid';
+
+export type Verification =
+  | {
+      readonly ok: true;
+      /** The delivery id the sender signed. */
+      readonly id: string;
+      /** Index in the configured list of the secret that matched, so that an old one can be retired. */
+      readonly secret: number;
+      /** The headers needed to verify the same body again later; lower-case names. */
+      readonly headers: Readonly<Record<string, string>>;
+    }
+  | { readonly ok: false; readonly code: RefusalCode; readonly detail: string };
+
+/** Checks that a body is what a holder of one of the secrets signed. Pure: no clock, no I/O of its own. */
+export interface Verifier {
+  readonly scheme: string;
+  /** @param now wall clock in milliseconds, for the timestamp's tolerance. */
+  verify(headers: RequestHeaders, body: Buffer, now: number): Verification;
+}
