@@ -1,0 +1,25 @@
+import type { Readable, Writable } from 'node:stream';
+
+/** What a command may touch of the process. `main.ts` hands it in, so that commands can run inside tests. */
+export interface Io {
+  /** Results, and nothing else. */
+  readonly stdout: Writable & { isTTY?: boolean };
+  /** Progress, logs and errors. */
+  readonly stderr: Writable & { isTTY?: boolean };
+  readonly stdin: Readable;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Aborts on SIGINT or SIGTERM; a command then stops in an orderly way. */
+  readonly signal: AbortSignal;
+  /** The code the process ends with once the command has returned; see EXIT. */
+  setExit(code: number): void;
+}
+
+/** Writes one line to stdout. */
+export function print(io: Io, line: string): void {
+  io.stdout.write(`${line}\n`);
+}
+
+/** Writes one line of progress or advice to stderr. */
+export function note(io: Io, line: string): void {
+  io.stderr.write(`${line}\n`);
+}
