@@ -1,0 +1,94 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { readOwner } from './owner.ts';
+
+const VERSION = 1;
+const FILE = 'journal.db';
+
+/** Columns that hold an event, the same in every table that holds one. */
+export const EVENT_COLUMNS =
+  'id, source, type, team, user, client_user, received_at, headers, handling, body' as const;
+
+const EVENT_DDL = `
+  id TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL, team TEXT, user TEXT, client_user TEXT,
+  received_at INTEGER NOT NULL, headers TEXT NOT NULL, handling TEXT, body BLOB NOT NULL`;
+
+// `upto` is the sum of body bytes up to and including the row: the size of any backlog is one subtraction.
+const DDL = `
+CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY AUTOINCREMENT, upto INTEGER NOT NULL, ${EVENT_DDL});
+CREATE TABLE IF NOT EXISTS cursors (sink TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS quarantine (key INTEGER PRIMARY KEY AUTOINCREMENT, reasons TEXT NOT NULL, ${EVENT_DDL});
+CREATE TABLE IF NOT EXISTS dead_letters (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, destination TEXT, code TEXT NOT NULL, reason TEXT NOT NULL,
+  attempts INTEGER NOT NULL, died_at INTEGER NOT NULL, seq INTEGER NOT NULL, ${EVENT_DDL});
+-- Counting goes through these small indexes, never through the bodies.
+CREATE INDEX IF NOT EXISTS quarantine_by_id ON quarantine (id);
+CREATE INDEX IF NOT EXISTS dead_letters_by_sink ON dead_letters (sink);
+CREATE TABLE IF NOT EXISTS recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS sealed_ids (generation INTEGER, hash BLOB, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS generations (
+  generation INTEGER PRIMARY KEY, last_at INTEGER NOT NULL, ids INTEGER NOT NULL, filter BLOB NOT NULL);
+PRAGMA user_version = ${VERSION};`;
+
+/**
+ * Opens the journal's database as its only owner. SQLite's exclusive lock is the single-writer lock: the kernel drops
+ * it with the process, so a kill -9 leaves nothing stale behind.
+ *
+ * @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable
+ */
+export function openDatabase(folder: string, create: boolean): Database.Database {
+  const file = join(folder, FILE);
+  if (!create && !existsSync(file)) {
+    throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` makes it`);
+  }
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, { cause: error });
+  }
+  let db: Database.Database;
+  try {
+    db = new Database(file, { timeout: 0 });
+  } catch (error) {
+    throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, { cause: error });
+  }
+  try {
+    db.pragma('page_size = 8192');
+    // Exclusive, and before WAL is entered: the lock is then held for good, and the WAL index lives on the heap
+    // instead of in a mapped file, which on a full disk would end the process with SIGBUS.
+    db.pragma('locking_mode = EXCLUSIVE');
+    db.pragma('journal_mode = WAL');
+    db.exec('BEGIN IMMEDIATE; COMMIT');
+    const version = Number(db.pragma('user_version', { simple: true }));
+    if (version > VERSION) throw new Error(`it was written by a newer millrace (format ${version})`);
+    db.exec(DDL);
+    // After the first write: better-sqlite3 drops WAL databases to NORMAL, which would not fsync each commit.
+    db.pragma('synchronous = FULL');
+    if (db.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not taken');
+    db.pragma('cache_size = -65536');
+    return db;
+  } catch (error) {
+    db.close();
+    throw explain(error, folder, file);
+  }
+}
+
+function explain(error: unknown, folder: string, file: string): MillraceError {
+  const code = sqliteCode(error);
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {
+    const owner = readOwner(folder);
+    const who = owner === null ? 'another process' : `process ${owner.pid}`;
+    return new MillraceError('journal_in_use', `${folder} is held by ${who}`, { cause: error });
+  }
+  if (code === 'SQLITE_READONLY' || code === 'SQLITE_CANTOPEN' || code === 'SQLITE_FULL') {
+    return new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, { cause: error });
+  }
+  return new MillraceError('journal_unreadable', `${file}: ${messageOf(error)}`, { cause: error });
+}
+
+/** SQLite's symbolic result code, or the empty string for any other error. */
+export function sqliteCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

@@ -1,0 +1,149 @@
+import type { DeadLetter, JournalStatus, Selection } from '../core/journal.ts';
+import type { Event, Handling, JournalEvent } from '../core/event.ts';
+
+/**
+ * What crosses between the process and its writer thread. Bodies of a batch travel as one transferred buffer and the
+ * rest as flat tuples: cloning an object an event costs more than the insert it is for.
+ */
+export type EventRow = readonly [
+  id: string,
+  source: string,
+  type: string,
+  team: string | null,
+  user: string | null,
+  clientUser: string | null,
+  receivedAt: number,
+  headers: string,
+  handling: string | null,
+  bodyLength: number,
+];
+
+/** Events whose bodies stand one after the other in `bodies`. */
+export interface Packed {
+  readonly rows: readonly EventRow[];
+  readonly bodies: Uint8Array;
+}
+
+export interface JournalOptions {
+  /** Folder of the journal. */
+  readonly path: string;
+  /** How long settled events are kept, milliseconds. */
+  readonly retention: number;
+  readonly maxBytes: number;
+  /** How long an id is remembered, milliseconds. */
+  readonly dedupWindow: number;
+  /** False for commands that only look: a missing journal is then an error. */
+  readonly create: boolean;
+}
+
+/** `append` entries: what to do with each packed event besides storing it. */
+export interface AppendRequest extends Packed {
+  readonly op: 'append';
+  /** Reasons as JSON for an event that goes to quarantine; null for one that goes to the journal proper. */
+  readonly unfit: readonly (string | null)[];
+  readonly now: number;
+}
+
+export type Request =
+  | AppendRequest
+  | { readonly op: 'read'; readonly after: number; readonly count: number; readonly bytes: number }
+  | { readonly op: 'openCursor'; readonly sink: string; readonly now: number }
+  | { readonly op: 'moveCursors'; readonly cursors: readonly (readonly [string, number])[]; readonly now: number }
+  | { readonly op: 'status'; readonly now: number }
+  | { readonly op: 'addDeadLetter'; readonly letter: LetterRow; readonly event: Packed }
+  | { readonly op: 'listDeadLetters'; readonly selection: Selection }
+  | { readonly op: 'retryDeadLetters'; readonly selection: Selection }
+  | { readonly op: 'dropDeadLetters'; readonly selection: Selection }
+  | { readonly op: 'listQuarantine'; readonly selection: Selection }
+  | { readonly op: 'release'; readonly key: number; readonly event: Packed }
+  | { readonly op: 'dropQuarantine'; readonly selection: Selection }
+  | { readonly op: 'maintain'; readonly now: number }
+  | { readonly op: 'close' };
+
+export type LetterRow = Pick<DeadLetter, 'sink' | 'destination' | 'code' | 'reason' | 'attempts' | 'diedAt'> & {
+  readonly seq: number;
+};
+
+/** Answers by operation. `append`: a seq, or 0 for a duplicate, or -1 for one put in quarantine. */
+export interface Answers {
+  append: readonly number[];
+  read: Packed & { readonly seqs: readonly number[] };
+  openCursor: number;
+  moveCursors: null;
+  status: JournalStatus;
+  addDeadLetter: null;
+  listDeadLetters: Packed & { readonly keys: readonly number[]; readonly letters: readonly LetterRow[] };
+  retryDeadLetters: { readonly count: number; readonly lastSeq: number };
+  dropDeadLetters: number;
+  listQuarantine: Packed & { readonly keys: readonly number[]; readonly unfit: readonly string[] };
+  release: number;
+  dropQuarantine: number;
+  /** True while there is more to clear away. */
+  maintain: boolean;
+  close: null;
+}
+
+export type Reply =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly code: 'journal_full' | 'journal_failed' | 'journal_unreadable'; readonly detail: string };
+
+/** The writer thread's first message. */
+export type Opened =
+  | { readonly opened: true; readonly lastSeq: number }
+  | {
+      readonly opened: false;
+      readonly code: 'journal_in_use' | 'journal_unreadable' | 'journal_missing' | 'folder_unwritable';
+      readonly detail: string;
+    };
+
+export function pack(events: readonly { readonly event: Event; readonly handling?: Handling | undefined }[]): Packed {
+  let size = 0;
+  for (const { event } of events) size += event.body.length;
+  // A buffer of its own, never a slice of Node's pool: it is transferred, and the pool must not go with it.
+  const bodies = new Uint8Array(size);
+  const rows: EventRow[] = [];
+  let at = 0;
+  for (const { event, handling } of events) {
+    bodies.set(event.body, at);
+    at += event.body.length;
+    rows.push([
+      event.id,
+      event.source,
+      event.type,
+      event.team,
+      event.user,
+      event.clientUser,
+      event.receivedAt,
+      JSON.stringify(event.headers),
+      handling === undefined || Object.keys(handling).length === 0 ? null : JSON.stringify(handling),
+      event.body.length,
+    ]);
+  }
+  return { rows, bodies };
+}
+
+/** Bodies come back as views into the one buffer they travelled in. */
+export function unpack(packed: Packed, seqs: readonly number[]): JournalEvent[] {
+  const all = Buffer.from(packed.bodies.buffer, packed.bodies.byteOffset, packed.bodies.byteLength);
+  let at = 0;
+  return packed.rows.map((row, index) => {
+    const body = all.subarray(at, at + row[9]);
+    at += row[9];
+    return {
+      seq: seqs[index] ?? 0,
+      id: row[0],
+      source: row[1],
+      type: row[2],
+      team: row[3],
+      user: row[4],
+      clientUser: row[5],
+      receivedAt: row[6],
+      headers: JSON.parse(row[7]) as Record<string, string>,
+      handling: row[8] === null ? NO_HANDLING : (JSON.parse(row[8]) as Handling),
+      body,
+    };
+  });
+}
+
+export const NO_HANDLING: Handling = Object.freeze({});
+

@@ -1,0 +1,315 @@
+import { Worker } from 'node:worker_threads';
+import type { Clock } from '../core/clock.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Event, Handling, JournalEvent } from '../core/event.ts';
+import type {
+  AppendResult,
+  DeadLetter,
+  Journal,
+  JournalStatus,
+  QuarantinedEvent,
+  Selection,
+  Unfitness,
+} from '../core/journal.ts';
+import { clearOwner } from './owner.ts';
+import { NO_HANDLING, pack, unpack } from './protocol.ts';
+import type { Answers, JournalOptions, Opened, Reply, Request } from './protocol.ts';
+import { Tail } from './tail.ts';
+
+interface Waiting {
+  readonly event: Event;
+  readonly handling: Handling | undefined;
+  readonly unfit: string | null;
+  readonly resolve: (result: AppendResult) => void;
+  readonly reject: (error: MillraceError) => void;
+}
+
+export interface SqliteJournalOptions extends JournalOptions {
+  readonly clock: Clock;
+  /** Called once when the journal can no longer be trusted; the process must end. */
+  readonly onFailure: (error: MillraceError) => void;
+  /** Bytes of newest events kept in memory for sinks that keep up. */
+  readonly tailBytes?: number;
+}
+
+/** Events and bytes of one group commit at the most. */
+const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
+/** Commits handed to the writer ahead of time, so that it never waits for the event loop. */
+const COMMITS_AHEAD = 2;
+const CURSOR_DELAY = 200;
+const MAINTAIN_EVERY = 5_000;
+
+/**
+ * The journal on SQLite, main-thread side.
+ *
+ * Modes: open → failed (a write went wrong in a way that is not "full": every call rejects, `onFailure` has been
+ * called) or open → closing → closed. `#mode` changes in `#fail` and `close` only.
+ * Events of one turn of the event loop share a commit; while one commit runs the next gathers.
+ */
+export class SqliteJournal implements Journal {
+  readonly #worker: Worker;
+  readonly #options: SqliteJournalOptions;
+  readonly #tail: Tail;
+  readonly #listeners = new Set<(lastSeq: number) => void>();
+  readonly #calls: { resolve: (value: unknown) => void; reject: (error: MillraceError) => void }[] = [];
+  readonly #cursors = new Map<string, number>();
+  #waiting: Waiting[] = [];
+  #committing = 0;
+  #scheduled = false;
+  #lastSeq: number;
+  #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
+  #stopCursorTimer: (() => void) | null = null;
+  #stopMaintenance: () => void = () => {};
+
+  private constructor(worker: Worker, options: SqliteJournalOptions, lastSeq: number) {
+    this.#worker = worker;
+    this.#options = options;
+    this.#lastSeq = lastSeq;
+    this.#tail = new Tail(options.tailBytes ?? 32 * 1024 * 1024);
+    worker.on('message', (reply: Reply) => this.#settle(reply));
+    worker.on('error', (error) => this.#fail('journal_failed', messageOf(error)));
+    worker.on('exit', () => {
+      if (this.#mode === 'open') this.#fail('journal_failed', 'the writer thread ended');
+    });
+    this.#scheduleMaintenance(MAINTAIN_EVERY);
+  }
+
+  /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
+  static async open(options: SqliteJournalOptions): Promise<SqliteJournal> {
+    const { path, retention, maxBytes, dedupWindow, create } = options;
+    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
+    const worker = new Worker(new URL(file, import.meta.url), {
+      workerData: { path, retention, maxBytes, dedupWindow, create } satisfies JournalOptions,
+    });
+    const opened = await new Promise<Opened>((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+    });
+    if (opened.opened) return new SqliteJournal(worker, options, opened.lastSeq);
+    throw new MillraceError(opened.code, opened.detail);
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  append(event: Event, handling?: Handling): Promise<AppendResult> {
+    return this.#enqueue(event, handling, null);
+  }
+
+  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult> {
+    return this.#enqueue(event, undefined, JSON.stringify(reasons));
+  }
+
+  async read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
+    if (after >= this.#lastSeq) return [];
+    const recent = this.#tail.read(after, limits);
+    if (recent !== null) return recent;
+    const packed = await this.#call('read', { op: 'read', after, ...limits });
+    return unpack(packed, packed.seqs);
+  }
+
+  subscribe(listener: (lastSeq: number) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  openCursor(sink: string): Promise<number> {
+    return this.#call('openCursor', { op: 'openCursor', sink, now: this.#options.clock.now() });
+  }
+
+  moveCursor(sink: string, seq: number): void {
+    this.#cursors.set(sink, seq);
+    // A cursor that is a little behind costs repeated deliveries after a crash, never a loss, so it may wait.
+    this.#stopCursorTimer ??= this.#options.clock.after(CURSOR_DELAY, () => {
+      this.#stopCursorTimer = null;
+      // On a full disk the move is kept in memory and tried again with the next one.
+      this.flush().catch(() => undefined);
+    });
+  }
+
+  async flush(): Promise<void> {
+    const cursors = [...this.#cursors];
+    if (cursors.length === 0) return;
+    await this.#call('moveCursors', { op: 'moveCursors', cursors, now: this.#options.clock.now() });
+    for (const [sink, seq] of cursors) if (this.#cursors.get(sink) === seq) this.#cursors.delete(sink);
+  }
+
+  async status(): Promise<JournalStatus> {
+    await this.flush().catch(() => undefined);
+    return this.#call('status', { op: 'status', now: this.#options.clock.now() });
+  }
+
+  async addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
+    const { event, ...rest } = letter;
+    await this.#call('addDeadLetter', {
+      op: 'addDeadLetter',
+      letter: { ...rest, seq: event.seq },
+      event: pack([{ event, handling: event.handling }]),
+    });
+  }
+
+  async listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]> {
+    const found = await this.#call('listDeadLetters', { op: 'listDeadLetters', selection });
+    const events = unpack(
+      found,
+      found.letters.map(({ seq }) => seq),
+    );
+    return zip(found.letters, events).map(([{ seq: _, ...letter }, event], index) => {
+      return { key: found.keys[index] ?? 0, ...letter, event };
+    });
+  }
+
+  async retryDeadLetters(selection: Selection): Promise<number> {
+    const { count, lastSeq } = await this.#call('retryDeadLetters', { op: 'retryDeadLetters', selection });
+    this.#announce(lastSeq);
+    return count;
+  }
+
+  dropDeadLetters(selection: Selection): Promise<number> {
+    return this.#call('dropDeadLetters', { op: 'dropDeadLetters', selection });
+  }
+
+  async listQuarantine(selection: Selection): Promise<readonly QuarantinedEvent[]> {
+    const found = await this.#call('listQuarantine', { op: 'listQuarantine', selection });
+    return zip(found.unfit, unpack(found, [])).map(([unfit, event], index) => {
+      return { ...event, key: found.keys[index] ?? 0, reasons: JSON.parse(unfit) as Unfitness[] };
+    });
+  }
+
+  async release(key: number, event: Event): Promise<void> {
+    this.#announce(await this.#call('release', { op: 'release', key, event: pack([{ event }]) }));
+  }
+
+  dropQuarantine(selection: Selection): Promise<number> {
+    return this.#call('dropQuarantine', { op: 'dropQuarantine', selection });
+  }
+
+  async close(): Promise<void> {
+    if (this.#mode === 'closing' || this.#mode === 'closed') return;
+    const failed = this.#mode === 'failed';
+    if (!failed) this.#mode = 'closing';
+    this.#stopMaintenance();
+    this.#stopCursorTimer?.();
+    if (!failed) {
+      await this.flush().catch(() => undefined);
+      clearOwner(this.#options.path);
+      await this.#call('close', { op: 'close' }).catch(() => undefined);
+    }
+    this.#mode = 'closed';
+    await this.#worker.terminate();
+  }
+
+  #enqueue(event: Event, handling: Handling | undefined, unfit: string | null): Promise<AppendResult> {
+    if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ event, handling, unfit, resolve, reject });
+      if (this.#scheduled) return;
+      this.#scheduled = true;
+      setImmediate(() => {
+        this.#scheduled = false;
+        this.#commit();
+      });
+    });
+  }
+
+  #commit(): void {
+    while (this.#waiting.length > 0 && this.#committing < COMMITS_AHEAD && this.#mode === 'open') {
+      const batch = this.#takeBatch();
+      this.#committing += 1;
+      const request: Request = {
+        op: 'append',
+        ...pack(batch),
+        unfit: batch.map(({ unfit }) => unfit),
+        now: this.#options.clock.now(),
+      };
+      this.#call('append', request).then(
+        (answers) => this.#answer(batch, answers),
+        (error: MillraceError) => {
+          this.#committing -= 1;
+          for (const { reject } of batch) reject(error);
+          this.#commit();
+        },
+      );
+    }
+  }
+
+  #takeBatch(): Waiting[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { event } of this.#waiting) {
+      if (count > 0 && (count >= BATCH.count || bytes + event.body.length > BATCH.bytes)) break;
+      bytes += event.body.length;
+      count += 1;
+    }
+    if (count === this.#waiting.length) {
+      const all = this.#waiting;
+      this.#waiting = [];
+      return all;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  #answer(batch: readonly Waiting[], answers: Answers['append']): void {
+    this.#committing -= 1;
+    let lastSeq = 0;
+    for (const [waiting, seq] of zip(batch, answers)) {
+      if (seq > 0) {
+        lastSeq = seq;
+        const { event, handling } = waiting;
+        this.#tail.push({ ...event, seq, handling: handling ?? NO_HANDLING });
+      }
+      waiting.resolve(seq === 0 ? { status: 'duplicate' } : { status: 'accepted', seq });
+    }
+    if (lastSeq > 0) this.#announce(lastSeq);
+    this.#commit();
+  }
+
+  #announce(lastSeq: number): void {
+    if (lastSeq <= this.#lastSeq) return;
+    this.#lastSeq = lastSeq;
+    for (const listener of this.#listeners) listener(lastSeq);
+  }
+
+  #call<Op extends Request['op']>(_op: Op, request: Extract<Request, { op: Op }>): Promise<Answers[Op]> {
+    if (this.#mode === 'failed' || this.#mode === 'closed') return Promise.reject(this.#unavailable());
+    return new Promise((resolve, reject) => {
+      this.#calls.push({ resolve: resolve as (value: unknown) => void, reject });
+      this.#worker.postMessage(request, 'bodies' in request ? [request.bodies.buffer as ArrayBuffer] : []);
+    });
+  }
+
+  #settle(reply: Reply): void {
+    const call = this.#calls.shift();
+    if (reply.ok) return call?.resolve(reply.value);
+    call?.reject(new MillraceError(reply.code, reply.detail));
+    if (reply.code === 'journal_failed') this.#fail(reply.code, reply.detail);
+  }
+
+  #fail(code: 'journal_failed', detail: string): void {
+    if (this.#mode === 'failed' || this.#mode === 'closed') return;
+    this.#mode = 'failed';
+    const error = new MillraceError(code, detail);
+    for (const call of this.#calls.splice(0)) call.reject(error);
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    this.#options.onFailure(error);
+  }
+
+  #unavailable(): MillraceError {
+    return new MillraceError('journal_failed', `the journal is ${this.#mode}`);
+  }
+
+  #scheduleMaintenance(delay: number): void {
+    this.#stopMaintenance = this.#options.clock.after(delay, () => {
+      if (this.#mode !== 'open') return;
+      this.#call('maintain', { op: 'maintain', now: this.#options.clock.now() }).then(
+        (more) => this.#scheduleMaintenance(more ? 50 : MAINTAIN_EVERY),
+        () => this.#scheduleMaintenance(MAINTAIN_EVERY),
+      );
+    });
+  }
+}
+
+function zip<A, B>(left: readonly A[], right: readonly B[]): [A, B][] {
+  return left.map((value, index) => [value, right[index] as B]);
+}

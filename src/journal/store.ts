@@ -1,0 +1,311 @@
+import type Database from 'better-sqlite3';
+import type { CursorStatus, JournalStatus, Selection } from '../core/journal.ts';
+import { MillraceError } from '../core/errors.ts';
+import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
+import { SeenIds } from './dedup.ts';
+import { Letters } from './letters.ts';
+import type { Answers, AppendRequest, EventRow, JournalOptions, Packed } from './protocol.ts';
+
+/** What the tables hold of an event, in the order of EVENT_COLUMNS. */
+export interface StoredEvent {
+  id: string;
+  source: string;
+  type: string;
+  team: string | null;
+  user: string | null;
+  client_user: string | null;
+  received_at: number;
+  headers: string;
+  handling: string | null;
+  body: Buffer;
+}
+
+/**
+ * The journal's tables, synchronous, inside the writer thread. Every public method is one transaction; what it has
+ * returned from is on disk.
+ */
+export class Store {
+  readonly #db: Database.Database;
+  readonly #options: JournalOptions;
+  readonly #seen: SeenIds;
+  readonly letters: Letters;
+  readonly #insert;
+  readonly #quarantine;
+  readonly #select;
+  readonly #pageSize: number;
+  readonly #cursors = new Map<string, number>();
+  /** Cursors of sinks opened in this run: only they hold events back from being cleared away. */
+  readonly #held = new Set<string>();
+  #upto: number;
+  #lastSeq: number;
+  #fullUntil = 0;
+
+  constructor(options: JournalOptions) {
+    const db = openDatabase(options.path, options.create);
+    this.#db = db;
+    this.#options = options;
+    this.#seen = new SeenIds(db);
+    this.#insert = db.prepare(
+      `INSERT INTO events (upto, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#quarantine = db.prepare(
+      `INSERT INTO quarantine (reasons, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#select = db.prepare(
+      `SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`,
+    );
+    this.#pageSize = Number(db.pragma('page_size', { simple: true }));
+    for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
+      this.#cursors.set(row.sink, row.seq);
+    }
+    this.#lastSeq = Number(
+      db.prepare(`SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'`).pluck().get(),
+    );
+    this.#upto = Number(db.prepare('SELECT upto FROM events ORDER BY seq DESC LIMIT 1').pluck().get() ?? 0);
+    this.letters = new Letters(db, (event) => this.#put(event));
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** @throws MillraceError journal_full when the limit is reached and nothing settled can make room. */
+  append(request: AppendRequest): Answers['append'] {
+    if (request.now < this.#fullUntil) throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
+    this.#makeRoom();
+    const answers: number[] = [];
+    this.#transaction(() => {
+      let at = 0;
+      let added = 0;
+      for (const [index, row] of request.rows.entries()) {
+        const body = bodyOf(request, at, row[9]);
+        at += row[9];
+        if (!this.#seen.add(row[0], request.now)) {
+          answers.push(0);
+          continue;
+        }
+        added += 1;
+        const unfit = request.unfit[index] ?? null;
+        if (unfit === null) answers.push(this.#put(storedOf(row, body)));
+        else {
+          this.#quarantine.run(unfit, ...valuesOf(storedOf(row, body)));
+          answers.push(-1);
+        }
+      }
+      this.#seen.advance(added);
+    }, request.now);
+    return answers;
+  }
+
+  read(after: number, count: number, bytes: number): Answers['read'] {
+    const found: (StoredEvent & { seq: number })[] = [];
+    let size = 0;
+    for (const row of this.#select.iterate(after, count) as Iterable<StoredEvent & { seq: number }>) {
+      if (found.length > 0 && size + row.body.length > bytes) break;
+      size += row.body.length;
+      found.push(row);
+    }
+    return { ...packStored(found), seqs: found.map((row) => row.seq) };
+  }
+
+  openCursor(sink: string): number {
+    this.#held.add(sink);
+    const known = this.#cursors.get(sink);
+    if (known !== undefined) return known;
+    // A sink added later starts at the end: history goes to it by replay, on purpose and counted. The very first
+    // start has no history, so that it too starts at 0.
+    const seq = this.#lastSeq;
+    this.moveCursors([[sink, seq]]);
+    return seq;
+  }
+
+  moveCursors(cursors: readonly (readonly [string, number])[]): void {
+    const upsert = this.#db.prepare(
+      'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq',
+    );
+    this.#transaction(() => {
+      for (const [sink, seq] of cursors) upsert.run(sink, seq);
+    });
+    for (const [sink, seq] of cursors) this.#cursors.set(sink, seq);
+  }
+
+  release(key: number, packed: Packed): number {
+    const row = packed.rows[0];
+    if (row === undefined) return 0;
+    return this.#transaction(() => {
+      const { changes } = this.#db.prepare('DELETE FROM quarantine WHERE key = ?').run(key);
+      return changes === 0 ? 0 : this.#put(storedOf(row, bodyOf(packed, 0, row[9])));
+    });
+  }
+
+  retryDeadLetters(selection: Selection): Answers['retryDeadLetters'] {
+    const count = this.#transaction(() => this.letters.retry(selection));
+    return { count, lastSeq: this.#lastSeq };
+  }
+
+  /** Clears away a bounded amount of what is past its time; true when there is more. */
+  maintain(now: number): boolean {
+    return this.#transaction(() => {
+      const expired = this.#seen.expire(now - this.#options.dedupWindow);
+      const old = this.#db
+        .prepare('SELECT seq, received_at FROM events WHERE seq <= ? ORDER BY seq LIMIT ?')
+        .all(this.#settled(), PURGE) as { seq: number; received_at: number }[];
+      // From the front and without holes, so that positions can be counted by subtraction.
+      const kept = old.findIndex(({ received_at }) => received_at >= now - this.#options.retention);
+      const last = old.at(kept - 1);
+      if (kept === 0 || last === undefined) return expired;
+      this.#db.prepare('DELETE FROM events WHERE seq <= ?').run(last.seq);
+      return expired || old.length === PURGE;
+    });
+  }
+
+  status(now: number): JournalStatus {
+    const one = (sql: string): number => Number(this.#db.prepare(sql).pluck().get() ?? 0);
+    const firstSeq = this.#firstSeq();
+    return {
+      path: this.#options.path,
+      events: this.#lastSeq - firstSeq + 1,
+      firstSeq,
+      lastSeq: this.#lastSeq,
+      bytes: this.#bytes(),
+      maxBytes: this.#options.maxBytes,
+      quarantined: one('SELECT count(*) FROM quarantine'),
+      deadLetters: one('SELECT count(*) FROM dead_letters'),
+      cursors: [...this.#cursors].map(([sink, seq]) => this.#cursorStatus(sink, seq, now)),
+    };
+  }
+
+  close(): void {
+    this.#db.pragma('wal_checkpoint(TRUNCATE)');
+    this.#db.close();
+  }
+
+  #put(event: StoredEvent): number {
+    this.#upto += event.body.length;
+    this.#lastSeq = Number(this.#insert.run(this.#upto, ...valuesOf(event)).lastInsertRowid);
+    return this.#lastSeq;
+  }
+
+  #transaction<T>(work: () => T, now = 0): T {
+    const upto = this.#upto;
+    const lastSeq = this.#lastSeq;
+    this.#db.exec('BEGIN IMMEDIATE');
+    try {
+      const value = work();
+      this.#db.exec('COMMIT');
+      this.#seen.committed();
+      return value;
+    } catch (error) {
+      if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+      this.#upto = upto;
+      this.#lastSeq = lastSeq;
+      this.#seen.rolledBack();
+      // A full disk is asked again now and then, not by each of a thousand requests a second.
+      if (sqliteCode(error) === 'SQLITE_FULL') this.#fullUntil = now + FULL_PAUSE;
+      throw error;
+    }
+  }
+
+  /** The newest seq that every sink of this run is done with. */
+  #settled(): number {
+    let least = this.#lastSeq;
+    for (const sink of this.#held) least = Math.min(least, this.#cursors.get(sink) ?? 0);
+    return least;
+  }
+
+  /** The oldest seq still held; one past the newest when none is. */
+  #firstSeq(): number {
+    return Number(this.#db.prepare('SELECT min(seq) FROM events').pluck().get() ?? this.#lastSeq + 1);
+  }
+
+  #bytes(): number {
+    const pages = Number(this.#db.pragma('page_count', { simple: true }));
+    const free = Number(this.#db.pragma('freelist_count', { simple: true }));
+    return (pages - free) * this.#pageSize;
+  }
+
+  /** At the limit, what is settled goes before its retention is over; an unsettled event never does. */
+  #makeRoom(): void {
+    while (this.#bytes() >= this.#options.maxBytes) {
+      const changes = this.#transaction(
+        () =>
+          this.#db
+            .prepare('DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= ? ORDER BY seq LIMIT ?)')
+            .run(this.#settled(), PURGE).changes,
+      );
+      if (changes > 0) continue;
+      throw new MillraceError(
+        'journal_full',
+        `${this.#options.path} holds ${this.#bytes()} of at most ${this.#options.maxBytes} bytes`,
+      );
+    }
+  }
+
+  #cursorStatus(sink: string, seq: number, now: number): CursorStatus {
+    const next = this.#db
+      .prepare('SELECT upto - length(body) AS before, received_at AS at FROM events WHERE seq > ? ORDER BY seq LIMIT 1')
+      .get(seq) as { before: number; at: number } | undefined;
+    if (next === undefined) return { sink, seq, backlog: 0, backlogBytes: 0, backlogAge: 0 };
+    return {
+      sink,
+      seq,
+      backlog: this.#lastSeq - Math.max(seq, this.#firstSeq() - 1),
+      backlogBytes: this.#upto - next.before,
+      backlogAge: Math.max(0, now - next.at),
+    };
+  }
+
+}
+
+/** Events cleared away in one transaction. */
+const PURGE = 1000;
+/** Milliseconds without another try after the disk was full. */
+const FULL_PAUSE = 500;
+
+function bodyOf(packed: Packed, at: number, length: number): Buffer {
+  return Buffer.from(packed.bodies.buffer, packed.bodies.byteOffset + at, length);
+}
+
+function storedOf(row: EventRow, body: Buffer): StoredEvent {
+  const [id, source, type, team, user, client_user, received_at, headers, handling] = row;
+  return { id, source, type, team, user, client_user, received_at, headers, handling, body };
+}
+
+/** In the order of EVENT_COLUMNS. */
+export function valuesOf(event: StoredEvent): unknown[] {
+  return [
+    event.id,
+    event.source,
+    event.type,
+    event.team,
+    event.user,
+    event.client_user,
+    event.received_at,
+    event.headers,
+    event.handling,
+    event.body,
+  ];
+}
+
+/** Packs table rows for the way back to the main thread. */
+export function packStored(events: readonly StoredEvent[]): Packed {
+  const bodies = new Uint8Array(events.reduce((sum, event) => sum + event.body.length, 0));
+  let at = 0;
+  const rows = events.map((event): EventRow => {
+    bodies.set(event.body, at);
+    at += event.body.length;
+    return [
+      event.id,
+      event.source,
+      event.type,
+      event.team,
+      event.user,
+      event.client_user,
+      event.received_at,
+      event.headers,
+      event.handling,
+      event.body.length,
+    ];
+  });
+  return { rows, bodies };
+}

@@ -1,0 +1,86 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { sqliteCode } from './database.ts';
+import type { JournalOptions, Opened, Reply, Request } from './protocol.ts';
+import { Store } from './store.ts';
+
+/**
+ * The writer thread: the only code that touches the database, so that no fsync ever stops the event loop.
+ * It answers requests in the order they came.
+ */
+const port = parentPort;
+if (port === null) throw new Error('the journal writer runs as a worker thread only');
+
+let store: Store;
+try {
+  store = new Store(workerData as JournalOptions);
+  port.postMessage({ opened: true, lastSeq: store.lastSeq } satisfies Opened);
+  port.on('message', (request: Request) => {
+    const reply = answer(request);
+    port.postMessage(reply, transferable(reply));
+    if (request.op === 'close') port.close();
+  });
+} catch (error) {
+  const code = error instanceof MillraceError ? error.code : 'journal_unreadable';
+  port.postMessage({
+    opened: false,
+    code: code as Extract<Opened, { opened: false }>['code'],
+    detail: error instanceof MillraceError ? error.detail : messageOf(error),
+  } satisfies Opened);
+}
+
+/** Operations after which the file is what it was before: an error of theirs is no reason to stop receiving. */
+const READS: ReadonlySet<Request['op']> = new Set(['read', 'status', 'listDeadLetters', 'listQuarantine']);
+
+function answer(request: Request): Reply {
+  try {
+    return { ok: true, value: perform(request) };
+  } catch (error) {
+    // A full disk is a state that passes. Everything else SQLite reports while writing means that what is on disk is
+    // no longer known: the process has to end and recover from what was committed.
+    const full =
+      sqliteCode(error) === 'SQLITE_FULL' || (error instanceof MillraceError && error.code === 'journal_full');
+    const reading = READS.has(request.op);
+    const detail = error instanceof MillraceError ? error.detail : `${sqliteCode(error)} ${messageOf(error)}`;
+    return { ok: false, code: full ? 'journal_full' : reading ? 'journal_unreadable' : 'journal_failed', detail };
+  }
+}
+
+function perform(request: Request): unknown {
+  switch (request.op) {
+    case 'append':
+      return store.append(request);
+    case 'read':
+      return store.read(request.after, request.count, request.bytes);
+    case 'openCursor':
+      return store.openCursor(request.sink);
+    case 'moveCursors':
+      return store.moveCursors(request.cursors);
+    case 'status':
+      return store.status(request.now);
+    case 'addDeadLetter':
+      return store.letters.add(request.letter, request.event);
+    case 'listDeadLetters':
+      return store.letters.list(request.selection);
+    case 'retryDeadLetters':
+      return store.retryDeadLetters(request.selection);
+    case 'dropDeadLetters':
+      return store.letters.drop('dead_letters', request.selection);
+    case 'listQuarantine':
+      return store.letters.listQuarantine(request.selection);
+    case 'release':
+      return store.release(request.key, request.event);
+    case 'dropQuarantine':
+      return store.letters.drop('quarantine', request.selection);
+    case 'maintain':
+      return store.maintain(request.now);
+    case 'close':
+      return store.close();
+  }
+}
+
+function transferable(reply: Reply): ArrayBuffer[] {
+  if (!reply.ok || typeof reply.value !== 'object' || reply.value === null) return [];
+  const { bodies } = reply.value as { bodies?: Uint8Array<ArrayBuffer> };
+  return bodies === undefined ? [] : [bodies.buffer];
+}

@@ -1,0 +1,225 @@
+import { execFile } from 'node:child_process';
+import { openSync, ftruncateSync, statSync, closeSync, appendFileSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock, type Clock } from '../../src/core/clock.ts';
+import { MillraceError } from '../../src/core/errors.ts';
+import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
+import { makeEvent } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+const DAY = 86_400_000;
+const ALL = { count: 1000, bytes: 1e9 };
+
+async function open(path: string, overrides: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
+  const journal = await SqliteJournal.open({
+    path,
+    retention: 7 * DAY,
+    dedupWindow: 7 * DAY,
+    maxBytes: 1e9,
+    create: true,
+    clock: systemClock,
+    onFailure: (error) => {
+      throw error;
+    },
+    ...overrides,
+  });
+  onTestFinished(() => journal.close());
+  return journal;
+}
+
+describe('append and read', () => {
+  test('events come back in order, byte for byte, from memory and from disk alike', async () => {
+    const path = await temporaryFolder();
+    const odd = Buffer.from([0, 255, 10, 13, 0xed, 0xa0, 0x80]);
+    const events = [makeEvent({ body: odd }), makeEvent({ team: null, user: null, clientUser: null }), makeEvent()];
+    const journal = await open(path);
+    const results = await Promise.all(events.map((event) => journal.append(event)));
+    expect(results).toEqual([1, 2, 3].map((seq) => ({ status: 'accepted', seq })));
+    const expected = events.map((event, index) => ({ ...event, seq: index + 1, handling: {} }));
+    expect(await journal.read(0, ALL)).toEqual(expected);
+    await journal.close();
+    const again = await open(path);
+    expect(await again.read(0, ALL)).toEqual(expected);
+    expect(await again.read(1, { count: 1, bytes: 1 })).toEqual(expected.slice(1, 2));
+    expect(await again.read(3, ALL)).toEqual([]);
+  });
+
+  test('fault 16: an id is accepted once, in one commit, later, and after a restart', async () => {
+    const path = await temporaryFolder();
+    const event = makeEvent();
+    const journal = await open(path);
+    const together = await Promise.all([journal.append(event), journal.append(event)]);
+    expect(together.map(({ status }) => status)).toEqual(['accepted', 'duplicate']);
+    expect(await journal.append(event)).toEqual({ status: 'duplicate' });
+    expect(await journal.quarantine(event, [])).toEqual({ status: 'duplicate' });
+    await journal.close();
+    const again = await open(path);
+    expect(await again.append(event)).toEqual({ status: 'duplicate' });
+    expect(await again.read(0, ALL)).toHaveLength(1);
+  });
+
+  test('subscribers hear the newest seq after the commit', async () => {
+    const journal = await open(await temporaryFolder());
+    const heard: number[] = [];
+    const stop = journal.subscribe((seq) => heard.push(seq));
+    await journal.append(makeEvent());
+    stop();
+    await journal.append(makeEvent());
+    expect(heard).toEqual([1]);
+  });
+});
+
+describe('cursors', () => {
+  test('a new sink starts at the end, a known one where it stood', async () => {
+    const path = await temporaryFolder();
+    const journal = await open(path);
+    expect(await journal.openCursor('early')).toBe(0);
+    await journal.append(makeEvent());
+    await journal.append(makeEvent());
+    expect(await journal.openCursor('late')).toBe(2);
+    journal.moveCursor('early', 1);
+    await journal.close();
+    const again = await open(path);
+    expect(await again.openCursor('early')).toBe(1);
+    expect((await again.status()).cursors).toMatchObject([
+      { sink: 'early', seq: 1, backlog: 1 },
+      { sink: 'late', seq: 2, backlog: 0 },
+    ]);
+  });
+});
+
+describe('quarantine and dead letters', () => {
+  test('a quarantined event is kept whole and can be released or dropped', async () => {
+    const journal = await open(await temporaryFolder());
+    const event = makeEvent({ team: null });
+    const reasons = [{ code: 'team_missing', detail: 'team_id is missing' }];
+    await journal.quarantine(event, reasons);
+    await journal.quarantine(makeEvent(), reasons);
+    const [first, second] = await journal.listQuarantine({});
+    expect(first).toMatchObject({ ...event, reasons });
+    await journal.release(first!.key, event);
+    expect(await journal.read(0, ALL)).toMatchObject([{ id: event.id, seq: 1 }]);
+    expect(await journal.dropQuarantine({ keys: [second!.key] })).toBe(1);
+    expect(await journal.listQuarantine({})).toEqual([]);
+  });
+
+  test('a dead letter goes back to the target that refused it, and only there', async () => {
+    const journal = await open(await temporaryFolder());
+    await journal.append(makeEvent());
+    const [event] = await journal.read(0, ALL);
+    const letter = { sink: 'hubs', destination: 'events', code: 'too_large', reason: 'r', attempts: 2, diedAt: 5 };
+    await journal.addDeadLetter({ ...letter, event: event! });
+    expect(await journal.listDeadLetters({ sink: 'other' })).toEqual([]);
+    expect(await journal.listDeadLetters({ sink: 'hubs' })).toEqual([{ key: 1, ...letter, event }]);
+    expect(await journal.retryDeadLetters({})).toBe(1);
+    expect(await journal.listDeadLetters({})).toEqual([]);
+    expect(await journal.read(1, ALL)).toMatchObject([{ id: event!.id, seq: 2, handling: { only: ['hubs:events'] } }]);
+  });
+});
+
+describe('limits', () => {
+  test('a full journal refuses, keeps what is unsettled, and makes room from what is settled', async () => {
+    const journal = await open(await temporaryFolder(), { maxBytes: 1_000_000 });
+    await journal.openCursor('slow');
+    const body = Buffer.alloc(100_000, 0x20);
+    let accepted = 0;
+    const fill = async (): Promise<unknown> => {
+      for (;;) {
+        try {
+          await journal.append(makeEvent({ body }));
+          accepted += 1;
+        } catch (error) {
+          return error;
+        }
+      }
+    };
+    expect(await fill()).toMatchObject({ code: 'journal_full' });
+    expect(accepted).toBeGreaterThan(5);
+    expect((await journal.status()).events).toBe(accepted);
+    journal.moveCursor('slow', 3);
+    await journal.flush();
+    expect(await journal.append(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
+    expect((await journal.status()).firstSeq).toBe(4);
+  });
+
+  test('settled events go when their retention is over, ids when the dedup window is', async () => {
+    const path = await temporaryFolder();
+    let now = Date.UTC(2026, 10, 21);
+    const tick: (() => void)[] = [];
+    const clock: Clock = {
+      now: () => now,
+      monotonic: () => now,
+      after: (_ms, callback) => {
+        tick.push(callback);
+        return () => undefined;
+      },
+    };
+    const journal = await open(path, { clock });
+    await journal.openCursor('archive');
+    await journal.append(makeEvent({ receivedAt: now }));
+    await journal.append(makeEvent({ receivedAt: now }));
+    journal.moveCursor('archive', 1);
+    await journal.flush();
+    now += 8 * DAY;
+    for (const callback of tick.splice(0)) callback();
+    // A call is answered after those before it: the status sees what maintenance left.
+    expect(await journal.status()).toMatchObject({ events: 1, firstSeq: 2, lastSeq: 2 });
+  });
+});
+
+describe('one owner, and recovery', () => {
+  test('fault 8: a second process exits with a clear error, and a killed owner leaves nothing stale', async () => {
+    const path = await temporaryFolder();
+    const holder = join(import.meta.dirname, 'hold-journal.ts');
+    const first = execFile(process.execPath, [holder, path]);
+    onTestFinished(() => void first.kill('SIGKILL'));
+    await new Promise((resolve) => first.stdout?.once('data', resolve));
+    const second = await promisify(execFile)(process.execPath, [holder, path]).catch((error: unknown) => error);
+    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(`process ${first.pid}`) });
+    const gone = new Promise((resolve) => first.once('exit', resolve));
+    first.kill('SIGKILL');
+    await gone;
+    await expect(open(path)).resolves.toBeDefined();
+  });
+
+  test('fault 3: a journal torn at its end starts and keeps every committed event', async () => {
+    const path = await temporaryFolder();
+    const holder = join(import.meta.dirname, 'hold-journal.ts');
+    const child = execFile(process.execPath, [holder, path, '50']);
+    await new Promise((resolve) => child.stdout?.once('data', resolve));
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await gone;
+    const wal = join(path, 'journal.db-wal');
+    expect(existsSync(wal)).toBe(true);
+    appendFileSync(wal, Buffer.alloc(5000, 0x5a));
+    const whole = await open(path);
+    expect(await whole.read(0, ALL)).toHaveLength(50);
+    await whole.close();
+  });
+
+  test('fault 3: a torn write inside the last commit costs that commit only', async () => {
+    const path = await temporaryFolder();
+    const holder = join(import.meta.dirname, 'hold-journal.ts');
+    const child = execFile(process.execPath, [holder, path, '50']);
+    await new Promise((resolve) => child.stdout?.once('data', resolve));
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await gone;
+    const wal = join(path, 'journal.db-wal');
+    const file = openSync(wal, 'r+');
+    ftruncateSync(file, statSync(wal).size - 100);
+    closeSync(file);
+    const torn = await open(path);
+    expect(await torn.read(0, ALL)).toHaveLength(49);
+    expect(await torn.append(makeEvent())).toMatchObject({ status: 'accepted' });
+  });
+
+  test('looking at a journal that is not there is an error, not a new journal', async () => {
+    const path = join(await temporaryFolder(), 'none');
+    await expect(open(path, { create: false })).rejects.toBeInstanceOf(MillraceError);
+    expect(existsSync(path)).toBe(false);
+  });
+});
