@@ -26,6 +26,7 @@ export const CATALOGUE = {
   internal: { title: 'Internal error', status: 500, retryable: true },
   shutting_down: { title: 'Shutting down', status: 503, retryable: true },
   backlog_full: { title: 'Backlog is above its mark', status: 503, retryable: true },
+  overloaded: { title: 'Too many bodies are being received at once', status: 503, retryable: true },
   journal_full: { title: 'Journal is full', status: 503, exit: EXIT.failed, retryable: true },
   journal_failed: { title: 'Journal cannot be written', status: 503, exit: EXIT.failed, retryable: true },
   journal_in_use: { title: 'Journal is in use by another process', exit: EXIT.failed, retryable: true },

@@ -151,9 +151,9 @@ export class Store {
         .prepare('SELECT seq, received_at FROM events WHERE seq <= ? ORDER BY seq LIMIT ?')
         .all(this.#settled(), PURGE) as { seq: number; received_at: number }[];
       // From the front and without holes, so that positions can be counted by subtraction.
-      const kept = old.findIndex(({ received_at }) => received_at >= now - this.#options.retention);
-      const last = old.at(kept - 1);
-      if (kept === 0 || last === undefined) return expired;
+      const young = old.findIndex(({ received_at }) => received_at >= now - this.#options.retention);
+      const last = young === -1 ? old.at(-1) : old[young - 1];
+      if (last === undefined) return expired;
       this.#db.prepare('DELETE FROM events WHERE seq <= ?').run(last.seq);
       return expired || old.length === PURGE;
     });
