@@ -1,0 +1,54 @@
+import type { Clock } from '../core/clock.ts';
+import type { JournalEvent } from '../core/event.ts';
+import type { Journal } from '../core/journal.ts';
+import type { Target } from '../core/route.ts';
+import type { Sink, SinkLog } from '../core/sink.ts';
+import { Feed, type FeedStatus } from './feed.ts';
+import type { RetryOptions } from './retry.ts';
+
+export interface DispatcherOptions {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+  readonly sinks: ReadonlyMap<string, Sink>;
+  readonly retry: RetryOptions;
+  readonly maxPending: number;
+  readonly maxPendingBytes: number;
+  readonly routesFor: (type: string) => readonly Target[];
+}
+
+/** Everything after the 2xx: one feed a sink, each at its own pace. */
+export class Dispatcher {
+  readonly #feeds: readonly Feed[];
+
+  constructor(options: DispatcherOptions) {
+    const { sinks, routesFor, ...shared } = options;
+    const targetsOf = (event: JournalEvent): readonly Target[] => {
+      const { only } = event.handling;
+      return only === undefined ? routesFor(event.type) : only.map(parseTarget);
+    };
+    this.#feeds = [...sinks].map(([name, sink]) => new Feed({ ...shared, name, sink, targetsOf }));
+  }
+
+  /** Places every cursor, then opens every sink; see Feed.start for what it throws. */
+  async start(): Promise<void> {
+    await Promise.all(this.#feeds.map((feed) => feed.start()));
+  }
+
+  status(): readonly FeedStatus[] {
+    return this.#feeds.map((feed) => feed.status());
+  }
+
+  /** Settles when every feed has stopped; they have until `signal` aborts to send what they have loaded. */
+  async stop(signal: AbortSignal): Promise<void> {
+    const results = await Promise.allSettled(this.#feeds.map((feed) => feed.stop(signal)));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+}
+
+/** `sink` or `sink:destination`, as it stands in `handling.only`. */
+export function parseTarget(text: string): Target {
+  const colon = text.indexOf(':');
+  if (colon === -1) return { sink: text, destination: null };
+  return { sink: text.slice(0, colon), destination: text.slice(colon + 1) };
+}

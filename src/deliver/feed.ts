@@ -1,0 +1,320 @@
+import PQueue from 'p-queue';
+import type { Clock } from '../core/clock.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { JournalEvent } from '../core/event.ts';
+import type { Journal } from '../core/journal.ts';
+import type { Target } from '../core/route.ts';
+import type { Sink, SinkLog } from '../core/sink.ts';
+import { Ledger } from './ledger.ts';
+import { Pending, type Item } from './pending.ts';
+import { backoff, type RetryOptions } from './retry.ts';
+import { sendBatch, type Outcome } from './send.ts';
+
+export interface FeedOptions {
+  readonly name: string;
+  readonly sink: Sink;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+  readonly retry: RetryOptions;
+  /** Deliveries and body bytes loaded from the journal at the most. */
+  readonly maxPending: number;
+  readonly maxPendingBytes: number;
+  /** All targets of an event, of every sink. */
+  readonly targetsOf: (event: JournalEvent) => readonly Target[];
+}
+
+export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
+
+export interface FeedStatus {
+  readonly sink: string;
+  readonly mode: FeedMode;
+  readonly cursor: number;
+  /** Deliveries loaded and not settled, those in flight among them. */
+  readonly pending: number;
+  readonly inFlight: number;
+  readonly delivered: number;
+  readonly retried: number;
+  readonly dead: number;
+  readonly lastError: string | null;
+}
+
+/**
+ * Carries the journal to one sink.
+ *
+ * Modes: opening (connecting, again and again if it must) → running ⇄ paused (the sink is in trouble: nothing is sent
+ * until the pause is over, then one batch at a time until one succeeds) → draining (nothing new is loaded) → stopped.
+ * `#enter` is the only place that changes the mode. A feed shares nothing with other feeds: one that stands still holds
+ * back its own cursor only.
+ */
+export class Feed {
+  readonly name: string;
+  readonly #options: FeedOptions;
+  readonly #pending: Pending;
+  readonly #queue: PQueue;
+  readonly #abort = new AbortController();
+  #ledger = new Ledger(0);
+  #mode: FeedMode = 'opening';
+  #position = 0;
+  #loading = false;
+  #loaded = 0;
+  #loadedBytes = 0;
+  /** Failures of the sink itself in a row. */
+  #failures = 0;
+  #counts = { delivered: 0, retried: 0, dead: 0 };
+  #lastError: string | null = null;
+  #unsubscribe: () => void = () => {};
+  #wakeDrain: () => void = () => {};
+
+  constructor(options: FeedOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#pending = new Pending(options.sink.limits);
+    this.#queue = new PQueue({ concurrency: options.sink.limits.inFlight });
+  }
+
+  /**
+   * Places the cursor and opens the sink. A sink that cannot be reached is tried again in the background; an error that
+   * waiting cannot mend (a MillraceError) is thrown.
+   */
+  async start(): Promise<void> {
+    this.#position = await this.#options.journal.openCursor(this.name);
+    this.#ledger = new Ledger(this.#position);
+    this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
+    await this.#open();
+  }
+
+  status(): FeedStatus {
+    return {
+      sink: this.name,
+      mode: this.#mode,
+      cursor: this.#ledger.floor,
+      pending: this.#loaded,
+      inFlight: this.#queue.pending,
+      ...this.#counts,
+      lastError: this.#lastError,
+    };
+  }
+
+  /** Finishes what is loaded while the sink takes it, closes the sink, keeps the rest for the next start. */
+  async stop(signal: AbortSignal): Promise<void> {
+    if (this.#mode === 'stopped') return;
+    const healthy = this.#mode === 'running';
+    this.#unsubscribe();
+    this.#enter('draining');
+    if (healthy) await this.#drained(signal);
+    this.#enter('stopped');
+    if (!healthy || signal.aborted) this.#abort.abort();
+    await this.#queue.onIdle();
+    await this.#options.sink.close(signal);
+  }
+
+  #enter(mode: FeedMode): void {
+    if (this.#mode === 'stopped' || (this.#mode === 'draining' && mode !== 'stopped')) return;
+    if (this.#mode !== mode) {
+      const fields = { sink: this.name, from: this.#mode, to: mode, error: this.#lastError };
+      if (mode === 'paused') this.#options.log.warn(fields, 'sink paused');
+      else this.#options.log.info(fields, `sink ${mode}`);
+    }
+    this.#mode = mode;
+  }
+
+  async #open(): Promise<void> {
+    try {
+      await this.#options.sink.open(this.#abort.signal);
+    } catch (error) {
+      if (error instanceof MillraceError) throw error;
+      this.#failures += 1;
+      this.#lastError = messageOf(error);
+      const wait = backoff(this.#failures, this.#options.retry);
+      this.#options.log.warn({ sink: this.name, error: this.#lastError, retryInMs: wait }, 'sink did not open');
+      this.#options.clock.after(wait, () => {
+        if (this.#mode === 'opening') this.#open().catch((fatal: unknown) => this.#trouble(messageOf(fatal)));
+      });
+      return;
+    }
+    this.#failures = 0;
+    this.#enter('running');
+    this.#pump();
+  }
+
+  /** Loads and sends as much as the bounds allow. Cheap when there is nothing to do. */
+  #pump(): void {
+    if (this.#mode === 'opening' || this.#mode === 'stopped') return;
+    this.#load();
+    if (this.#mode === 'paused') return;
+    // After trouble one batch probes; the rest follows once it got through.
+    const lanes = this.#failures > 0 ? 1 : this.#queue.concurrency;
+    while (this.#pending.ready && this.#queue.pending + this.#queue.size < lanes) {
+      const batch = this.#pending.take();
+      if (batch === null) break;
+      void this.#queue.add(() => this.#deliver(batch));
+    }
+    if (this.#loaded === 0) this.#wakeDrain();
+  }
+
+  #load(): void {
+    const { maxPending, maxPendingBytes, journal } = this.#options;
+    const count = maxPending - this.#loaded;
+    const bytes = maxPendingBytes - this.#loadedBytes;
+    if (this.#mode === 'draining' || this.#loading || bytes <= 0 || count < maxPending / 4) return;
+    this.#loading = true;
+    journal.read(this.#position, { count, bytes }).then(
+      (events) => {
+        this.#loading = false;
+        for (const event of events) this.#admit(event);
+        if (events.length === 0) return;
+        this.#moveCursor();
+        this.#pump();
+      },
+      (error: unknown) => {
+        this.#loading = false;
+        this.#trouble(`journal: ${messageOf(error)}`);
+      },
+    );
+  }
+
+  #admit(event: JournalEvent): void {
+    this.#position = event.seq;
+    const targets = this.#options.targetsOf(event).filter(({ sink }) => sink === this.name);
+    this.#ledger.add(event.seq, targets.length);
+    for (const { destination } of targets) {
+      this.#loaded += 1;
+      this.#loadedBytes += event.body.length;
+      this.#pending.push({ event, destination, attempts: 0, firstTry: null });
+    }
+  }
+
+  async #deliver(batch: readonly Item[]): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    for (const item of batch) {
+      item.attempts += 1;
+      item.firstTry ??= now;
+    }
+    const outcomes = await sendBatch(this.#options.sink, batch, this.#pending, this.#abort.signal);
+    try {
+      await this.#settle(outcomes);
+    } catch (error) {
+      // A dead letter could not be stored: nothing was settled, all of it is sent again.
+      this.#pending.release(batch.map((item) => ({ item, settled: false })));
+      this.#trouble(messageOf(error));
+    }
+    this.#pump();
+  }
+
+  async #settle(outcomes: readonly Outcome[]): Promise<void> {
+    const { giveUpAfter } = this.#options.retry;
+    const now = this.#options.clock.monotonic();
+    const later: { item: Item; delayMs: number }[] = [];
+    const back: { item: Item; settled: boolean }[] = [];
+    const trouble: { reason: string; delayMs: number }[] = [];
+    for (const { item, result } of outcomes) {
+      if (result.status === 'refused') {
+        await this.#bury(item, result.code, result.reason);
+        back.push({ item, settled: true });
+      } else if (result.status === 'delivered') {
+        this.#counts.delivered += 1;
+        back.push({ item, settled: true });
+      } else if (giveUpAfter > 0 && item.firstTry !== null && now - item.firstTry >= giveUpAfter) {
+        await this.#bury(item, 'gave_up', result.reason);
+        back.push({ item, settled: true });
+      } else {
+        this.#counts.retried += 1;
+        this.#lastError = result.reason;
+        if (result.sink === true) trouble.push({ reason: result.reason, delayMs: result.delayMs ?? 0 });
+        later.push({ item, delayMs: result.delayMs ?? backoff(item.attempts, this.#options.retry) });
+      }
+    }
+    for (const { item, settled } of back) if (settled) this.#forget(item);
+    this.#moveCursor();
+    const last = trouble.at(-1);
+    if (last !== undefined) {
+      // The pause of the sink is the wait; whatever was not settled goes first after it.
+      this.#pending.release([...back, ...later.map(({ item }) => ({ item, settled: false }))]);
+      this.#trouble(last.reason, Math.max(...trouble.map(({ delayMs }) => delayMs)));
+      return;
+    }
+    this.#scheduleRetries(later, back);
+    if (back.length > 0) {
+      this.#failures = 0;
+      this.#lastError = null;
+    }
+  }
+
+  /** Retries of one user come back together and in order; until then nothing of that user is sent. */
+  #scheduleRetries(
+    later: readonly { item: Item; delayMs: number }[],
+    back: { item: Item; settled: boolean }[],
+  ): void {
+    const groups = new Map<string | Item, { items: Item[]; delayMs: number }>();
+    for (const { item, delayMs } of later) {
+      const key = this.#pending.keyOf(item) ?? item;
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, { items: [item], delayMs });
+      else {
+        group.items.push(item);
+        group.delayMs = Math.max(group.delayMs, delayMs);
+      }
+    }
+    this.#pending.release(back.filter(({ item }) => !groups.has(this.#pending.keyOf(item) ?? item)));
+    for (const { items, delayMs } of groups.values()) {
+      this.#options.clock.after(delayMs, () => {
+        this.#pending.release(items.map((item) => ({ item, settled: false })));
+        this.#pump();
+      });
+    }
+  }
+
+  #trouble(reason: string, delayMs = 0): void {
+    this.#failures += 1;
+    this.#lastError = reason;
+    if (this.#mode === 'draining') {
+      // No time to wait for it: what is left stays in the journal.
+      this.#enter('stopped');
+      this.#wakeDrain();
+    }
+    if (this.#mode === 'paused' || this.#mode === 'stopped') return;
+    this.#enter('paused');
+    const wait = Math.max(delayMs, backoff(this.#failures, this.#options.retry));
+    this.#options.clock.after(wait, () => {
+      if (this.#mode !== 'paused') return;
+      this.#enter('running');
+      this.#pump();
+    });
+  }
+
+  async #bury(item: Item, code: string, reason: string): Promise<void> {
+    const { event, destination, attempts } = item;
+    const diedAt = this.#options.clock.now();
+    await this.#options.journal.addDeadLetter({
+      sink: this.name,
+      destination,
+      code,
+      reason,
+      attempts,
+      diedAt,
+      event,
+    });
+    this.#counts.dead += 1;
+    this.#options.log.error({ sink: this.name, destination, id: event.id, code, reason }, 'dead letter');
+  }
+
+  #forget(item: Item): void {
+    this.#loaded -= 1;
+    this.#loadedBytes -= item.event.body.length;
+    this.#ledger.settle(item.event.seq);
+  }
+
+  #moveCursor(): void {
+    this.#options.journal.moveCursor(this.name, this.#ledger.floor);
+  }
+
+  #drained(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wakeDrain = resolve;
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      if (signal.aborted) resolve();
+      this.#pump();
+    });
+  }
+}

@@ -1,0 +1,18 @@
+/** How long to wait between tries, milliseconds. */
+export interface RetryOptions {
+  readonly initial: number;
+  readonly max: number;
+  /** An event tried without success for this long becomes a dead letter; 0 tries for ever. */
+  readonly giveUpAfter: number;
+}
+
+/**
+ * Exponential backoff with jitter: between half and the whole of `initial · 2^(attempt − 1)`, capped at `max`. Half is
+ * random so that senders that failed together do not come back together; the other half keeps the wait growing.
+ *
+ * @param attempt 1 after the first failure
+ */
+export function backoff(attempt: number, { initial, max }: RetryOptions, random: () => number = Math.random): number {
+  const whole = Math.min(max, initial * 2 ** Math.min(attempt - 1, 30));
+  return whole / 2 + (whole / 2) * random();
+}

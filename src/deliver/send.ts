@@ -1,0 +1,74 @@
+import { messageOf } from '../core/errors.ts';
+import type { SendResult, Sink } from '../core/sink.ts';
+import type { Item, Pending } from './pending.ts';
+
+export interface Outcome {
+  readonly item: Item;
+  readonly result: SendResult;
+}
+
+/**
+ * Sends one batch and finds out what became of each item.
+ *
+ * Events above the sink's own limit are refused without being sent. A batch that is refused without saying which event
+ * is to blame is halved until it is one event; halves go one after the other, and nothing of a user follows an earlier
+ * event of that user that has to be tried again.
+ */
+export async function sendBatch(
+  sink: Sink,
+  batch: readonly Item[],
+  pending: Pending,
+  signal: AbortSignal,
+): Promise<Outcome[]> {
+  const limit = sink.limits.eventBytes;
+  const fitting = batch.filter(({ event }) => event.body.length <= limit);
+  const outcomes = fitting.length === 0 ? [] : await attempt(sink, fitting, pending, signal);
+  if (fitting.length === batch.length) return outcomes;
+  for (const item of batch) {
+    const size = item.event.body.length;
+    if (size <= limit) continue;
+    const reason = `body of ${size} bytes is above the sink's limit of ${limit}`;
+    outcomes.push({ item, result: { status: 'refused', code: 'too_large', reason } });
+  }
+  return outcomes;
+}
+
+async function attempt(
+  sink: Sink,
+  batch: readonly Item[],
+  pending: Pending,
+  signal: AbortSignal,
+): Promise<Outcome[]> {
+  const results = await callSink(sink, batch, signal);
+  const first = results[0];
+  const blameless = batch.length > 1 && results.some((result) => result.status === 'refused' && result.batch === true);
+  if (!blameless || first === undefined) {
+    return batch.map((item, index) => ({ item, result: results[index] ?? MISSING }));
+  }
+  const middle = Math.ceil(batch.length / 2);
+  const outcomes = await attempt(sink, batch.slice(0, middle), pending, signal);
+  const waiting = new Map<string, SendResult>();
+  for (const { item, result } of outcomes) {
+    const key = pending.keyOf(item);
+    if (result.status === 'retry' && key !== null) waiting.set(key, result);
+  }
+  const rest: Item[] = [];
+  for (const item of batch.slice(middle)) {
+    const held = waiting.get(pending.keyOf(item) ?? '');
+    if (held === undefined) rest.push(item);
+    else outcomes.push({ item, result: held });
+  }
+  return rest.length === 0 ? outcomes : [...outcomes, ...(await attempt(sink, rest, pending, signal))];
+}
+
+async function callSink(sink: Sink, batch: readonly Item[], signal: AbortSignal): Promise<SendResult[]> {
+  try {
+    const results = await sink.send(batch, signal);
+    if (results.length === batch.length) return results;
+    throw new Error(`the sink answered ${results.length} results for ${batch.length} events`);
+  } catch (error) {
+    return batch.map(() => ({ status: 'retry', reason: messageOf(error), sink: true }));
+  }
+}
+
+const MISSING: SendResult = { status: 'retry', reason: 'the sink gave no result', sink: true };

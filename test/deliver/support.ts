@@ -1,0 +1,119 @@
+import type { Clock } from '../../src/core/clock.ts';
+import type { JournalEvent } from '../../src/core/event.ts';
+import type { DeadLetter, Journal } from '../../src/core/journal.ts';
+import type { Delivery, SendResult, Sink, SinkLimits, SinkLog } from '../../src/core/sink.ts';
+
+export const silentLog: SinkLog = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** A clock whose timers fire when told, in due order; waiting code is run in no time at all. */
+export class ManualClock implements Clock {
+  #now = 0;
+  #timers: { at: number; callback: () => void }[] = [];
+
+  now(): number {
+    return 1_700_000_000_000 + this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    const timer = { at: this.#now + ms, callback };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  /** Fires the next timer, moving time to it; false when there is none. */
+  next(): boolean {
+    const timer = this.#timers.sort((a, b) => a.at - b.at).shift();
+    if (timer === undefined) return false;
+    this.#now = Math.max(this.#now, timer.at);
+    timer.callback();
+    return true;
+  }
+}
+
+/** The journal's contract over an array: for tests of what stands on it. */
+export class ArrayJournal implements Partial<Journal> {
+  readonly events: JournalEvent[] = [];
+  readonly letters: Omit<DeadLetter, 'key'>[] = [];
+  readonly cursors = new Map<string, number>();
+  #listeners = new Set<(seq: number) => void>();
+
+  put(event: Omit<JournalEvent, 'seq' | 'handling'> & Partial<JournalEvent>): void {
+    const seq = this.events.length + 1;
+    this.events.push({ handling: {}, ...event, seq });
+    for (const listener of this.#listeners) listener(seq);
+  }
+
+  read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
+    return Promise.resolve(this.events.slice(after, after + limits.count));
+  }
+
+  subscribe(listener: (seq: number) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  openCursor(sink: string): Promise<number> {
+    return Promise.resolve(this.cursors.get(sink) ?? 0);
+  }
+
+  moveCursor(sink: string, seq: number): void {
+    this.cursors.set(sink, seq);
+  }
+
+  addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
+    this.letters.push(letter);
+    return Promise.resolve();
+  }
+}
+
+export const LIMITS: SinkLimits = {
+  batchCount: 10,
+  batchBytes: 1e6,
+  eventBytes: 1e6,
+  inFlight: 3,
+  order: 'user',
+  batchBy: 'mixed',
+};
+
+/** A sink that answers as a script says and remembers what it took. */
+export class ScriptedSink implements Sink {
+  readonly limits: SinkLimits;
+  readonly taken: Delivery[] = [];
+  readonly batches: number[] = [];
+  opens = 0;
+  closed = false;
+  #answer: (delivery: Delivery, call: number) => SendResult;
+  openFailures = 0;
+
+  constructor(answer: (delivery: Delivery, call: number) => SendResult, limits: Partial<SinkLimits> = {}) {
+    this.#answer = answer;
+    this.limits = { ...LIMITS, ...limits };
+  }
+
+  open(): Promise<void> {
+    this.opens += 1;
+    return this.opens <= this.openFailures ? Promise.reject(new Error('not there yet')) : Promise.resolve();
+  }
+
+  async send(batch: readonly Delivery[]): Promise<SendResult[]> {
+    const call = this.batches.push(batch.length);
+    await new Promise((resolve) => setImmediate(resolve));
+    const results = batch.map((delivery) => this.#answer(delivery, call));
+    for (const [index, result] of results.entries()) {
+      const delivery = batch[index];
+      if (result.status === 'delivered' && delivery !== undefined) this.taken.push(delivery);
+    }
+    return results;
+  }
+
+  close(): Promise<void> {
+    this.closed = true;
+    return Promise.resolve();
+  }
+}
