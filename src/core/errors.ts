@@ -12,7 +12,11 @@ export const EXIT = { done: 0, failed: 1, usage: 2, partial: 3, difference: 4 } 
 export const CATALOGUE = {
   signature_missing: { title: 'Signature headers are missing', status: 401, retryable: false },
   signature_invalid: { title: 'Signature does not match', status: 401, retryable: false },
-  timestamp_invalid: { title: 'Signature timestamp is not a number of seconds', status: 401, retryable: false },
+  timestamp_invalid: {
+    title: 'Signature timestamp is not a number of seconds',
+    status: 401,
+    retryable: false,
+  },
   timestamp_too_old: { title: 'Signature timestamp is too old', status: 401, retryable: false },
   timestamp_too_new: { title: 'Signature timestamp is in the future', status: 401, retryable: false },
   not_found: { title: 'No such path', status: 404, retryable: false },

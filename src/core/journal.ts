@@ -6,7 +6,8 @@ export interface Unfitness {
   readonly detail: string;
 }
 
-export type AppendResult = { readonly status: 'accepted'; readonly seq: number } | { readonly status: 'duplicate' };
+export type AppendResult =
+  { readonly status: 'accepted'; readonly seq: number } | { readonly status: 'duplicate' };
 
 /** An authentic event that is not fit to route, whole. */
 export interface QuarantinedEvent extends Event {

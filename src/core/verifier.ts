@@ -3,11 +3,7 @@ export type RequestHeaders = Readonly<Record<string, string | string[] | undefin
 
 /** Why a signature was not accepted. The request is answered 401 and its body forgotten. */
 export type RefusalCode =
-  | 'signature_missing'
-  | 'signature_invalid'
-  | 'timestamp_too_old'
-  | 'timestamp_too_new'
-  | 'timestamp_invalid';
+  'signature_missing' | 'signature_invalid' | 'timestamp_too_old' | 'timestamp_too_new' | 'timestamp_invalid';
 
 export type Verification =
   | {

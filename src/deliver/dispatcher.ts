@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { Journal } from '../core/journal.ts';
-import type { Target } from '../core/route.ts';
+import { parseTarget, type Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
 import { Feed, type FeedStatus } from './feed.ts';
 import type { RetryOptions } from './retry.ts';
@@ -35,6 +35,13 @@ export class Dispatcher {
     await Promise.all(this.#feeds.map((feed) => feed.start()));
   }
 
+  /** The cursor that is furthest behind; Infinity without sinks. */
+  slowestCursor(): number {
+    let least = Infinity;
+    for (const feed of this.#feeds) least = Math.min(least, feed.cursor);
+    return least;
+  }
+
   status(): readonly FeedStatus[] {
     return this.#feeds.map((feed) => feed.status());
   }
@@ -44,11 +51,4 @@ export class Dispatcher {
     const results = await Promise.allSettled(this.#feeds.map((feed) => feed.stop(signal)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
-}
-
-/** `sink` or `sink:destination`, as it stands in `handling.only`. */
-export function parseTarget(text: string): Target {
-  const colon = text.indexOf(':');
-  if (colon === -1) return { sink: text, destination: null };
-  return { sink: text.slice(0, colon), destination: text.slice(colon + 1) };
 }

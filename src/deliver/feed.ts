@@ -84,6 +84,11 @@ export class Feed {
     await this.#open();
   }
 
+  /** Everything up to and including this seq is settled. */
+  get cursor(): number {
+    return this.#ledger.floor;
+  }
+
   status(): FeedStatus {
     return {
       sink: this.name,
@@ -127,7 +132,10 @@ export class Feed {
       this.#failures += 1;
       this.#lastError = messageOf(error);
       const wait = backoff(this.#failures, this.#options.retry);
-      this.#options.log.warn({ sink: this.name, error: this.#lastError, retryInMs: wait }, 'sink did not open');
+      this.#options.log.warn(
+        { sink: this.name, error: this.#lastError, retryInMs: wait },
+        'sink did not open',
+      );
       this.#options.clock.after(wait, () => {
         if (this.#mode === 'opening') this.#open().catch((fatal: unknown) => this.#trouble(messageOf(fatal)));
       });
@@ -148,7 +156,8 @@ export class Feed {
     while (this.#pending.ready && this.#queue.pending + this.#queue.size < lanes) {
       const batch = this.#pending.take();
       if (batch === null) break;
-      void this.#queue.add(() => this.#deliver(batch));
+      // Pumped again once the queue has let go of the job, or a single lane would look taken for ever.
+      void this.#queue.add(() => this.#deliver(batch)).then(() => this.#pump());
     }
     if (this.#loaded === 0) this.#wakeDrain();
   }
@@ -199,7 +208,6 @@ export class Feed {
       this.#pending.release(batch.map((item) => ({ item, settled: false })));
       this.#trouble(messageOf(error));
     }
-    this.#pump();
   }
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {

@@ -86,7 +86,11 @@ export class Pending {
         taken.add(user);
       }
       const size = item.event.body.length;
-      if (batch.length > 0 && (batch.length >= this.#limits.batchCount || bytes + size > this.#limits.batchBytes)) break;
+      if (
+        batch.length > 0 &&
+        (batch.length >= this.#limits.batchCount || bytes + size > this.#limits.batchBytes)
+      )
+        break;
       bytes += size;
       batch.push(item);
     }

@@ -12,7 +12,11 @@ export interface RetryOptions {
  *
  * @param attempt 1 after the first failure
  */
-export function backoff(attempt: number, { initial, max }: RetryOptions, random: () => number = Math.random): number {
+export function backoff(
+  attempt: number,
+  { initial, max }: RetryOptions,
+  random: () => number = Math.random,
+): number {
   const whole = Math.min(max, initial * 2 ** Math.min(attempt - 1, 30));
   return whole / 2 + (whole / 2) * random();
 }

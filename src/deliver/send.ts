@@ -41,7 +41,8 @@ async function attempt(
 ): Promise<Outcome[]> {
   const results = await callSink(sink, batch, signal);
   const first = results[0];
-  const blameless = batch.length > 1 && results.some((result) => result.status === 'refused' && result.batch === true);
+  const blameless =
+    batch.length > 1 && results.some((result) => result.status === 'refused' && result.batch === true);
   if (!blameless || first === undefined) {
     return batch.map((item, index) => ({ item, result: results[index] ?? MISSING }));
   }

@@ -46,13 +46,17 @@ export function openDatabase(folder: string, create: boolean): Database.Database
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, { cause: error });
+    throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
   let db: Database.Database;
   try {
     db = new Database(file, { timeout: 0 });
   } catch (error) {
-    throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, { cause: error });
+    throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
   try {
     db.pragma('page_size = 8192');
@@ -83,7 +87,9 @@ function explain(error: unknown, folder: string, file: string): MillraceError {
     return new MillraceError('journal_in_use', `${folder} is held by ${who}`, { cause: error });
   }
   if (code === 'SQLITE_READONLY' || code === 'SQLITE_CANTOPEN' || code === 'SQLITE_FULL') {
-    return new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, { cause: error });
+    return new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
   return new MillraceError('journal_unreadable', `${file}: ${messageOf(error)}`, { cause: error });
 }

@@ -105,7 +105,9 @@ export class SeenIds {
       if (lastAt >= before) continue;
       this.#dirty = true;
       const { changes } = this.#db
-        .prepare('DELETE FROM sealed_ids WHERE generation = ? AND hash IN (SELECT hash FROM sealed_ids WHERE generation = ? LIMIT 5000)')
+        .prepare(
+          'DELETE FROM sealed_ids WHERE generation = ? AND hash IN (SELECT hash FROM sealed_ids WHERE generation = ? LIMIT 5000)',
+        )
         .run(generation, generation);
       if (changes === 0) {
         this.#db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);

@@ -91,7 +91,10 @@ export class Letters {
   }
 }
 
-function conditions(table: 'dead_letters' | 'quarantine', selection: Selection): { where: string; values: unknown[] } {
+function conditions(
+  table: 'dead_letters' | 'quarantine',
+  selection: Selection,
+): { where: string; values: unknown[] } {
   const parts: string[] = [];
   const values: unknown[] = [];
   if (selection.keys !== undefined) {

@@ -48,7 +48,11 @@ export type Request =
   | AppendRequest
   | { readonly op: 'read'; readonly after: number; readonly count: number; readonly bytes: number }
   | { readonly op: 'openCursor'; readonly sink: string; readonly now: number }
-  | { readonly op: 'moveCursors'; readonly cursors: readonly (readonly [string, number])[]; readonly now: number }
+  | {
+      readonly op: 'moveCursors';
+      readonly cursors: readonly (readonly [string, number])[];
+      readonly now: number;
+    }
   | { readonly op: 'status'; readonly now: number }
   | { readonly op: 'addDeadLetter'; readonly letter: LetterRow; readonly event: Packed }
   | { readonly op: 'listDeadLetters'; readonly selection: Selection }
@@ -60,7 +64,10 @@ export type Request =
   | { readonly op: 'maintain'; readonly now: number }
   | { readonly op: 'close' };
 
-export type LetterRow = Pick<DeadLetter, 'sink' | 'destination' | 'code' | 'reason' | 'attempts' | 'diedAt'> & {
+export type LetterRow = Pick<
+  DeadLetter,
+  'sink' | 'destination' | 'code' | 'reason' | 'attempts' | 'diedAt'
+> & {
   readonly seq: number;
 };
 
@@ -85,7 +92,11 @@ export interface Answers {
 
 export type Reply =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly code: 'journal_full' | 'journal_failed' | 'journal_unreadable'; readonly detail: string };
+  | {
+      readonly ok: false;
+      readonly code: 'journal_full' | 'journal_failed' | 'journal_unreadable';
+      readonly detail: string;
+    };
 
 /** The writer thread's first message. */
 export type Opened =
@@ -96,7 +107,9 @@ export type Opened =
       readonly detail: string;
     };
 
-export function pack(events: readonly { readonly event: Event; readonly handling?: Handling | undefined }[]): Packed {
+export function pack(
+  events: readonly { readonly event: Event; readonly handling?: Handling | undefined }[],
+): Packed {
   let size = 0;
   for (const { event } of events) size += event.body.length;
   // A buffer of its own, never a slice of Node's pool: it is transferred, and the pool must not go with it.
@@ -146,4 +159,3 @@ export function unpack(packed: Packed, seqs: readonly number[]): JournalEvent[] 
 }
 
 export const NO_HANDLING: Handling = Object.freeze({});
-

@@ -51,9 +51,7 @@ export class Store {
     this.#quarantine = db.prepare(
       `INSERT INTO quarantine (reasons, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#select = db.prepare(
-      `SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`,
-    );
+    this.#select = db.prepare(`SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`);
     this.#pageSize = Number(db.pragma('page_size', { simple: true }));
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#cursors.set(row.sink, row.seq);
@@ -71,7 +69,8 @@ export class Store {
 
   /** @throws MillraceError journal_full when the limit is reached and nothing settled can make room. */
   append(request: AppendRequest): Answers['append'] {
-    if (request.now < this.#fullUntil) throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
+    if (request.now < this.#fullUntil)
+      throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
     this.#makeRoom();
     const answers: number[] = [];
     this.#transaction(() => {
@@ -230,7 +229,9 @@ export class Store {
       const changes = this.#transaction(
         () =>
           this.#db
-            .prepare('DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= ? ORDER BY seq LIMIT ?)')
+            .prepare(
+              'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= ? ORDER BY seq LIMIT ?)',
+            )
             .run(this.#settled(), PURGE).changes,
       );
       if (changes > 0) continue;
@@ -243,7 +244,9 @@ export class Store {
 
   #cursorStatus(sink: string, seq: number, now: number): CursorStatus {
     const next = this.#db
-      .prepare('SELECT upto - length(body) AS before, received_at AS at FROM events WHERE seq > ? ORDER BY seq LIMIT 1')
+      .prepare(
+        'SELECT upto - length(body) AS before, received_at AS at FROM events WHERE seq > ? ORDER BY seq LIMIT 1',
+      )
       .get(seq) as { before: number; at: number } | undefined;
     if (next === undefined) return { sink, seq, backlog: 0, backlogBytes: 0, backlogAge: 0 };
     return {
@@ -254,7 +257,6 @@ export class Store {
       backlogAge: Math.max(0, now - next.at),
     };
   }
-
 }
 
 /** Events cleared away in one transaction. */

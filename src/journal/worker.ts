@@ -39,10 +39,15 @@ function answer(request: Request): Reply {
     // A full disk is a state that passes. Everything else SQLite reports while writing means that what is on disk is
     // no longer known: the process has to end and recover from what was committed.
     const full =
-      sqliteCode(error) === 'SQLITE_FULL' || (error instanceof MillraceError && error.code === 'journal_full');
+      sqliteCode(error) === 'SQLITE_FULL' ||
+      (error instanceof MillraceError && error.code === 'journal_full');
     const reading = READS.has(request.op);
     const detail = error instanceof MillraceError ? error.detail : `${sqliteCode(error)} ${messageOf(error)}`;
-    return { ok: false, code: full ? 'journal_full' : reading ? 'journal_unreadable' : 'journal_failed', detail };
+    return {
+      ok: false,
+      code: full ? 'journal_full' : reading ? 'journal_unreadable' : 'journal_failed',
+      detail,
+    };
   }
 }
 

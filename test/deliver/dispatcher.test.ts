@@ -28,8 +28,9 @@ function build(sinks: Record<string, Sink>, overrides: { giveUpAfter?: number; d
 
 /** Lets promises and timers run until the condition holds; fails the test when nothing is left to happen. */
 async function until(clock: ManualClock, condition: () => boolean): Promise<void> {
-  for (let idle = 0; !condition(); ) {
-    for (let turn = 0; turn < 20 && !condition(); turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let idle = 0; !condition();) {
+    for (let turn = 0; turn < 20 && !condition(); turn += 1)
+      await new Promise((resolve) => setImmediate(resolve));
     if (condition()) return;
     idle = clock.next() ? 0 : idle + 1;
     if (idle > 50) throw new Error('the condition never came true');
@@ -39,7 +40,10 @@ async function until(clock: ManualClock, condition: () => boolean): Promise<void
 const idsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ event }) => event.id);
 
 test('every event reaches every sink its route names, and the cursor follows', async () => {
-  const sinks = { a: new ScriptedSink(() => DELIVERED), b: new ScriptedSink(() => DELIVERED) };
+  const sinks = {
+    a: new ScriptedSink(() => DELIVERED, { inFlight: 1 }),
+    b: new ScriptedSink(() => DELIVERED),
+  };
   const { journal, clock, dispatcher } = build(sinks);
   for (let n = 0; n < 200; n += 1) journal.put(makeEvent({ id: `e${n}` }));
   await dispatcher.start();
@@ -51,16 +55,17 @@ test('every event reaches every sink its route names, and the cursor follows', a
 
 test('fault 11: a sink that is down holds back itself only, and catches up afterwards', async () => {
   let down = true;
-  const broken = new ScriptedSink(() =>
-    down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED,
-  );
+  const broken = new ScriptedSink(() => (down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED));
   const healthy = new ScriptedSink(() => DELIVERED);
   const { journal, clock, dispatcher } = build({ broken, healthy });
   await dispatcher.start();
   for (let n = 0; n < 120; n += 1) journal.put(makeEvent({ id: `e${n}` }));
   await until(clock, () => journal.cursors.get('healthy') === 120);
   expect(journal.cursors.get('broken')).toBe(0);
-  expect(dispatcher.status().find(({ sink }) => sink === 'broken')).toMatchObject({ mode: 'paused', lastError: 'down' });
+  expect(dispatcher.status().find(({ sink }) => sink === 'broken')).toMatchObject({
+    mode: 'paused',
+    lastError: 'down',
+  });
   down = false;
   await until(clock, () => journal.cursors.get('broken') === 120);
   expect(idsOf(broken.taken)).toEqual(journal.events.map(({ id }) => id));
@@ -85,7 +90,9 @@ test('fault 14: a poisoned batch is halved down to the one event, and order per 
   const send = sink.send.bind(sink);
   sink.send = (batch) => {
     if (!batch.some(({ event }) => event.id === poisoned)) return send(batch);
-    return Promise.resolve(batch.map(() => ({ status: 'refused', code: 'bad', reason: 'bad batch', batch: true })));
+    return Promise.resolve(
+      batch.map(() => ({ status: 'refused', code: 'bad', reason: 'bad batch', batch: true })),
+    );
   };
   const { journal, clock, dispatcher } = build({ sink });
   for (let n = 0; n < 40; n += 1) journal.put(makeEvent({ id: `e${n}`, user: `user-${n % 3}` }));
@@ -114,10 +121,13 @@ test('fault 13: an event above the limit is seen locally; its neighbours are del
 test('order per user holds while some events have to be tried again', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.record({ user: fc.integer({ min: 0, max: 4 }), failures: fc.integer({ min: 0, max: 3 }) }), {
-        minLength: 1,
-        maxLength: 60,
-      }),
+      fc.array(
+        fc.record({ user: fc.integer({ min: 0, max: 4 }), failures: fc.integer({ min: 0, max: 3 }) }),
+        {
+          minLength: 1,
+          maxLength: 60,
+        },
+      ),
       async (plan) => {
         const tries = new Map<string, number>();
         const blocked = new Map<number, Set<string | null>>();
@@ -134,7 +144,8 @@ test('order per user holds while some events have to be tried again', async () =
           return DELIVERED;
         });
         const { journal, clock, dispatcher } = build({ sink });
-        for (const [n, { user }] of plan.entries()) journal.put(makeEvent({ id: String(n), user: `user-${user}` }));
+        for (const [n, { user }] of plan.entries())
+          journal.put(makeEvent({ id: String(n), user: `user-${user}` }));
         await dispatcher.start();
         await until(clock, () => journal.cursors.get('sink') === plan.length);
         expect(sink.taken).toHaveLength(plan.length);
@@ -157,7 +168,9 @@ test('an event that is retried for longer than it may becomes a dead letter', as
   journal.put(makeEvent({ id: 'other', user: 'u1' }));
   await dispatcher.start();
   await until(clock, () => journal.cursors.get('sink') === 2);
-  expect(journal.letters).toMatchObject([{ code: 'gave_up', reason: 'not this one', event: { id: 'stuck' } }]);
+  expect(journal.letters).toMatchObject([
+    { code: 'gave_up', reason: 'not this one', event: { id: 'stuck' } },
+  ]);
   expect(idsOf(sink.taken)).toEqual(['other']);
 });
 

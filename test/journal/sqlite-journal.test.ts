@@ -33,7 +33,11 @@ describe('append and read', () => {
   test('events come back in order, byte for byte, from memory and from disk alike', async () => {
     const path = await temporaryFolder();
     const odd = Buffer.from([0, 255, 10, 13, 0xed, 0xa0, 0x80]);
-    const events = [makeEvent({ body: odd }), makeEvent({ team: null, user: null, clientUser: null }), makeEvent()];
+    const events = [
+      makeEvent({ body: odd }),
+      makeEvent({ team: null, user: null, clientUser: null }),
+      makeEvent(),
+    ];
     const journal = await open(path);
     const results = await Promise.all(events.map((event) => journal.append(event)));
     expect(results).toEqual([1, 2, 3].map((seq) => ({ status: 'accepted', seq })));
@@ -109,13 +113,22 @@ describe('quarantine and dead letters', () => {
     const journal = await open(await temporaryFolder());
     await journal.append(makeEvent());
     const [event] = await journal.read(0, ALL);
-    const letter = { sink: 'hubs', destination: 'events', code: 'too_large', reason: 'r', attempts: 2, diedAt: 5 };
+    const letter = {
+      sink: 'hubs',
+      destination: 'events',
+      code: 'too_large',
+      reason: 'r',
+      attempts: 2,
+      diedAt: 5,
+    };
     await journal.addDeadLetter({ ...letter, event: event! });
     expect(await journal.listDeadLetters({ sink: 'other' })).toEqual([]);
     expect(await journal.listDeadLetters({ sink: 'hubs' })).toEqual([{ key: 1, ...letter, event }]);
     expect(await journal.retryDeadLetters({})).toBe(1);
     expect(await journal.listDeadLetters({})).toEqual([]);
-    expect(await journal.read(1, ALL)).toMatchObject([{ id: event!.id, seq: 2, handling: { only: ['hubs:events'] } }]);
+    expect(await journal.read(1, ALL)).toMatchObject([
+      { id: event!.id, seq: 2, handling: { only: ['hubs:events'] } },
+    ]);
   });
 });
 
@@ -176,7 +189,9 @@ describe('one owner, and recovery', () => {
     const first = execFile(process.execPath, [holder, path]);
     onTestFinished(() => void first.kill('SIGKILL'));
     await new Promise((resolve) => first.stdout?.once('data', resolve));
-    const second = await promisify(execFile)(process.execPath, [holder, path]).catch((error: unknown) => error);
+    const second = await promisify(execFile)(process.execPath, [holder, path]).catch(
+      (error: unknown) => error,
+    );
     expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(`process ${first.pid}`) });
     const gone = new Promise((resolve) => first.once('exit', resolve));
     first.kill('SIGKILL');

@@ -1,0 +1,74 @@
+import type { Event } from '../core/event.ts';
+import type { Journal, Selection } from '../core/journal.ts';
+import type { EventSummary, Operations, RetryResult, SinkStatus } from '../core/operations.ts';
+import type { Validation } from '../validate/envelope.ts';
+
+export interface OperationsOptions {
+  readonly journal: Journal;
+  readonly validate: (body: Buffer) => Validation;
+  /** Process id to report, or null for a command that opened the journal itself. */
+  readonly pid: number | null;
+  readonly sinks: () => readonly SinkStatus[];
+}
+
+const PAGE = 200;
+
+/** The operations on a journal this process holds. */
+export function createOperations({ journal, validate, pid, sinks }: OperationsOptions): Operations {
+  return {
+    status: async () => ({ pid, journal: await journal.status(), sinks: sinks() }),
+    listQuarantine: async (selection, bodies) =>
+      (await journal.listQuarantine(selection)).map((event) => ({
+        ...summarise(event.key, event, bodies),
+        reasons: event.reasons,
+      })),
+    retryQuarantine: (selection) => retryQuarantine(journal, validate, selection),
+    dropQuarantine: (selection) => journal.dropQuarantine(selection),
+    listDeadLetters: async (selection, bodies) =>
+      (await journal.listDeadLetters(selection)).map(({ key, event, diedAt, ...letter }) => ({
+        ...summarise(key, event, bodies),
+        ...letter,
+        died_at: new Date(diedAt).toISOString(),
+      })),
+    retryDeadLetters: async (selection) => ({ retried: await journal.retryDeadLetters(selection), kept: 0 }),
+    dropDeadLetters: (selection) => journal.dropDeadLetters(selection),
+  };
+}
+
+/** Looks at each event again under the rules of now; what is fit joins the journal, the rest stays where it is. */
+async function retryQuarantine(
+  journal: Journal,
+  validate: OperationsOptions['validate'],
+  selection: Selection,
+): Promise<RetryResult> {
+  let retried = 0;
+  let kept = 0;
+  for (let after = 0; ;) {
+    const page = await journal.listQuarantine({ ...selection, after, limit: PAGE });
+    for (const { key, reasons: _, ...event } of page) {
+      after = key;
+      const validation = validate(event.body);
+      if (!validation.fit) {
+        kept += 1;
+        continue;
+      }
+      await journal.release(key, { ...event, ...validation.envelope });
+      retried += 1;
+    }
+    if (page.length < PAGE) return { retried, kept };
+  }
+}
+
+function summarise(key: number, event: Event, bodies: boolean): EventSummary {
+  return {
+    key,
+    id: event.id,
+    received_at: new Date(event.receivedAt).toISOString(),
+    event_type: event.type,
+    team_id: event.team,
+    user_id: event.user,
+    client_user_id: event.clientUser,
+    bytes: event.body.length,
+    ...(bodies ? { body_base64: event.body.toString('base64') } : {}),
+  };
+}

@@ -1,0 +1,44 @@
+import { pipeline, type Duplex } from 'node:stream';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { readPlain } from '../lib/durable.ts';
+import { cutLines, type Line } from '../lib/lines.ts';
+
+const CHUNK = 256 * 1024;
+/** Longer lines are reported and not kept: no event of this size came through the receiver. */
+const LONGEST_LINE = 256 * 2 ** 20;
+
+const DECOMPRESSORS: readonly [extension: string, make: () => Duplex & { bytesWritten: number }][] = [
+  ['.gz', () => createGunzip({ chunkSize: CHUNK })],
+  ['.zst', () => createZstdDecompress({ chunkSize: CHUNK })],
+];
+
+/**
+ * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
+ * @param onBytes sees every byte as it lies on disk, in order
+ * @throws NotFollowed, a zlib error when the file is damaged or cut short, or the system's error
+ */
+export async function* fileLines(path: string, onBytes?: (chunk: Buffer) => void): AsyncGenerator<Line[]> {
+  let size = 0;
+  const source = tap(readPlain(path), (chunk) => {
+    size += chunk.length;
+    onBytes?.(chunk);
+  });
+  const make = DECOMPRESSORS.find(([extension]) => path.endsWith(extension))?.[1];
+  if (make === undefined) {
+    yield* cutLines(source, LONGEST_LINE);
+    return;
+  }
+  const decompressor = make();
+  // An error of the source destroys the decompressor with it, so the loop below throws it.
+  pipeline(source, decompressor, () => undefined);
+  yield* cutLines(decompressor, LONGEST_LINE);
+  // Node reads one zstd frame of a chunk and drops what follows without a word.
+  if (decompressor.bytesWritten < size) throw new Error('bytes follow after the end of the compressed data');
+}
+
+async function* tap(chunks: AsyncIterable<Buffer>, see: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    see(chunk);
+    yield chunk;
+  }
+}

@@ -1,0 +1,55 @@
+import { lstat, readdir, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+
+/** What lies in an archive folder. Paths are relative to `root`, `/`-separated, in order of their text. */
+export interface ArchiveListing {
+  /** Absolute; the folder the manifest lies in, or the folder of a single file. */
+  readonly root: string;
+  /** Finished files: every name with `.ndjson` in it, as `*.ndjson*` finds them. */
+  readonly files: readonly string[];
+  /** Unfinished files: records not compressed and not in the manifest yet. */
+  readonly parts: readonly string[];
+  /** Symbolic links, FIFOs and the like, which are never followed. */
+  readonly notFollowed: readonly string[];
+  readonly hasManifest: boolean;
+  /** False when the path named a single file. */
+  readonly isFolder: boolean;
+}
+
+/**
+ * Lists an archive, or a single file of one.
+ * @throws MillraceError archive_unreadable
+ */
+export async function listArchive(path: string): Promise<ArchiveListing> {
+  try {
+    const root = await realpath(path);
+    if ((await lstat(root)).isDirectory()) return await listFolder(root);
+    const none = { parts: [], notFollowed: [], hasManifest: false, isFolder: false };
+    return { root: dirname(root), files: [basename(root)], ...none };
+  } catch (error) {
+    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function listFolder(root: string): Promise<ArchiveListing> {
+  const files: string[] = [];
+  const parts: string[] = [];
+  const notFollowed: string[] = [];
+  let hasManifest = false;
+  const folders = [''];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const entry of await readdir(join(root, folder), { withFileTypes: true })) {
+      const file = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      if (entry.isDirectory()) folders.push(file);
+      else if (!entry.isFile()) notFollowed.push(file);
+      else if (file === MANIFEST) hasManifest = true;
+      else if (file.startsWith(`${OPEN_FOLDER}/`)) {
+        if (file.endsWith(PART_EXTENSION)) parts.push(file);
+      } else if (entry.name.includes('.ndjson')) files.push(file);
+    }
+  }
+  for (const names of [files, parts, notFollowed]) names.sort();
+  return { root, files, parts, notFollowed, hasManifest, isFolder: true };
+}

@@ -1,0 +1,75 @@
+/** Differences named singly for a file; the rest are counted, so that a ruined file does not fill the memory. */
+const NAMED = 20;
+
+export type DifferenceCode =
+  | 'manifest_missing'
+  | 'manifest_line_invalid'
+  | 'chain_broken'
+  | 'file_missing'
+  | 'file_extra'
+  | 'file_truncated'
+  | 'file_changed'
+  | 'file_not_followed'
+  | 'file_unreadable'
+  | 'record_invalid'
+  | 'counts_differ'
+  | 'signature_invalid';
+
+/** One thing that is not as the manifest, or a signature, says. */
+export interface Difference {
+  readonly code: DifferenceCode;
+  /** Relative to the archive. */
+  readonly file: string;
+  /** Counted from 1; null when it concerns the file as a whole. */
+  readonly line: number | null;
+  readonly detail: string;
+}
+
+/** What `verifyArchive` found. The archive is sound when there are no differences. */
+export interface VerifyReport {
+  /** The archive's folder, absolute. */
+  readonly path: string;
+  /** Finished files read, their records that could be read, and their bytes on disk. */
+  readonly files: number;
+  readonly records: number;
+  readonly bytes: number;
+  /** `unsigned` records came without signature headers. All 0 without a verifier. */
+  readonly signatures: { readonly valid: number; readonly invalid: number; readonly unsigned: number };
+  readonly differences: readonly Difference[];
+  /** Worth knowing, and no fault: unfinished files, manifest lines superseded by later ones. */
+  readonly notes: readonly { readonly file: string; readonly detail: string }[];
+}
+
+/** Gathers a report. */
+export class Tally {
+  files = 0;
+  records = 0;
+  bytes = 0;
+  readonly signatures = { valid: 0, invalid: 0, unsigned: 0 };
+  readonly #differences: Difference[] = [];
+  readonly #notes: { file: string; detail: string }[] = [];
+  #file = '';
+  #ofFile = 0;
+
+  differ(difference: Difference): void {
+    this.#ofFile = difference.file === this.#file ? this.#ofFile + 1 : 1;
+    this.#file = difference.file;
+    if (this.#ofFile <= NAMED) this.#differences.push(difference);
+    else this.#countUnnamed(difference);
+  }
+
+  note(file: string, detail: string): void {
+    this.#notes.push({ file, detail });
+  }
+
+  report(path: string): VerifyReport {
+    const { files, records, bytes, signatures } = this;
+    return { path, files, records, bytes, signatures, differences: this.#differences, notes: this.#notes };
+  }
+
+  #countUnnamed({ code, file }: Difference): void {
+    if (this.#ofFile > NAMED + 1) this.#differences.pop();
+    const detail = `and ${this.#ofFile - NAMED} more in this file`;
+    this.#differences.push({ code, file, line: null, detail });
+  }
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { archiveCommand } from './archive.ts';
+import { checkCommand } from './check.ts';
+import { deadLettersCommand } from './dead-letters.ts';
+import { demoCommand } from './demo.ts';
+import type { Io } from './io.ts';
+import { quarantineCommand } from './quarantine.ts';
+import { routeCommand } from './route.ts';
+import { sendCommand } from './send.ts';
+import { serveCommand } from './serve.ts';
+import { statusCommand } from './status.ts';
+
+const HELP = `
+Start here:
+  millrace demo                 see it work, in a temporary folder
+  millrace check                is my config right, and what does it do?
+  MILLRACE_SECRET=… millrace serve
+
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 partly done and resumable, 4 a verification found a difference.
+Results go to stdout, progress and logs to stderr.`;
+
+/** The whole command line; every command is a file beside this one. */
+export function createProgram(io: Io): Command {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  const program = new Command('millrace')
+    .description('Receive signed health-data webhooks, keep them durably, forward them to your sinks.')
+    .version(version)
+    .addHelpText('after', HELP);
+  const commands = [
+    serveCommand(io),
+    demoCommand(io),
+    checkCommand(io),
+    routeCommand(io),
+    sendCommand(io),
+    statusCommand(io),
+    quarantineCommand(io),
+    deadLettersCommand(io),
+    archiveCommand(io),
+  ];
+  for (const command of commands) program.addCommand(command);
+  return configure(program, io);
+}
+
+/** Usage errors become exit code 2 in main.ts; nothing below it may end the process. */
+function configure(command: Command, io: Io): Command {
+  command.exitOverride();
+  command.configureOutput({
+    writeOut: (text) => void io.stdout.write(text),
+    writeErr: (text) => void io.stderr.write(text),
+  });
+  command.showHelpAfterError('(run it with --help for the options and examples)');
+  for (const child of command.commands) configure(child, io);
+  return command;
+}

@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { explain, type ExplainedEvent } from '../route/explain.ts';
+import { renderExplanation } from '../route/render.ts';
+import { compileRoutes } from '../route/table.ts';
+import { note, print, type Io } from './io.ts';
+
+const HELP = `
+Examples:
+  millrace route daily.data.meal.created
+  millrace route labtest.order.updated lab_report.parsing_job.created --json
+  millrace route --event event.json
+
+An event's file holds the JSON a sender would post; its type, ids and size are read from it.
+Nothing is sent and no sink is opened. Exit codes: 0 explained (also when the answer is "nowhere"), 2 usage or config.`;
+
+/** `millrace route`: explains which rule decides for a type or an event, and where that leads. */
+export function routeCommand(io: Io): Command {
+  return new Command('route')
+    .description('explain where events go: which rule decides, which sinks and destinations, by which key')
+    .argument('[type...]', 'event types, such as daily.data.meal.created')
+    .option('--event <file>', 'read the type, the ids and the size from an event')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .option('--json', 'print one JSON document: {"results":[{type, rule, targets, skipped, event}]}')
+    .addHelpText('after', HELP)
+    .action((types: string[], options: { event?: string; config?: string; json?: boolean }) => {
+      if (types.length === 0 && options.event === undefined) {
+        throw new MillraceError('usage', 'name at least one event type, or give --event FILE');
+      }
+      const { config, warnings } = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const table = compileRoutes(config.routes);
+      const subjects = [
+        ...types,
+        ...(options.event === undefined ? [] : [readEvent(options.event, config.envelope)]),
+      ];
+      const results = subjects.map((subject) => explain(table, subject));
+      for (const warning of warnings) note(io, `warning: ${warning}`);
+      if (options.json === true) print(io, JSON.stringify({ results }, null, 2));
+      else print(io, results.map(renderExplanation).join('\n\n'));
+    });
+}
+
+/** @throws MillraceError usage when the file is not an event. */
+function readEvent(file: string, fields: Config['envelope']): ExplainedEvent {
+  let body: Buffer;
+  let value: unknown;
+  try {
+    body = readFileSync(file);
+    value = JSON.parse(body.toString('utf8'));
+  } catch (error) {
+    throw new MillraceError('usage', `--event ${file}: ${messageOf(error)}`, { cause: error });
+  }
+  const field = (name: string): string | null => {
+    const found = new Map(Object.entries(value ?? {})).get(name) as unknown;
+    return typeof found === 'string' ? found : null;
+  };
+  const type = field(fields.type);
+  if (type === null)
+    throw new MillraceError('usage', `--event ${file}: has no text in its field ${fields.type}`);
+  return {
+    type,
+    team: field(fields.team),
+    user: field(fields.user),
+    clientUser: field(fields.clientUser),
+    bytes: body.length,
+  };
+}

@@ -1,0 +1,54 @@
+import { Pool } from 'undici';
+import PQueue from 'p-queue';
+import { MillraceError, messageOf } from '../core/errors.ts';
+
+export interface Request {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Posts signed bodies to one receiver over a few connections. It does not retry: the caller sees every answer. */
+export class Sender {
+  readonly #url: URL;
+  readonly #pool: Pool;
+  readonly #queue: PQueue;
+
+  constructor(url: string, connections: number) {
+    this.#url = new URL(url);
+    this.#pool = new Pool(this.#url.origin, { connections, headersTimeout: 30_000, bodyTimeout: 30_000 });
+    this.#queue = new PQueue({ concurrency: connections });
+  }
+
+  /** @throws MillraceError receiver_unreachable */
+  send({ headers, body }: Request): Promise<Answer> {
+    return this.#queue.add(async () => {
+      try {
+        const response = await this.#pool.request({
+          path: this.#url.pathname + this.#url.search,
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body,
+        });
+        return { status: response.statusCode, body: await response.body.text() };
+      } catch (error) {
+        throw new MillraceError('receiver_unreachable', `${this.#url.href}: ${messageOf(error)}`, {
+          cause: error,
+        });
+      }
+    });
+  }
+
+  /** Resolves when fewer than `limit` requests wait, so that a long run is made as it is sent. */
+  room(limit: number): Promise<void> {
+    return this.#queue.onSizeLessThan(limit);
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+}

@@ -1,0 +1,49 @@
+import { Command } from 'commander';
+import { startApp } from '../app.ts';
+import { loadConfig } from '../config/load.ts';
+import { EXIT, type MillraceError } from '../core/errors.ts';
+import type { Io } from './io.ts';
+import { createLog } from './log.ts';
+
+const HELP = `
+Examples:
+  MILLRACE_SECRET=whsec_… millrace serve
+  millrace serve --config /etc/millrace/millrace.yaml
+
+Logs JSON lines on stderr; the one with "msg":"listening" names the real URL. SIGTERM stops the intake, flushes the
+sinks within shutdown.deadline and exits 0; a second SIGTERM exits at once. What was acknowledged is never lost.`;
+
+/** `millrace serve`: the receiver, until a signal ends it. */
+export function serveCommand(io: Io): Command {
+  return new Command('serve')
+    .description('receive signed webhooks, keep them durably, deliver them to the sinks')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addHelpText('after', HELP)
+    .action(async (options: { config?: string }) => {
+      const loaded = loadConfig({ file: options.config, env: io.env });
+      const log = createLog(io, loaded.config.log.level);
+      for (const warning of loaded.warnings) log.warn(warning);
+      if (loaded.config.signing.scheme === 'none') {
+        log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
+      }
+      const failure = Promise.withResolvers<MillraceError>();
+      const app = await startApp(loaded, { log, onFailure: failure.resolve });
+      const stopped = new Promise<null>((resolve) => {
+        if (io.signal.aborted) resolve(null);
+        io.signal.addEventListener('abort', () => resolve(null), { once: true });
+      });
+      const failed = await Promise.race([failure.promise, stopped]);
+      if (failed !== null) log.fatal({ code: failed.code, detail: failed.detail }, 'journal failed; exiting');
+      else log.info('stopping');
+      // After a failure only the answers that are owed are waited for, and those are errors that are ready.
+      const deadline = AbortSignal.timeout(
+        failed === null ? loaded.config.shutdown.deadline : FAILURE_DEADLINE,
+      );
+      await app.stop(deadline);
+      if (deadline.aborted) log.warn('shutdown.deadline passed; what was not delivered stays in the journal');
+      else log.info('stopped');
+      io.setExit(failed === null ? EXIT.done : EXIT.failed);
+    });
+}
+
+const FAILURE_DEADLINE = 1000;

@@ -1,0 +1,52 @@
+import { Command } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import type { SystemStatus } from '../core/operations.ts';
+import { formatBytes, formatDuration } from '../lib/units.ts';
+import { print, type Io } from './io.ts';
+import { withOperations } from './operations.ts';
+import { renderTable } from './table.ts';
+
+const HELP = `
+Examples:
+  millrace status
+  millrace status --json | jq '.journal.cursors[] | {sink, backlog}'
+
+Asks the running receiver if there is one, else reads the journal itself.`;
+
+/** `millrace status`: journal, backlog and age per sink, quarantine, dead letters. */
+export function statusCommand(io: Io): Command {
+  return new Command('status')
+    .description('journal, backlog and age per sink, quarantine, dead letters')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', HELP)
+    .action(async (options: { config?: string; json?: boolean }) => {
+      const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const status = await withOperations(loaded, (operations) => operations.status());
+      print(io, options.json === true ? JSON.stringify(status) : render(status));
+    });
+}
+
+function render({ pid, journal, sinks }: SystemStatus): string {
+  const age = (ms: number): string =>
+    ms === 0 ? '-' : formatDuration(Math.max(1000, Math.round(ms / 1000) * 1000));
+  const rows = journal.cursors.map((cursor) => {
+    const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
+    return [
+      cursor.sink,
+      sink?.mode ?? (pid === null ? '-' : 'not configured'),
+      String(cursor.backlog),
+      formatBytes(cursor.backlogBytes),
+      age(cursor.backlogAge),
+      sink?.lastError ?? '',
+    ];
+  });
+  return [
+    `receiver     ${pid === null ? 'not running' : `running, process ${pid}`}`,
+    `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
+    `quarantine   ${journal.quarantined}`,
+    `dead letters ${journal.deadLetters}`,
+    '',
+    renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
+  ].join('\n');
+}

@@ -1,0 +1,48 @@
+import { isNode, LineCounter, parseDocument } from 'yaml';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Path } from './paths.ts';
+
+/** A parsed file that still knows where each value stood. */
+export interface Document {
+  readonly value: unknown;
+  /** `file:line:column` of the value at a path, or of the nearest thing around it that exists. */
+  locate(path: Path): string;
+}
+
+/**
+ * Parses YAML 1.2; aliases and anchors work, duplicate keys are errors.
+ * @param file only for messages.
+ * @throws MillraceError config_invalid with every syntax error, a line each.
+ */
+export function parseYaml(text: string, file: string): Document {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const at = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  const faults = [...document.errors, ...document.warnings];
+  if (faults.length > 0) {
+    throw new MillraceError(
+      'config_invalid',
+      faults.map((fault) => `${at(fault.pos[0])}: ${fault.message}`).join('\n'),
+    );
+  }
+  return { value: toValue(), locate };
+
+  function toValue(): unknown {
+    try {
+      return document.toJS({ maxAliasCount: 100 });
+    } catch (error) {
+      throw new MillraceError('config_invalid', `${file}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  function locate(path: Path): string {
+    for (let length = path.length; length > 0; length--) {
+      const node: unknown = document.getIn(path.slice(0, length), true);
+      if (isNode(node) && node.range) return at(node.range[0]);
+    }
+    return file;
+  }
+}

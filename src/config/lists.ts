@@ -1,0 +1,128 @@
+import { z } from 'zod';
+
+/** Marks a list in the JSON Schema that may also be written as its only item. */
+export const ONE_OR_MORE = 'oneOrMore';
+
+/** true and false, also as the text that a `${…}` leaves behind. */
+const flag = z.preprocess(
+  (value) => (value === 'true' ? true : value === 'false' ? false : value),
+  z.boolean({ error: 'must be true or false' }),
+);
+
+const words = (what: string) => z.string({ error: `must be ${what}` }).min(1, { error: 'must not be empty' });
+
+/** `x` means the same as `[x]`. */
+const oneOrMore = <T extends z.ZodType>(item: T, what: string, doc: string) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' ? [value] : value),
+    z
+      .array(item, { error: `must be ${what}, or a list of them` })
+      .meta({ description: doc, [ONE_OR_MORE]: true }),
+  );
+
+/** `daily.*` is refused, because its star would be taken literally. */
+const prefix = words('an event type prefix or "*"').refine((value) => value === '*' || !value.includes('*'), {
+  error: (issue) => `is a plain prefix: write "${String(issue.input).replace(/\*.*$/, '')}", without a star`,
+});
+const prefixes = oneOrMore(
+  prefix,
+  'an event type prefix or "*"',
+  'Beginnings of event types; `*` matches every type.',
+);
+
+const secrets = z
+  .array(words('text'), { error: 'must be a list' })
+  .default([])
+  .describe(
+    'Secrets a delivery may be signed with; each is tried. Put a new one beside the old one to rotate.',
+  );
+
+const requirement = z.strictObject(
+  {
+    match: prefixes,
+    fields: z
+      .array(z.enum(['team', 'user', 'clientUser'], { error: 'must be one of team, user, clientUser' }), {
+        error: 'must be a list of team, user, clientUser',
+      })
+      .describe('What the envelope must hold.'),
+  },
+  { error: 'must be a mapping with match and fields' },
+);
+
+const requirements = z
+  .array(requirement, { error: 'must be a list' })
+  .default([
+    { match: ['labtest.match_review.'], fields: ['team'] },
+    { match: ['message.attempt.'], fields: [] },
+    { match: ['*'], fields: ['team', 'user', 'clientUser'] },
+  ])
+  .describe(
+    'Which ids an event needs, by type; the first match decides. Events without them go to quarantine.',
+  );
+
+const sink = z
+  .looseObject(
+    {
+      type: words('a type of sink, or the path of your own sink module').describe(
+        'A built-in type, or the path of your own module (`./my-sink.js`), relative to this file.',
+      ),
+      required: flag.default(true).describe('Whether the receiver is ready only while this sink works.'),
+    },
+    { error: 'must be a mapping with a type' },
+  )
+  .transform(({ type, required, ...options }) => ({ type, required, options }));
+
+const sinks = z
+  .record(
+    z.string().regex(/^[a-z][a-z0-9-]*$/, {
+      error: 'is not a name for a sink: use lower-case letters, digits and dashes, a letter first',
+    }),
+    sink,
+    { error: 'must be a mapping of names to sinks' },
+  )
+  .default({})
+  .describe("The configured targets, by name. Beside `type` and `required` stand the type's own options.");
+
+const route = z.strictObject(
+  {
+    match: prefixes,
+    to: oneOrMore(
+      words('a sink, or sink:destination'),
+      'a sink, or sink:destination',
+      'Sinks, or `sink:destination`; an empty list goes nowhere.',
+    ),
+  },
+  { error: 'must be a mapping with match and to' },
+);
+
+const routes = z
+  .array(route, { error: 'must be a list' })
+  .optional()
+  .describe('Rules in order; the first match decides. Without this key every event goes to every sink.');
+
+/** Every key that holds a list or a mapping of the user's own making. */
+export const LISTS = {
+  'signing.secrets': secrets,
+  'envelope.require': requirements,
+  sinks,
+  routes,
+} as const;
+
+/** Which ids the types under `match` need. */
+export interface Requirement {
+  readonly match: readonly string[];
+  readonly fields: readonly ('team' | 'user' | 'clientUser')[];
+}
+
+/** What stands under `sinks.<name>`; the options are the sink module's to check. */
+export interface SinkConfig {
+  readonly type: string;
+  readonly required: boolean;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** A route as it is written. */
+export type WrittenRoute = z.output<typeof route>;
+
+/** Keys that the objects inside a list may have, for suggestions. */
+export const ITEM_KEYS = { require: ['match', 'fields'], routes: ['match', 'to'] } as const;

@@ -1,0 +1,46 @@
+import { distance } from 'fastest-levenshtein';
+import { keyOf, type Path, type Problem } from './paths.ts';
+
+/** The candidates, nearest first. */
+function byDistance(word: string, candidates: readonly string[]): string[] {
+  const lower = word.toLowerCase();
+  const ranked = candidates.map((candidate) => ({
+    candidate,
+    edits: distance(lower, candidate.toLowerCase()),
+  }));
+  return ranked.sort((a, b) => a.edits - b.edits).map(({ candidate }) => candidate);
+}
+
+/** The candidate that was probably meant: at most a third of the word differs, or two letters of a short one. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  const [best] = byDistance(word, candidates);
+  if (best === undefined) return undefined;
+  const limit = Math.max(2, Math.floor(Math.max(word.length, best.length) / 3));
+  return distance(word.toLowerCase(), best.toLowerCase()) <= limit ? best : undefined;
+}
+
+/**
+ * The problem for a key that does not exist.
+ * @param known keys that may stand beside it.
+ * @param everywhere all keys of the config as dotted paths, to spot a key in the wrong section.
+ */
+export function unknownKey(
+  path: Path,
+  known: readonly string[],
+  everywhere: readonly string[] = [],
+): Problem {
+  const word = String(path.at(-1));
+  const parent = path.slice(0, -1);
+  const close = nearest(word, known);
+  if (close !== undefined) return suggestion(path, [...parent, close]);
+  const elsewhere = everywhere.find((key) => key.endsWith(`.${word}`));
+  if (elsewhere !== undefined) return suggestion(path, [elsewhere]);
+  return {
+    path,
+    message: `is not a known key; known here, nearest first: ${byDistance(word, known).join(', ')}`,
+  };
+}
+
+function suggestion(path: Path, better: Path): Problem {
+  return { path, message: `is not a known key; did you mean ${keyOf(better)}?` };
+}

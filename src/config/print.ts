@@ -1,0 +1,41 @@
+import { formatBytes, formatDuration } from '../lib/units.ts';
+import type { LoadedConfig } from './config.ts';
+import { isMapping, type Mapping, type Path } from './paths.ts';
+import { redact } from './redact.ts';
+import { formatTarget } from '../core/route.ts';
+import { scalarAt } from './scalar-keys.ts';
+
+/**
+ * The resolved config in the shape of a config file, redacted.
+ * @param units `text` writes `5m` and `10MiB`; `numbers` writes milliseconds and bytes. Both can be read back.
+ */
+export function printable(loaded: LoadedConfig, units: 'text' | 'numbers'): Mapping {
+  const { config, substituted } = loaded;
+  const document: Mapping = {
+    ...config,
+    sinks: Object.fromEntries(
+      Object.entries(config.sinks).map(([name, { type, required, options }]) => [
+        name,
+        { type, required, ...options },
+      ]),
+    ),
+    routes: config.routes.map(({ match, to }) => ({ match, to: to.map(formatTarget) })),
+  };
+  return redact(units === 'text' ? withUnits(document, []) : document, substituted);
+}
+
+function withUnits(section: Mapping, path: Path): Mapping {
+  return Object.fromEntries(
+    Object.entries(section).map(([key, value]) => {
+      const here = [...path, key];
+      if (typeof value === 'number') return [key, withUnit(value, here)];
+      return [key, isMapping(value) ? withUnits(value, here) : value];
+    }),
+  );
+}
+
+function withUnit(value: number, path: Path): unknown {
+  const format = scalarAt(path)?.leaf.format;
+  if (format === 'duration') return formatDuration(value);
+  return format === 'bytes' ? formatBytes(value) : value;
+}

@@ -1,0 +1,104 @@
+import { CATALOGUE, EXIT } from '../core/errors.ts';
+import type { Leaf } from './leaf.ts';
+import { LISTS } from './lists.ts';
+import { SCALAR_KEYS } from './scalar-keys.ts';
+import { SCALARS } from './scalars.ts';
+
+const TYPES: Readonly<Record<Exclude<Leaf<unknown>['format'], 'choice' | 'status'>, string>> = {
+  text: 'text',
+  texts: 'list of texts',
+  flag: 'true or false',
+  count: 'whole number',
+  port: 'port',
+  duration: 'duration',
+  bytes: 'size',
+};
+
+/** Type and default of the keys in lists.ts, in words. */
+const LIST_ROWS = {
+  'signing.secrets': ['list of texts', 'none'],
+  'envelope.require': ['list of {match, fields}', 'see below'],
+  sinks: ['mapping of names to sinks', 'none'],
+  routes: ['list of {match, to}', 'everything to every sink'],
+} as const satisfies Record<keyof typeof LISTS, readonly [string, string]>;
+
+const EXIT_ROWS = {
+  done: [EXIT.done, 'done'],
+  failed: [EXIT.failed, 'failed'],
+  usage: [EXIT.usage, 'the command line or the config is wrong'],
+  partial: [EXIT.partial, 'partly done; can be resumed'],
+  difference: [EXIT.difference, 'a verification found a difference'],
+} as const satisfies Record<keyof typeof EXIT, readonly [number, string]>;
+
+/** Every key of the config as a Markdown table. */
+export function keyReference(): string {
+  const descriptions = new Map(Object.entries(LISTS).map(([key, schema]) => [key, schema.description]));
+  const scalars = SCALAR_KEYS.map(({ key, leaf, env }) => ({
+    key,
+    cells: [code(key), typeOf(leaf), fallbackOf(leaf), code(env), leaf.doc],
+  }));
+  const lists = Object.entries(LIST_ROWS).map(([key, [type, fallback]]) => ({
+    key,
+    cells: [code(key), type, fallback, '', descriptions.get(key) ?? ''],
+  }));
+  // A list stands with the other keys of its section; sinks and routes come last.
+  const order: readonly string[] = [...Object.keys(SCALARS), 'sinks', 'routes'];
+  const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
+  const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
+  return table(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);
+}
+
+/** What `envelope.require` is when it is left out, as YAML. */
+export function requireDefault(): string {
+  const rules = LISTS['envelope.require'].parse(undefined);
+  const lines = rules.map(
+    ({ match, fields }) => `    - { match: ${quoted(match)}, fields: [${fields.join(', ')}] }`,
+  );
+  return ['```yaml', 'envelope:', '  require:', ...lines, '```'].join('\n');
+}
+
+/** Every error a user can meet, as a Markdown table. */
+export function errorReference(): string {
+  const rows = Object.entries(CATALOGUE).map(([name, entry]) => [
+    code(name),
+    entry.title,
+    'status' in entry ? String(entry.status) : '',
+    'exit' in entry ? String(entry.exit) : '',
+    entry.retryable ? 'yes' : 'no',
+  ]);
+  return table(['Code', 'Meaning', 'HTTP status', 'Exit code', 'Worth a retry'], rows);
+}
+
+/** The exit codes of every command, as a Markdown table. */
+export function exitReference(): string {
+  const rows = Object.values(EXIT_ROWS).map(([exit, meaning]) => [String(exit), meaning]);
+  return table(['Exit code', 'Meaning'], rows);
+}
+
+function typeOf(leaf: Leaf<unknown>): string {
+  if (leaf.format === 'choice' || leaf.format === 'status')
+    return leaf.options.map((option) => code(String(option))).join(', ');
+  return TYPES[leaf.format];
+}
+
+function fallbackOf(leaf: Leaf<unknown>): string {
+  const written = leaf.default;
+  if (written === null || written === '' || (Array.isArray(written) && written.length === 0)) return 'none';
+  return code(String(written));
+}
+
+function quoted(match: readonly string[]): string {
+  return `[${match.map((prefix) => (prefix === '*' ? "'*'" : prefix)).join(', ')}]`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => '---'), ...rows].map(tableLine).join('\n');
+}
+
+function tableLine(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
+}

@@ -1,0 +1,89 @@
+import { formatTarget, parseTarget, type Route } from '../core/route.ts';
+import type { WrittenRoute } from './lists.ts';
+import { nearest } from './nearest.ts';
+import type { Path, Problem } from './paths.ts';
+
+export interface ResolvedRoutes {
+  readonly routes: readonly Route[];
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+}
+
+/** Turns the written rules into routes and checks them against the sinks and each other. */
+export function resolveRoutes(
+  written: readonly WrittenRoute[] | null,
+  sinks: readonly string[],
+): ResolvedRoutes {
+  if (written === null) {
+    const to = sinks.map((sink) => ({ sink, destination: null }));
+    return { routes: to.length === 0 ? [] : [{ match: ['*'], to }], problems: [], warnings: [] };
+  }
+  const routes = written.map((rule) => ({ match: rule.match, to: rule.to.map(parseTarget) }));
+  const problems = routes.flatMap((route, index) => checkRoute(route, ['routes', index], sinks));
+  const warnings = [...routes.flatMap((_, index) => checkShadow(routes, index)), ...checkRest(routes)];
+  return { routes, problems, warnings };
+}
+
+function checkRoute(route: Route, path: Path, sinks: readonly string[]): Problem[] {
+  const problems: Problem[] = [];
+  if (route.match.length === 0)
+    problems.push({ path: [...path, 'match'], message: 'must name at least one prefix' });
+  const seen = new Set<string>();
+  for (const [index, target] of route.to.entries()) {
+    const at = [...path, 'to', index];
+    const text = formatTarget(target);
+    if (seen.has(text)) problems.push({ path: at, message: `names "${text}" a second time` });
+    else if (target.destination === '')
+      problems.push({ path: at, message: 'names no destination after the colon' });
+    else if (!sinks.includes(target.sink))
+      problems.push({ path: at, message: unknownSink(target.sink, sinks) });
+    seen.add(text);
+  }
+  return problems;
+}
+
+function unknownSink(sink: string, sinks: readonly string[]): string {
+  const close = nearest(sink, sinks);
+  const advice =
+    close === undefined ? `configured are: ${sinks.join(', ') || 'none'}` : `did you mean "${close}"?`;
+  return `names the sink "${sink}", which is not configured; ${advice}`;
+}
+
+/** Prefixes that an earlier route takes everything from. */
+function checkShadow(routes: readonly Route[], index: number): Problem[] {
+  const route = routes[index];
+  if (route === undefined) return [];
+  const hidden = route.match.flatMap((prefix, position) => {
+    const by = routes
+      .slice(0, index)
+      .findIndex((earlier) => earlier.match.some((wider) => covers(wider, prefix)));
+    return by === -1 ? [] : [{ position, prefix, by }];
+  });
+  const [first] = hidden;
+  if (first !== undefined && hidden.length === route.match.length) {
+    return [
+      { path: ['routes', index], message: `can never match: routes[${first.by}] takes all its types first` },
+    ];
+  }
+  return hidden.map(({ position, prefix, by }) => ({
+    path: ['routes', index, 'match', position],
+    message: `can never match: routes[${by}] takes all of "${prefix}" first`,
+  }));
+}
+
+function checkRest(routes: readonly Route[]): Problem[] {
+  const nowhere = routes.flatMap((route, index) =>
+    route.to.length > 0
+      ? []
+      : [{ path: ['routes', index, 'to'], message: 'is empty: what it matches goes nowhere' }],
+  );
+  if (routes.some((route) => route.match.includes('*'))) return nowhere;
+  return [
+    ...nowhere,
+    { path: ['routes'], message: 'does not end with "*": events that match no rule go nowhere' },
+  ];
+}
+
+function covers(wider: string, prefix: string): boolean {
+  return wider === '*' || (prefix !== '*' && prefix.startsWith(wider));
+}

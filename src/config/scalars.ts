@@ -1,0 +1,142 @@
+import {
+  bytes,
+  choice,
+  count,
+  duration,
+  flag,
+  optionalText,
+  port,
+  status,
+  text,
+  texts,
+  TIMER,
+} from './leaf.ts';
+
+const FIELD = ['^\\S+$', 'must be the name of a field'] as const;
+const HEADER = { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", hint: 'must be the name of a header' } as const;
+const AT_LEAST_ONE = { min: 1 } as const;
+
+/** Every key that holds one value. Lists, sinks and routes are in lists.ts. */
+export const SCALARS = {
+  server: {
+    host: text('0.0.0.0', 'Address the receiver listens on.'),
+    port: port(8080, 'Port the receiver listens on; 0 takes any free one.'),
+    path: text(
+      '/webhooks',
+      'Path that takes deliveries.',
+      '^/[^?#\\s]*$',
+      'must start with / and hold no ? or #',
+    ),
+    maxBodyBytes: bytes('10MiB', 'Largest body, also after decompression.', AT_LEAST_ONE),
+    headersTimeout: duration('10s', 'Longest time for the headers of a request to arrive.', TIMER),
+    bodyTimeout: duration('10s', 'Longest time for the body to arrive, from its headers on.', TIMER),
+    keepAliveTimeout: duration(
+      '65s',
+      'How long an idle connection is kept; longer than the load balancer keeps it.',
+      TIMER,
+    ),
+    maxConnections: count(10_000, 'Connections at once; further ones are closed.', AT_LEAST_ONE),
+    maxHeaderBytes: bytes('16KiB', 'Largest header block of a request.', { min: 1024, max: 1024 * 1024 }),
+    answerTimeout: duration(
+      '10s',
+      'Longest time from a complete body to the answer; then 503. The sender gives up after 15s.',
+      TIMER,
+    ),
+    retryAfter: duration('10s', 'What Retry-After says in a 503.', TIMER),
+  },
+  admin: {
+    enabled: flag(true, 'Whether health, metrics and the console are served at all.'),
+    host: text('127.0.0.1', 'Address of the admin listener. Any other than loopback needs admin.token.'),
+    port: port(9090, 'Port of the admin listener; 0 takes any free one.'),
+    token: optionalText('Bearer token the admin listener asks for.', {
+      sensitive: true,
+      pattern: '^\\S+$',
+      hint: 'must not be empty or hold spaces',
+    }),
+  },
+  signing: {
+    scheme: choice(
+      ['standard-webhooks', 'hmac', 'none'],
+      'standard-webhooks',
+      'How deliveries are signed. `none` accepts anything and needs signing.insecure.',
+    ),
+    tolerance: duration('5m', "How far a signature's timestamp may be from now, either way.", { min: 1000 }),
+    insecure: flag(
+      false,
+      'Must be true for the scheme `none`: a promise that the endpoint cannot be reached by strangers.',
+    ),
+    hmac: {
+      header: text('x-signature', 'Header with the signature.', HEADER.pattern, HEADER.hint),
+      encoding: choice(['hex', 'base64'], 'hex', 'How the signature is written.'),
+      algorithm: choice(['sha256', 'sha1', 'sha512'], 'sha256', 'Hash of the HMAC.'),
+      prefix: text('', 'What stands before the signature in its header, such as `sha256=`.'),
+      timestampHeader: optionalText(
+        'Header with the time of signing, in seconds; it must be part of what is signed. Without it an old delivery can be played again once its id is forgotten.',
+        HEADER,
+      ),
+      idHeader: optionalText(
+        'Header with the delivery id, the same over all attempts. Without it the id is the hash of the body.',
+        HEADER,
+      ),
+      content: optionalText(
+        'What is signed; `{id}`, `{timestamp}` and `{body}` stand for those parts. Without it `{timestamp}.{body}` where there is a timestampHeader, else `{body}`.',
+      ),
+    },
+  },
+  envelope: {
+    type: text('event_type', 'Top-level field with the event type.', ...FIELD),
+    team: text('team_id', 'Top-level field with the team id.', ...FIELD),
+    user: text('user_id', 'Top-level field with the user id.', ...FIELD),
+    clientUser: text('client_user_id', "Top-level field with the team's own id of the user.", ...FIELD),
+    teams: texts('Teams whose events are taken; others go to quarantine. Empty takes all.'),
+    userIds: choice(['uuid', 'text'], 'uuid', 'What team and user ids must look like.'),
+    maxDepth: count(128, 'Deepest nesting of a body; deeper ones go to quarantine.', { min: 2, max: 10_000 }),
+  },
+  acknowledge: choice(
+    ['journaled', 'delivered'],
+    'journaled',
+    'When a delivery is answered with 2xx: once it is on disk, or once every required sink has it. `delivered` is not available yet.',
+  ),
+  journal: {
+    path: text('./data/journal', 'Folder of the journal.', '\\S', 'must not be empty'),
+    retention: duration('7d', 'How long delivered events are kept for replays.'),
+    maxBytes: bytes('10GiB', 'Largest size of the journal; above it deliveries are answered with 503.', {
+      min: 1024 * 1024,
+    }),
+    dedupWindow: duration(
+      '7d',
+      'How long an id is remembered, so that a repeated delivery is not forwarded twice.',
+    ),
+    maxBacklog: count(
+      0,
+      'Events that may wait for the slowest sink before deliveries are answered with 503; 0 leaves that to journal.maxBytes.',
+    ),
+  },
+  quarantine: {
+    respond: status(
+      [202, 422],
+      202,
+      'Answer to an authentic event that is not fit to route. 422 makes the sender retry, and in the end disable the endpoint.',
+    ),
+  },
+  delivery: {
+    retryInitial: duration('500ms', 'Wait before the first retry; it doubles from there.', TIMER),
+    retryMax: duration('30s', 'Longest wait between two retries.', TIMER),
+    giveUpAfter: duration(
+      '0ms',
+      'Age at which an event that still cannot be delivered becomes a dead letter; 0 never gives up.',
+    ),
+    maxPending: count(5000, 'Events held in memory for one sink.', AT_LEAST_ONE),
+    maxPendingBytes: bytes('32MiB', 'Body bytes held in memory for one sink.', AT_LEAST_ONE),
+  },
+  shutdown: {
+    deadline: duration('30s', 'How long SIGTERM lets requests and sinks finish.', TIMER),
+  },
+  log: {
+    level: choice(
+      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      'info',
+      'Least severe level that is logged.',
+    ),
+  },
+} as const;

@@ -1,0 +1,188 @@
+import { isUtf8 } from 'node:buffer';
+import type { ArchiveRecord } from './archive.ts';
+import type { Event } from './event.ts';
+
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
+const QUOTE = 34;
+const BACKSLASH = 92;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
+const NULL = Buffer.from('null');
+const REPLACEMENT = 'fffd';
+/** Where the fields before the event end. No quote stands bare inside a JSON string, so the first one is the one. */
+const EVENT_KEY = Buffer.from('},"event":');
+const BASE64_KEY = Buffer.from(',"body_base64":"');
+
+/** The records of some events, each with its line feed, in one buffer. Costs about 2 µs for an event of 1 KB. */
+export function formatRecords(events: readonly Event[]): Buffer {
+  const heads: string[] = [];
+  let room = 0;
+  for (const event of events) {
+    const head = recordHead(event);
+    heads.push(head);
+    // A UTF-16 unit takes 3 bytes of UTF-8 at most; a body that is not verbatim also appears in base64.
+    room += head.length * 3 + event.body.length;
+  }
+  const texts = events.map((event) => bodyText(event.body));
+  const tails = events.map(({ body }, i) =>
+    texts[i] === body ? '}\n' : `,"body_base64":"${body.toString('base64')}"}\n`,
+  );
+  for (const tail of tails) room += tail.length + NULL.length;
+  const out = Buffer.allocUnsafe(room);
+  let at = 0;
+  for (let i = 0; i < events.length; i += 1) {
+    at += out.write(heads[i] ?? '', at);
+    at += (texts[i] ?? NULL).copy(out, at);
+    at += out.write(tails[i] ?? '', at, 'latin1');
+  }
+  return out.subarray(0, at);
+}
+
+/** Everything in front of the event's own bytes. */
+function recordHead(event: Event): string {
+  return (
+    `{"id":${quote(event.id)},"source":${quote(event.source)},"received_at":"${isoTime(event.receivedAt)}"` +
+    `,"event_type":${quote(event.type)},"team_id":${quoteOrNull(event.team)},"user_id":${quoteOrNull(event.user)}` +
+    `,"client_user_id":${quoteOrNull(event.clientUser)},"headers":${JSON.stringify(event.headers)},"event":`
+  );
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function quoteOrNull(text: string | null): string {
+  return text === null ? 'null' : quote(text);
+}
+
+// A lone surrogate would be written as an escape that many JSON readers refuse; the body has it exactly.
+function quote(text: string): string {
+  return JSON.stringify(text.isWellFormed() ? text : text.toWellFormed());
+}
+
+/**
+ * What stands as `event`: the body itself (the same object) when it can stand in a line of NDJSON that every reader
+ * takes; a copy with raw line breaks as spaces and lone surrogate escapes as `\ufffd`, of the same length; or `null`
+ * when the body is not UTF-8 or no JSON object. All but the first need `body_base64` beside it.
+ */
+export function bodyText(body: Buffer): Buffer {
+  if (!isObjectShaped(body) || !isUtf8(body)) return NULL;
+  const breaks = body.includes(LINE_FEED) || body.includes(CARRIAGE_RETURN);
+  const surrogates = body.includes('\\ud') || body.includes('\\uD');
+  if (!breaks && !surrogates) return body;
+  const copy = Buffer.from(body);
+  const mended = surrogates && mendSurrogates(copy);
+  if (!breaks) return mended ? copy : body;
+  for (let i = 0; i < copy.length; i += 1) {
+    if (copy[i] === LINE_FEED || copy[i] === CARRIAGE_RETURN) copy[i] = SPACE;
+  }
+  return copy;
+}
+
+/** True when the first and last bytes that are not white space are braces. Whether it is JSON was checked on the way in. */
+function isObjectShaped(body: Buffer): boolean {
+  let first = 0;
+  let last = body.length - 1;
+  while (isWhite(body[first])) first += 1;
+  while (last > first && isWhite(body[last])) last -= 1;
+  return last > first && body[first] === OPEN_BRACE && body[last] === CLOSE_BRACE;
+}
+
+function isWhite(byte: number | undefined): boolean {
+  return byte === SPACE || byte === LINE_FEED || byte === CARRIAGE_RETURN || byte === 9;
+}
+
+/** Rewrites escapes of lone surrogates in place; true if there were any. */
+function mendSurrogates(text: Buffer): boolean {
+  let mended = false;
+  for (let at = text.indexOf(BACKSLASH); at !== -1; at = text.indexOf(BACKSLASH, at)) {
+    const unit = escapedUnit(text, at);
+    if (unit < 0xd800 || unit > 0xdfff) {
+      at += 2;
+      continue;
+    }
+    const next = unit < 0xdc00 ? escapedUnit(text, at + 6) : 0;
+    if (next >= 0xdc00 && next <= 0xdfff) {
+      at += 12;
+      continue;
+    }
+    text.write(REPLACEMENT, at + 2, 'latin1');
+    mended = true;
+    at += 6;
+  }
+  return mended;
+}
+
+/** The code unit of `\uXXXX` at `at`, or 0 when no such escape stands there. */
+function escapedUnit(text: Buffer, at: number): number {
+  if (text[at] !== BACKSLASH || text[at + 1] !== 117) return 0;
+  const unit = Number.parseInt(text.toString('latin1', at + 2, at + 6), 16);
+  return Number.isNaN(unit) ? 0 : unit;
+}
+
+export type ParsedRecord =
+  | { readonly ok: true; readonly record: ArchiveRecord; readonly body: Buffer }
+  | { readonly ok: false; readonly reason: string };
+
+/**
+ * Takes a line apart again. The event is not parsed: `body` is the bytes that were signed, a view into the line where
+ * they stand there verbatim.
+ * @param line without its line break
+ */
+export function parseRecord(line: Buffer): ParsedRecord {
+  const head = parseHead(line);
+  if (head === null) return { ok: false, reason: 'not an archive record' };
+  const from = head.end + EVENT_KEY.length - 1;
+  const to = line.length - 1;
+  if (line[to] !== CLOSE_BRACE || to <= from) return { ok: false, reason: 'the record is cut short' };
+  if (line[to - 1] !== QUOTE) return { ok: true, record: head.record, body: line.subarray(from, to) };
+  const key = line.lastIndexOf(BASE64_KEY);
+  if (key < from) return { ok: false, reason: 'the event is not a JSON object' };
+  const encoded = line.toString('latin1', key + BASE64_KEY.length, to - 1);
+  if (encoded.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(encoded)) {
+    return { ok: false, reason: 'body_base64 is not base64' };
+  }
+  const body = Buffer.from(encoded, 'base64');
+  if (!bodyText(body).equals(line.subarray(from, key))) {
+    return { ok: false, reason: 'event and body_base64 disagree' };
+  }
+  return { ok: true, record: head.record, body };
+}
+
+/** The fields in front of the event, and the offset of the byte after them; null when the line has another shape. */
+export function parseHead(line: Buffer): { record: ArchiveRecord; end: number } | null {
+  const found = line.indexOf(EVENT_KEY);
+  if (found === -1) return null;
+  const end = found + 1;
+  try {
+    const record: unknown = JSON.parse(`${line.toString('utf8', 0, end)}}`);
+    return isRecord(record) ? { record, end } : null;
+  } catch {
+    return null;
+  }
+}
+
+function isRecord(value: unknown): value is ArchiveRecord {
+  return (
+    isFields(value) &&
+    typeof value['id'] === 'string' &&
+    typeof value['source'] === 'string' &&
+    typeof value['received_at'] === 'string' &&
+    typeof value['event_type'] === 'string' &&
+    isTextOrNull(value['team_id']) &&
+    isTextOrNull(value['user_id']) &&
+    isTextOrNull(value['client_user_id']) &&
+    isFields(value['headers']) &&
+    Object.values(value['headers']).every((header) => typeof header === 'string')
+  );
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function isTextOrNull(value: unknown): boolean {
+  return value === null || typeof value === 'string';
+}

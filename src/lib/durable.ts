@@ -1,0 +1,122 @@
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+// Windows has neither flag; there, lstat in the callers is all the protection there is.
+const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
+// Opening a FIFO for reading would otherwise hang until somebody writes to it.
+const NO_WAIT = constants.O_NONBLOCK ?? 0;
+
+const READ = constants.O_RDONLY;
+export const WRITE = constants.O_WRONLY;
+export const READ_WRITE = constants.O_RDWR;
+/** Makes the file; fails if anything of that name exists. */
+export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+export const CREATE = constants.O_RDWR | constants.O_CREAT;
+
+/** Something other than a plain file or folder stood where one was needed. The message names it. */
+export class NotFollowed extends Error {
+  constructor(path: string, what: string) {
+    super(`${path} is ${what}; it is not followed`);
+    this.name = 'NotFollowed';
+  }
+}
+
+/** The `code` of a system error, such as `ENOENT`; empty for anything else. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/**
+ * Opens a plain file. A symbolic link at the end of the path, a FIFO, a device or a folder is refused.
+ * @param flags one of the constants of this file
+ * @throws NotFollowed, or the system's error
+ */
+export async function openPlain(path: string, flags: number, mode = 0o640): Promise<FileHandle> {
+  let handle: FileHandle;
+  try {
+    handle = await open(path, flags | NO_FOLLOW | NO_WAIT, mode);
+  } catch (error) {
+    // ELOOP: a symbolic link. ENXIO: a FIFO without a reader, or a socket.
+    const code = errorCode(error);
+    if (code === 'ELOOP') throw new NotFollowed(path, 'a symbolic link');
+    if (code === 'ENXIO') throw new NotFollowed(path, 'a FIFO or a socket');
+    throw error;
+  }
+  const stats = await handle.stat();
+  if (stats.isFile()) return handle;
+  await handle.close();
+  throw new NotFollowed(path, 'not a plain file');
+}
+
+const CHUNK = 256 * 1024;
+
+/**
+ * The bytes of a plain file, a new buffer for each chunk; the file is closed when the reader stops, wherever that is.
+ * @param end reads this many bytes at most
+ * @throws NotFollowed, or the system's error
+ */
+export async function* readPlain(path: string, end = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
+  const handle = await openPlain(path, READ);
+  try {
+    for (let at = 0; at < end;) {
+      const chunk = Buffer.allocUnsafeSlow(Math.min(CHUNK, end - at));
+      const { bytesRead } = await handle.read(chunk, 0, chunk.length, at);
+      if (bytesRead === 0) return;
+      at += bytesRead;
+      yield chunk.subarray(0, bytesRead);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes all of `data` at `position`, over as many calls as the system needs. */
+export async function writeAll(handle: FileHandle, data: Buffer, position: number): Promise<void> {
+  let done = 0;
+  while (done < data.length) {
+    const { bytesWritten } = await handle.write(data, done, data.length - done, position + done);
+    done += bytesWritten;
+  }
+}
+
+/** Makes the names inside a folder survive a power cut. */
+export async function syncFolder(path: string): Promise<void> {
+  // Windows cannot open a folder for syncing, and does not need it.
+  if (process.platform === 'win32') return;
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Makes `relative` below `root`, each new level durable, and returns its path. Every level must be a real folder.
+ * @param relative `/`-separated, already safe; empty for the root itself
+ * @throws NotFollowed when a level is a symbolic link or no folder
+ */
+export async function ensureFolder(root: string, relative: string): Promise<string> {
+  let path = root;
+  for (const level of relative.split('/')) {
+    if (level === '') continue;
+    path = join(path, level);
+    if (await makeLevel(path)) await syncFolder(dirname(path));
+  }
+  return path;
+}
+
+/** True when the folder was made by this call. */
+async function makeLevel(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: 0o750 });
+    return true;
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+  const stats = await lstat(path);
+  if (stats.isSymbolicLink()) throw new NotFollowed(path, 'a symbolic link');
+  if (!stats.isDirectory()) throw new NotFollowed(path, 'not a folder');
+  return false;
+}

@@ -1,0 +1,54 @@
+/** One line of a text, as bytes. */
+export interface Line {
+  /** Counted from 1. */
+  readonly number: number;
+  /** Without its line break; null when it was longer than allowed, and so was not kept. */
+  readonly bytes: Buffer | null;
+  /** Offset of the first byte after the line and its break. */
+  readonly end: number;
+  /** False for a last line without a line break. */
+  readonly ended: boolean;
+}
+
+const LINE_FEED = 10;
+
+/**
+ * Cuts a stream of bytes at its line feeds, in memory bounded by a chunk and the longest line. Yields the lines of one
+ * chunk at a time: a step of an async generator for each line would cost more than the cutting.
+ * @param longest bytes above which a line is not kept
+ */
+export async function* cutLines(
+  chunks: AsyncIterable<Buffer>,
+  longest = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Line[]> {
+  let held: Buffer[] = [];
+  let heldBytes = 0;
+  let number = 0;
+  let end = 0;
+  const finish = (rest: Buffer, ended: boolean): Line => {
+    const size = heldBytes + rest.length;
+    const bytes = size > longest ? null : held.length === 0 ? rest : Buffer.concat([...held, rest], size);
+    held = [];
+    heldBytes = 0;
+    number += 1;
+    end += size + (ended ? 1 : 0);
+    return { number, bytes, end, ended };
+  };
+  for await (const chunk of chunks) {
+    const lines: Line[] = [];
+    let from = 0;
+    for (;;) {
+      const to = chunk.indexOf(LINE_FEED, from);
+      if (to === -1) break;
+      lines.push(finish(chunk.subarray(from, to), true));
+      from = to + 1;
+    }
+    if (from < chunk.length) {
+      heldBytes += chunk.length - from;
+      if (heldBytes > longest) held = [];
+      else held.push(chunk.subarray(from));
+    }
+    if (lines.length > 0) yield lines;
+  }
+  if (heldBytes > 0) yield [finish(Buffer.alloc(0), false)];
+}

@@ -1,0 +1,82 @@
+const BYTES: Readonly<Record<string, number>> = {
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+  tib: 2 ** 40,
+};
+
+const MILLISECONDS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/**
+ * Bytes of a size such as `128MiB`, `10MB`, `1.5 GiB`, `512` or a plain number. Units are case-insensitive; `MB` is a
+ * million, `MiB` is 2^20. Fractions are rounded to whole bytes.
+ * @throws RangeError when it is not a size or not a safe integer of bytes.
+ */
+export function parseBytes(value: string | number): number {
+  const bytes = scale(value, BYTES, 'b');
+  if (bytes === undefined)
+    throw new RangeError(`${JSON.stringify(value)} is not a size such as 10MB or 128MiB`);
+  return bytes;
+}
+
+/** The shortest exact size that `parseBytes` reads back: `128MiB`, `10MB`, `1234B`. */
+export function formatBytes(bytes: number): string {
+  return format(bytes, ['TiB', 'TB', 'GiB', 'GB', 'MiB', 'MB', 'KiB', 'KB'], BYTES, 'B');
+}
+
+/**
+ * Milliseconds of a duration such as `500ms`, `30s`, `5m`, `1.5h`, `7d`, `2w`, or a plain number of milliseconds.
+ * @throws RangeError when it is not a duration or not a safe integer of milliseconds.
+ */
+export function parseDuration(value: string | number): number {
+  const ms = scale(value, MILLISECONDS, 'ms');
+  if (ms === undefined)
+    throw new RangeError(`${JSON.stringify(value)} is not a duration such as 500ms, 30s, 5m or 7d`);
+  return ms;
+}
+
+/** The largest unit that gives the exact duration back: `5m`, `7d`, `1500ms`; weeks are written as days. */
+export function formatDuration(ms: number): string {
+  return format(ms, ['d', 'h', 'm', 's'], MILLISECONDS, 'ms');
+}
+
+/** `undefined` unless the value is `number` or `number unit`, not negative, and a safe integer once scaled. */
+function scale(
+  value: string | number,
+  units: Readonly<Record<string, number>>,
+  base: string,
+): number | undefined {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(String(value));
+  const unit = match?.[2]?.toLowerCase();
+  const factor = units[unit === undefined || unit === '' ? base : unit];
+  if (match === null || factor === undefined) return undefined;
+  const scaled = Math.round(Number(match[1]) * factor);
+  return Number.isSafeInteger(scaled) ? scaled : undefined;
+}
+
+/** Takes the unit that leaves the smallest whole number, so 10,000,000 is `10MB` and 10,485,760 is `10MiB`. */
+function format(
+  value: number,
+  names: readonly string[],
+  units: Readonly<Record<string, number>>,
+  base: string,
+): string {
+  let best = { count: value, name: base };
+  for (const name of names) {
+    const count = value / (units[name.toLowerCase()] ?? 1);
+    if (value !== 0 && Number.isInteger(count) && count < best.count) best = { count, name };
+  }
+  return `${best.count}${best.name}`;
+}

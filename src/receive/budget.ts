@@ -1,0 +1,36 @@
+/** Counts the bytes of all bodies in memory. */
+export class Budget {
+  readonly max: number;
+  used = 0;
+
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  /** What one request holds of it; given back with `release`. */
+  share(): Share {
+    return new Share(this);
+  }
+}
+
+export class Share {
+  readonly #budget: Budget;
+  #bytes = 0;
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  /** @returns whether there was room. */
+  take(bytes: number): boolean {
+    if (this.#budget.used + bytes > this.#budget.max) return false;
+    this.#budget.used += bytes;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  release(): void {
+    this.#budget.used -= this.#bytes;
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,120 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { MillraceError } from '../core/errors.ts';
+import type { Event } from '../core/event.ts';
+import type { AppendResult, Unfitness } from '../core/journal.ts';
+import type { Verifier } from '../core/verifier.ts';
+import type { Validator } from '../validate/envelope.ts';
+import { readBody } from './body.ts';
+import type { Share } from './budget.ts';
+import { declaredLength, encodingOf, isJson } from './content.ts';
+import { type Outcome, problem } from './outcome.ts';
+
+/** Whether a delivery may come in at all; asked before its body is read. */
+export type Admission =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      readonly code: 'backlog_full' | 'journal_full' | 'journal_failed' | 'shutting_down';
+      readonly retryAfterMs: number;
+    };
+
+/** The parts a delivery passes through, in this order. */
+export interface Stages {
+  admission(): Admission;
+  readonly verifier: Verifier;
+  readonly validate: Validator;
+  /** Resolves once the event is durable. Rejects with MillraceError `journal_full` or `journal_failed`. */
+  accept(event: Event): Promise<AppendResult>;
+  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+  readonly source: string;
+  readonly maxBodyBytes: number;
+  /** Wall clock, milliseconds. */
+  now(): number;
+  /** Told of every rejection that is not a MillraceError with a status. */
+  onError(error: unknown): void;
+}
+
+/** How far one delivery has got; read by the deadline and by metrics. */
+export interface Progress {
+  stage: 'headers' | 'body' | 'journal';
+  bodyBytes: number;
+  /** Index of the secret that matched; `null` before that and without signatures. */
+  secret: number | null;
+  /** Event type, `null` as long as it is not known. */
+  type: string | null;
+}
+
+/** Takes one delivery from its headers to its outcome; answers nothing itself. */
+export async function handleDelivery(
+  request: IncomingMessage,
+  response: ServerResponse,
+  stages: Stages,
+  share: Share,
+  progress: Progress,
+): Promise<Outcome> {
+  const receivedAt = stages.now();
+  const { headers } = request;
+
+  const admission = stages.admission();
+  if (!admission.ok) return problem(admission.code, 'try again later', admission.retryAfterMs);
+  if (!isJson(headers)) return problem('media_type_unsupported', 'Content-Type must be application/json');
+  const encoding = encodingOf(headers);
+  if (encoding === null) {
+    return problem(
+      'encoding_unsupported',
+      'Content-Encoding must be one of gzip, deflate, br, zstd, identity',
+    );
+  }
+  const length = declaredLength(headers);
+  if (length !== null && length > stages.maxBodyBytes) {
+    return problem('body_too_large', `more than ${stages.maxBodyBytes} bytes`);
+  }
+
+  progress.stage = 'body';
+  if (headers.expect !== undefined) response.writeContinue();
+  const read = await readBody(request, encoding, length, stages.maxBodyBytes, share);
+  if (!read.ok) return read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail);
+  const { body } = read;
+  progress.bodyBytes = body.length;
+
+  const verified = stages.verifier.verify(headers, body, receivedAt);
+  if (!verified.ok) return problem(verified.code, verified.detail);
+  const { id } = verified;
+  if (verified.secret >= 0) progress.secret = verified.secret;
+
+  const validation = stages.validate(body);
+  const { type, team, user, clientUser } = validation.envelope;
+  if (type !== '') progress.type = type;
+  const event: Event = {
+    id,
+    source: stages.source,
+    receivedAt,
+    type,
+    team,
+    user,
+    clientUser,
+    headers: verified.headers,
+    body,
+  };
+
+  progress.stage = 'journal';
+  try {
+    if (validation.fit) {
+      const { status } = await stages.accept(event);
+      return { kind: status, id };
+    }
+    const { status } = await stages.quarantine(event, validation.reasons);
+    return status === 'duplicate'
+      ? { kind: status, id }
+      : { kind: 'quarantined', id, reasons: validation.reasons };
+  } catch (error) {
+    if (
+      error instanceof MillraceError &&
+      (error.code === 'journal_full' || error.code === 'journal_failed')
+    ) {
+      return problem(error.code, 'nothing was stored');
+    }
+    stages.onError(error);
+    return problem('internal', 'the event could not be stored');
+  }
+}

@@ -1,0 +1,54 @@
+import type { Clock } from '../core/clock.ts';
+import type { Stages } from './handle-delivery.ts';
+import type { ReceiverLimits } from './limits.ts';
+import type { Outcome } from './outcome.ts';
+
+/** What a hook learns of a delivery beside its outcome; never a body or the id of a user. */
+export interface DeliveryInfo {
+  /** From the end of the headers to the answer, milliseconds. */
+  readonly durationMs: number;
+  /** Size of the decompressed body, 0 if it was not read. */
+  readonly bodyBytes: number;
+  /** Index of the secret that matched, `null` if none did or the scheme has none. */
+  readonly secret: number | null;
+  /** Event type, `null` if it is not known. For logs: as the label of a metric it would have no bounds. */
+  readonly type: string | null;
+}
+
+/** What can be exchanged while deliveries come in; those that have begun keep what they began with. */
+export interface Replaceable extends Pick<Stages, 'verifier' | 'validate'> {
+  /** 422 lets the sender see that its event was unfit, and send it again. */
+  readonly quarantineStatus: 202 | 422;
+}
+
+export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' | 'accept' | 'quarantine'> {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly path: string;
+  /** Name of the source in the events; `webhooks` when left out. */
+  readonly source?: string;
+  readonly limits?: Partial<ReceiverLimits>;
+  readonly clock?: Clock;
+  /** Told of every request once, when it is answered or given up. */
+  readonly onOutcome?: (outcome: Outcome, info: DeliveryInfo) => void;
+  /** Told of what nobody expected: a rejection that is not in the catalogue, a fault in a hook. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export type ReceiverState = 'idle' | 'listening' | 'draining' | 'closed';
+
+export interface Receiver {
+  readonly state: ReceiverState;
+  /** Whether new deliveries are welcome. */
+  readonly ready: boolean;
+  /** Deliveries that have begun and are not answered. */
+  readonly inFlight: number;
+  /** @throws MillraceError `address_unavailable` */
+  listen(): Promise<{ readonly url: string; readonly port: number }>;
+  replace(parts: Partial<Replaceable>): void;
+  /** Stops accepting; resolves when no delivery is running, or `signal` aborts. */
+  drain(signal: AbortSignal): Promise<void>;
+  /** Cuts whatever is still connected. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,30 @@
+import { CATALOGUE, type ErrorCode } from '../core/errors.ts';
+import type { Unfitness } from '../core/journal.ts';
+
+/** The entries of the catalogue that are answers to a request. */
+export type ProblemCode = {
+  [Code in ErrorCode]: (typeof CATALOGUE)[Code] extends { readonly status: number } ? Code : never;
+}[ErrorCode];
+
+/** What became of one delivery. `gone`: the sender left before its body was complete, so nobody can be answered. */
+export type Outcome =
+  | { readonly kind: 'accepted'; readonly id: string }
+  | { readonly kind: 'duplicate'; readonly id: string }
+  | {
+      readonly kind: 'quarantined';
+      readonly id: string;
+      readonly reasons: readonly [Unfitness, ...Unfitness[]];
+    }
+  | {
+      readonly kind: 'problem';
+      readonly code: ProblemCode;
+      readonly detail: string;
+      readonly retryAfterMs?: number;
+    }
+  | { readonly kind: 'gone' };
+
+export function problem(code: ProblemCode, detail: string, retryAfterMs?: number): Outcome {
+  return retryAfterMs === undefined
+    ? { kind: 'problem', code, detail }
+    : { kind: 'problem', code, detail, retryAfterMs };
+}

@@ -1,0 +1,198 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type Clock, systemClock } from '../core/clock.ts';
+import { Budget, type Share } from './budget.ts';
+import { handleDelivery, type Progress, type Stages } from './handle-delivery.ts';
+import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
+import { hasUnreadBody, lingerOnClose } from './linger.ts';
+import type { DeliveryInfo, Receiver, ReceiverOptions, ReceiverState, Replaceable } from './options.ts';
+import { type Outcome, problem } from './outcome.ts';
+import { answerOf, write } from './respond.ts';
+import { createReceivingServer, listen, urlOf } from './server.ts';
+
+export function createReceiver(options: ReceiverOptions): Receiver {
+  return new HttpReceiver(options);
+}
+
+/**
+ * The open endpoint.
+ *
+ * idle ──listen──▶ listening ──drain──▶ draining ──close──▶ closed; `close` leads to closed from every mode.
+ * - listening: deliveries are handled.
+ * - draining: no connection is accepted; a new request on an old one is answered 503 and the connection closed.
+ * - closed: nothing is connected.
+ * Only `#enter` changes the mode.
+ */
+class HttpReceiver implements Receiver {
+  readonly #options: ReceiverOptions;
+  readonly #limits: ReceiverLimits;
+  readonly #clock: Clock;
+  readonly #budget: Budget;
+  readonly #server: Server;
+  #stages: Stages;
+  #quarantineStatus: 202 | 422;
+  #state: ReceiverState = 'idle';
+  #inFlight = 0;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(options: ReceiverOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#clock = options.clock ?? systemClock;
+    this.#budget = new Budget(this.#limits.maxBufferedBytes);
+    this.#quarantineStatus = options.quarantineStatus;
+    this.#stages = {
+      admission: () => options.admission(),
+      verifier: options.verifier,
+      validate: options.validate,
+      accept: (event) => options.accept(event),
+      quarantine: (event, reasons) => options.quarantine(event, reasons),
+      source: options.source ?? 'webhooks',
+      maxBodyBytes: this.#limits.maxBodyBytes,
+      now: () => this.#clock.now(),
+      onError: (error) => options.onError?.(error),
+    };
+    this.#server = createReceivingServer(
+      options.path,
+      this.#limits,
+      (request, response) => this.#deliver(request, response),
+      (request, response, code, detail) => {
+        this.#settle(request, response, problem(code, detail), {
+          durationMs: 0,
+          bodyBytes: 0,
+          secret: null,
+          type: null,
+        });
+      },
+    );
+  }
+
+  get state(): ReceiverState {
+    return this.#state;
+  }
+
+  get ready(): boolean {
+    return this.#state === 'listening';
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  async listen(): Promise<{ url: string; port: number }> {
+    const { host, path } = this.#options;
+    const port = await listen(this.#server, host, this.#options.port);
+    this.#server.on('error', (error) => this.#stages.onError(error));
+    this.#enter('listening');
+    return { url: urlOf(host, port, path), port };
+  }
+
+  replace(parts: Partial<Replaceable>): void {
+    const { verifier, validate } = this.#stages;
+    // A new object: a delivery that has begun holds the old one.
+    this.#stages = {
+      ...this.#stages,
+      verifier: parts.verifier ?? verifier,
+      validate: parts.validate ?? validate,
+    };
+    this.#quarantineStatus = parts.quarantineStatus ?? this.#quarantineStatus;
+  }
+
+  async drain(signal: AbortSignal): Promise<void> {
+    if (this.#state === 'listening') {
+      this.#enter('draining');
+      this.#server.close();
+    }
+    if (this.#inFlight === 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      this.#whenIdle.push(resolve);
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+
+  async close(): Promise<void> {
+    const wasOpen = this.#server.listening || this.#state === 'draining';
+    this.#enter('closed');
+    if (!wasOpen) return;
+    await new Promise<void>((resolve) => {
+      // A server that is closed already says so in an error, and that is as good.
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  #enter(state: ReceiverState): void {
+    this.#state = state;
+  }
+
+  /** One delivery, from its headers to its answer: begins it, sets its deadline, and sees that it ends once. */
+  #deliver(request: IncomingMessage, response: ServerResponse): void {
+    const started = this.#clock.monotonic();
+    const share = this.#budget.share();
+    const progress: Progress = { stage: 'headers', bodyBytes: 0, secret: null, type: null };
+    let ended = false;
+    const end = (outcome: Outcome): void => {
+      if (ended) return;
+      ended = true;
+      cancel();
+      this.#settle(request, response, outcome, {
+        durationMs: this.#clock.monotonic() - started,
+        bodyBytes: progress.bodyBytes,
+        secret: progress.secret,
+        type: progress.type,
+      });
+      this.#inFlight -= 1;
+      if (this.#inFlight === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    };
+    const { bodyTimeout, answerTimeout } = this.#limits;
+    let cancel = this.#clock.after(Math.min(bodyTimeout, answerTimeout), () => {
+      if (progress.stage !== 'journal') return end(problem('too_slow', 'the body did not arrive in time'));
+      // Only now, because almost none gets so far: a second timer for each delivery would cost more than it says.
+      const left = Math.max(0, started + answerTimeout - this.#clock.monotonic());
+      cancel = this.#clock.after(left, () =>
+        end(problem('journal_failed', 'the journal did not answer in time')),
+      );
+    });
+    this.#inFlight += 1;
+    if (this.#state !== 'listening') {
+      end(problem('shutting_down', 'deliver to another replica or later'));
+      return;
+    }
+    void this.#run(request, response, share, progress).then(end);
+  }
+
+  /** Never rejects. The share is held until the journal lets go of the body, which can be after the deadline. */
+  async #run(
+    request: IncomingMessage,
+    response: ServerResponse,
+    share: Share,
+    progress: Progress,
+  ): Promise<Outcome> {
+    try {
+      return await handleDelivery(request, response, this.#stages, share, progress);
+    } catch (error) {
+      this.#stages.onError(error);
+      return problem('internal', 'the delivery could not be handled');
+    } finally {
+      share.release();
+    }
+  }
+
+  #settle(request: IncomingMessage, response: ServerResponse, outcome: Outcome, info: DeliveryInfo): void {
+    if (outcome.kind !== 'gone') {
+      const unread = hasUnreadBody(request);
+      const cut =
+        outcome.kind === 'problem' && (outcome.code === 'body_too_large' || outcome.code === 'too_slow');
+      if (unread || cut) lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
+      write(
+        response,
+        answerOf(outcome, this.#quarantineStatus, this.#limits.retryAfter),
+        unread || cut || this.#state !== 'listening',
+      );
+    }
+    try {
+      this.#options.onOutcome?.(outcome, info);
+    } catch (error) {
+      this.#stages.onError(error);
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import type { Route, Target } from '../core/route.ts';
+import { formatBytes } from '../lib/units.ts';
+import type { Explanation, SkippedRule } from './explain.ts';
+
+/** The route table as aligned text, a line for each target. */
+export function renderRoutes(routes: readonly Route[]): string {
+  const rows = routes.flatMap(({ match, to }, index) => {
+    const targets: readonly (Target | null)[] = to.length === 0 ? [null] : to;
+    return targets.map((target, line) => [
+      line === 0 ? `routes[${index}]` : '',
+      line === 0 ? match.join(', ') : '',
+      target === null ? '(nowhere)' : target.sink,
+      target?.destination ?? '',
+    ]);
+  });
+  if (!routes.some(({ match }) => match.includes('*'))) rows.push(['', '(anything else)', '(nowhere)', '']);
+  return columns([['ROUTE', 'MATCH', 'SINK', 'DESTINATION'], ...rows]);
+}
+
+/** An explanation as a few lines of text. */
+export function renderExplanation(explanation: Explanation): string {
+  const { type, rule, targets, skipped, event } = explanation;
+  const decided = rule === null ? 'no route matches' : `routes[${rule.index}], by "${rule.match}"`;
+  const facts = [['  rule', decided], ...targetRows(targets), ...eventRows(event)];
+  const others = skipped.map((other) => [
+    `  routes[${other.index}]`,
+    `${other.match.join(', ')}: ${reasonOf(other)}`,
+  ]);
+  return [type, columns(facts), ...(others.length === 0 ? [] : ['  not used:', columns(others, '  ')])].join(
+    '\n',
+  );
+}
+
+function targetRows(targets: readonly Target[]): string[][] {
+  if (targets.length === 0) return [['  sinks', 'none: the event goes nowhere']];
+  return targets.map(({ sink, destination }, line) => [
+    line === 0 ? '  sinks' : '',
+    destination === null ? sink : `${sink}, destination ${destination}`,
+  ]);
+}
+
+function eventRows(event: Explanation['event']): string[][] {
+  if (event === null) return [['  key', 'the user id of the event (partition key, ordering key)']];
+  return [
+    [
+      '  key',
+      event.key === null ? 'none: the event has no user id' : `${event.key} (partition key, ordering key)`,
+    ],
+    ['  team', event.team ?? 'none'],
+    ['  client user', event.clientUser ?? 'none'],
+    ['  size', `${event.bytes} bytes${event.bytes < 1024 ? '' : ` (${approximate(event.bytes)})`}`],
+  ];
+}
+
+function reasonOf({ reason, matches }: SkippedRule): string {
+  if (reason === 'no-match') return 'does not match';
+  return matches ? 'matches too, but comes later' : 'comes later';
+}
+
+function approximate(bytes: number): string {
+  return `about ${formatBytes(Math.round(bytes / 1024) * 1024)}`;
+}
+
+/** Pads every column but the last to its widest cell. */
+function columns(rows: readonly (readonly string[])[], indent = ''): string {
+  const widths: number[] = [];
+  for (const row of rows)
+    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)));
+  const line = (row: readonly string[]): string =>
+    indent +
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return rows.map(line).join('\n');
+}

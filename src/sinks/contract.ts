@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import type { JournalEvent } from '../core/event.ts';
+import type { Delivery, SendResult, Sink } from '../core/sink.ts';
+import { awkwardBodies, contractEvent } from './contract-events.ts';
+
+/** What has arrived at a sink's far side. */
+export interface Arrived {
+  readonly id: string;
+  readonly destination: string | null;
+  /** The event's bytes, decoded back to what was sent. */
+  readonly body: Buffer;
+}
+
+/** A sink under test with its far side. Each test makes its own. */
+export interface ContractSubject {
+  /** Made, not opened. */
+  readonly sink: Sink;
+  /** Destinations the far side has; empty when the sink knows only its default place. */
+  readonly destinations: readonly string[];
+  /** Everything that has arrived, in order; called after `close`. */
+  readonly arrived: () => Promise<readonly Arrived[]>;
+  /** Makes the far side fail, and work again. Leave both out if that cannot be arranged; the reason is then named. */
+  readonly outage?: { begin(): Promise<void>; end(): Promise<void> } | { readonly impossible: string };
+  dispose(): Promise<void>;
+}
+
+/** One test: give `name` and `run` to any test runner. With `skip` it says why it cannot be run. */
+export interface ContractTest {
+  readonly name: string;
+  readonly skip?: string;
+  readonly run: () => Promise<void>;
+}
+
+interface Case {
+  readonly name: string;
+  readonly needs?: 'destinations' | 'outage';
+  readonly check: (subject: ContractSubject) => Promise<void>;
+}
+
+/**
+ * The promises of `Sink` as tests, for the built-in sinks and for your own alike:
+ *
+ *     for (const test of await sinkContract(makeSubject)) it.skipIf(test.skip)(test.name, test.run);
+ *
+ * @param make called once now, to see what the subject can do, and once for each test
+ */
+export async function sinkContract(make: () => Promise<ContractSubject>): Promise<readonly ContractTest[]> {
+  const sample = await make();
+  const reasons = { destinations: lackOfDestinations(sample), outage: lackOfOutage(sample) };
+  await sample.dispose();
+  return CASES.map(({ name, needs, check }) => {
+    const reason = needs === undefined ? null : reasons[needs];
+    const run = async (): Promise<void> => {
+      const subject = await make();
+      try {
+        await check(subject);
+      } finally {
+        await subject.dispose();
+      }
+    };
+    return reason === null ? { name, run } : { name, skip: reason, run };
+  });
+}
+
+const CASES: readonly Case[] = [
+  {
+    name: 'declares limits that can be kept',
+    check: async ({ sink: { limits } }) => {
+      for (const key of ['batchCount', 'batchBytes', 'eventBytes', 'inFlight'] as const) {
+        assert.ok(limits[key] >= 1, `limits.${key} is ${limits[key]}`);
+      }
+      assert.ok(limits.eventBytes >= 1024, 'an event of 1 KiB must fit');
+    },
+  },
+  {
+    name: 'opens and closes with nothing sent',
+    check: async ({ sink, arrived }) => {
+      await sink.open(live());
+      await sink.close(live());
+      assert.equal((await arrived()).length, 0);
+    },
+  },
+  {
+    name: 'answers once for each delivery, and what is delivered arrives',
+    check: async (subject) => {
+      const batch = deliveries(Math.min(subject.sink.limits.batchCount, 25));
+      await sendAll(subject, [batch]);
+      assertArrived(await subject.arrived(), batch);
+    },
+  },
+  {
+    name: 'takes a batch as large as its limits say',
+    check: async (subject) => {
+      const { limits } = subject.sink;
+      const count = Math.min(limits.batchCount, Math.floor(limits.batchBytes / 200), 10_000);
+      const batch = deliveries(count);
+      await sendAll(subject, [batch]);
+      assertArrived(await subject.arrived(), batch);
+    },
+  },
+  {
+    name: 'passes bodies on byte for byte',
+    check: async (subject) => {
+      const batch = awkwardBodies().map((body, seq) => delivery(contractEvent(seq + 1, { body })));
+      await sendAll(subject, [batch]);
+      assertArrived(await subject.arrived(), batch);
+    },
+  },
+  {
+    name: 'takes any text in ids, types and users',
+    check: async (subject) => {
+      const texts = [
+        '../../x',
+        'a\r\nb',
+        '\u001b[31mred',
+        'CON',
+        '\u0000',
+        'ünïcode 🍲',
+        'x'.repeat(10_240),
+        '__proto__',
+      ];
+      const batch = texts.map((text, seq) =>
+        delivery(contractEvent(seq + 1, { type: text, team: text, user: text, clientUser: text })),
+      );
+      await subject.sink.open(live());
+      const results = await subject.sink.send(batch, live());
+      assert.equal(results.length, batch.length);
+      await subject.sink.close(live());
+      // A far side may have limits of its own; then the event is refused, never lost and never changed.
+      const fit = batch.filter((_, i) => results[i]?.status === 'delivered');
+      for (const result of results) assert.notEqual(result.status, 'retry', 'trying again cannot help');
+      assertArrived(await subject.arrived(), fit);
+    },
+  },
+  {
+    name: 'keeps the order of one user',
+    check: async (subject) => {
+      const { limits } = subject.sink;
+      const size = Math.min(limits.batchCount, 10);
+      const all = Array.from({ length: size * 3 }, (_, i) => delivery(contractEvent(i + 1, { user: 'one' })));
+      const batches = [0, 1, 2].map((i) => all.slice(i * size, (i + 1) * size));
+      await sendAll(subject, batches);
+      const ids = (await subject.arrived()).map(({ id }) => id);
+      assert.equal(new Set(ids).size, all.length);
+      if (limits.order === 'user')
+        assert.deepEqual(
+          ids,
+          all.map(({ event }) => event.id),
+        );
+    },
+  },
+  {
+    name: 'takes as many sends at once as its limits say',
+    check: async (subject) => {
+      const sends = Math.min(subject.sink.limits.inFlight, 8);
+      const batches = Array.from({ length: sends }, (_, i) => deliveries(3, i * 3));
+      await subject.sink.open(live());
+      const results = await Promise.all(batches.map((batch) => subject.sink.send(batch, live())));
+      for (const result of results.flat()) assert.equal(result.status, 'delivered');
+      await subject.sink.close(live());
+      assertArrived(await subject.arrived(), batches.flat());
+    },
+  },
+  {
+    name: 'puts each event into its destination',
+    needs: 'destinations',
+    check: async (subject) => {
+      const places = [null, ...subject.destinations];
+      const batches = places.map((place, i) => deliveries(3, i * 3, place));
+      await sendAll(subject, subject.sink.limits.batchBy === 'mixed' ? [batches.flat()] : batches);
+      assertArrived(await subject.arrived(), batches.flat());
+    },
+  },
+  {
+    name: 'does not change the batch',
+    check: async (subject) => {
+      const batch = Object.freeze(deliveries(3).map((each) => Object.freeze(each)));
+      const before = batch.map(({ event }) => Buffer.from(event.body));
+      await sendAll(subject, [batch]);
+      for (const [i, { event }] of batch.entries()) assert.deepEqual(event.body, before[i]);
+    },
+  },
+  {
+    name: 'gives up when the signal aborts, without claiming what it does not know',
+    check: async (subject) => {
+      const batch = deliveries(3);
+      await subject.sink.open(live());
+      const results = await subject.sink.send(batch, AbortSignal.abort()).catch((): SendResult[] => []);
+      await subject.sink.close(live());
+      assertArrived(
+        await subject.arrived(),
+        batch.filter((_, i) => results[i]?.status === 'delivered'),
+        true,
+      );
+    },
+  },
+  {
+    name: 'closes when its signal has aborted already',
+    check: async ({ sink }) => {
+      await sink.open(live());
+      await sink.send(deliveries(3), live());
+      await sink.close(AbortSignal.abort());
+    },
+  },
+  {
+    name: 'never refuses or claims an event while the far side is down, and recovers',
+    needs: 'outage',
+    check: async (subject) => {
+      const { sink, outage } = subject;
+      if (outage === undefined || 'impossible' in outage) return;
+      const batch = deliveries(3);
+      await sink.open(live());
+      await outage.begin();
+      const during = await sink.send(batch, live()).catch((): SendResult[] => []);
+      for (const result of during) assert.equal(result.status, 'retry');
+      await outage.end();
+      for (const result of await sink.send(batch, live())) assert.equal(result.status, 'delivered');
+      await sink.close(live());
+      assertArrived(await subject.arrived(), batch, true);
+    },
+  },
+];
+
+function lackOfDestinations({ destinations }: ContractSubject): string | null {
+  return destinations.length > 0 ? null : 'the sink has one place only';
+}
+
+function lackOfOutage({ outage }: ContractSubject): string | null {
+  if (outage === undefined) return 'the subject cannot arrange an outage';
+  return 'impossible' in outage ? outage.impossible : null;
+}
+
+function live(): AbortSignal {
+  return new AbortController().signal;
+}
+
+function delivery(event: JournalEvent, destination: string | null = null): Delivery {
+  return { event, destination };
+}
+
+function deliveries(count: number, from = 0, destination: string | null = null): Delivery[] {
+  return Array.from({ length: count }, (_, i) => delivery(contractEvent(from + i + 1), destination));
+}
+
+/** Opens, sends the batches one after another, insists on `delivered`, closes. */
+async function sendAll({ sink }: ContractSubject, batches: readonly (readonly Delivery[])[]): Promise<void> {
+  await sink.open(live());
+  for (const batch of batches) {
+    const results = await sink.send(batch, live());
+    assert.equal(results.length, batch.length, 'one result for each delivery');
+    for (const result of results) assert.deepEqual(result, { status: 'delivered' });
+  }
+  await sink.close(live());
+}
+
+/** @param extras whether more may have arrived than was sent: again, or without being claimed */
+function assertArrived(arrived: readonly Arrived[], sent: readonly Delivery[], extras = false): void {
+  if (!extras) assert.equal(arrived.length, sent.length, 'as many as were delivered');
+  const byId = new Map(arrived.map((each) => [each.id, each]));
+  for (const { event, destination } of sent) {
+    const found = byId.get(event.id);
+    assert.ok(found !== undefined, `${event.id} has not arrived`);
+    assert.ok(found.body.equals(event.body), `the body of ${event.id} has changed`);
+    assert.equal(found.destination, destination, `the destination of ${event.id}`);
+  }
+}

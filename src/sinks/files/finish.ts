@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PassThrough, type Duplex } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip, createZstdCompress } from 'node:zlib';
+import type { Compression } from '../../core/archive.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { CREATE_NEW, ensureFolder, openPlain, readPlain, syncFolder, writeAll } from '../../lib/durable.ts';
+import type { ManifestWriter } from './manifest.ts';
+import type { Part } from './part.ts';
+
+const CHUNK = 256 * 1024;
+
+/** Steps of finishing a file, each named after what has just become true. A crash between any two is mended at open. */
+export const FINISH_STEPS = ['sealed', 'written', 'renamed', 'listed', 'removed'] as const;
+
+export type FinishStep = (typeof FINISH_STEPS)[number];
+
+/** Where a part is to be finished, and how. */
+export interface Finish {
+  /** The archive's folder, absolute. */
+  readonly root: string;
+  readonly manifest: ManifestWriter;
+  readonly compression: Compression;
+  readonly signal: AbortSignal;
+  readonly log: SinkLog;
+  /** Called after each step; tests kill the process in it. */
+  readonly onStep: (step: FinishStep) => void;
+}
+
+/**
+ * Turns a sealed part into a finished file: written beside the part, synced, renamed, listed in the manifest; only then
+ * is the part removed. Doing it again after a crash at any step gives the same file and one manifest line, because the
+ * part is there until everything else is durable. Throws when a step fails or the signal aborts; the part is then as it was.
+ */
+export async function finishPart(part: Part, finish: Finish): Promise<string> {
+  const { root, manifest, signal, onStep, log } = finish;
+  const compression = part.compression ?? finish.compression;
+  const name = part.finishedName(compression);
+  onStep('sealed');
+  const written = await writeFinished(part, compression, signal).catch(async (error: unknown) => {
+    await unlink(part.temporaryPath).catch(() => undefined);
+    throw error;
+  });
+  onStep('written');
+  signal.throwIfAborted();
+  const folder = await ensureFolder(root, part.place.folder);
+  await rename(part.temporaryPath, join(root, name));
+  await syncFolder(folder);
+  onStep('renamed');
+  const { stats } = part;
+  await manifest.append({
+    file: name,
+    records: stats.records,
+    ...written,
+    first_received_at: isoTime(stats.firstReceivedAt),
+    last_received_at: isoTime(stats.lastReceivedAt),
+    types: Object.fromEntries(stats.types),
+  });
+  onStep('listed');
+  // Not a failure: what is listed is finished, and the next open removes the part.
+  await unlink(part.path).catch((error: unknown) => {
+    log.warn({ file: name, error: messageOf(error) }, 'part of a finished file could not be removed');
+  });
+  onStep('removed');
+  return name;
+}
+
+/** Writes and syncs the finished file under its temporary name. */
+async function writeFinished(
+  part: Part,
+  compression: Compression,
+  signal: AbortSignal,
+): Promise<{ bytes: number; sha256: string }> {
+  await unlink(part.temporaryPath).catch(() => undefined);
+  const target = await openPlain(part.temporaryPath, CREATE_NEW);
+  try {
+    const hash = createHash('sha256');
+    let bytes = 0;
+    let read = 0;
+    await pipeline(
+      // What lies beyond the part's length was never acknowledged.
+      readPlain(part.path, part.length),
+      async function* (chunks: AsyncIterable<Buffer>) {
+        for await (const chunk of chunks) {
+          read += chunk.length;
+          yield chunk;
+        }
+        if (read < part.length)
+          throw new Error(`${part.path} has shrunk from ${part.length} to ${read} bytes`);
+      },
+      COMPRESSORS[compression](),
+      async (chunks: AsyncIterable<Buffer>) => {
+        for await (const chunk of chunks) {
+          hash.update(chunk);
+          await writeAll(target, chunk, bytes);
+          bytes += chunk.length;
+        }
+      },
+      { signal },
+    );
+    await target.sync();
+    return { bytes, sha256: hash.digest('hex') };
+  } finally {
+    await target.close();
+  }
+}
+
+const COMPRESSORS = {
+  gzip: () => createGzip({ chunkSize: CHUNK }),
+  zstd: () => createZstdCompress({ chunkSize: CHUNK }),
+  none: () => new PassThrough(),
+} as const satisfies Record<Compression, () => Duplex>;
+
+/** A part none of whose records can be read has no times; the manifest then says the epoch. */
+function isoTime(ms: number): string {
+  return new Date(Number.isFinite(ms) ? ms : 0).toISOString();
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import type { Event } from '../../core/event.ts';
+import type { PartitionKey } from './config.ts';
+
+/** What Hive writes for a value that is absent; readers turn it back into null. */
+const ABSENT = '__HIVE_DEFAULT_PARTITION__';
+/** Encoded values are cut to this many characters, which leaves room for a key within the 255 bytes of a file name. */
+const LONGEST = 120;
+/** Encoded values remembered; ids are the sender's to choose, so the memory must have an end. */
+const REMEMBERED = 10_000;
+/** Names Windows keeps for devices, whatever their extension. */
+const DEVICE = /^(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/;
+
+/**
+ * A name for one folder level that holds any text: inside its parent whatever the text is, the same on case-insensitive
+ * file systems, and different for different (well-formed) texts. Bytes outside `a-z 0-9 . _ -` are percent-encoded, upper case too;
+ * so are a leading `.` or `_`, a trailing `.`, the first letter of a device name, and the dot of `.ndjson`, lest `*.ndjson*`
+ * find the folder. What is too long is cut and ends in
+ * `~` and a hash; `~` never stands in the others. The empty text and null share Hive's name for an absent value.
+ */
+export function safeLevel(text: string | null): string {
+  if (text === null || text === '') return ABSENT;
+  const encoded = Buffer.from(text.slice(0, LONGEST + 1))
+    .toString('latin1')
+    .replaceAll(/[^a-z0-9._-]|^[._]|\.$|\.(?=ndjson)/g, percent)
+    .replace(DEVICE, (name) => percent(name.charAt(0)) + name.slice(1));
+  if (encoded.length <= LONGEST && text.length <= LONGEST) return encoded;
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, 32);
+  return `${encoded.slice(0, LONGEST).replace(/%.?$/, '')}~${hash}`;
+}
+
+function percent(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+}
+
+/** Says in which folder of the archive an event belongs: `dt=2026-11-21/team=…`, below its destination if it has one. */
+export class Partitioner {
+  readonly #keys: readonly PartitionKey[];
+  readonly #levels = new Map<string, string>();
+  #hour = Number.NaN;
+  #date = '';
+
+  constructor(keys: readonly PartitionKey[]) {
+    this.#keys = keys;
+  }
+
+  /** `/`-separated path below the archive; empty when nothing is partitioned. */
+  folderOf(event: Event, destination: string | null): string {
+    let folder = this.destinationLevel(destination);
+    for (const key of this.#keys) {
+      const level = this.#keyLevels[key](event);
+      folder = folder === '' ? level : `${folder}/${level}`;
+    }
+    return folder;
+  }
+
+  /** The leading level of everything that goes to a destination; empty for the sink's default place. */
+  destinationLevel(destination: string | null): string {
+    return destination === null ? '' : this.#level(destination);
+  }
+
+  /** `dt` is the date, in UTC. Not `event_type` and `team_id`: records have columns of these names, with the exact text. */
+  readonly #keyLevels = {
+    date: (event) => `dt=${this.#dateOf(event.receivedAt)}`,
+    hour: (event) => `hour=${String(Math.floor(event.receivedAt / 3_600_000) % 24).padStart(2, '0')}`,
+    type: (event) => `type=${this.#level(event.type)}`,
+    team: (event) => `team=${this.#level(event.team)}`,
+  } as const satisfies Record<PartitionKey, (event: Event) => string>;
+
+  #dateOf(ms: number): string {
+    const hour = Math.floor(ms / 3_600_000);
+    if (hour !== this.#hour) {
+      this.#hour = hour;
+      this.#date = new Date(ms).toISOString().slice(0, 10);
+    }
+    return this.#date;
+  }
+
+  #level(text: string | null): string {
+    if (text === null) return ABSENT;
+    const known = this.#levels.get(text);
+    if (known !== undefined) return known;
+    if (this.#levels.size >= REMEMBERED) this.#levels.clear();
+    const level = safeLevel(text);
+    this.#levels.set(text, level);
+    return level;
+  }
+}
+
+/** The destination's level of a folder made by `folderOf`; empty if it has none. `=` stands bare in Hive levels only. */
+export function destinationLevelOf(folder: string): string {
+  const first = folder.split('/', 1)[0] ?? '';
+  return first.includes('=') ? '' : first;
+}

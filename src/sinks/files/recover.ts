@@ -1,0 +1,136 @@
+import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PART_EXTENSION, type Compression } from '../../core/archive.ts';
+import { parseHead } from '../../core/archive-record.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { errorCode, openPlain, READ_WRITE, readPlain } from '../../lib/durable.ts';
+import { cutLines } from '../../lib/lines.ts';
+import type { ManifestWriter } from './manifest.ts';
+import { Part, PartStats, type PartPlace } from './part.ts';
+import { isLockFile } from './writer-folders.ts';
+
+const COMPRESSIONS: readonly Compression[] = ['none', 'gzip', 'zstd'];
+/** What a power cut leaves where a write had not reached the disk; records hold no NUL. One could be a flipped bit. */
+const HOLE = Buffer.alloc(64);
+
+/** A part found at open, mended. */
+export interface RecoveredPart {
+  readonly part: Part;
+  readonly ids: readonly string[];
+  /**
+   * `unfinished`: can take more records. `renamed`: the finished file exists, its manifest line does not; finish it
+   * again. `listed`: all is done, and the part is gone; only its ids matter.
+   */
+  readonly state: 'unfinished' | 'renamed' | 'listed';
+}
+
+/**
+ * Mends what a crash left in one writer's folder: removes temporary files, cuts torn ends off parts, removes parts whose
+ * file is finished and listed. Anything that is not a plain file or folder is reported by name and left alone.
+ * @param root the archive's folder, absolute
+ * @param openFolder the writer's folder, absolute, its lock held
+ */
+export async function recoverFolder(
+  root: string,
+  openFolder: string,
+  manifest: ManifestWriter,
+  log: SinkLog,
+): Promise<RecoveredPart[]> {
+  const places: PartPlace[] = [];
+  await walk(openFolder, '', places, log);
+  const finished = new Map<PartPlace, Compression>();
+  for (const place of places) {
+    const compression = await finishedAs(root, place);
+    if (compression !== null) finished.set(place, compression);
+  }
+  const names = new Set(
+    [...finished].map(([place, compression]) => new Part(place).finishedName(compression)),
+  );
+  const listed = await manifest.listed(names);
+  const recovered: RecoveredPart[] = [];
+  for (const place of places) {
+    const compression = finished.get(place) ?? null;
+    const { stats, ids, length } = await mendPart(new Part(place).path, log);
+    const part = new Part(place, stats, length, compression);
+    const state = stateOf(part, listed);
+    if (state === 'listed' || length === 0) await unlink(part.path);
+    // The ids of a listed part still count: its last batch may not have been noted as delivered.
+    if (length > 0) recovered.push({ part, ids, state });
+  }
+  return recovered;
+}
+
+function stateOf(part: Part, listed: ReadonlySet<string>): RecoveredPart['state'] {
+  if (part.compression === null) return 'unfinished';
+  return listed.has(part.finishedName(part.compression)) ? 'listed' : 'renamed';
+}
+
+/** Collects the parts; removes temporary files and empty folders. */
+async function walk(openFolder: string, folder: string, places: PartPlace[], log: SinkLog): Promise<void> {
+  for (const entry of await readdir(join(openFolder, folder), { withFileTypes: true })) {
+    const { name } = entry;
+    if (folder === '' && isLockFile(name)) continue;
+    const path = join(openFolder, folder, name);
+    if (entry.isDirectory()) {
+      await walk(openFolder, folder === '' ? name : `${folder}/${name}`, places, log);
+      await rmdir(path).catch(() => undefined);
+    } else if (!entry.isFile()) {
+      log.warn({ path }, 'not a plain file; not followed');
+    } else if (name.endsWith('.tmp')) {
+      await unlink(path);
+    } else if (name.endsWith(PART_EXTENSION)) {
+      places.push({ openFolder, folder, stem: name.slice(0, -PART_EXTENSION.length) });
+    } else {
+      log.warn({ path }, 'not a file of this archive; left alone');
+    }
+  }
+}
+
+async function finishedAs(root: string, place: PartPlace): Promise<Compression | null> {
+  for (const compression of COMPRESSIONS) {
+    try {
+      await lstat(join(root, new Part(place).finishedName(compression)));
+      return compression;
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error;
+    }
+  }
+  return null;
+}
+
+/** Reads a part, cuts off what was not written whole, and makes the rest durable, so that it may count as delivered. */
+async function mendPart(
+  path: string,
+  log: SinkLog,
+): Promise<{ stats: PartStats; ids: string[]; length: number }> {
+  const stats = new PartStats();
+  const ids: string[] = [];
+  let length = 0;
+  reading: for await (const lines of cutLines(readPlain(path))) {
+    for (const { number, bytes, end, ended } of lines) {
+      // A batch is one write and one sync: from a hole on, nothing was acknowledged.
+      if (!ended || bytes === null || bytes.includes(HOLE)) break reading;
+      const head = parseHead(bytes);
+      if (head === null) {
+        log.error({ path, line: number }, 'damaged record in an unfinished file; kept as it is');
+        stats.records += 1;
+      } else {
+        stats.add(head.record.event_type, Date.parse(head.record.received_at));
+        ids.push(head.record.id);
+      }
+      length = end;
+    }
+  }
+  const handle = await openPlain(path, READ_WRITE);
+  try {
+    const { size } = await handle.stat();
+    if (length < size) {
+      log.warn({ path, bytes: size - length }, 'cut an incomplete end off an unfinished file');
+      await handle.truncate(length);
+    }
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return { stats, ids, length };
+}

@@ -1,0 +1,43 @@
+import { destinationLevelOf } from './partition.ts';
+import type { Part } from './part.ts';
+import type { RecoveredPart } from './recover.ts';
+
+interface Remembered {
+  readonly ids: Set<string>;
+  /** Parts taken up again and not finished since. */
+  readonly resumed: Set<Part>;
+}
+
+/**
+ * The ids in the parts a crash left behind, for each destination. After a crash the dispatcher sends again what it had
+ * not noted as delivered; what is in a recovered part is on disk already. The ids of a destination are forgotten once
+ * every part taken up again, or the first new one if there was none, has been finished: by then those are long sent.
+ */
+export class RecoveredIds {
+  readonly #destinations = new Map<string, Remembered>();
+
+  add({ part, ids }: RecoveredPart, resumed: boolean): void {
+    const level = destinationLevelOf(part.place.folder);
+    let known = this.#destinations.get(level);
+    if (known === undefined) this.#destinations.set(level, (known = { ids: new Set(), resumed: new Set() }));
+    for (const id of ids) known.ids.add(id);
+    if (resumed) known.resumed.add(part);
+  }
+
+  get size(): number {
+    return this.#destinations.size;
+  }
+
+  /** @param level the destination's folder level, empty for the default place */
+  has(level: string, id: string): boolean {
+    return this.#destinations.get(level)?.ids.has(id) ?? false;
+  }
+
+  /** To be told of each part finished, but for those whose finishing a crash had interrupted. */
+  finished(part: Part): void {
+    const level = destinationLevelOf(part.place.folder);
+    const known = this.#destinations.get(level);
+    known?.resumed.delete(part);
+    if (known?.resumed.size === 0) this.#destinations.delete(level);
+  }
+}

@@ -1,0 +1,314 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, realpath, rmdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { formatRecords } from '../../core/archive-record.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import type { Event } from '../../core/event.ts';
+import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import { ensureFolder, errorCode, NotFollowed, syncFolder } from '../../lib/durable.ts';
+import { Serial } from '../../lib/serial.ts';
+import type { FilesOptions } from './config.ts';
+import { Finisher } from './finisher.ts';
+import type { FinishStep } from './finish.ts';
+import { ManifestWriter } from './manifest.ts';
+import { Part } from './part.ts';
+import { Partitioner } from './partition.ts';
+import { recoverFolder, type RecoveredPart } from './recover.ts';
+import { RecoveredIds } from './recovered-ids.ts';
+import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
+
+const MIB = 2 ** 20;
+const CREATE_TRIES = 3;
+
+/** For tests only. */
+export interface FilesHooks {
+  /** Called after each step of finishing a file; may kill the process. */
+  readonly onStep?: (step: FinishStep) => void;
+  /** Part files held open at once; the least recently used are closed. */
+  readonly openFiles?: number;
+}
+
+/** One partition: what happens to its open part happens here, one thing at a time. */
+interface Lane {
+  readonly folder: string;
+  readonly serial: Serial;
+  part: Part | null;
+  /** Monotonic time at which the part is old enough to be finished. */
+  due: number;
+  cancelTimer: () => void;
+}
+
+/**
+ * Appends archive records to one plain part file a partition, durably, and turns parts into finished, compressed files
+ * with a line in the manifest.
+ *
+ * Modes: `new` → `open` (by `open`, after mending what a crash left) → `closed` (by `close`: every part is finished,
+ * unless the signal aborts; those are taken up by the next `open`). A failed `open` leaves it `new`.
+ *
+ * A part is taken up again after a crash, and its age counts from then.
+ */
+export class FilesSink implements Sink {
+  readonly limits = {
+    batchCount: 1000,
+    batchBytes: 8 * MIB,
+    eventBytes: Number.POSITIVE_INFINITY,
+    inFlight: 1,
+    order: 'user',
+    batchBy: 'mixed',
+  } as const;
+
+  readonly #options: FilesOptions;
+  readonly #context: SinkContext;
+  readonly #hooks: FilesHooks;
+  readonly #partitioner: Partitioner;
+  readonly #lanes = new Map<string, Lane>();
+  /** Parts with an open handle, least recently used first. */
+  readonly #handles = new Map<Part, Lane>();
+  #mode: 'new' | 'open' | 'closed' = 'new';
+  #root = '';
+  #writers: WriterFolder[] = [];
+  #recovered = new RecoveredIds();
+  #finisher: Finisher | null = null;
+
+  constructor(options: FilesOptions, context: SinkContext, hooks: FilesHooks = {}) {
+    this.#options = options;
+    this.#context = context;
+    this.#hooks = hooks;
+    this.#partitioner = new Partitioner(options.partitionBy);
+  }
+
+  /** @throws MillraceError folder_unwritable */
+  async open(): Promise<void> {
+    if (this.#mode === 'open') return;
+    const path = resolve(this.#options.path);
+    try {
+      await mkdir(path, { recursive: true, mode: 0o750 });
+      this.#root = await realpath(path);
+      await syncFolder(dirname(this.#root));
+      this.#writers = await claimWriterFolders(this.#root, this.#context.log);
+      await this.#recover();
+    } catch (error) {
+      this.#unlock();
+      throw new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });
+    }
+    this.#mode = 'open';
+  }
+
+  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const results = Array.from(batch, (): SendResult => DELIVERED);
+    const groups = new Map<string, number[]>();
+    for (const [index, { event, destination }] of batch.entries()) {
+      if (this.#isOnDisk(batch[index])) continue;
+      const folder = this.#partitioner.folderOf(event, destination);
+      const group = groups.get(folder);
+      if (group === undefined) groups.set(folder, [index]);
+      else group.push(index);
+    }
+    const sends = Array.from(groups, async ([folder, indexes]) => {
+      const events = indexes.flatMap((index) => batch[index]?.event ?? []);
+      const result = await unlessAborted(this.#append(folder, events, signal), signal);
+      if (result !== DELIVERED) for (const index of indexes) results[index] = result;
+    });
+    await Promise.all(sends);
+    return results;
+  }
+
+  async close(signal: AbortSignal): Promise<void> {
+    if (this.#mode !== 'open') return;
+    this.#mode = 'closed';
+    const finisher = this.#finisher;
+    const stop = (): void => finisher?.abort();
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+    await Promise.all(Array.from(this.#lanes.values(), (lane) => this.#inLane(lane, () => this.#seal(lane))));
+    const left = (await finisher?.drain()) ?? 0;
+    signal.removeEventListener('abort', stop);
+    if (left > 0)
+      this.#context.log.warn({ parts: left }, 'unfinished archive files are left for the next start');
+    this.#unlock();
+  }
+
+  async #recover(): Promise<void> {
+    const { log, clock } = this.#context;
+    const manifest = new ManifestWriter(this.#root, log);
+    await manifest.repair();
+    const found: RecoveredPart[] = [];
+    for (const { path } of this.#writers)
+      found.push(...(await recoverFolder(this.#root, path, manifest, log)));
+    const interrupted = new Set<Part>();
+    this.#recovered = new RecoveredIds();
+    const { compress: compression } = this.#options;
+    const onStep = this.#hooks.onStep ?? (() => undefined);
+    this.#finisher = new Finisher({ root: this.#root, manifest, compression, log, onStep }, clock, (part) => {
+      if (!interrupted.has(part)) this.#recovered.finished(part);
+      void this.#prune(part);
+    });
+    // Newest first: it is the one of its partition that is taken up again.
+    found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
+    for (const recovered of found) {
+      const { part } = recovered;
+      const lane = this.#lane(part.place.folder);
+      const resumed = recovered.state === 'unfinished' && lane.part === null;
+      this.#recovered.add(recovered, resumed);
+      if (resumed) {
+        this.#assign(lane, part);
+      } else if (recovered.state !== 'listed') {
+        interrupted.add(part);
+        await part.seal();
+        this.#finisher.add(part);
+      }
+    }
+  }
+
+  /** True for an event that a crash left in a part, complete, before it could be noted as delivered. */
+  #isOnDisk(delivery: Delivery | undefined): boolean {
+    if (delivery === undefined || this.#recovered.size === 0) return false;
+    const { event, destination } = delivery;
+    // A replay is meant to write again what has been written before.
+    if (event.handling.replayId !== undefined) return false;
+    return this.#recovered.has(this.#partitioner.destinationLevel(destination), event.id);
+  }
+
+  #append(folder: string, events: readonly Event[], signal: AbortSignal): Promise<SendResult> {
+    const lane = this.#lane(folder);
+    return this.#inLane(lane, async () => {
+      if (signal.aborted) return ABORTED;
+      try {
+        // Before the append, never after: what was written last is then in a part, where a restart looks for it.
+        if (this.#isDue(lane)) await this.#seal(lane);
+        const part = lane.part ?? (await this.#create(lane, events));
+        this.#touch(part, lane);
+        await part.append(formatRecords(events), events);
+        return DELIVERED;
+      } catch (error) {
+        this.#noteFailure(lane, error);
+        return retryAfter(error);
+      }
+    });
+  }
+
+  #noteFailure(lane: Lane, error: unknown): void {
+    const { log } = this.#context;
+    const { folder, part } = lane;
+    log.warn({ folder, error: messageOf(error) }, 'archive file could not be written');
+    if (part === null || part.mode === 'open') return;
+    this.#handles.delete(part);
+    if (errorCode(error) !== 'ENOENT') return;
+    // Nothing can bring back what somebody has deleted; what comes next must not wait for it.
+    log.error({ path: part.path, records: part.stats.records }, 'an unfinished archive file has disappeared');
+    lane.cancelTimer();
+    lane.part = null;
+  }
+
+  #isDue(lane: Lane): boolean {
+    if (lane.part === null) return false;
+    return lane.part.length >= this.#options.rotate.bytes || this.#context.clock.monotonic() >= lane.due;
+  }
+
+  async #create(lane: Lane, events: readonly Event[]): Promise<Part> {
+    const openFolder = this.#writers[0]?.path ?? '';
+    const received = new Date(events[0]?.receivedAt ?? 0).toISOString().replaceAll(/[-:.]/g, '');
+    const stem = `${received}-${randomBytes(6).toString('hex')}`;
+    const part = new Part({ openFolder, folder: lane.folder, stem });
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await ensureFolder(openFolder, lane.folder);
+        await part.create();
+        break;
+      } catch (error) {
+        // The folder was empty, and removed behind the part finished before this one.
+        if (errorCode(error) !== 'ENOENT' || tries === CREATE_TRIES) throw error;
+      }
+    }
+    this.#assign(lane, part);
+    return part;
+  }
+
+  #assign(lane: Lane, part: Part): void {
+    const { clock } = this.#context;
+    const { every } = this.#options.rotate;
+    lane.part = part;
+    lane.due = clock.monotonic() + every;
+    lane.cancelTimer = clock.after(every, () => {
+      void this.#inLane(lane, () => (lane.part === part ? this.#seal(lane) : Promise.resolve()));
+    });
+  }
+
+  /** Takes the part out of its lane and hands it on to be finished. */
+  async #seal(lane: Lane): Promise<void> {
+    const { part } = lane;
+    if (part === null) return;
+    lane.cancelTimer();
+    lane.part = null;
+    this.#handles.delete(part);
+    await part.seal().catch((error: unknown) => {
+      this.#context.log.warn({ path: part.path, error: messageOf(error) }, 'closing a part failed');
+    });
+    this.#finisher?.add(part);
+  }
+
+  /** Notes the use of a part's handle and gives back the one unused for longest when there are too many. */
+  #touch(part: Part, lane: Lane): void {
+    this.#handles.delete(part);
+    this.#handles.set(part, lane);
+    const [oldest] = this.#handles;
+    if (oldest === undefined || this.#handles.size <= (this.#hooks.openFiles ?? OPEN_FILES)) return;
+    this.#handles.delete(oldest[0]);
+    void this.#inLane(oldest[1], () => oldest[0].release().catch(() => undefined));
+  }
+
+  #lane(folder: string): Lane {
+    let lane = this.#lanes.get(folder);
+    if (lane === undefined) {
+      lane = { folder, serial: new Serial(), part: null, due: 0, cancelTimer: () => undefined };
+      this.#lanes.set(folder, lane);
+    }
+    return lane;
+  }
+
+  /** Runs a task alone in its lane; forgets the lane once it is idle and empty, for partitions are without end. */
+  async #inLane<T>(lane: Lane, task: () => Promise<T>): Promise<T> {
+    const result = lane.serial.run(task);
+    try {
+      return await result;
+    } finally {
+      if (lane.part === null && lane.serial.size === 0) this.#lanes.delete(lane.folder);
+    }
+  }
+
+  /** Removes the folders a finished part has left empty. */
+  async #prune(part: Part): Promise<void> {
+    const { openFolder, folder } = part.place;
+    const levels = folder === '' ? [] : folder.split('/');
+    for (; levels.length > 0; levels.pop()) {
+      try {
+        await rmdir(join(openFolder, ...levels));
+      } catch {
+        return;
+      }
+    }
+  }
+
+  #unlock(): void {
+    for (const { lock } of this.#writers) lock.release();
+    this.#writers = [];
+  }
+}
+
+const OPEN_FILES = 64;
+const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it was written' };
+
+function retryAfter(error: unknown): SendResult {
+  // One folder of the archive is not what it should be; the others are fine.
+  if (error instanceof NotFollowed) return { status: 'retry', reason: error.message };
+  return { status: 'retry', reason: messageOf(error), sink: true };
+}
+
+/** The result, or ABORTED as soon as the signal says so; the work then goes on unheeded. */
+function unlessAborted(work: Promise<SendResult>, signal: AbortSignal): Promise<SendResult> {
+  if (signal.aborted) return work;
+  const aborted = Promise.withResolvers<SendResult>();
+  const stop = (): void => aborted.resolve(ABORTED);
+  signal.addEventListener('abort', stop, { once: true });
+  return Promise.race([work, aborted.promise]).finally(() => signal.removeEventListener('abort', stop));
+}

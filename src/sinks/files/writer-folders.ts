@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OPEN_FOLDER } from '../../core/archive.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { ensureFolder } from '../../lib/durable.ts';
+import { tryLock, type FileLock } from '../../lib/file-lock.ts';
+
+const WRITER = /^[0-9a-f]{12}$/;
+const LOCK = 'lock';
+
+/** A folder for unfinished files that nobody else writes to while the lock is held. */
+export interface WriterFolder {
+  readonly path: string;
+  readonly lock: FileLock;
+}
+
+/**
+ * Takes every writer's folder whose writer is gone, or a new one if there is none: at least one. A folder whose writer
+ * lives is left alone, so several processes can write one archive. Folders are kept for the next start.
+ * @param root the archive's folder, absolute
+ */
+export async function claimWriterFolders(root: string, log: SinkLog): Promise<WriterFolder[]> {
+  const parent = await ensureFolder(root, OPEN_FOLDER);
+  const claimed: WriterFolder[] = [];
+  try {
+    for (const entry of await readdir(parent, { withFileTypes: true })) {
+      if (!WRITER.test(entry.name)) continue;
+      const path = join(parent, entry.name);
+      if (!entry.isDirectory()) {
+        log.warn({ path }, 'not a folder; not followed');
+        continue;
+      }
+      const lock = tryLock(join(path, LOCK));
+      if (lock === null) log.info({ path }, 'another writer uses this archive');
+      else claimed.push({ path, lock });
+    }
+    while (claimed.length === 0) {
+      const name = randomBytes(6).toString('hex');
+      const path = await ensureFolder(root, `${OPEN_FOLDER}/${name}`);
+      const lock = tryLock(join(path, LOCK));
+      if (lock !== null) claimed.push({ path, lock });
+    }
+  } catch (error) {
+    for (const { lock } of claimed) lock.release();
+    throw error;
+  }
+  return claimed;
+}
+
+/** True for what belongs to the lock itself, in the top level of a writer's folder. */
+export function isLockFile(name: string): boolean {
+  return name === LOCK || name.startsWith(`${LOCK}-`);
+}

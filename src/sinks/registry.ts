@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs';
+import { isAbsolute, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { SinkModule } from '../core/sink.ts';
+
+/** Types that can stand under `sinks.<name>.type` by name. */
+export const SINK_TYPES = ['files', 'stdout'] as const;
+
+export type SinkType = (typeof SINK_TYPES)[number];
+
+/** Loaded on demand: a config without a vendor's sink loads none of that vendor's code. */
+const BUILT_IN = {
+  files: () => import('./files/index.ts'),
+  stdout: () => import('./stdout/index.ts'),
+} as const satisfies Record<SinkType, () => Promise<SinkModule>>;
+
+const VERBS = ['parseOptions', 'createSink'] as const;
+
+/**
+ * Finds what makes sinks of a type: a built-in name, or a file of the user's own that exports `parseOptions` and
+ * `createSink`, by name or as its default export.
+ * @param type `files`, `./my-sink.js`, `../sinks/mine.ts`, or an absolute path
+ * @param baseFolder what a relative path is relative to: the folder of the config file
+ * @throws MillraceError sink_module_invalid naming the file and what is wrong with it
+ */
+export async function loadSinkModule(type: string, baseFolder: string): Promise<SinkModule> {
+  const builtIn = SINK_TYPES.find((name) => name === type);
+  if (builtIn !== undefined) return BUILT_IN[builtIn]();
+  if (!/^\.{1,2}[\\/]/.test(type) && !isAbsolute(type)) {
+    throw new MillraceError(
+      'sink_module_invalid',
+      `${JSON.stringify(type)} is neither a built-in type (${SINK_TYPES.join(', ')}) nor a path such as ./my-sink.js`,
+    );
+  }
+  const file = resolve(baseFolder, type);
+  if (!existsSync(file)) throw new MillraceError('sink_module_invalid', `${file} does not exist`);
+  let exported: unknown;
+  try {
+    exported = await import(pathToFileURL(file).href);
+  } catch (error) {
+    throw new MillraceError('sink_module_invalid', `${file} cannot be loaded: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  return asSinkModule(exported, file);
+}
+
+function asSinkModule(exported: unknown, file: string): SinkModule {
+  if (isSinkModule(exported)) return exported;
+  const fallback = isObject(exported) ? exported['default'] : undefined;
+  if (isSinkModule(fallback)) return fallback;
+  const best = isObject(fallback) ? fallback : exported;
+  const missing = VERBS.filter((verb) => !isObject(best) || typeof best[verb] !== 'function');
+  throw new MillraceError(
+    'sink_module_invalid',
+    `${file} does not export the function ${missing.join(' and ')}`,
+  );
+}
+
+function isSinkModule(value: unknown): value is SinkModule {
+  return isObject(value) && VERBS.every((verb) => typeof value[verb] === 'function');
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

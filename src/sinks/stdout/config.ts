@@ -1,0 +1,12 @@
+import { z } from 'zod';
+import { parseOptionsWith } from '../../lib/parse-options.ts';
+
+/** Nothing to set: the records go where the process's output goes. */
+const schema = z.strictObject({});
+
+export type StdoutOptions = z.output<typeof schema>;
+
+/** @throws Error that names the key */
+export function parseOptions(options: unknown): StdoutOptions {
+  return parseOptionsWith(schema, options);
+}

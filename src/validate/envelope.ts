@@ -1,0 +1,193 @@
+import { isUtf8 } from 'node:buffer';
+import type { Envelope } from '../core/event.ts';
+import type { Unfitness } from '../core/journal.ts';
+import { isDeeperThan } from './depth.ts';
+import { unfitness, type UnfitnessCode } from './unfitness.ts';
+
+export type RequiredField = 'team' | 'user' | 'clientUser';
+
+/** Event type prefixes (or `*`) and what events of these types must carry. The first rule that matches decides. */
+export interface RequireRule {
+  readonly match: readonly string[];
+  readonly fields: readonly RequiredField[];
+}
+
+export interface EnvelopeOptions {
+  /** Names of the top-level keys that hold the envelope. */
+  readonly fields: {
+    readonly type: string;
+    readonly team: string;
+    readonly user: string;
+    readonly clientUser: string;
+  };
+  /** Team ids that may send; empty allows all. */
+  readonly teams: readonly string[];
+  /** What team and user ids must be: `uuid`, or any text of 1 to 256 characters. */
+  readonly userIds: 'uuid' | 'text';
+  readonly require: readonly RequireRule[];
+  /** Deepest nesting of a body. */
+  readonly maxDepth?: number;
+}
+
+export const DEFAULT_FIELDS = {
+  type: 'event_type',
+  team: 'team_id',
+  user: 'user_id',
+  clientUser: 'client_user_id',
+};
+
+export const DEFAULT_REQUIRE: readonly RequireRule[] = [
+  { match: ['labtest.match_review.'], fields: ['team'] },
+  { match: ['message.attempt.'], fields: [] },
+  { match: ['*'], fields: ['team', 'user', 'clientUser'] },
+];
+
+export const DEFAULT_ENVELOPE: EnvelopeOptions = {
+  fields: DEFAULT_FIELDS,
+  teams: [],
+  userIds: 'uuid',
+  require: DEFAULT_REQUIRE,
+};
+
+export type Validation =
+  | { readonly fit: true; readonly envelope: Envelope }
+  /** The envelope is as much as could be read; its type may be `''`. */
+  | {
+      readonly fit: false;
+      readonly envelope: Envelope;
+      readonly reasons: readonly [Unfitness, ...Unfitness[]];
+    };
+
+export type Validator = (body: Buffer) => Validation;
+
+type Fields = Readonly<Record<string, unknown>>;
+type Refuse = (code: UnfitnessCode) => void;
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
+const MAX_TYPE = 256;
+const MAX_ID = 256;
+const MAX_CLIENT_USER = 512;
+
+/** Makes the check whether an authentic body can be routed. The body is parsed to look at it, never to pass it on. */
+export function createValidator(options: EnvelopeOptions): Validator {
+  const { fields, userIds, require } = options;
+  const maxDepth = options.maxDepth ?? 128;
+  const isId = userIds === 'uuid' ? isUuid : isTextId;
+  // A UUID is the same in either case; another id is not.
+  const canonical = (id: string): string => (userIds === 'uuid' ? id.toLowerCase() : id);
+  const teams = options.teams.length === 0 ? null : new Set(options.teams.map(canonical));
+
+  const checkFields = (event: Fields, refuse: Refuse): void => {
+    const type = own(event, fields.type);
+    if (type === undefined || type === null) refuse('type_missing');
+    else if (!isType(type)) refuse('type_malformed');
+    const needs = requiredBy(require, typeof type === 'string' ? type : '');
+
+    const team = own(event, fields.team);
+    if (team === undefined || team === null) {
+      if (needs.includes('team')) refuse('team_missing');
+    } else if (!isId(team)) refuse('team_malformed');
+    else if (teams !== null && !teams.has(canonical(team))) refuse('team_foreign');
+
+    const user = own(event, fields.user);
+    if (user === undefined || user === null) {
+      if (needs.includes('user')) refuse('user_missing');
+    } else if (!isId(user)) refuse('user_malformed');
+
+    const clientUser = own(event, fields.clientUser);
+    if (clientUser === undefined) {
+      if (needs.includes('clientUser')) refuse('client_user_missing');
+    } else if (clientUser !== null && !isText(clientUser, MAX_CLIENT_USER)) refuse('client_user_malformed');
+  };
+
+  return (body) => {
+    const reasons: Unfitness[] = [];
+    const refuse: Refuse = (code) => {
+      reasons.push(unfitness(code));
+    };
+    const event = parse(body, maxDepth, refuse);
+    // A body that could not be read has that reason only: nothing is known about its fields.
+    if (event !== null) checkFields(event, refuse);
+    const envelope = envelopeOf(event ?? {}, fields);
+    const [first, ...more] = reasons;
+    return first === undefined
+      ? { fit: true, envelope }
+      : { fit: false, envelope, reasons: [first, ...more] };
+  };
+}
+
+/** The body as an object. Goes on past what still leaves something to read, so that quarantine can show a type. */
+function parse(body: Buffer, maxDepth: number, refuse: Refuse): Fields | null {
+  if (body.length === 0) {
+    refuse('empty');
+    return null;
+  }
+  if (!isUtf8(body)) refuse('not_utf8');
+  const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
+  if (marked) refuse('bom');
+  const text = marked ? body.subarray(3) : body;
+  if (isDeeperThan(text, maxDepth)) {
+    refuse('too_deep');
+    return null;
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text.toString());
+  } catch {
+    refuse('not_json');
+    return null;
+  }
+  if (isObject(value)) return value;
+  refuse('not_object');
+  return null;
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A key of the event itself: `constructor` or `__proto__` as a name must not find what every object inherits. */
+function own(event: Fields, name: string): unknown {
+  return Object.hasOwn(event, name) ? event[name] : undefined;
+}
+
+function requiredBy(rules: readonly RequireRule[], type: string): readonly RequiredField[] {
+  for (const rule of rules) {
+    for (const prefix of rule.match) if (prefix === '*' || type.startsWith(prefix)) return rule.fields;
+  }
+  return [];
+}
+
+/** What is not a string, or too long, or could not be stored as UTF-8, is left out. */
+function envelopeOf(event: Fields, names: EnvelopeOptions['fields']): Envelope {
+  const type = own(event, names.type);
+  return {
+    type: isType(type) ? type : '',
+    team: textOrNull(own(event, names.team)),
+    user: textOrNull(own(event, names.user)),
+    clientUser: textOrNull(own(event, names.clientUser)),
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return isText(value, MAX_CLIENT_USER) ? value : null;
+}
+
+/** A lone surrogate is no text: it cannot be a message property, and would become another character on the way. */
+function isText(value: unknown, max: number): value is string {
+  return typeof value === 'string' && value.length <= max && value.isWellFormed();
+}
+
+function isType(value: unknown): value is string {
+  return value !== '' && isText(value, MAX_TYPE) && !CONTROL.test(value);
+}
+
+function isTextId(value: unknown): value is string {
+  return value !== '' && isText(value, MAX_ID);
+}
+
+function isUuid(value: unknown): value is string {
+  return typeof value === 'string' && value.length === 36 && UUID.test(value);
+}

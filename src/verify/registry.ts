@@ -1,0 +1,39 @@
+import { MillraceError } from '../core/errors.ts';
+import type { Verifier } from '../core/verifier.ts';
+import { createHmacVerifier, type HmacOptions } from './hmac.ts';
+import { createUnsigned } from './none.ts';
+import { createStandardWebhooks } from './standard-webhooks.ts';
+
+export const SCHEMES = ['standard-webhooks', 'hmac', 'none'] as const;
+export type Scheme = (typeof SCHEMES)[number];
+
+/** What the config says under `signing`. */
+export interface SigningOptions {
+  readonly scheme: Scheme;
+  /** Tried all, in this order; the index of the one that matched is reported. */
+  readonly secrets: readonly string[];
+  /** Milliseconds a signature's timestamp may lie in the past or the future. */
+  readonly tolerance: number;
+  /** Has to be `true` for the scheme `none`. */
+  readonly insecure?: boolean;
+  /** Only for the scheme `hmac`; what is left out has the value of DEFAULT_HMAC. */
+  readonly hmac?: Partial<HmacOptions>;
+  /** Only for the scheme `none`: header with the delivery id. */
+  readonly idHeader?: string | null;
+}
+
+const REGISTRY = {
+  'standard-webhooks': createStandardWebhooks,
+  hmac: createHmacVerifier,
+  none: (options) => {
+    if (options.insecure !== true) {
+      throw new MillraceError('config_invalid', 'signing.scheme is none, which needs signing.insecure: true');
+    }
+    return createUnsigned(options);
+  },
+} as const satisfies Record<Scheme, (options: SigningOptions) => Verifier>;
+
+/** @throws MillraceError `config_invalid` naming the key, never the secret; `secret_missing`. */
+export function createVerifier(options: SigningOptions): Verifier {
+  return REGISTRY[options.scheme](options);
+}

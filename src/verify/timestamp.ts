@@ -1,0 +1,26 @@
+import type { Verification } from '../core/verifier.ts';
+
+const SECONDS = /^(?:0|[1-9]\d{0,11})$/;
+
+/**
+ * Checks a signed timestamp: whole seconds since the Unix epoch, written as digits only.
+ * @param now and @param tolerance are milliseconds.
+ * @returns the refusal, or `null` when the time is near enough.
+ */
+export function checkTimestamp(text: string, now: number, tolerance: number): Verification | null {
+  if (!SECONDS.test(text)) {
+    return { ok: false, code: 'timestamp_invalid', detail: 'the timestamp header is not whole seconds' };
+  }
+  const age = now - Number(text) * 1000;
+  if (age > tolerance) {
+    return { ok: false, code: 'timestamp_too_old', detail: `signed more than ${tolerance} ms ago` };
+  }
+  if (-age > tolerance) {
+    return {
+      ok: false,
+      code: 'timestamp_too_new',
+      detail: `signed more than ${tolerance} ms ahead of this clock`,
+    };
+  }
+  return null;
+}

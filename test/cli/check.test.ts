@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { checkCommand } from '../../src/cli/check.ts';
+import { temporaryFile } from '../config/helpers.ts';
+import { run } from './run.ts';
+
+const GOOD = `
+signing: { secrets: ["\${MILLRACE_SECRET}"] }
+sinks: { archive: { type: files, path: ./data } }
+routes: [{ match: "*", to: archive }]
+`;
+
+describe('millrace check', () => {
+  it('prints the resolved config, redacted, and the route table', async () => {
+    const file = temporaryFile('c.yaml', GOOD);
+    const { stdout, stderr, exit } = await run(checkCommand, ['--config', file], {
+      MILLRACE_SECRET: 'whsec_' + Buffer.alloc(24, 7).toString('base64'),
+    });
+    expect(exit).toBe(0);
+    expect(stderr).toBe('');
+    expect(stdout).not.toContain('whsec_');
+    const [yaml = '', table = ''] = stdout.split('\n\n');
+    expect(parse(yaml)).toMatchObject({ signing: { secrets: ['[redacted]'] }, journal: { retention: '7d' } });
+    expect(table).toBe('ROUTE      MATCH  SINK     DESTINATION\nroutes[0]  *      archive\n');
+  });
+
+  it('checks without the secrets, and says what it missed', async () => {
+    const { stdout, stderr } = await run(checkCommand, ['--json'], {
+      MILLRACE_CONFIG: temporaryFile('c.yaml', GOOD),
+    });
+    const result = JSON.parse(stdout);
+    expect(result.config.journal.retention).toBe(604_800_000);
+    expect(result.routes).toEqual([{ index: 0, match: ['*'], to: [{ sink: 'archive', destination: null }] }]);
+    expect(result.warnings).toEqual([expect.stringContaining('MILLRACE_SECRET')]);
+    expect(stderr).toMatch(/^warning: .*MILLRACE_SECRET/);
+  });
+
+  it('lets sinks judge their options', async () => {
+    const file = temporaryFile('c.yaml', GOOD.replace('path: ./data', 'path: ./data, compress: rar'));
+    await expect(run(checkCommand, ['--config', file])).rejects.toMatchObject({
+      exit: 2,
+      detail: expect.stringContaining('sinks.archive.compress: '),
+    });
+  });
+
+  it('notices a secret that cannot be one, and does not print it', async () => {
+    const file = temporaryFile('c.yaml', GOOD);
+    const outcome = run(checkCommand, ['--config', file], { MILLRACE_SECRET: 'whsec_not*base64' });
+    await expect(outcome).rejects.toMatchObject({
+      exit: 2,
+      detail: expect.stringContaining('signing.secrets[0]'),
+    });
+    await expect(outcome).rejects.not.toMatchObject({ detail: expect.stringContaining('base64*') });
+  });
+
+  it('does not ask a sink about a placeholder', async () => {
+    const file = temporaryFile(
+      'c.yaml',
+      GOOD.replace('type: files, path: ./data', 'type: files, compress: "${HOW}"'),
+    );
+    expect((await run(checkCommand, ['--config', file])).stderr).toContain('sinks.archive.compress: needs');
+  });
+
+  it('ends with every problem', async () => {
+    const file = temporaryFile('c.yaml', `server: { prot: 1 }\nlog: { level: loud }\n${GOOD}`);
+    await expect(run(checkCommand, ['--config', file])).rejects.toMatchObject({
+      exit: 2,
+      detail: expect.stringMatching(/log\.level.*\n.*server\.prot.*did you mean server\.port/),
+    });
+  });
+});

@@ -1,0 +1,47 @@
+import { spawnSync } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { SCALAR_KEYS } from '../../src/config/scalar-keys.ts';
+import { resolveSinks } from '../../src/config/sinks.ts';
+import { CATALOGUE } from '../../src/core/errors.ts';
+import { loadSinkModule } from '../../src/sinks/registry.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const FILES = globSync('config/**/*.yaml', { cwd: ROOT });
+const ENV = { MILLRACE_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`, WEBHOOK_SECRET: 'x' };
+
+describe('the configs that come with millrace', () => {
+  it('include the default and the examples', () => expect(FILES.length).toBeGreaterThanOrEqual(5));
+
+  it.each(FILES)('%s loads without a warning, sinks and all', async (file) => {
+    const loaded = loadConfig({ file: join(ROOT, file), env: ENV });
+    expect(loaded.warnings).toEqual([]);
+    expect(await resolveSinks(loaded, loadSinkModule)).not.toEqual([]);
+  });
+
+  it.each(FILES)('%s names the schema for editors', (file) => {
+    const [, path = ''] = /\$schema=(\S+)/.exec(readFileSync(join(ROOT, file), 'utf8')) ?? [];
+    expect(join(ROOT, file, '..', path)).toBe(join(ROOT, 'config/schema.json'));
+  });
+});
+
+describe('what is generated', () => {
+  it('is up to date', () => {
+    const check = spawnSync(process.execPath, ['config/generate.ts', '--check'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    expect({ status: check.status, stderr: check.stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  it('lists every key, variable and error code', () => {
+    const reference = readFileSync(join(ROOT, 'config/README.md'), 'utf8');
+    for (const { key, env } of SCALAR_KEYS) expect(reference).toMatch(new RegExp(`\`${key}\` .*\`${env}\``));
+    const codes = [...reference.matchAll(/^\| `([a-z_]+)` +\| .* \| (?:yes|no) +\|$/gm)].map(
+      ([, code]) => code,
+    );
+    expect(codes).toEqual(Object.keys(CATALOGUE));
+  });
+});

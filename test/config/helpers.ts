@@ -1,0 +1,40 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseConfig } from '../../src/config/load.ts';
+import type { LoadedConfig } from '../../src/config/config.ts';
+import { MillraceError } from '../../src/core/errors.ts';
+
+/** The least a config needs; tests put their own lines before it. */
+export const BASE = `
+sinks: { archive: { type: files, path: ./data } }
+`;
+
+export function parse(
+  text: string,
+  env: Record<string, string | undefined> = {},
+  lenient = false,
+): LoadedConfig {
+  return parseConfig(text, { file: 'c.yaml', env, lenient });
+}
+
+/** The error a config ends with, its detail as lines. */
+export function failure(
+  text: string,
+  env: Record<string, string | undefined> = {},
+  lenient = false,
+): { code: string; lines: string[] } {
+  try {
+    parse(text, env, lenient);
+  } catch (error) {
+    if (error instanceof MillraceError) return { code: error.code, lines: error.detail.split('\n') };
+    throw error;
+  }
+  throw new Error('the config was accepted');
+}
+
+export function temporaryFile(name: string, text: string): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'millrace-')), name);
+  writeFileSync(file, text);
+  return file;
+}

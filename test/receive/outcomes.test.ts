@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest';
+import { CATALOGUE, MillraceError } from '../../src/core/errors.ts';
+import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import { deliver, EVENT, RawClient, head, SECRET, signed, start, verifierOf } from './support.ts';
+
+const UNFIT = Buffer.from('{"event_type":"x"}');
+const OTHER_SECRET = `whsec_${Buffer.alloc(24, 8).toString('base64')}`;
+
+describe('a delivery', () => {
+  it('is accepted once and a duplicate after that', async () => {
+    const { url, accepted, outcomes } = await start();
+    const first = await deliver(url, EVENT, { id: 'msg_a' });
+    expect(first).toMatchObject({ status: 202, json: { status: 'accepted', id: 'msg_a' } });
+    expect(first.headers.get('content-type')).toBe('application/json');
+    expect(await deliver(url, EVENT, { id: 'msg_a' })).toMatchObject({
+      status: 200,
+      json: { status: 'duplicate', id: 'msg_a' },
+    });
+    expect(accepted).toHaveLength(1);
+    expect(accepted[0]).toMatchObject({
+      id: 'msg_a',
+      source: 'webhooks',
+      type: 'daily.data.meal.created',
+      clientUser: null,
+    });
+    expect(Object.keys(accepted[0]!.headers)).toEqual(['svix-id', 'svix-timestamp', 'svix-signature']);
+    expect(outcomes[0]).toMatchObject({
+      outcome: { kind: 'accepted' },
+      info: { bodyBytes: EVENT.length, secret: 0, type: 'daily.data.meal.created' },
+    });
+  });
+
+  it('is quarantined with all reasons when it is unfit, and answered so that the sender is content', async () => {
+    const { url, quarantined } = await start();
+    expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
+      status: 202,
+      json: { status: 'quarantined', id: 'q', code: 'team_missing' },
+    });
+    expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
+      status: 200,
+      json: { status: 'duplicate' },
+    });
+    expect(quarantined.map((entry) => entry.reasons.map((reason) => reason.code))).toEqual([
+      ['team_missing', 'user_missing', 'client_user_missing'],
+    ]);
+  });
+
+  it('is answered 422 when unfit, where that is wanted', async () => {
+    const { url, quarantined } = await start({ quarantineStatus: 422 });
+    expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
+      status: 422,
+      json: {
+        status: 422,
+        code: 'unfit',
+        id: 'q',
+        reasons: ['team_missing', 'user_missing', 'client_user_missing'],
+      },
+    });
+    expect(quarantined).toHaveLength(1);
+  });
+
+  it('fault 31: passes whatever its type and values are', async () => {
+    const { url, accepted } = await start();
+    const body = Buffer.from(EVENT.toString().replace('daily.data.meal.created', 'never.heard.of'));
+    expect((await deliver(url, body)).status).toBe(202);
+    expect(accepted[0]?.body.equals(body)).toBe(true);
+  });
+});
+
+describe('a refusal', () => {
+  it('fault 19: is 401 for a bad, missing or stale signature, and nothing is kept', async () => {
+    const { url, accepted, quarantined } = await start();
+    const stale = String(Math.floor(Date.now() / 1000) - 3600);
+    const cases: [Record<string, string>, string][] = [
+      [{ 'svix-signature': 'v1,AAAA' }, 'signature_invalid'],
+      [{ 'svix-signature': '' }, 'signature_missing'],
+      [{ 'svix-timestamp': stale }, 'timestamp_too_old'],
+      [{ 'svix-timestamp': 'soon' }, 'timestamp_invalid'],
+      [{ 'svix-timestamp': '99999999999' }, 'timestamp_too_new'],
+    ];
+    for (const [headers, code] of cases) {
+      const { status, json, headers: got } = await deliver(url, EVENT, { headers });
+      expect({ status, json }).toMatchObject({ status: 401, json: { status: 401, code } });
+      expect(Object.keys(json)).toEqual(['type', 'title', 'status', 'code', 'detail']);
+      expect(got.get('content-type')).toBe('application/problem+json');
+    }
+    expect((await deliver(url, EVENT, { sent: UNFIT })).json['code']).toBe('signature_invalid');
+    expect([...accepted, ...quarantined]).toEqual([]);
+  });
+
+  it('is 404 for another path and 405 for another method', async () => {
+    const { url, port, outcomes } = await start();
+    for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+      const response = await fetch(url, { method });
+      expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
+      expect(await response.json()).toMatchObject({ code: 'method_not_allowed' });
+    }
+    expect((await fetch(url, { method: 'HEAD' })).status).toBe(405);
+    for (const path of ['', '/', '/webhooks/more', '/webhooksx', '/%', '/%ff']) {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', body: '{}' });
+      expect(response.status).toBe(404);
+      expect(await response.json()).toMatchObject({ code: 'not_found', status: 404 });
+      expect(response.headers.get('x-powered-by')).toBe(null);
+    }
+    expect(outcomes).toHaveLength(12);
+  });
+
+  it('is not for another spelling of the path', async () => {
+    const { port, accepted } = await start({ path: '/in(1)/*:x' });
+    for (const path of ['/in(1)/*:x', '/in(1)/*:x?a=b', '/in(1)/*:x/', '/IN(1)/*:x']) {
+      expect((await deliver(`http://127.0.0.1:${port}${path}`)).status).toBe(202);
+    }
+    const client = new RawClient(port);
+    const headers = { ...signed(EVENT), 'content-length': EVENT.length };
+    client.socket.write(head(headers, 'POST http://x/in(1)/*:x HTTP/1.1') + EVENT.toString());
+    await client.until(/accepted/);
+    expect(accepted).toHaveLength(5);
+  });
+
+  it('is 415 for what is not JSON; a missing media type passes', async () => {
+    const { url, port } = await start();
+    const statusOf = async (type: string): Promise<number> =>
+      (await deliver(url, EVENT, { headers: { 'content-type': type } })).status;
+    for (const type of [
+      'application/json; charset=utf-8',
+      'Application/JSON',
+      'application/cloudevents+json',
+    ]) {
+      expect(await statusOf(type)).toBe(202);
+    }
+    for (const type of [
+      'text/plain',
+      'application/jsonx',
+      'application/x-www-form-urlencoded',
+      'json',
+      '+json',
+    ]) {
+      expect(await statusOf(type)).toBe(415);
+    }
+    const client = new RawClient(port);
+    client.socket.write(head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString());
+    await client.until(/accepted/);
+    expect(client.status).toBe(202);
+  });
+
+  it('is 503 with Retry-After while the system takes nothing in, before a body is read', async () => {
+    for (const code of ['backlog_full', 'journal_full', 'journal_failed', 'shutting_down'] as const) {
+      const { url, outcomes } = await start({ admission: () => ({ ok: false, code, retryAfterMs: 2500 }) });
+      const { status, json, headers } = await deliver(url);
+      expect([status, json['code'], headers.get('retry-after')]).toEqual([503, code, '3']);
+      expect(outcomes[0]?.info.bodyBytes).toBe(0);
+    }
+  });
+
+  it('fault 6: is 503 with Retry-After when the journal is full or fails, and 500 for a surprise', async () => {
+    let error = new Error();
+    const fail = (): Promise<never> => Promise.reject(error);
+    const { url, errors } = await start({ accept: fail, quarantine: fail });
+    for (const body of [EVENT, UNFIT]) {
+      for (const code of ['journal_full', 'journal_failed'] as const) {
+        error = new MillraceError(code, 'x');
+        const { status, json, headers } = await deliver(url, body);
+        expect([status, json['code'], headers.get('retry-after')]).toEqual([503, code, '10']);
+      }
+      error = new Error('secret detail');
+      const { status, json } = await deliver(url, body);
+      expect([status, json['code']]).toEqual([500, 'internal']);
+      expect(JSON.stringify(json)).not.toContain('secret detail');
+    }
+    expect(errors).toHaveLength(2);
+  });
+
+  it('has the status and title of the catalogue', async () => {
+    const { url } = await start();
+    const { json } = await deliver(url, EVENT, { headers: { 'content-type': 'text/plain' } });
+    const { status, title } = CATALOGUE.media_type_unsupported;
+    expect(json).toMatchObject({ status, title, type: 'urn:millrace:problem:media_type_unsupported' });
+  });
+});
+
+describe('the running receiver', () => {
+  it('fault 18: takes new secrets and rules without a restart', async () => {
+    const { url, receiver } = await start({ verifier: verifierOf(SECRET) });
+    expect((await deliver(url)).status).toBe(202);
+    receiver.replace({ verifier: verifierOf(OTHER_SECRET, SECRET) });
+    expect((await deliver(url)).status).toBe(202);
+    receiver.replace({ verifier: verifierOf(OTHER_SECRET) });
+    expect((await deliver(url)).status).toBe(401);
+    receiver.replace({ verifier: verifierOf(SECRET) });
+    receiver.replace({ validate: createValidator({ ...DEFAULT_ENVELOPE, require: [] }) });
+    expect((await deliver(url, UNFIT)).json).toMatchObject({ status: 'accepted' });
+    receiver.replace({ quarantineStatus: 422 });
+    expect((await deliver(url, Buffer.from('5'))).status).toBe(422);
+  });
+
+  it('survives a hook that throws', async () => {
+    const errors: unknown[] = [];
+    const { url, receiver } = await start({
+      onOutcome: () => {
+        throw new Error('hook');
+      },
+      onError: (error) => errors.push(error),
+    });
+    expect((await deliver(url)).status).toBe(202);
+    expect(errors).toHaveLength(1);
+    expect(receiver.inFlight).toBe(0);
+  });
+
+  it('names the address it cannot listen on', async () => {
+    const { port } = await start();
+    await expect(start({ port })).rejects.toMatchObject({
+      code: 'address_unavailable',
+      detail: expect.stringContaining(`127.0.0.1:${port}`),
+    });
+  });
+});

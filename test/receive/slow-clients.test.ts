@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { deliver, EVENT, head, ManualClock, RawClient, signed, start } from './support.ts';
+
+const HEAD = (): string => head({ ...signed(EVENT), 'content-length': EVENT.length });
+
+describe('a slow sender', () => {
+  it('fault 22: of headers is cut off, and others are served meanwhile', async () => {
+    const { url, port } = await start({ limits: { headersTimeout: 200, checkInterval: 20 } });
+    const slow = new RawClient(port);
+    slow.socket.write('POST /webhooks HTTP/1.1\r\nhost: x\r\n');
+    expect((await deliver(url)).status).toBe(202);
+    await slow.closed;
+    expect(slow.status).toBe(408);
+  });
+
+  it('fault 22: of a body is answered 408 at the deadline, and others are served meanwhile', async () => {
+    const clock = new ManualClock();
+    const { url, port, accepted, nextOutcome } = await start({ clock });
+    const slow = new RawClient(port);
+    slow.socket.write(HEAD() + EVENT.toString().slice(0, 20));
+    expect((await deliver(url)).status).toBe(202);
+    await nextOutcome();
+    clock.elapse();
+    expect(await nextOutcome()).toMatchObject({ code: 'too_slow' });
+    await slow.closed;
+    expect(slow.status).toBe(408);
+    expect(accepted).toHaveLength(1);
+  });
+
+  it('fault 22: who never closes its side is destroyed after a while', async () => {
+    const clock = new ManualClock();
+    const { port, nextOutcome } = await start({ clock });
+    const slow = new RawClient(port);
+    slow.keepOpen();
+    slow.socket.write(head({ ...signed(EVENT), 'content-length': 50_000_000 }));
+    expect(await nextOutcome()).toMatchObject({ code: 'body_too_large' });
+    await slow.ended;
+    expect(clock.waiting).toBe(1);
+    clock.elapse();
+    // Writing shows whether anybody is there: a closed peer answers with a reset.
+    const write = (): void => {
+      slow.socket.write('x', (error) => (error ? undefined : setImmediate(write)));
+    };
+    write();
+    await slow.closed;
+    expect(slow.status).toBe(413);
+  });
+});
+
+describe('a sender that lies or leaves', () => {
+  it('fault 23: in the middle of a body leaves nothing behind', async () => {
+    const { url, port, receiver, accepted, quarantined, nextOutcome } = await start();
+    for (const leave of ['destroy', 'resetAndDestroy'] as const) {
+      const client = new RawClient(port);
+      client.socket.write(HEAD() + EVENT.toString().slice(0, 20), () => client.socket[leave]());
+      expect(await nextOutcome()).toEqual({ kind: 'gone' });
+    }
+    const halfClosed = new RawClient(port);
+    halfClosed.socket.end(HEAD() + EVENT.toString().slice(0, 20));
+    expect(await nextOutcome()).toEqual({ kind: 'gone' });
+    await halfClosed.closed;
+    expect(receiver.inFlight).toBe(0);
+    expect([...accepted, ...quarantined]).toEqual([]);
+    expect((await deliver(url)).status).toBe(202);
+  });
+
+  it('fault 21: about Content-Length, saying less than it sends, is refused', async () => {
+    const { port, accepted } = await start();
+    const client = new RawClient(port);
+    client.socket.write(head({ ...signed(EVENT), 'content-length': 10 }) + EVENT.toString());
+    await client.closed;
+    expect(client.text).toMatch(/ 401 | 400 /);
+    expect(accepted).toEqual([]);
+  });
+
+  it('fault 21: about Content-Length, saying more than it sends, is cut off at the deadline', async () => {
+    const { port, accepted } = await start({ limits: { bodyTimeout: 100, lingerTimeout: 20 } });
+    const client = new RawClient(port);
+    client.socket.write(head({ ...signed(EVENT), 'content-length': EVENT.length + 10 }) + EVENT.toString());
+    await client.closed;
+    expect(client.status).toBe(408);
+    expect(accepted).toEqual([]);
+  });
+
+  it('fault 21: about Content-Length, twice or no number or beside chunks, is refused', async () => {
+    const { port, accepted } = await start();
+    for (const lie of ['content-length: 5\r\ncontent-length: 6', 'content-length: -1', 'content-length: x']) {
+      const client = new RawClient(port);
+      client.socket.write(`POST /webhooks HTTP/1.1\r\nhost: x\r\n${lie}\r\n\r\n`);
+      await client.closed;
+      expect(client.status).toBe(400);
+    }
+    const smuggler = new RawClient(port);
+    smuggler.socket.write(head({ 'content-length': 5, 'transfer-encoding': 'chunked' }));
+    await smuggler.closed;
+    expect(smuggler.status).toBe(400);
+    expect(accepted).toEqual([]);
+  });
+
+  it('with too many headers is refused', async () => {
+    const { port } = await start({ limits: { maxHeaderBytes: 4096 } });
+    const client = new RawClient(port);
+    client.socket.write(head({ 'x-long': 'x'.repeat(5000) }));
+    await client.closed;
+    expect(client.status).toBe(431);
+  });
+});

@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest';
+import { parseOptions } from '../../src/sinks/files/config.ts';
+
+it('fills in defaults and reads units', () => {
+  expect(parseOptions({ path: 'a' })).toEqual({
+    path: 'a',
+    compress: 'gzip',
+    rotate: { bytes: 134_217_728, every: 3_600_000 },
+    partitionBy: ['date'],
+  });
+  expect(parseOptions({ path: 'a', rotate: { bytes: '1MiB', every: 60_000 } }).rotate).toEqual({
+    bytes: 1_048_576,
+    every: 60_000,
+  });
+});
+
+it.each([
+  [{}, 'path: '],
+  [{ path: 'a', compres: 'gzip' }, 'compres'],
+  [{ path: 'a', compress: 'brotli' }, 'compress: '],
+  [{ path: 'a', rotate: { bytes: 'much' } }, 'rotate.bytes: "much" is not a size'],
+  [{ path: 'a', rotate: { every: '0s' } }, 'rotate.every: '],
+  [{ path: 'a', partitionBy: ['date', 'day'] }, 'partitionBy[1]: '],
+  [{ path: 'a', partitionBy: ['date', 'date'] }, 'partitionBy: names a key twice'],
+])('names the key that is wrong: %j', (options, expected) => {
+  expect(() => parseOptions(options)).toThrow(expected);
+});

@@ -1,0 +1,134 @@
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import { FINISH_STEPS } from '../../src/sinks/files/finish.ts';
+import { deliver, filesSink, ids, signal, tempFolder } from './support.ts';
+
+const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
+const STEPS = ['open', ...FINISH_STEPS];
+const COMPRESSIONS = ['none', 'gzip', 'zstd'] as const;
+
+/** Sends batches of ten until the child kills itself; returns the first numbers of those noted as delivered. */
+function crash(path: string, step: string, compress: string = 'gzip', firsts = [1, 11]): number[] {
+  const child = spawnSync(process.execPath, [CHILD, path, step, compress, ...firsts.map(String)]);
+  expect([child.signal, child.stderr.toString()]).toEqual(['SIGKILL', '']);
+  return child.stdout.toString().split('\n').filter(Boolean).map(Number);
+}
+
+function range(from: number, count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `msg_${from + i}`).sort();
+}
+
+function partsIn(path: string): string[] {
+  const files = readdirSync(join(path, '_open'), { recursive: true, encoding: 'utf8' });
+  return files.filter((file) => file.endsWith('.part')).map((file) => join(path, '_open', file));
+}
+
+describe('files sink after kill -9', () => {
+  it.each(STEPS.flatMap((step) => COMPRESSIONS.map((compress) => [step, compress] as const)))(
+    'fault 5: at %s, %s: the same batch sent again leaves each line once, and the manifest agrees',
+    async (step, compress) => {
+      const path = tempFolder();
+      crash(path, step, compress);
+      const { sink } = filesSink(path, { compress: 'gzip', rotate: { bytes: 1024 } });
+      await sink.open();
+      // As far as the journal knows, the last batch was never delivered.
+      const results = await sink.send(deliver(11, 10), signal);
+      expect(results).toEqual(Array.from({ length: 10 }, () => ({ status: 'delivered' })));
+      await sink.send(deliver(21, 10), signal);
+      await sink.close(signal);
+      expect((await ids(path)).sort()).toEqual(range(1, 30));
+      expect(await verifyArchive(path)).toMatchObject({ records: 30, differences: [], notes: [] });
+    },
+  );
+
+  it.each(STEPS)(
+    'fault 5: three crashes in a row at %s, each before the next delivery is noted',
+    async (step) => {
+      const path = tempFolder();
+      let waiting = [1, 11];
+      for (const next of [21, 31, 41]) {
+        const noted = crash(path, step, 'gzip', waiting);
+        waiting = [...waiting.filter((first) => !noted.includes(first)), next];
+      }
+      const { sink } = filesSink(path);
+      await sink.open();
+      for (const first of waiting) await sink.send(deliver(first, 10), signal);
+      await sink.close(signal);
+      const found = await ids(path);
+      expect([...new Set(found)].sort()).toEqual(range(1, 50));
+      expect(found).toHaveLength(50);
+      expect((await verifyArchive(path)).differences).toEqual([]);
+    },
+  );
+
+  it('forgets recovered ids once their file is finished, and never skips a replay or another destination', async () => {
+    const path = tempFolder();
+    crash(path, 'open');
+    const { sink } = filesSink(path);
+    await sink.open();
+    await sink.send(deliver(11, 1, { handling: { replayId: 'r1' } }), signal);
+    await sink.send(deliver(11, 1, {}, 'meals'), signal);
+    await sink.send(deliver(11, 1), signal);
+    expect((await ids(path, true)).filter((id) => id === 'msg_11')).toHaveLength(3);
+    await sink.close(signal);
+    const again = filesSink(path);
+    await again.sink.open();
+    await again.sink.send(deliver(11, 1), signal);
+    await again.sink.close(signal);
+    expect((await ids(path)).filter((id) => id === 'msg_11')).toHaveLength(4);
+  });
+
+  it('fault 5: cuts torn ends off parts and manifest, removes temporary files, and says so', async () => {
+    const path = tempFolder();
+    crash(path, 'open');
+    const [part = ''] = partsIn(path).sort().toReversed();
+    const whole = readFileSync(part).length;
+    appendFileSync(part, '{"id":"msg_99","source":"webh');
+    writeFileSync(part.replace(/part$/, 'tmp'), 'half a file');
+    appendFileSync(join(path, '_manifest.jsonl'), '{"file":"dt=');
+    const { sink, context } = filesSink(path);
+    await sink.open();
+    expect(readFileSync(part)).toHaveLength(whole);
+    expect(existsSync(part.replace(/part$/, 'tmp'))).toBe(false);
+    expect(context.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      'cut an incomplete last line off the manifest',
+      'cut an incomplete end off an unfinished file',
+    ]);
+    await sink.close(signal);
+    expect((await verifyArchive(path)).differences).toEqual([]);
+  });
+
+  it('fault 2: takes what follows a hole, as a power cut leaves it, for not written', async () => {
+    const path = tempFolder();
+    crash(path, 'open');
+    const [part = ''] = partsIn(path).sort().toReversed();
+    const whole = readFileSync(part);
+    truncateSync(part, whole.length + 4096);
+    appendFileSync(part, whole.subarray(0, whole.indexOf(10) + 1));
+    const { sink } = filesSink(path);
+    await sink.open();
+    expect(readFileSync(part).equals(whole)).toBe(true);
+    await sink.close(signal);
+  });
+
+  it('fault 4: a flipped bit in an unfinished file stops neither the start nor the other records', async () => {
+    const path = tempFolder();
+    crash(path, 'open');
+    const [part = ''] = partsIn(path).sort().toReversed();
+    const bytes = readFileSync(part);
+    bytes.write('?', bytes.indexOf(10) + 1);
+    writeFileSync(part, bytes);
+    const { sink, context } = filesSink(path);
+    await sink.open();
+    expect(context.lines).toContainEqual(
+      expect.objectContaining({ level: 'error', fields: { path: part, line: 2 } }),
+    );
+    await sink.close(signal);
+    const { differences } = await verifyArchive(path);
+    expect(differences).toContainEqual(expect.objectContaining({ code: 'record_invalid', line: 2 }));
+  });
+});

@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
+import type { JournalEvent } from '../../src/core/event.ts';
+import type { Delivery, SinkContext } from '../../src/core/sink.ts';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { parseOptions } from '../../src/sinks/files/config.ts';
+import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
+import { readArchive, type ArchiveItem } from '../../src/archive/read.ts';
+
+export const signal = new AbortController().signal;
+
+export interface LogLine {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly fields: Record<string, unknown>;
+  readonly message: string;
+}
+
+export interface TestContext extends SinkContext {
+  readonly clock: TestClock;
+  readonly lines: LogLine[];
+}
+
+/** A clock that moves only when told to; timers fire in order of their time. */
+export class TestClock implements Clock {
+  #time = 0;
+  #wall = 1_795_230_902_123;
+  readonly #timers = new Map<() => void, number>();
+
+  now(): number {
+    return this.#wall + this.#time;
+  }
+
+  monotonic(): number {
+    return this.#time;
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    this.#timers.set(callback, this.#time + ms);
+    return () => this.#timers.delete(callback);
+  }
+
+  /** Moves the wall clock only. */
+  jump(ms: number): void {
+    this.#wall += ms;
+  }
+
+  advance(ms: number): void {
+    this.#time += ms;
+    for (const [callback, due] of [...this.#timers].sort((a, b) => a[1] - b[1])) {
+      if (due <= this.#time && this.#timers.delete(callback)) callback();
+    }
+  }
+
+  get pending(): number {
+    return this.#timers.size;
+  }
+}
+
+export function makeContext(): TestContext {
+  const lines: LogLine[] = [];
+  const at =
+    (level: LogLine['level']) =>
+    (fields: object, message: string): void => {
+      lines.push({ level, fields: { ...fields }, message });
+    };
+  return {
+    name: 'archive',
+    clock: new TestClock(),
+    lines,
+    log: { info: at('info'), warn: at('warn'), error: at('error') },
+  };
+}
+
+export function tempFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export function filesSink(
+  path: string,
+  options: object = {},
+  hooks: FilesHooks = {},
+): { sink: FilesSink; context: TestContext } {
+  const context = makeContext();
+  return { sink: new FilesSink(parseOptions({ path, ...options }), context, hooks), context };
+}
+
+export function deliver(
+  from: number,
+  count: number,
+  changes: Partial<JournalEvent> = {},
+  destination: string | null = null,
+): Delivery[] {
+  return Array.from({ length: count }, (_, i) => ({ event: contractEvent(from + i, changes), destination }));
+}
+
+export async function items(path: string, parts = false): Promise<ArchiveItem[]> {
+  const all: ArchiveItem[] = [];
+  for await (const item of readArchive(path, { parts })) all.push(item);
+  return all;
+}
+
+export async function records(path: string, parts = false): Promise<(ArchiveItem & { kind: 'record' })[]> {
+  return (await items(path, parts)).map((item) => {
+    if (item.kind === 'problem') throw new Error(`${item.file}:${item.line ?? ''} ${item.reason}`);
+    return item;
+  });
+}
+
+export async function ids(path: string, parts = false): Promise<string[]> {
+  return (await records(path, parts)).map(({ record }) => record.id);
+}

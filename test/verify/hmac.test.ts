@@ -1,0 +1,95 @@
+import { createHash, createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { createHmacVerifier } from '../../src/verify/hmac.ts';
+import { verifierContract } from './contract.ts';
+
+const secrets = ['first secret', 'second secret'] as const;
+const BODY = Buffer.from('{"a":1}');
+
+verifierContract({
+  name: 'hmac, hex SHA-256 of the body behind a prefix',
+  secrets,
+  create: (list, tolerance) =>
+    createHmacVerifier({
+      secrets: list,
+      tolerance,
+      hmac: { header: 'X-Hub-Signature-256', prefix: 'sha256=' },
+    }),
+  sign: (secret, _id, _at, body) => ({
+    'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+  }),
+  signatureHeader: 'x-hub-signature-256',
+});
+
+verifierContract({
+  name: 'hmac, base64 SHA-512 of id, timestamp and body',
+  secrets,
+  create: (list, tolerance) =>
+    createHmacVerifier({
+      secrets: list,
+      tolerance,
+      hmac: {
+        header: 'x-sig',
+        algorithm: 'sha512',
+        encoding: 'base64',
+        timestampHeader: 'X-Time',
+        idHeader: 'X-Id',
+        content: 'v0:{id}:{timestamp}:{body}',
+      },
+    }),
+  sign: (secret, id, at, body) => {
+    const hmac = createHmac('sha512', secret)
+      .update(`v0:${id}:${at / 1000}:`)
+      .update(body);
+    return { 'x-sig': hmac.digest('base64'), 'x-time': String(at / 1000), 'x-id': id };
+  },
+  signatureHeader: 'x-sig',
+  timestampHeader: 'x-time',
+  idHeader: 'x-id',
+});
+
+const sign = (body: Buffer): string => createHmac('sha1', 's').update(body).digest('hex');
+const create = (hmac: object) => () => createHmacVerifier({ secrets: ['s'], tolerance: 0, hmac });
+
+describe('hmac', () => {
+  const verifier = createHmacVerifier({
+    secrets: ['s'],
+    tolerance: 0,
+    hmac: { header: 'x-sig', algorithm: 'sha1', idHeader: 'x-id' },
+  });
+
+  it('takes the id from its header, or else from the body', () => {
+    const hash = createHash('sha256').update(BODY).digest('hex');
+    expect(verifier.verify({ 'x-sig': sign(BODY), 'x-id': 'abc' }, BODY, 0)).toMatchObject({
+      ok: true,
+      id: 'abc',
+    });
+    expect(verifier.verify({ 'x-sig': sign(BODY) }, BODY, 0)).toMatchObject({ ok: true, id: hash });
+    expect(verifier.verify({ 'x-sig': sign(BODY), 'x-id': 'a\nb' }, BODY, 0)).toMatchObject({
+      ok: true,
+      id: hash,
+    });
+  });
+
+  it('takes hex in any case', () => {
+    expect(verifier.verify({ 'x-sig': sign(BODY).toUpperCase() }, BODY, 0).ok).toBe(true);
+  });
+
+  it('signs the timestamp before the body when nothing else is said', () => {
+    const timed = createHmacVerifier({
+      secrets: ['s'],
+      tolerance: 1000,
+      hmac: { timestampHeader: 'x-time' },
+    });
+    const signature = createHmac('sha256', 's').update('7.').update(BODY).digest('hex');
+    expect(timed.verify({ 'x-signature': signature, 'x-time': '7' }, BODY, 7000).ok).toBe(true);
+    expect(timed.verify({ 'x-signature': signature, 'x-time': '8' }, BODY, 7000).ok).toBe(false);
+  });
+
+  it('refuses a content that leaves out what it should protect', () => {
+    expect(create({ content: '{timestamp}' })).toThrow(/no \{body\}/);
+    expect(create({ content: '{body}', timestampHeader: 'x' })).toThrow(/no \{timestamp\}/);
+    expect(create({ content: '{timestamp}{body}' })).toThrow(/timestampHeader/);
+    expect(create({ content: '{id}{body}' })).toThrow(/idHeader/);
+  });
+});

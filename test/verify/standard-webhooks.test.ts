@@ -1,0 +1,167 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import * as fc from 'fast-check';
+import { Webhook as Reference } from 'standardwebhooks';
+import { Webhook as Svix } from 'svix';
+import { describe, expect, it } from 'vitest';
+import { parseStandardSecret } from '../../src/verify/standard-secret.ts';
+import { createStandardWebhooks } from '../../src/verify/standard-webhooks.ts';
+import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { verifierContract } from './contract.ts';
+
+const shared = (): string => `whsec_${randomBytes(24).toString('base64')}`;
+
+/** `whsk_` with the seed and the public key behind it, and the `whpk_` that fits. */
+function keyPair(): { secret: string; seed: string; public: string } {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const jwk = privateKey.export({ format: 'jwk' });
+  const seed = Buffer.from(jwk.d!, 'base64url');
+  const point = Buffer.from(jwk.x!, 'base64url');
+  return {
+    secret: `whsk_${Buffer.concat([seed, point]).toString('base64')}`,
+    seed: `whsk_${seed.toString('base64')}`,
+    public: `whpk_${point.toString('base64')}`,
+  };
+}
+
+const create = (secrets: readonly string[], tolerance = 300_000) =>
+  createStandardWebhooks({ secrets, tolerance });
+function errorOf(action: () => unknown): Error {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+const NOW = 1_795_000_000_000;
+const BODY = Buffer.from('{"a":1}');
+
+for (const family of ['webhook', 'svix'] as const) {
+  for (const [version, secrets] of [
+    ['v1', [shared(), shared()]],
+    ['v1a', [keyPair().secret, keyPair().seed]],
+  ] as const) {
+    verifierContract({
+      name: `standard-webhooks ${version}, ${family}-* headers`,
+      secrets,
+      create,
+      sign: (secret, id, at, body) => signStandardWebhooks(secret, id, at, body, family),
+      signatureHeader: `${family}-signature`,
+      timestampHeader: `${family}-timestamp`,
+      idHeader: `${family}-id`,
+    });
+  }
+}
+
+describe('standard-webhooks', () => {
+  it('agrees with the official packages as signers', () => {
+    const secret = shared();
+    const verifier = create([secret]);
+    fc.assert(
+      fc.property(fc.json(), fc.stringMatching(/^[\x21-\x7e]{1,60}$/), (body, id) => {
+        for (const official of [new Svix(secret), new Reference(secret)]) {
+          const signature = official.sign(id, new Date(NOW), body);
+          const headers = {
+            'svix-id': id,
+            'svix-timestamp': String(NOW / 1000),
+            'svix-signature': signature,
+          };
+          expect(verifier.verify(headers, Buffer.from(body), NOW)).toMatchObject({ ok: true, id });
+        }
+      }),
+    );
+  });
+
+  it('agrees with the official packages as verifiers', () => {
+    const secret = shared();
+    const now = Date.now();
+    const headers = signStandardWebhooks(secret, 'x', now, BODY, 'svix');
+    expect(() => new Svix(secret).verify(BODY, headers)).not.toThrow();
+    expect(() => new Svix(secret).verify('{}', headers)).toThrow(/No matching signature/);
+    expect(() =>
+      new Reference(secret).verify(BODY, signStandardWebhooks(secret, 'x', now, BODY)),
+    ).not.toThrow();
+  });
+
+  it('signs bytes, not text: U+FFFD and an invalid byte are different bodies', () => {
+    const secret = shared();
+    const text = Buffer.from('{"a":"\ufffd"}');
+    const broken = Buffer.from([...Buffer.from('{"a":"'), 0xff, ...Buffer.from('"}')]);
+    expect(create([secret]).verify(signStandardWebhooks(secret, 'x', NOW, text), broken, NOW).ok).toBe(false);
+    expect(create([secret]).verify(signStandardWebhooks(secret, 'x', NOW, broken), broken, NOW).ok).toBe(
+      true,
+    );
+  });
+
+  it('fault 18: finds the right one among several signatures and secrets of both kinds', () => {
+    const pair = keyPair();
+    const secrets = [shared(), pair.public, shared()];
+    const headers = [
+      signStandardWebhooks(pair.secret, 'x', NOW, BODY),
+      signStandardWebhooks(shared(), 'x', NOW, BODY),
+    ];
+    const signature = `v2,zzz ${headers[1]!['webhook-signature']} ${headers[0]!['webhook-signature']}`;
+    expect(
+      create(secrets).verify({ ...headers[0], 'webhook-signature': signature }, BODY, NOW),
+    ).toMatchObject({
+      ok: true,
+      secret: 1,
+    });
+  });
+
+  it('does not take one version for the other', () => {
+    const secret = shared();
+    const headers = signStandardWebhooks(secret, 'x', NOW, BODY);
+    const relabelled = {
+      ...headers,
+      'webhook-signature': headers['webhook-signature']!.replace('v1,', 'v1a,'),
+    };
+    expect(create([secret]).verify(relabelled, BODY, NOW).ok).toBe(false);
+  });
+
+  it('never mixes the two header families', () => {
+    const secret = shared();
+    const { 'webhook-id': id, ...rest } = signStandardWebhooks(secret, 'x', NOW, BODY);
+    expect(create([secret]).verify({ ...rest, 'svix-id': id }, BODY, NOW)).toMatchObject({
+      code: 'signature_missing',
+    });
+  });
+
+  it('takes secrets with and without whsec_, and a public key where a private one signs', () => {
+    const bare = randomBytes(32).toString('base64');
+    expect(create([bare]).verify(signStandardWebhooks(`whsec_${bare}`, 'x', NOW, BODY), BODY, NOW).ok).toBe(
+      true,
+    );
+    const pair = keyPair();
+    expect(create([pair.public]).verify(signStandardWebhooks(pair.seed, 'x', NOW, BODY), BODY, NOW).ok).toBe(
+      true,
+    );
+    expect(() => signStandardWebhooks(pair.public, 'x', NOW, BODY)).toThrow(/whpk_/);
+  });
+
+  it('fault 29: a malformed secret is named by its place and never printed', () => {
+    const bad = [
+      'changeme',
+      'whsec_',
+      'whsec_not base64 at all!',
+      'whsec_c2hvcnQ=',
+      'whpk_AAAA',
+      'whsk_AAAA',
+      'schluß',
+    ];
+    const swapped = Buffer.concat([
+      Buffer.from(keyPair().seed.slice(5), 'base64'),
+      Buffer.from(keyPair().public.slice(5), 'base64'),
+    ]);
+    for (const secret of [...bad, `whsk_${swapped.toString('base64')}`]) {
+      const error = errorOf(() => create([shared(), shared(), secret]));
+      expect(error).toMatchObject({
+        code: 'config_invalid',
+        detail: expect.stringContaining('signing.secrets[2]'),
+      });
+      expect(error.stack).not.toContain(secret.replace(/^wh\w+_(?=.)/, ''));
+    }
+    expect(JSON.stringify(parseStandardSecret(shared(), 'x'))).not.toContain('whsec');
+  });
+});
