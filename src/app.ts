@@ -143,7 +143,7 @@ function envelopeOptions({ envelope }: Config): Parameters<typeof createValidato
 function receiverOptions({
   server,
 }: Config): Pick<Parameters<typeof createReceiver>[0], 'host' | 'port' | 'path' | 'limits'> {
-  const { host, port, path, retryAfter: _, ...limits } = server;
+  const { host, port, path, ...limits } = server;
   return { host, port, path, limits };
 }
 

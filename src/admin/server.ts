@@ -108,17 +108,21 @@ function selectionOf(value: unknown): Selection {
   const selection: { -readonly [Key in keyof Selection]: Selection[Key] } = {};
   const { keys, sink } = fields;
   if (keys !== undefined)
-    selection.keys = (Array.isArray(keys) ? keys : String(keys).split(',')).map(wholeNumber);
+    selection.keys = (Array.isArray(keys) ? keys : textOf(keys).split(',')).map(wholeNumber);
   if (typeof sink === 'string') selection.sink = sink;
   if (fields['limit'] !== undefined) selection.limit = wholeNumber(fields['limit']);
   if (fields['after'] !== undefined) selection.after = wholeNumber(fields['after']);
   return selection;
 }
 
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
 function wholeNumber(value: unknown): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number) || number < 0)
-    throw new MillraceError('usage', `${String(value)} is not a key`);
+    throw new MillraceError('usage', 'keys, limit and after must be whole numbers');
   return number;
 }
 

@@ -1,7 +1,9 @@
+import type { Dirent } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { errorCode } from '../lib/durable.ts';
 
 /** What lies in an archive folder. Paths are relative to `root`, `/`-separated, in order of their text. */
 export interface ArchiveListing {
@@ -40,7 +42,7 @@ async function listFolder(root: string): Promise<ArchiveListing> {
   let hasManifest = false;
   const folders = [''];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    for (const entry of await readdir(join(root, folder), { withFileTypes: true })) {
+    for (const entry of await entriesOf(root, folder)) {
       const file = folder === '' ? entry.name : `${folder}/${entry.name}`;
       if (entry.isDirectory()) folders.push(file);
       else if (!entry.isFile()) notFollowed.push(file);
@@ -52,4 +54,14 @@ async function listFolder(root: string): Promise<ArchiveListing> {
   }
   for (const names of [files, parts, notFollowed]) names.sort();
   return { root, files, parts, notFollowed, hasManifest, isFolder: true };
+}
+
+/** A folder of unfinished files may go while a receiver runs; the archive itself may not. */
+async function entriesOf(root: string, folder: string): Promise<Dirent[]> {
+  try {
+    return await readdir(join(root, folder), { withFileTypes: true });
+  } catch (error) {
+    if (folder.startsWith(`${OPEN_FOLDER}/`) && errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
 }

@@ -6,7 +6,7 @@ import { listArchive } from './list.ts';
 import { readManifest } from './manifest.ts';
 import { Tally, type VerifyReport } from './report.ts';
 
-export type { Difference, DifferenceCode, VerifyReport } from './report.ts';
+export type { VerifyReport } from './report.ts';
 
 export interface VerifyOptions {
   /** Checks each record's signature at the time of its receipt. Give it a boundless tolerance, lest clocks matter. */

@@ -32,7 +32,7 @@ export function remoteOperations(base: string, token: string | null): Operations
   const list = <T>(path: string, selection: Selection, bodies: boolean): Promise<T> => {
     const query = new URLSearchParams(bodies ? { bodies: 'true' } : {});
     for (const [key, value] of Object.entries(selection)) query.set(key, String(value));
-    return call('GET', `${path}?${query}`);
+    return call('GET', `${path}?${query.toString()}`);
   };
   const drop = async (path: string, selection: Selection): Promise<number> =>
     (await call<{ dropped: number }>('POST', path, selection)).dropped;

@@ -28,8 +28,6 @@ export function statusCommand(io: Io): Command {
 }
 
 function render({ pid, journal, sinks }: SystemStatus): string {
-  const age = (ms: number): string =>
-    ms === 0 ? '-' : formatDuration(Math.max(1000, Math.round(ms / 1000) * 1000));
   const rows = journal.cursors.map((cursor) => {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
     return [
@@ -49,4 +47,8 @@ function render({ pid, journal, sinks }: SystemStatus): string {
     '',
     renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
   ].join('\n');
+}
+
+function age(ms: number): string {
+  return ms === 0 ? '-' : formatDuration(Math.max(1000, Math.round(ms / 1000) * 1000));
 }

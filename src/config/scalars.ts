@@ -29,7 +29,7 @@ export const SCALARS = {
     ),
     maxBodyBytes: bytes('10MiB', 'Largest body, also after decompression.', AT_LEAST_ONE),
     headersTimeout: duration('10s', 'Longest time for the headers of a request to arrive.', TIMER),
-    bodyTimeout: duration('10s', 'Longest time for the body to arrive, from its headers on.', TIMER),
+    bodyTimeout: duration('8s', 'Longest time for the body to arrive, from its headers on.', TIMER),
     keepAliveTimeout: duration(
       '65s',
       'How long an idle connection is kept; longer than the load balancer keeps it.',
@@ -39,7 +39,7 @@ export const SCALARS = {
     maxHeaderBytes: bytes('16KiB', 'Largest header block of a request.', { min: 1024, max: 1024 * 1024 }),
     answerTimeout: duration(
       '10s',
-      'Longest time from a complete body to the answer; then 503. The sender gives up after 15s.',
+      'Longest time from the headers to the answer, the body included; then 503. The sender gives up after 15s.',
       TIMER,
     ),
     retryAfter: duration('10s', 'What Retry-After says in a 503.', TIMER),

@@ -1,8 +1,9 @@
 import type Database from 'better-sqlite3';
 import type { Selection } from '../core/journal.ts';
+import { formatTarget } from '../core/route.ts';
 import { EVENT_COLUMNS } from './database.ts';
 import type { Answers, LetterRow, Packed } from './protocol.ts';
-import { packStored, valuesOf, type StoredEvent } from './store.ts';
+import { bodyOf, packStored, storedOf, valuesOf, type StoredEvent } from './rows.ts';
 
 type StoredLetter = StoredEvent & {
   key: number;
@@ -29,16 +30,22 @@ export class Letters {
   add(letter: LetterRow, event: Packed): void {
     const row = event.rows[0];
     if (row === undefined) return;
-    const [id, source, type, team, user, client_user, received_at, headers, handling] = row;
-    const body = Buffer.from(event.bodies.buffer, event.bodies.byteOffset, row[9]);
-    const stored = { id, source, type, team, user, client_user, received_at, headers, handling, body };
     const { sink, destination, code, reason, attempts, diedAt, seq } = letter;
     this.#db
       .prepare(
         `INSERT INTO dead_letters (sink, destination, code, reason, attempts, died_at, seq, ${EVENT_COLUMNS})
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(sink, destination, code, reason, attempts, diedAt, seq, ...valuesOf(stored));
+      .run(
+        sink,
+        destination,
+        code,
+        reason,
+        attempts,
+        diedAt,
+        seq,
+        ...valuesOf(storedOf(row, bodyOf(event, 0, row[9]))),
+      );
   }
 
   list(selection: Selection): Answers['listDeadLetters'] {
@@ -60,7 +67,7 @@ export class Letters {
       page = this.#select('dead_letters', { ...selection, limit: 500 }) as StoredLetter[];
       for (const letter of page) {
         const handling = letter.handling === null ? {} : (JSON.parse(letter.handling) as object);
-        const target = letter.destination === null ? letter.sink : `${letter.sink}:${letter.destination}`;
+        const target = formatTarget(letter);
         this.#put({ ...letter, handling: JSON.stringify({ ...handling, only: [target] }) });
         this.#db.prepare('DELETE FROM dead_letters WHERE key = ?').run(letter.key);
         count += 1;

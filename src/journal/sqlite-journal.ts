@@ -151,12 +151,8 @@ export class SqliteJournal implements Journal {
 
   async listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]> {
     const found = await this.#call('listDeadLetters', { op: 'listDeadLetters', selection });
-    const events = unpack(
-      found,
-      found.letters.map(({ seq }) => seq),
-    );
-    return zip(found.letters, events).map(([{ seq: _, ...letter }, event], index) => {
-      return { key: found.keys[index] ?? 0, ...letter, event };
+    return zip(found.letters, unpack(found, [])).map(([{ seq, ...letter }, event], index) => {
+      return { key: found.keys[index] ?? 0, ...letter, event: { ...event, seq } };
     });
   }
 

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { sqliteCode } from './database.ts';
-import type { JournalOptions, Opened, Reply, Request } from './protocol.ts';
+import type { Answers, JournalOptions, Opened, Reply, Request } from './protocol.ts';
 import { Store } from './store.ts';
 
 /**
@@ -51,7 +51,7 @@ function answer(request: Request): Reply {
   }
 }
 
-function perform(request: Request): unknown {
+function perform(request: Request): Answers[Request['op']] {
   switch (request.op) {
     case 'append':
       return store.append(request);
@@ -60,11 +60,13 @@ function perform(request: Request): unknown {
     case 'openCursor':
       return store.openCursor(request.sink);
     case 'moveCursors':
-      return store.moveCursors(request.cursors);
+      store.moveCursors(request.cursors);
+      return null;
     case 'status':
       return store.status(request.now);
     case 'addDeadLetter':
-      return store.letters.add(request.letter, request.event);
+      store.letters.add(request.letter, request.event);
+      return null;
     case 'listDeadLetters':
       return store.letters.list(request.selection);
     case 'retryDeadLetters':
@@ -80,7 +82,8 @@ function perform(request: Request): unknown {
     case 'maintain':
       return store.maintain(request.now);
     case 'close':
-      return store.close();
+      store.close();
+      return null;
   }
 }
 

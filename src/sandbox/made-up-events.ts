@@ -7,10 +7,10 @@ export interface MadeUpEvent {
   readonly body: Buffer;
 }
 
-export const MADE_UP_TEAM = '00000000-0000-4000-8000-000000000001';
+const MADE_UP_TEAM = '00000000-0000-4000-8000-000000000001';
 
 /** The documented kinds of types, and one that nobody knows. */
-export const MADE_UP_TYPES = [
+const MADE_UP_TYPES = [
   'daily.data.meal.created',
   'daily.data.meal.updated',
   'daily.data.sleep.created',
@@ -66,11 +66,6 @@ function dataOf(type: string, n: number, user: string): object {
 
 function meal(n: number, user: string): object {
   const at = new Date(Date.UTC(2026, 0, 1) + n * 60_000).toISOString();
-  const food = (kcal: number): object => ({
-    energy: { unit: 'kcal', value: kcal },
-    macros: { carbs: 12.5, protein: 3.25, sugar: 1.1, fats: { total: 0.4, saturated: 0.1 } },
-    micros: { minerals: { sodium: 41 } },
-  });
   return {
     id: randomUUID(),
     user_id: user,
@@ -82,5 +77,13 @@ function meal(n: number, user: string): object {
     source_id: 7,
     source: { app_id: 'made.up', device_id: 'made-up', provider: 'made_up', type: 'app' },
     data: { 'Porridge, made up, 1 bowl': food(210), 'Coffee, black, 1 tbsp(s)': food(2) },
+  };
+}
+
+function food(kcal: number): object {
+  return {
+    energy: { unit: 'kcal', value: kcal },
+    macros: { carbs: 12.5, protein: 3.25, sugar: 1.1, fats: { total: 0.4, saturated: 0.1 } },
+    micros: { minerals: { sodium: 41 } },
   };
 }

@@ -27,4 +27,6 @@ for (const first of firsts) {
   if (results.every(({ status }) => status === 'delivered')) delivered = `${first}\n`;
 }
 if (step === 'open') die();
+// Cursors are flushed before sinks are closed.
+writeSync(1, delivered);
 await sink.close(signal);

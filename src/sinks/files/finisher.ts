@@ -1,4 +1,5 @@
-import { lstat } from 'node:fs/promises';
+import { lstat, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -57,6 +58,7 @@ export class Finisher {
       const name = await finishPart(part, { ...this.#finish, signal });
       this.#finish.log.info({ file: name, records: part.stats.records }, 'finished an archive file');
       this.#onFinished(part);
+      await prune(part);
     } catch (error) {
       if (await isGone(part.path)) {
         const fields = { path: part.path, records: part.stats.records };
@@ -85,4 +87,17 @@ async function isGone(path: string): Promise<boolean> {
     () => false,
     (error: unknown) => errorCode(error) === 'ENOENT',
   );
+}
+
+/** Removes the folders a finished part has left empty; a part being made in one of them makes it again. */
+async function prune(part: Part): Promise<void> {
+  const { openFolder, folder } = part.place;
+  const levels = folder === '' ? [] : folder.split('/');
+  for (; levels.length > 0; levels.pop()) {
+    try {
+      await rmdir(join(openFolder, ...levels));
+    } catch {
+      return;
+    }
+  }
 }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, realpath, rmdir } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { mkdir, realpath } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { formatRecords } from '../../core/archive-record.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
-import { ensureFolder, errorCode, NotFollowed, syncFolder } from '../../lib/durable.ts';
+import { ensureFolder, errorCode, syncFolder } from '../../lib/durable.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { FilesOptions } from './config.ts';
 import { Finisher } from './finisher.ts';
@@ -15,10 +15,12 @@ import { Part } from './part.ts';
 import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
+import { ABORTED, retryAfter, unlessAborted } from './results.ts';
 import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
 
 const MIB = 2 ** 20;
 const CREATE_TRIES = 3;
+const OPEN_FILES = 64;
 
 /** For tests only. */
 export interface FilesHooks {
@@ -141,7 +143,6 @@ export class FilesSink implements Sink {
     const onStep = this.#hooks.onStep ?? (() => undefined);
     this.#finisher = new Finisher({ root: this.#root, manifest, compression, log, onStep }, clock, (part) => {
       if (!interrupted.has(part)) this.#recovered.finished(part);
-      void this.#prune(part);
     });
     // Newest first: it is the one of its partition that is taken up again.
     found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
@@ -276,39 +277,8 @@ export class FilesSink implements Sink {
     }
   }
 
-  /** Removes the folders a finished part has left empty. */
-  async #prune(part: Part): Promise<void> {
-    const { openFolder, folder } = part.place;
-    const levels = folder === '' ? [] : folder.split('/');
-    for (; levels.length > 0; levels.pop()) {
-      try {
-        await rmdir(join(openFolder, ...levels));
-      } catch {
-        return;
-      }
-    }
-  }
-
   #unlock(): void {
     for (const { lock } of this.#writers) lock.release();
     this.#writers = [];
   }
-}
-
-const OPEN_FILES = 64;
-const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it was written' };
-
-function retryAfter(error: unknown): SendResult {
-  // One folder of the archive is not what it should be; the others are fine.
-  if (error instanceof NotFollowed) return { status: 'retry', reason: error.message };
-  return { status: 'retry', reason: messageOf(error), sink: true };
-}
-
-/** The result, or ABORTED as soon as the signal says so; the work then goes on unheeded. */
-function unlessAborted(work: Promise<SendResult>, signal: AbortSignal): Promise<SendResult> {
-  if (signal.aborted) return work;
-  const aborted = Promise.withResolvers<SendResult>();
-  const stop = (): void => aborted.resolve(ABORTED);
-  signal.addEventListener('abort', stop, { once: true });
-  return Promise.race([work, aborted.promise]).finally(() => signal.removeEventListener('abort', stop));
 }

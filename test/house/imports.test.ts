@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const SRC = join(import.meta.dirname, '../../src');
+
+/** Arrows of the picture in design: who may import whom beside `core` and `lib`. Add one only with the picture. */
+const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  receive: ['validate'],
+  admin: ['validate'],
+  sandbox: ['verify'],
+};
+/** They choose and wire, so they may import every room. */
+const COMPOSERS = new Set(['app.ts', 'main.ts', 'cli']);
+
+/** SDKs and the one folder that may import each. Their registry loads the folder lazily. */
+const VENDORS: Readonly<Record<string, string>> = {
+  '@azure/event-hubs': 'sinks/event-hubs',
+  '@azure/identity': 'sinks/event-hubs',
+  '@google-cloud/pubsub': 'sinks/pubsub',
+};
+
+interface Import {
+  readonly file: string;
+  readonly target: string;
+  readonly lazy: boolean;
+}
+
+function* importsOf(): Generator<Import> {
+  for (const entry of readdirSync(SRC, { recursive: true, encoding: 'utf8' })) {
+    if (!entry.endsWith('.ts')) continue;
+    const text = readFileSync(join(SRC, entry), 'utf8');
+    for (const [, from, lazily] of text.matchAll(
+      /(?:^|\n)(?:import|export)[^'";]*?from '([^']+)'|import\('([^']+)'\)/g,
+    )) {
+      const specifier = from ?? lazily ?? '';
+      const target = specifier.startsWith('.')
+        ? relative(SRC, join(SRC, dirname(entry), specifier))
+        : specifier;
+      yield { file: entry, target, lazy: lazily !== undefined };
+    }
+  }
+}
+
+const roomOf = (path: string): string => path.split(sep)[0] ?? '';
+const isLocal = (target: string): boolean => target.endsWith('.ts');
+
+describe('imports point one way', () => {
+  const imports = [...importsOf()];
+
+  test('there are imports to look at', () => {
+    expect(imports.length).toBeGreaterThan(100);
+    expect(imports.some(({ lazy }) => lazy)).toBe(true);
+  });
+
+  test('rooms import core, lib, themselves and what an arrow allows', () => {
+    const broken = imports.filter(({ file, target }) => {
+      const from = roomOf(file);
+      const to = roomOf(target);
+      if (!isLocal(target) || COMPOSERS.has(from) || from === to) return false;
+      if (from === 'lib') return true;
+      if (from === 'core') return to !== 'lib';
+      return to !== 'core' && to !== 'lib' && !(ARROWS[from] ?? []).includes(to);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test('an SDK is imported in its own folder only', () => {
+    const broken = imports.filter(({ file, target }) => {
+      const vendor = Object.keys(VENDORS).find((name) => target === name || target.startsWith(`${name}/`));
+      return vendor !== undefined && !dirname(file).startsWith(VENDORS[vendor] ?? '');
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test('a sink folder is loaded lazily, by the registry', () => {
+    const broken = imports.filter(
+      ({ file, target, lazy }) =>
+        !lazy && /^sinks\/[^/]+\//.test(target) && !file.startsWith(dirname(target)),
+    );
+    expect(broken).toEqual([]);
+  });
+});
