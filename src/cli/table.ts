@@ -13,9 +13,5 @@ export function renderTable(header: readonly string[], rows: readonly (readonly 
 }
 
 function visible(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- control characters are exactly what this is about
-  return text.replace(
-    /[\u0000-\u001f\u007f-\u009f]/g,
-    (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`,
-  );
+  return text.replace(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }

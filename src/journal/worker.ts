@@ -84,6 +84,8 @@ function perform(request: Request): Answers[Request['op']] {
     case 'close':
       store.close();
       return null;
+    default:
+      return request satisfies never;
   }
 }
 
