@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import type { Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -110,8 +111,11 @@ export class Feed {
     if (healthy) await this.#drained(signal);
     this.#enter('stopped');
     if (!healthy || signal.aborted) this.#abort.abort();
-    await this.#queue.onIdle();
-    await this.#options.sink.close(signal);
+    // A sink that ignores its signal must not keep the process: what it has not confirmed is still in the journal.
+    await orAborted(this.#queue.onIdle(), signal);
+    // Before the sink finishes its files: what is in them must not look undelivered after a crash in between.
+    await this.#options.journal.flush().catch(() => undefined);
+    await orAborted(this.#options.sink.close(signal), signal);
   }
 
   #enter(mode: FeedMode): void {
@@ -131,12 +135,9 @@ export class Feed {
       if (error instanceof MillraceError) throw error;
       this.#failures += 1;
       this.#lastError = messageOf(error);
-      const wait = backoff(this.#failures, this.#options.retry);
-      this.#options.log.warn(
-        { sink: this.name, error: this.#lastError, retryInMs: wait },
-        'sink did not open',
-      );
-      this.#options.clock.after(wait, () => {
+      const retryInMs = backoff(this.#failures, this.#options.retry);
+      this.#options.log.warn({ sink: this.name, error: this.#lastError, retryInMs }, 'sink did not open');
+      this.#options.clock.after(retryInMs, () => {
         if (this.#mode === 'opening') this.#open().catch((fatal: unknown) => this.#trouble(messageOf(fatal)));
       });
       return;
@@ -159,7 +160,8 @@ export class Feed {
       // Pumped again once the queue has let go of the job, or a single lane would look taken for ever.
       void this.#queue.add(() => this.#deliver(batch)).then(() => this.#pump());
     }
-    if (this.#loaded === 0) this.#wakeDrain();
+    // What waits for a later retry is not waited for: it stays in the journal.
+    if (!this.#pending.ready && this.#queue.pending + this.#queue.size === 0) this.#wakeDrain();
   }
 
   #load(): void {
@@ -283,8 +285,8 @@ export class Feed {
     }
     if (this.#mode === 'paused' || this.#mode === 'stopped') return;
     this.#enter('paused');
-    const wait = Math.max(delayMs, backoff(this.#failures, this.#options.retry));
-    this.#options.clock.after(wait, () => {
+    const pause = Math.max(delayMs, backoff(this.#failures, this.#options.retry));
+    this.#options.clock.after(pause, () => {
       if (this.#mode !== 'paused') return;
       this.#enter('running');
       this.#pump();
@@ -320,9 +322,32 @@ export class Feed {
   #drained(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       this.#wakeDrain = resolve;
-      signal.addEventListener('abort', () => resolve(), { once: true });
-      if (signal.aborted) resolve();
+      void untilAborted(signal).then(resolve);
       this.#pump();
     });
   }
+}
+
+/** Waits for the promise, but hardly longer than until the signal aborts: an orderly end gets one more moment. */
+async function orAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const ended = new AbortController();
+  const late = (async () => {
+    await untilAborted(signal);
+    await wait(LAST_MOMENT, undefined, { signal: ended.signal }).catch(() => undefined);
+  })();
+  try {
+    await Promise.race([promise, late]);
+  } finally {
+    ended.abort();
+  }
+}
+
+/** Milliseconds past its deadline that a sink has to notice that its signal aborted. */
+const LAST_MOMENT = 250;
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }

@@ -66,6 +66,10 @@ export class ArrayJournal implements Partial<Journal> {
     this.cursors.set(sink, seq);
   }
 
+  flush(): Promise<void> {
+    return Promise.resolve();
+  }
+
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
     this.letters.push(letter);
     return Promise.resolve();
