@@ -61,25 +61,29 @@ export interface Selection {
   readonly after?: number;
 }
 
-/**
- * The durable local store. What `append` or `quarantine` has answered for is on disk (fsync).
- * Rejections carry a MillraceError: `journal_full` (recovers by itself) or `journal_failed` (the process must end).
- */
-export interface Journal {
-  /** Stores an event unless its id was seen within the dedup window. */
-  append(event: Event, handling?: Handling): Promise<AppendResult>;
-  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+/** Where events wait for their sinks: all that delivering needs to know of it. */
+export interface EventLog {
   /** Events after `seq` in order; at least one if there is one, then as many as the limits allow. */
   read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]>;
   /** Calls back after each commit, with the newest seq; the returned function stops that. */
   subscribe(listener: (lastSeq: number) => void): () => void;
-  /** Where the sink stands. A sink never seen before starts at the end of the journal. */
+  /** Where the sink stands. A sink never seen before starts at the end. */
   openCursor(sink: string): Promise<number>;
   /** Remembers that all up to `seq` is settled; written soon, and by `flush` at the latest. */
   moveCursor(sink: string, seq: number): void;
   flush(): Promise<void>;
-  status(): Promise<JournalStatus>;
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
+}
+
+/**
+ * The durable local store. What `append` or `quarantine` has answered for is on disk (fsync).
+ * Rejections carry a MillraceError: `journal_full` (recovers by itself) or `journal_failed` (the process must end).
+ */
+export interface Journal extends EventLog {
+  /** Stores an event unless its id was seen within the dedup window. */
+  append(event: Event, handling?: Handling): Promise<AppendResult>;
+  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+  status(): Promise<JournalStatus>;
   listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]>;
   /** Puts them back for the sink that refused them; returns how many. */
   retryDeadLetters(selection: Selection): Promise<number>;

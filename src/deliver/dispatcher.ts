@@ -1,13 +1,14 @@
 import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { Journal } from '../core/journal.ts';
+import type { EventLog } from '../core/journal.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
-import { Feed, type FeedStatus } from './feed.ts';
+import { Feed } from './feed.ts';
+import type { FeedStatus } from './feed-options.ts';
 import type { RetryOptions } from './retry.ts';
 
 export interface DispatcherOptions {
-  readonly journal: Journal;
+  readonly journal: EventLog;
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly sinks: ReadonlyMap<string, Sink>;
@@ -15,6 +16,8 @@ export interface DispatcherOptions {
   readonly maxPending: number;
   readonly maxPendingBytes: number;
   readonly routesFor: (type: string) => readonly Target[];
+  /** Told of each delivery a sink has confirmed. */
+  readonly onDelivered?: (sink: string, event: JournalEvent) => void;
 }
 
 /** Everything after the 2xx: one feed a sink, each at its own pace. */

@@ -1,44 +1,12 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import PQueue from 'p-queue';
-import type { Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { Journal } from '../core/journal.ts';
-import type { Target } from '../core/route.ts';
-import type { Sink, SinkLog } from '../core/sink.ts';
+import { orAborted, untilAborted } from '../lib/abort.ts';
+import type { FeedMode, FeedOptions, FeedStatus } from './feed-options.ts';
 import { Ledger } from './ledger.ts';
 import { Pending, type Item } from './pending.ts';
-import { backoff, type RetryOptions } from './retry.ts';
+import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
-
-export interface FeedOptions {
-  readonly name: string;
-  readonly sink: Sink;
-  readonly journal: Journal;
-  readonly clock: Clock;
-  readonly log: SinkLog;
-  readonly retry: RetryOptions;
-  /** Deliveries and body bytes loaded from the journal at the most. */
-  readonly maxPending: number;
-  readonly maxPendingBytes: number;
-  /** All targets of an event, of every sink. */
-  readonly targetsOf: (event: JournalEvent) => readonly Target[];
-}
-
-export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
-
-export interface FeedStatus {
-  readonly sink: string;
-  readonly mode: FeedMode;
-  readonly cursor: number;
-  /** Deliveries loaded and not settled, those in flight among them. */
-  readonly pending: number;
-  readonly inFlight: number;
-  readonly delivered: number;
-  readonly retried: number;
-  readonly dead: number;
-  readonly lastError: string | null;
-}
 
 /**
  * Carries the journal to one sink.
@@ -224,6 +192,7 @@ export class Feed {
         back.push({ item, settled: true });
       } else if (result.status === 'delivered') {
         this.#counts.delivered += 1;
+        this.#options.onDelivered?.(this.name, item.event);
         back.push({ item, settled: true });
       } else if (giveUpAfter > 0 && item.firstTry !== null && now - item.firstTry >= giveUpAfter) {
         await this.#bury(item, 'gave_up', result.reason);
@@ -326,28 +295,4 @@ export class Feed {
       this.#pump();
     });
   }
-}
-
-/** Waits for the promise, but hardly longer than until the signal aborts: an orderly end gets one more moment. */
-async function orAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const ended = new AbortController();
-  const late = (async () => {
-    await untilAborted(signal);
-    await wait(LAST_MOMENT, undefined, { signal: ended.signal }).catch(() => undefined);
-  })();
-  try {
-    await Promise.race([promise, late]);
-  } finally {
-    ended.abort();
-  }
-}
-
-/** Milliseconds past its deadline that a sink has to notice that its signal aborted. */
-const LAST_MOMENT = 250;
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Journal } from '../../src/core/journal.ts';
 import { DELIVERED, type Delivery, type Sink } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { Ledger } from '../../src/deliver/ledger.ts';
@@ -14,7 +13,7 @@ function build(sinks: Record<string, Sink>, overrides: { giveUpAfter?: number; d
   const journal = new ArrayJournal();
   const clock = new ManualClock();
   const dispatcher = new Dispatcher({
-    journal: journal as unknown as Journal,
+    journal,
     clock,
     log: silentLog,
     sinks: new Map(Object.entries(sinks)),

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/core/clock.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
-import type { DeadLetter, Journal } from '../../src/core/journal.ts';
+import type { DeadLetter, EventLog } from '../../src/core/journal.ts';
 import type { Delivery, SendResult, Sink, SinkLimits, SinkLog } from '../../src/core/sink.ts';
 
 export const silentLog: SinkLog = { info: () => {}, warn: () => {}, error: () => {} };
@@ -36,8 +36,8 @@ export class ManualClock implements Clock {
   }
 }
 
-/** The journal's contract over an array: for tests of what stands on it. */
-export class ArrayJournal implements Partial<Journal> {
+/** What delivering needs of a journal, over an array. */
+export class ArrayJournal implements EventLog {
   readonly events: JournalEvent[] = [];
   readonly letters: Omit<DeadLetter, 'key'>[] = [];
   readonly cursors = new Map<string, number>();
