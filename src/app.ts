@@ -1,15 +1,16 @@
 import type { Logger } from 'pino';
 import { startAdmin, type Admin } from './admin/server.ts';
-import { createOperations } from './admin/operations.ts';
 import { requireSecrets, type Config, type LoadedConfig } from './config/config.ts';
+import { claimCheckSink } from './config/rules.ts';
 import { resolveSinks, type ResolvedSink } from './config/sinks.ts';
 import { systemClock, type Clock } from './core/clock.ts';
 import type { MillraceError } from './core/errors.ts';
 import type { Operations } from './core/operations.ts';
+import type { Target } from './core/route.ts';
 import type { Sink } from './core/sink.ts';
+import type { Keep } from './deliver/claim-check.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
-import { writeOwner } from './journal/owner.ts';
-import { SqliteJournal } from './journal/sqlite-journal.ts';
+import { openIntake, type Intake } from './intake.ts';
 import type { Admission } from './receive/handle-delivery.ts';
 import type { Receiver } from './receive/options.ts';
 import type { Outcome } from './receive/outcome.ts';
@@ -59,14 +60,16 @@ export async function startApp(
   };
 
   try {
-    const journal = await SqliteJournal.open({ ...config.journal, create: true, clock, onFailure });
-    started.push({ stop: () => journal.close() });
+    const routesFor = (type: string): readonly Target[] => table.routesFor(type).targets;
+    const intake = await openIntake({ config, clock, log, validate, routesFor, onFailure });
+    started.push({ stop: () => intake.close() });
     const sinks = createSinks(resolved, log, clock);
     const dispatcher = new Dispatcher({
-      journal,
+      journal: intake.log,
       clock,
       log,
       sinks,
+      keepers: keepersOf(config, sinks),
       retry: {
         initial: config.delivery.retryInitial,
         max: config.delivery.retryMax,
@@ -74,35 +77,33 @@ export async function startApp(
       },
       maxPending: config.delivery.maxPending,
       maxPendingBytes: config.delivery.maxPendingBytes,
-      routesFor: (type) => table.routesFor(type).targets,
+      routesFor,
+      onDelivered: (sink, event) => intake.onDelivered(sink, event),
     });
-    started.push(dispatcher);
-    await dispatcher.start();
-
-    const operations = createOperations({
-      journal,
-      validate,
-      pid: process.pid,
-      sinks: () => dispatcher.status(),
-    });
+    const operations = intake.operations(() => dispatcher.status());
     const receiver = createReceiver({
       ...receiverOptions(config),
       clock,
       verifier,
       validate,
       quarantineStatus: config.quarantine.respond,
-      admission: () => admit(config, journal, dispatcher),
-      accept: (event) => journal.append(event),
+      admission: () => admit(config, intake, dispatcher),
+      accept: (event) => intake.accept(event),
       quarantine: (event, reasons) => {
         log.warn({ id: event.id, type: event.type, codes: reasons.map(({ code }) => code) }, 'quarantined');
-        return journal.quarantine(event, reasons);
+        return intake.quarantine(event, reasons);
       },
       onOutcome: (outcome) => logOutcome(log, outcome),
       onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
     });
     const admin = await startAdminFor(config, operations, receiver);
-    if (admin !== null) started.push({ stop: () => admin.close() });
-    writeOwner(config.journal.path, { pid: process.pid, admin: admin?.url ?? null });
+    if (admin !== null) {
+      // Below the dispatcher: health and status can be asked for as long as there is something to flush.
+      started.push({ stop: () => admin.close() });
+      intake.announce(admin.url);
+    }
+    started.push(dispatcher);
+    await dispatcher.start();
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
     const { url } = await receiver.listen();
     log.info({ url, admin: admin?.url ?? null, sinks: [...sinks.keys()] }, 'listening');
@@ -121,9 +122,19 @@ function createSinks(resolved: readonly ResolvedSink[], log: Logger, clock: Cloc
   );
 }
 
-function admit(config: Config, journal: SqliteJournal, dispatcher: Dispatcher): Admission {
+/** For each sink with `oversize: claim-check`, the `keep` of the files sink that it names. */
+function keepersOf(config: Config, sinks: ReadonlyMap<string, Sink>): Map<string, Keep> {
+  const keepers = new Map<string, Keep>();
+  for (const [name, { oversize }] of Object.entries(config.sinks)) {
+    const keeper = oversize === 'claim-check' ? sinks.get(claimCheckSink(config, name) ?? '') : undefined;
+    if (keeper?.keep !== undefined) keepers.set(name, keeper.keep.bind(keeper));
+  }
+  return keepers;
+}
+
+function admit(config: Config, intake: Intake, dispatcher: Dispatcher): Admission {
   const { maxBacklog } = config.journal;
-  if (maxBacklog === 0 || journal.lastSeq - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
+  if (maxBacklog === 0 || intake.lastSeq() - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
   return { ok: false, code: 'backlog_full', retryAfterMs: config.server.retryAfter };
 }
 

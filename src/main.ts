@@ -7,10 +7,14 @@ import { EXIT, MillraceError, messageOf } from './core/errors.ts';
 // The process: argv, signals, exit codes. Nothing else in the program may end it.
 
 const stopping = new AbortController();
+/** `timeout`, npm and shells signal a process and its group: what comes twice at once was meant once. */
+const SAME_SIGNAL = 200;
+let asked = 0;
 for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.on(name, () => {
     // The first asks for an orderly end; the second does not wait for it.
-    if (stopping.signal.aborted) process.exit(EXIT.failed);
+    if (!stopping.signal.aborted) asked = performance.now();
+    else if (performance.now() - asked > SAME_SIGNAL) process.exit(EXIT.failed);
     stopping.abort();
   });
 }

@@ -66,11 +66,24 @@ const sink = z
       type: words('a type of sink, or the path of your own sink module').describe(
         'A built-in type, or the path of your own module (`./my-sink.js`), relative to this file.',
       ),
-      required: flag.default(true).describe('Whether the receiver is ready only while this sink works.'),
+      required: flag
+        .default(true)
+        .describe('Whether `acknowledge: delivered` waits for this sink; others get events as they can.'),
+      oversize: z
+        .enum(['dead-letter', 'claim-check'], { error: 'must be dead-letter or claim-check' })
+        .default('dead-letter')
+        .describe('What becomes of an event too large for this sink; see claimCheck.'),
+      claimCheck: words('the name of a files sink')
+        .optional()
+        .describe(
+          'The files sink that keeps large events for `oversize: claim-check`; the only one if left out.',
+        ),
     },
     { error: 'must be a mapping with a type' },
   )
-  .transform(({ type, required, ...options }) => ({ type, required, options }));
+  .transform(({ type, required, oversize, claimCheck, ...options }) => {
+    return { type, required, oversize, claimCheck: claimCheck ?? null, options };
+  });
 
 const sinks = z
   .record(
@@ -118,6 +131,9 @@ export interface Requirement {
 export interface SinkConfig {
   readonly type: string;
   readonly required: boolean;
+  readonly oversize: 'dead-letter' | 'claim-check';
+  /** As written; null when left out. */
+  readonly claimCheck: string | null;
   readonly options: Readonly<Record<string, unknown>>;
 }
 

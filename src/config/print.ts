@@ -14,9 +14,9 @@ export function printable(loaded: LoadedConfig, units: 'text' | 'numbers'): Mapp
   const document: Mapping = {
     ...config,
     sinks: Object.fromEntries(
-      Object.entries(config.sinks).map(([name, { type, required, options }]) => [
+      Object.entries(config.sinks).map(([name, { type, required, oversize, claimCheck, options }]) => [
         name,
-        { type, required, ...options },
+        { type, required, oversize, ...(claimCheck === null ? {} : { claimCheck }), ...options },
       ]),
     ),
     routes: config.routes.map(({ match, to }) => ({ match, to: to.map(formatTarget) })),

@@ -1,4 +1,5 @@
 import type { Config } from './config.ts';
+import { parseTarget } from '../core/route.ts';
 import type { Problem } from './paths.ts';
 
 /** What one key demands of another. Everything here can be told from the config alone. */
@@ -9,9 +10,16 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   const risky = (path: readonly string[], message: string): number => warnings.push({ path, message });
   const { server, admin, signing, journal, delivery } = config;
 
-  if (config.acknowledge === 'delivered')
-    wrong(['acknowledge'], '`delivered` is not available yet; use journaled');
   if (Object.keys(config.sinks).length === 0) wrong(['sinks'], 'must name at least one sink');
+  for (const name of Object.keys(config.sinks)) {
+    if (config.sinks[name]?.oversize === 'claim-check' && claimCheckSink(config, name) === null) {
+      wrong(
+        ['sinks', name, 'claimCheck'],
+        'must name another sink, of type files, that keeps the large events',
+      );
+    }
+  }
+  if (config.acknowledge === 'delivered') checkDelivered(config, wrong, risky);
 
   if (admin.enabled && admin.token === null && !isLoopback(admin.host)) {
     wrong(
@@ -49,6 +57,31 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     );
   }
   return { problems, warnings };
+}
+
+/** The files sink that keeps what is too large for `name`; null when there is none, or no way to tell which. */
+export function claimCheckSink({ sinks }: Pick<Config, 'sinks'>, name: string): string | null {
+  const candidates = Object.keys(sinks).filter((other) => other !== name && sinks[other]?.type === 'files');
+  const named = sinks[name]?.claimCheck ?? (candidates.length === 1 ? candidates[0] : undefined);
+  return named !== undefined && candidates.includes(named) ? named : null;
+}
+
+type Say = (path: readonly string[], message: string) => void;
+
+function checkDelivered({ sinks, routes, quarantine }: Config, wrong: Say, risky: Say): void {
+  const isRequired = (sink: string): boolean => sinks[sink]?.required === true;
+  for (const { match, to } of routes) {
+    if (to.some(({ sink }) => isRequired(sink))) continue;
+    risky(
+      ['routes'],
+      `${match.join(', ')}: no required sink, so with acknowledge: delivered nothing confirms these events`,
+    );
+  }
+  if (quarantine.to === null) {
+    risky(['quarantine', 'to'], 'is not set: with acknowledge: delivered unfit events are answered 422');
+  } else if (sinks[parseTarget(quarantine.to).sink] === undefined) {
+    wrong(['quarantine', 'to'], `${quarantine.to} names no configured sink`);
+  }
 }
 
 const SENDER_WAITS = 15_000;

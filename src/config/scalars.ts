@@ -95,7 +95,7 @@ export const SCALARS = {
   acknowledge: choice(
     ['journaled', 'delivered'],
     'journaled',
-    'When a delivery is answered with 2xx: once it is on disk, or once every required sink has it. `delivered` is not available yet.',
+    'When a delivery is answered with 2xx: once it is on disk, or once every required sink has it. `delivered` keeps nothing on disk and needs no volume.',
   ),
   journal: {
     path: text('./data/journal', 'Folder of the journal.', '\\S', 'must not be empty'),
@@ -117,6 +117,9 @@ export const SCALARS = {
       [202, 422],
       202,
       'Answer to an authentic event that is not fit to route. 422 makes the sender retry, and in the end disable the endpoint.',
+    ),
+    to: optionalText(
+      'With `acknowledge: delivered`: the sink (or `sink:destination`) that unfit events go to. Without it they are answered 422.',
     ),
   },
   delivery: {

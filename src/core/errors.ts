@@ -31,6 +31,8 @@ export const CATALOGUE = {
   shutting_down: { title: 'Shutting down', status: 503, retryable: true },
   backlog_full: { title: 'Backlog is above its mark', status: 503, retryable: true },
   overloaded: { title: 'Too many bodies are being received at once', status: 503, retryable: true },
+  not_confirmed: { title: 'The event was not made durable in time', status: 503, retryable: true },
+  sink_refused: { title: 'A required sink refused the event', status: 422, retryable: false },
   journal_full: { title: 'Journal is full', status: 503, exit: EXIT.failed, retryable: true },
   journal_failed: { title: 'Journal cannot be written', status: 503, exit: EXIT.failed, retryable: true },
   journal_in_use: { title: 'Journal is in use by another process', exit: EXIT.failed, retryable: true },

@@ -28,6 +28,8 @@ export interface Handling {
   readonly only?: readonly string[];
   /** Marks a message as part of a replay; sinks pass it on as `replay-id`. */
   readonly replayId?: string;
+  /** The body is a claim check, not the event: sinks say so with `claim-check` = `true`. Never set in the journal. */
+  readonly claimCheck?: boolean;
 }
 
 /** An event with its place in the journal. */

@@ -22,6 +22,16 @@ export type SendResult =
 
 export const DELIVERED: SendResult = { status: 'delivered' };
 
+/** Where an event lies that was too large for a sink, as the pointer's body says it. */
+export interface ClaimCheck {
+  /** Relative to the folder of the sink that keeps it, `/`-separated. */
+  readonly path: string;
+  /** Of the exact body, lower-case hex. */
+  readonly sha256: string;
+  /** Size of the exact body. */
+  readonly bytes: number;
+}
+
 /** What the dispatcher must respect when it calls `send`. Counts are events, sizes are body bytes. */
 export interface SinkLimits {
   readonly batchCount: number;
@@ -34,6 +44,11 @@ export interface SinkLimits {
   readonly order: 'user' | 'none';
   /** `destination`: a batch holds one destination only. `mixed`: the sink sorts it out itself. */
   readonly batchBy: 'destination' | 'mixed';
+  /**
+   * Milliseconds from the start of one `send` to the start of the next, unless a full batch is waiting. For sinks that
+   * pay by the call: an event that comes alone is still sent at once. Absent: 0.
+   */
+  readonly linger?: number;
 }
 
 /**
@@ -50,6 +65,11 @@ export interface Sink {
   /** Connects and probes only what it will do. Throws when the sink cannot work now; it may be called again. */
   open(signal: AbortSignal): Promise<void>;
   send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]>;
+  /**
+   * Keeps one whole event under a path of its own, durably, for `oversize: claim-check` of other sinks. Keeping the same
+   * event again gives the same path. Only sinks that can be read by path have it.
+   */
+  keep?(event: JournalEvent, signal: AbortSignal): Promise<ClaimCheck>;
   /** Flushes what is buffered, then lets go of every resource. Must settle soon after `signal` aborts. */
   close(signal: AbortSignal): Promise<void>;
 }

@@ -3,6 +3,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
+import type { Keep } from './claim-check.ts';
 import { Feed } from './feed.ts';
 import type { FeedStatus } from './feed-options.ts';
 import type { RetryOptions } from './retry.ts';
@@ -16,6 +17,8 @@ export interface DispatcherOptions {
   readonly maxPending: number;
   readonly maxPendingBytes: number;
   readonly routesFor: (type: string) => readonly Target[];
+  /** For each sink with `oversize: claim-check`: where its large events are kept. */
+  readonly keepers?: ReadonlyMap<string, Keep>;
   /** Told of each delivery a sink has confirmed. */
   readonly onDelivered?: (sink: string, event: JournalEvent) => void;
 }
@@ -25,12 +28,15 @@ export class Dispatcher {
   readonly #feeds: readonly Feed[];
 
   constructor(options: DispatcherOptions) {
-    const { sinks, routesFor, ...shared } = options;
+    const { sinks, routesFor, keepers, ...shared } = options;
     const targetsOf = (event: JournalEvent): readonly Target[] => {
       const { only } = event.handling;
       return only === undefined ? routesFor(event.type) : only.map(parseTarget);
     };
-    this.#feeds = [...sinks].map(([name, sink]) => new Feed({ ...shared, name, sink, targetsOf }));
+    this.#feeds = Array.from(sinks, ([name, sink]) => {
+      const keep = keepers?.get(name);
+      return new Feed({ ...shared, name, sink, targetsOf, ...(keep === undefined ? {} : { keep }) });
+    });
   }
 
   /** Places every cursor, then opens every sink; see Feed.start for what it throws. */

@@ -3,6 +3,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
+import type { Keep } from './claim-check.ts';
 import type { RetryOptions } from './retry.ts';
 
 export interface FeedOptions {
@@ -17,6 +18,8 @@ export interface FeedOptions {
   readonly maxPendingBytes: number;
   /** All targets of an event, of every sink. */
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
+  /** Where events go that are too large for the sink; without it they become dead letters. */
+  readonly keep?: Keep;
   /** Told of each delivery the sink has confirmed. */
   readonly onDelivered?: (sink: string, event: JournalEvent) => void;
 }

@@ -8,6 +8,11 @@ import { Pending, type Item } from './pending.ts';
 import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
 
+/** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
+const OPEN_WAIT = 5000;
+/** Milliseconds a sink has to stop after it was told that time is up. */
+const CLOSE_GRACE = 1000;
+
 /**
  * Carries the journal to one sink.
  *
@@ -25,9 +30,15 @@ export class Feed {
   #ledger = new Ledger(0);
   #mode: FeedMode = 'opening';
   #position = 0;
+  #started = false;
   #loading = false;
+  #loadAgain = false;
   #loaded = 0;
   #loadedBytes = 0;
+  /** Monotonic time of the last `send`. */
+  #lastSend = Number.NEGATIVE_INFINITY;
+  /** Whether a timer will pump once the sink's `linger` is over. */
+  #lingering = false;
   /** Failures of the sink itself in a row. */
   #failures = 0;
   #counts = { delivered: 0, retried: 0, dead: 0 };
@@ -43,14 +54,21 @@ export class Feed {
   }
 
   /**
-   * Places the cursor and opens the sink. A sink that cannot be reached is tried again in the background; an error that
-   * waiting cannot mend (a MillraceError) is thrown.
+   * Places the cursor and opens the sink. A sink that cannot be reached is tried again in the background, as is one that
+   * does not say so soon; until then an error that waiting cannot mend (a MillraceError) is thrown.
    */
   async start(): Promise<void> {
     this.#position = await this.#options.journal.openCursor(this.name);
     this.#ledger = new Ledger(this.#position);
     this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
-    await this.#open();
+    const overdue = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(OPEN_WAIT, overdue.resolve);
+    try {
+      await Promise.race([this.#open(), overdue.promise]);
+    } finally {
+      cancel();
+      this.#started = true;
+    }
   }
 
   /** Everything up to and including this seq is settled. */
@@ -100,13 +118,13 @@ export class Feed {
     try {
       await this.#options.sink.open(this.#abort.signal);
     } catch (error) {
-      if (error instanceof MillraceError) throw error;
+      if (error instanceof MillraceError && !this.#started) throw error;
       this.#failures += 1;
       this.#lastError = messageOf(error);
       const retryInMs = backoff(this.#failures, this.#options.retry);
       this.#options.log.warn({ sink: this.name, error: this.#lastError, retryInMs }, 'sink did not open');
       this.#options.clock.after(retryInMs, () => {
-        if (this.#mode === 'opening') this.#open().catch((fatal: unknown) => this.#trouble(messageOf(fatal)));
+        if (this.#mode === 'opening') void this.#open();
       });
       return;
     }
@@ -123,6 +141,7 @@ export class Feed {
     // After trouble one batch probes; the rest follows once it got through.
     const lanes = this.#failures > 0 ? 1 : this.#queue.concurrency;
     while (this.#pending.ready && this.#queue.pending + this.#queue.size < lanes) {
+      if (this.#lingers()) break;
       const batch = this.#pending.take();
       if (batch === null) break;
       // Pumped again once the queue has let go of the job, or a single lane would look taken for ever.
@@ -132,17 +151,40 @@ export class Feed {
     if (!this.#pending.ready && this.#queue.pending + this.#queue.size === 0) this.#wakeDrain();
   }
 
+  /** True when the sink would rather have a larger batch a little later; pumps again by then. */
+  #lingers(): boolean {
+    const { clock, sink } = this.#options;
+    const { linger = 0, batchCount } = sink.limits;
+    if (linger === 0 || this.#mode === 'draining' || this.#loaded >= batchCount) return false;
+    const left = this.#lastSend + linger - clock.monotonic();
+    if (left <= 0) return false;
+    if (!this.#lingering) {
+      this.#lingering = true;
+      clock.after(left, () => {
+        this.#lingering = false;
+        this.#pump();
+      });
+    }
+    return true;
+  }
+
   #load(): void {
     const { maxPending, maxPendingBytes, journal } = this.#options;
     const count = maxPending - this.#loaded;
     const bytes = maxPendingBytes - this.#loadedBytes;
-    if (this.#mode === 'draining' || this.#loading || bytes <= 0 || count < maxPending / 4) return;
+    if (this.#mode === 'draining' || bytes <= 0 || count < maxPending / 4) return;
+    if (this.#loading) {
+      // What came meanwhile may be too late for the answer on its way.
+      this.#loadAgain = true;
+      return;
+    }
     this.#loading = true;
+    this.#loadAgain = false;
     journal.read(this.#position, { count, bytes }).then(
       (events) => {
         this.#loading = false;
         for (const event of events) this.#admit(event);
-        if (events.length === 0) return;
+        if (events.length === 0 && !this.#loadAgain) return;
         this.#moveCursor();
         this.#pump();
       },
@@ -166,11 +208,12 @@ export class Feed {
 
   async #deliver(batch: readonly Item[]): Promise<void> {
     const now = this.#options.clock.monotonic();
+    this.#lastSend = now;
     for (const item of batch) {
       item.attempts += 1;
       item.firstTry ??= now;
     }
-    const outcomes = await sendBatch(this.#options.sink, batch, this.#pending, this.#abort.signal);
+    const outcomes = await sendBatch(this.#options, batch, this.#pending, this.#abort.signal);
     try {
       await this.#settle(outcomes);
     } catch (error) {

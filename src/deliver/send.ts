@@ -1,5 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import type { SendResult, Sink } from '../core/sink.ts';
+import { pointerTo, type Keep } from './claim-check.ts';
 import type { Item, Pending } from './pending.ts';
 
 export interface Outcome {
@@ -10,11 +11,41 @@ export interface Outcome {
 /**
  * Sends one batch and finds out what became of each item.
  *
- * Events above the sink's own limit are refused without being sent. A batch that is refused without saying which event
+ * Events above the sink's own limit are refused without being sent; with `keep` a pointer is sent in their place, after
+ * the rest of the batch. A batch that is refused without saying which event
  * is to blame is halved until it is one event; halves go one after the other, and nothing of a user follows an earlier
  * event of that user that has to be tried again.
  */
 export async function sendBatch(
+  { sink, keep }: { readonly sink: Sink; readonly keep?: Keep },
+  batch: readonly Item[],
+  pending: Pending,
+  signal: AbortSignal,
+): Promise<Outcome[]> {
+  const outcomes = await sendFitting(sink, batch, pending, signal);
+  if (keep === undefined || !outcomes.some(isTooLarge)) return outcomes;
+  return Promise.all(
+    outcomes.map((outcome) =>
+      isTooLarge(outcome) ? sendPointer(sink, keep, outcome.item, signal) : outcome,
+    ),
+  );
+}
+
+function isTooLarge({ result }: Outcome): boolean {
+  return result.status === 'refused' && result.code === TOO_LARGE;
+}
+
+async function sendPointer(sink: Sink, keep: Keep, item: Item, signal: AbortSignal): Promise<Outcome> {
+  try {
+    const event = pointerTo(item.event, await keep(item.event, signal));
+    const [result = MISSING] = await callSink(sink, [{ ...item, event }], signal);
+    return { item, result };
+  } catch (error) {
+    return { item, result: { status: 'retry', reason: `claim check: ${messageOf(error)}` } };
+  }
+}
+
+async function sendFitting(
   sink: Sink,
   batch: readonly Item[],
   pending: Pending,
@@ -28,7 +59,7 @@ export async function sendBatch(
     const size = item.event.body.length;
     if (size <= limit) continue;
     const reason = `body of ${size} bytes is above the sink's limit of ${limit}`;
-    outcomes.push({ item, result: { status: 'refused', code: 'too_large', reason } });
+    outcomes.push({ item, result: { status: 'refused', code: TOO_LARGE, reason } });
   }
   return outcomes;
 }
@@ -71,5 +102,8 @@ async function callSink(sink: Sink, batch: readonly Item[], signal: AbortSignal)
     return batch.map(() => ({ status: 'retry', reason: messageOf(error), sink: true }));
   }
 }
+
+/** The code of a refusal that a claim check can get around. */
+const TOO_LARGE = 'too_large';
 
 const MISSING: SendResult = { status: 'retry', reason: 'the sink gave no result', sink: true };

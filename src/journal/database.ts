@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -50,6 +50,7 @@ export function openDatabase(folder: string, create: boolean): Database.Database
       cause: error,
     });
   }
+  for (const name of [FILE, `${FILE}-wal`, `${FILE}-journal`]) refuseUnlessPlain(join(folder, name));
   let db: Database.Database;
   try {
     db = new Database(file, { timeout: 0 });
@@ -77,6 +78,13 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     db.close();
     throw explain(error, folder, file);
   }
+}
+
+/** SQLite would follow a symbolic link, and write to whatever is at its end. */
+function refuseUnlessPlain(file: string): void {
+  const stats = lstatSync(file, { throwIfNoEntry: false });
+  if (stats === undefined || stats.isFile()) return;
+  throw new MillraceError('journal_unreadable', `${file} is not a plain file; it is not followed`);
 }
 
 function explain(error: unknown, folder: string, file: string): MillraceError {

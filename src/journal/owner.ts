@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Who holds the journal; advice for people and commands, never the lock itself. */
@@ -12,14 +12,18 @@ const FILE = 'owner.json';
 
 export function writeOwner(folder: string, owner: Owner): void {
   const file = join(folder, FILE);
-  writeFileSync(`${file}.tmp`, `${JSON.stringify(owner)}\n`, { mode: 0o600 });
+  // Made anew, so that nothing that stands in its place is followed or waited for.
+  rmSync(`${file}.tmp`, { force: true });
+  writeFileSync(`${file}.tmp`, `${JSON.stringify(owner)}\n`, { mode: 0o600, flag: 'wx' });
   renameSync(`${file}.tmp`, file);
 }
 
 /** The last owner that wrote its name; it may have died since. */
 export function readOwner(folder: string): Owner | null {
+  const file = join(folder, FILE);
   try {
-    const value: unknown = JSON.parse(readFileSync(join(folder, FILE), 'utf8'));
+    if (!lstatSync(file).isFile()) return null;
+    const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
     if (typeof value !== 'object' || value === null || !('pid' in value)) return null;
     const admin = 'admin' in value && typeof value.admin === 'string' ? value.admin : null;
     return { pid: Number(value.pid), admin };

@@ -52,7 +52,10 @@ export class SqliteJournal implements Journal {
   readonly #tail: Tail;
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #calls: { resolve: (value: unknown) => void; reject: (error: MillraceError) => void }[] = [];
+  /** Moves that are not written yet. */
   readonly #cursors = new Map<string, number>();
+  /** Where each sink of this run stands. */
+  readonly #floors = new Map<string, number>();
   #waiting: Waiting[] = [];
   #committing = 0;
   #scheduled = false;
@@ -114,12 +117,16 @@ export class SqliteJournal implements Journal {
     return () => this.#listeners.delete(listener);
   }
 
-  openCursor(sink: string): Promise<number> {
-    return this.#call('openCursor', { op: 'openCursor', sink, now: this.#options.clock.now() });
+  async openCursor(sink: string): Promise<number> {
+    const seq = await this.#call('openCursor', { op: 'openCursor', sink, now: this.#options.clock.now() });
+    this.#floors.set(sink, seq);
+    return seq;
   }
 
   moveCursor(sink: string, seq: number): void {
     this.#cursors.set(sink, seq);
+    this.#floors.set(sink, seq);
+    this.#tail.drop(Math.min(...this.#floors.values()));
     // A cursor that is a little behind costs repeated deliveries after a crash, never a loss, so it may wait.
     this.#stopCursorTimer ??= this.#options.clock.after(CURSOR_DELAY, () => {
       this.#stopCursorTimer = null;

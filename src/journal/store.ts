@@ -3,6 +3,7 @@ import type { CursorStatus, JournalStatus, Selection } from '../core/journal.ts'
 import { MillraceError } from '../core/errors.ts';
 import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
 import { SeenIds } from './dedup.ts';
+import { DiskRoom } from './disk-room.ts';
 import { Letters } from './letters.ts';
 import type { Answers, AppendRequest, JournalOptions, Packed } from './protocol.ts';
 import { bodyOf, packStored, storedOf, valuesOf, type StoredEvent } from './rows.ts';
@@ -20,6 +21,7 @@ export class Store {
   readonly #quarantine;
   readonly #select;
   readonly #pageSize: number;
+  readonly #disk: DiskRoom;
   readonly #cursors = new Map<string, number>();
   /** Cursors of sinks opened in this run: only they hold events back from being cleared away. */
   readonly #held = new Set<string>();
@@ -40,6 +42,7 @@ export class Store {
     );
     this.#select = db.prepare(`SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`);
     this.#pageSize = Number(db.pragma('page_size', { simple: true }));
+    this.#disk = new DiskRoom(options.path);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#cursors.set(row.sink, row.seq);
     }
@@ -58,7 +61,7 @@ export class Store {
   append(request: AppendRequest): Answers['append'] {
     if (request.now < this.#fullUntil)
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
-    this.#makeRoom();
+    this.#makeRoom(request.now);
     const answers: number[] = [];
     this.#transaction(() => {
       let at = 0;
@@ -205,14 +208,25 @@ export class Store {
   }
 
   #bytes(): number {
-    const pages = Number(this.#db.pragma('page_count', { simple: true }));
-    const free = Number(this.#db.pragma('freelist_count', { simple: true }));
-    return (pages - free) * this.#pageSize;
+    return (this.#pages('page_count') - this.#pages('freelist_count')) * this.#pageSize;
   }
 
-  /** At the limit, what is settled goes before its retention is over; an unsettled event never does. */
-  #makeRoom(): void {
-    while (this.#bytes() >= this.#options.maxBytes) {
+  #pages(counter: 'page_count' | 'freelist_count'): number {
+    return Number(this.#db.pragma(counter, { simple: true }));
+  }
+
+  /** Why no more can be taken; null when it can. Pages that were cleared away are as good as free space. */
+  #shortage(): string | null {
+    const { path, maxBytes } = this.#options;
+    const bytes = this.#bytes();
+    if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
+    const free = this.#disk.free() + this.#pages('freelist_count') * this.#pageSize;
+    return free < this.#disk.reserve ? `the disk of ${path} has ${free} bytes left` : null;
+  }
+
+  /** When space is short, what is settled goes before its retention is over; an unsettled event never does. */
+  #makeRoom(now: number): void {
+    for (let shortage = this.#shortage(); shortage !== null; shortage = this.#shortage()) {
       const changes = this.#transaction(
         () =>
           this.#db
@@ -220,12 +234,9 @@ export class Store {
               'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= ? ORDER BY seq LIMIT ?)',
             )
             .run(this.#settled(), PURGE).changes,
+        now,
       );
-      if (changes > 0) continue;
-      throw new MillraceError(
-        'journal_full',
-        `${this.#options.path} holds ${this.#bytes()} of at most ${this.#options.maxBytes} bytes`,
-      );
+      if (changes === 0) throw new MillraceError('journal_full', shortage);
     }
   }
 

@@ -20,15 +20,29 @@ export class Tail {
     if (last !== undefined && event.seq !== last.seq + 1) this.clear();
     this.#events.push(event);
     this.#bytes += event.body.length + OVERHEAD;
-    while (this.#bytes > this.#maxBytes && this.#start < this.#events.length) {
-      const gone = this.#events[this.#start];
-      if (gone !== undefined) this.#bytes -= gone.body.length + OVERHEAD;
-      this.#start += 1;
+    while (this.#bytes > this.#maxBytes && this.#start < this.#events.length) this.#shift();
+    this.#compact();
+  }
+
+  /** Lets go of everything up to and including `seq`: what every sink has settled is not read again. */
+  drop(seq: number): void {
+    for (let first = this.#events[this.#start]; first !== undefined && first.seq <= seq;) {
+      this.#shift();
+      first = this.#events[this.#start];
     }
-    if (this.#start > 1024 && this.#start * 2 > this.#events.length) {
-      this.#events = this.#events.slice(this.#start);
-      this.#start = 0;
-    }
+    this.#compact();
+  }
+
+  #shift(): void {
+    const gone = this.#events[this.#start];
+    if (gone !== undefined) this.#bytes -= gone.body.length + OVERHEAD;
+    this.#start += 1;
+  }
+
+  #compact(): void {
+    if (this.#start <= 256 || this.#start * 2 <= this.#events.length) return;
+    this.#events = this.#events.slice(this.#start);
+    this.#start = 0;
   }
 
   /** Events after `seq`, or null when memory does not hold the next one. */

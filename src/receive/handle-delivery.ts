@@ -7,7 +7,7 @@ import type { Validator } from '../validate/envelope.ts';
 import { readBody } from './body.ts';
 import type { Share } from './budget.ts';
 import { declaredLength, encodingOf, isJson } from './content.ts';
-import { type Outcome, problem } from './outcome.ts';
+import { isProblem, type Outcome, problem } from './outcome.ts';
 
 /** Whether a delivery may come in at all; asked before its body is read. */
 export type Admission =
@@ -23,7 +23,7 @@ export interface Stages {
   admission(): Admission;
   readonly verifier: Verifier;
   readonly validate: Validator;
-  /** Resolves once the event is durable. Rejects with MillraceError `journal_full` or `journal_failed`. */
+  /** Resolves once the event is durable. Rejects with a MillraceError whose code has a status, such as `journal_full`. */
   accept(event: Event): Promise<AppendResult>;
   quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
   readonly source: string;
@@ -108,11 +108,8 @@ export async function handleDelivery(
       ? { kind: status, id }
       : { kind: 'quarantined', id, reasons: validation.reasons };
   } catch (error) {
-    if (
-      error instanceof MillraceError &&
-      (error.code === 'journal_full' || error.code === 'journal_failed')
-    ) {
-      return problem(error.code, 'nothing was stored');
+    if (error instanceof MillraceError && isProblem(error.code)) {
+      return problem(error.code, error.code === 'unfit' ? error.detail : 'nothing was stored');
     }
     stages.onError(error);
     return problem('internal', 'the event could not be stored');

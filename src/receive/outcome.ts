@@ -6,6 +6,10 @@ export type ProblemCode = {
   [Code in ErrorCode]: (typeof CATALOGUE)[Code] extends { readonly status: number } ? Code : never;
 }[ErrorCode];
 
+export function isProblem(code: ErrorCode): code is ProblemCode {
+  return 'status' in CATALOGUE[code];
+}
+
 /** What became of one delivery. `gone`: the sender left before its body was complete, so nobody can be answered. */
 export type Outcome =
   | { readonly kind: 'accepted'; readonly id: string }

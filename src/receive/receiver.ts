@@ -149,7 +149,7 @@ class HttpReceiver implements Receiver {
       // Only now, because almost none gets so far: a second timer for each delivery would cost more than it says.
       const left = Math.max(0, started + answerTimeout - this.#clock.monotonic());
       cancel = this.#clock.after(left, () =>
-        end(problem('journal_failed', 'the journal did not answer in time')),
+        end(problem('not_confirmed', 'neither the journal nor a sink answered in time')),
       );
     });
     this.#inFlight += 1;

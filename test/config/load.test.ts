@@ -30,7 +30,13 @@ describe('values', () => {
       giveUpAfter: 0,
       maxPending: 5000,
     });
-    expect(config.sinks['archive']).toEqual({ type: 'files', required: true, options: { path: './data' } });
+    expect(config.sinks['archive']).toEqual({
+      type: 'files',
+      oversize: 'dead-letter',
+      claimCheck: null,
+      required: true,
+      options: { path: './data' },
+    });
     expect(config.routes).toEqual([{ match: ['*'], to: [{ sink: 'archive', destination: null }] }]);
     expect(warnings).toEqual([]);
   });
@@ -148,7 +154,6 @@ describe('problems', () => {
     ['admin: { token: "" }', 'admin.token: must not be empty'],
     ['log: { level: loud }', 'log.level: must be one of trace'],
     ['server: { headersTimeout: 0 }', 'server.headersTimeout: must be at least 1ms'],
-    ['acknowledge: delivered', 'acknowledge: `delivered` is not available yet'],
     ['admin: { host: 0.0.0.0 }', 'admin.token: must be set'],
     ['admin: { port: 8080 }', 'admin.port: must differ from server.port'],
     ['signing: { scheme: none }', 'signing.insecure: must be true'],

@@ -82,7 +82,7 @@ describe('draining', () => {
     clock.elapse();
     clock.elapse();
     const { status, json, headers } = await running;
-    expect([status, json['code'], headers.get('retry-after')]).toEqual([503, 'journal_failed', '10']);
+    expect([status, json['code'], headers.get('retry-after')]).toEqual([503, 'not_confirmed', '10']);
     expect(receiver.inFlight).toBe(0);
     release();
     await receiver.drain(never);

@@ -3,13 +3,21 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { formatRecords } from '../../core/archive-record.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { Event } from '../../core/event.ts';
-import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import type { Event, JournalEvent } from '../../core/event.ts';
+import {
+  DELIVERED,
+  type ClaimCheck,
+  type Delivery,
+  type SendResult,
+  type Sink,
+  type SinkContext,
+} from '../../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../../lib/durable.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { FilesOptions } from './config.ts';
 import { Finisher } from './finisher.ts';
 import type { FinishStep } from './finish.ts';
+import { keepEvent } from './keep.ts';
 import { ManifestWriter } from './manifest.ts';
 import { Part } from './part.ts';
 import { Partitioner } from './partition.ts';
@@ -57,6 +65,8 @@ export class FilesSink implements Sink {
     inFlight: 1,
     order: 'user',
     batchBy: 'mixed',
+    // Each send syncs a file, on the disk that the journal is waiting for too.
+    linger: 25,
   } as const;
 
   readonly #options: FilesOptions;
@@ -113,6 +123,11 @@ export class FilesSink implements Sink {
     });
     await Promise.all(sends);
     return results;
+  }
+
+  keep(event: JournalEvent): Promise<ClaimCheck> {
+    if (this.#mode !== 'open') return Promise.reject(new Error(`${this.#options.path} is not open`));
+    return keepEvent(this.#root, event, this.#options.compress !== 'none');
   }
 
   async close(signal: AbortSignal): Promise<void> {

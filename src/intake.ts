@@ -1,0 +1,89 @@
+import { createOperations } from './admin/operations.ts';
+import { directOperations } from './admin/direct-operations.ts';
+import type { Config } from './config/config.ts';
+import type { Clock } from './core/clock.ts';
+import { MillraceError } from './core/errors.ts';
+import type { Event, JournalEvent } from './core/event.ts';
+import type { AppendResult, EventLog, Unfitness } from './core/journal.ts';
+import type { Operations, SinkStatus } from './core/operations.ts';
+import { parseTarget, type Target } from './core/route.ts';
+import type { SinkLog } from './core/sink.ts';
+import { DirectLog } from './deliver/direct-log.ts';
+import { clearOwner, writeOwner } from './journal/owner.ts';
+import { SqliteJournal } from './journal/sqlite-journal.ts';
+import type { Validator } from './validate/envelope.ts';
+
+/** What stands between the receiver and the dispatcher: the journal, or with `acknowledge: delivered` memory. */
+export interface Intake {
+  readonly log: EventLog;
+  /** Newest seq, for the backlog. */
+  lastSeq(): number;
+  accept(event: Event): Promise<AppendResult>;
+  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+  onDelivered(sink: string, event: JournalEvent): void;
+  operations(sinks: () => readonly SinkStatus[]): Operations;
+  /** Tells other processes who serves here, and where its admin API is. */
+  announce(admin: string | null): void;
+  close(): Promise<void>;
+}
+
+export interface IntakeOptions {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+  readonly validate: Validator;
+  readonly routesFor: (type: string) => readonly Target[];
+  readonly onFailure: (error: MillraceError) => void;
+}
+
+/** Opens what the config asks for. @throws MillraceError as SqliteJournal.open does */
+export async function openIntake(options: IntakeOptions): Promise<Intake> {
+  return options.config.acknowledge === 'delivered' ? directIntake(options) : journaledIntake(options);
+}
+
+async function journaledIntake({ config, clock, validate, onFailure }: IntakeOptions): Promise<Intake> {
+  const { path } = config.journal;
+  const journal = await SqliteJournal.open({ ...config.journal, create: true, clock, onFailure });
+  // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
+  writeOwner(path, { pid: process.pid, admin: null });
+  return {
+    log: journal,
+    lastSeq: () => journal.lastSeq,
+    accept: (event) => journal.append(event),
+    quarantine: (event, reasons) => journal.quarantine(event, reasons),
+    onDelivered: () => undefined,
+    operations: (sinks) => createOperations({ journal, validate, pid: process.pid, sinks }),
+    announce: (admin) => writeOwner(path, { pid: process.pid, admin }),
+    close: async () => {
+      clearOwner(path);
+      await journal.close();
+    },
+  };
+}
+
+function directIntake({ config, log, routesFor }: IntakeOptions): Intake {
+  const required = new Set(
+    Object.entries(config.sinks).flatMap(([name, sink]) => (sink.required ? [name] : [])),
+  );
+  const direct = new DirectLog({
+    required,
+    targetsOf: ({ type, handling }) => handling.only?.map(parseTarget) ?? routesFor(type),
+    maxBytes: config.delivery.maxPendingBytes,
+    onSkipped: (sink, events) => log.warn({ sink, events }, 'best-effort sink fell behind; events skipped'),
+  });
+  const { to } = config.quarantine;
+  return {
+    log: direct,
+    lastSeq: () => direct.lastSeq,
+    accept: (event) => direct.append(event),
+    // There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender.
+    quarantine: (event, reasons) =>
+      to === null
+        ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))
+        : direct.append(event, { only: [to] }),
+    onDelivered: (sink, event) => direct.delivered(sink, event),
+    operations: (sinks) => directOperations(direct, process.pid, sinks),
+    announce: () => undefined,
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,53 @@
+import { gunzipSync } from 'node:zlib';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { createSink, parseOptions } from '../../src/sinks/files/index.ts';
+import { makeEvent, TEAM, USER } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
+import { ArrayJournal, ManualClock, ScriptedSink, silentLog } from './support.ts';
+
+test('fault 13: with a claim check the large event is kept whole and a pointer is sent in its place', async () => {
+  const path = await temporaryFolder();
+  const clock = new ManualClock();
+  const files = createSink(parseOptions({ path }), { name: 'archive', log: silentLog, clock });
+  const hub = new ScriptedSink(() => DELIVERED, { eventBytes: 1000 });
+  const journal = new ArrayJournal();
+  const dispatcher = new Dispatcher({
+    journal,
+    clock,
+    log: silentLog,
+    sinks: new Map<string, Sink>([
+      ['archive', files],
+      ['hub', hub],
+    ]),
+    keepers: new Map([['hub', files.keep!.bind(files)]]),
+    retry: { initial: 1, max: 1, giveUpAfter: 0 },
+    maxPending: 10,
+    maxPendingBytes: 1e6,
+    routesFor: () => [{ sink: 'hub', destination: 'large' }],
+  });
+  const large = makeEvent({
+    id: 'msg_large/../x',
+    body: Buffer.from(JSON.stringify({ blob: 'x'.repeat(5000) })),
+  });
+  journal.put(makeEvent({ id: 'small' }));
+  journal.put(large);
+  await dispatcher.start();
+  // The files sink may open after the hub has its first batch: what could not be kept yet is tried again.
+  await until('the pointer to be delivered', () => (clock.next(), journal.cursors.get('hub') === 2));
+  expect(journal.letters).toEqual([]);
+  const pointer = hub.taken.find(({ event }) => event.id === large.id)!.event;
+  expect(pointer).toMatchObject({ team: TEAM, user: USER, type: large.type, handling: { claimCheck: true } });
+  const { claim_check: claim } = JSON.parse(pointer.body.toString()) as {
+    claim_check: { path: string; sha256: string; bytes: number };
+  };
+  expect(claim).toMatchObject({ sha256: hash('sha256', large.body, 'hex'), bytes: large.body.length });
+  expect(claim.path).toMatch(new RegExp(`^claim-checks/${TEAM}/${USER}/[^/]+\\.json\\.gz$`));
+  expect(gunzipSync(readFileSync(join(path, claim.path)))).toEqual(large.body);
+  await dispatcher.stop(AbortSignal.timeout(5000));
+});

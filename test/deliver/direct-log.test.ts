@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import { DELIVERED } from '../../src/core/sink.ts';
+import { DirectLog } from '../../src/deliver/direct-log.ts';
+import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { makeEvent } from '../support/events.ts';
+import { ManualClock, ScriptedSink, silentLog } from './support.ts';
+
+const targets = [
+  { sink: 'must', destination: null },
+  { sink: 'may', destination: null },
+];
+
+async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
+  const skipped: [string, number][] = [];
+  const log = new DirectLog({
+    required: new Set(['must']),
+    targetsOf: () => targets,
+    maxBytes,
+    onSkipped: (sink, events) => skipped.push([sink, events]),
+  });
+  const clock = new ManualClock();
+  const dispatcher = new Dispatcher({
+    journal: log,
+    clock,
+    log: silentLog,
+    sinks: new Map([
+      ['must', must],
+      ['may', may],
+    ]),
+    retry: { initial: 10, max: 100, giveUpAfter: 0 },
+    maxPending: 100,
+    maxPendingBytes: 1e6,
+    routesFor: () => targets,
+    onDelivered: (sink, event) => log.delivered(sink, event),
+  });
+  await dispatcher.start();
+  return { log, clock, dispatcher, skipped };
+}
+
+const settled = async (promise: Promise<unknown>): Promise<boolean> => {
+  const marker = Symbol('pending');
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  return (await Promise.race([promise.catch(() => null), Promise.resolve(marker)])) !== marker;
+};
+
+test('an event is answered once the required sink has it, whatever the best-effort one does', async () => {
+  const must = new ScriptedSink(() => DELIVERED);
+  const may = new ScriptedSink(() => ({ status: 'retry', reason: 'down', sink: true }));
+  const { log, dispatcher } = await build(must, may);
+  const event = makeEvent();
+  expect(await log.append(event)).toMatchObject({ status: 'accepted' });
+  expect(await log.append(event)).toEqual({ status: 'duplicate' });
+  expect(must.taken).toHaveLength(1);
+  await dispatcher.stop(AbortSignal.timeout(1000));
+});
+
+test('while the required sink is down nothing is answered; a repeated attempt waits for the same delivery', async () => {
+  let down = true;
+  const must = new ScriptedSink(() => (down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED));
+  const { log, clock } = await build(must, new ScriptedSink(() => DELIVERED));
+  const event = makeEvent();
+  const first = log.append(event);
+  const again = log.append(event);
+  expect(await settled(first)).toBe(false);
+  down = false;
+  while (clock.next()) if (await settled(first)) break;
+  expect(await first).toMatchObject({ status: 'accepted' });
+  expect(await again).toEqual({ status: 'duplicate' });
+  expect(must.taken).toHaveLength(1);
+});
+
+test('an event the required sink refuses is not acknowledged, and may come again', async () => {
+  let refuse = true;
+  const must = new ScriptedSink(() =>
+    refuse ? { status: 'refused', code: 'bad', reason: 'not this' } : DELIVERED,
+  );
+  const { log } = await build(must, new ScriptedSink(() => DELIVERED));
+  const event = makeEvent();
+  await expect(log.append(event)).rejects.toMatchObject({ code: 'sink_refused' });
+  refuse = false;
+  expect(await log.append(event)).toMatchObject({ status: 'accepted' });
+});
+
+test('memory is bounded: a required sink that is down ends in backlog_full, a best-effort one is skipped', async () => {
+  const down = (): ScriptedSink => new ScriptedSink(() => ({ status: 'retry', reason: 'down', sink: true }));
+  const body = Buffer.alloc(400);
+  const stuck = await build(down(), new ScriptedSink(() => DELIVERED), 1000);
+  const waiting = [1, 2, 3].map(() => stuck.log.append(makeEvent({ body })));
+  await expect(stuck.log.append(makeEvent({ body }))).rejects.toMatchObject({ code: 'backlog_full' });
+  expect(waiting).toHaveLength(3);
+
+  const fast = await build(new ScriptedSink(() => DELIVERED), down(), 1000);
+  for (let n = 0; n < 10; n += 1)
+    expect(await fast.log.append(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
+  expect(fast.skipped.length).toBeGreaterThan(0);
+  expect(fast.log.waiting.bytes).toBeLessThanOrEqual(1200);
+});

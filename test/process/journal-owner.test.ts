@@ -1,0 +1,65 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { lacksProgram, testUnless } from '../support/requirements.ts';
+import { postSigned } from '../support/signed-events.ts';
+
+test('fault 08: a second receiver on one journal exits at once and names the first', async () => {
+  const config = writeConfig(await temporaryFolder());
+  const first = await ReceiverProcess.start(config);
+  const second = await millrace(['serve', '--config', config]);
+  expect(second).toMatchObject({ code: 1, stdout: '' });
+  expect(second.stderr).toContain(`millrace: Journal is in use by another process: `);
+  expect(second.stderr).toContain(`is held by process ${first.pid}`);
+  expect(await postSigned(first.url)).toMatchObject({ status: 202 });
+});
+
+test('fault 08: a killed receiver leaves no lock, and its name is not given for that of the next', async () => {
+  const config = writeConfig(await temporaryFolder());
+  await (await ReceiverProcess.start(config)).kill('SIGKILL');
+  const next = await ReceiverProcess.start(config);
+  expect(await postSigned(next.url)).toMatchObject({ status: 202 });
+  expect((await millrace(['serve', '--config', config])).stderr).toContain(`process ${next.pid}`);
+});
+
+for (const name of ['journal.db', 'journal.db-wal', 'owner.json', 'owner.json.tmp']) {
+  test(`fault 30: a symbolic link in the place of ${name} is not followed`, async () => {
+    const folder = await temporaryFolder();
+    const config = writeConfig(folder);
+    const target = join(folder, 'elsewhere');
+    writeFileSync(target, 'as it was');
+    mkdirSync(join(folder, 'journal'));
+    symlinkSync(target, join(folder, 'journal', name));
+    await expectUnfollowed(config, name);
+    expect(execFileSync('cat', [target]).toString()).toBe('as it was');
+  });
+
+  testUnless(
+    lacksProgram('mkfifo'),
+    `fault 30: a FIFO in the place of ${name} is not waited for`,
+    120_000,
+    async () => {
+      const folder = await temporaryFolder();
+      const config = writeConfig(folder);
+      mkdirSync(join(folder, 'journal'));
+      execFileSync('mkfifo', [join(folder, 'journal', name)]);
+      await expectUnfollowed(config, name);
+    },
+  );
+}
+
+/** The database has to be plain; the note of the owner is no more than that, and is written anew. */
+async function expectUnfollowed(config: string, name: string): Promise<void> {
+  if (!name.startsWith('journal.db')) {
+    const receiver = await ReceiverProcess.start(config);
+    expect((await millrace(['serve', '--config', config])).stderr).toContain(`process ${receiver.pid}`);
+    return;
+  }
+  const { code, stderr } = await millrace(['serve', '--config', config]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`${name} is not a plain file; it is not followed`);
+}

@@ -1,0 +1,62 @@
+import { execFile, type ExecFileOptions } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SECRET } from './signed-events.ts';
+
+export const ROOT = join(import.meta.dirname, '../..');
+export const MAIN = join(ROOT, 'src/main.ts');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What to run instead of `node src/main.ts`. */
+  readonly program?: readonly [string, ...string[]];
+}
+
+/** The environment of a child: nothing of the machine's own settings for millrace. */
+export function childEnvironment(env: RunOptions['env'] = {}): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_'));
+  return { ...Object.fromEntries(own), NODE_ENV: 'production', ...env };
+}
+
+/** Runs one command line to its end, as a user would: `millrace('status', '--json')`. Never rejects. */
+export function millrace(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+  const [file, ...before] = options.program ?? [process.execPath, MAIN];
+  const settings: ExecFileOptions = { env: childEnvironment(options.env), timeout: 100_000 };
+  if (options.cwd !== undefined) settings.cwd = options.cwd;
+  return new Promise((resolve) => {
+    const child = execFile(file, [...before, ...args], settings, (_error, stdout, stderr) => {
+      const { exitCode: code, signalCode: signal } = child;
+      resolve({ code, signal, stdout: String(stdout), stderr: String(stderr) });
+    });
+    child.stdin?.end();
+  });
+}
+
+/**
+ * Writes a config below `folder`: any free ports, journal and archive beside it, everything to the archive.
+ * @param changes replace whole top-level sections, except that `server`, `admin` and `journal` keep what they do not name
+ * @returns the config's path
+ */
+export function writeConfig(folder: string, changes: Readonly<Record<string, object>> = {}): string {
+  const { server, admin, journal, ...rest } = changes;
+  const config = {
+    server: { host: '127.0.0.1', port: 0, ...server },
+    admin: { port: 0, ...admin },
+    signing: { secrets: [SECRET] },
+    journal: { path: join(folder, 'journal'), ...journal },
+    sinks: { archive: { type: 'files', path: join(folder, 'archive') } },
+    ...rest,
+  };
+  const file = join(folder, 'millrace.yaml');
+  // JSON is YAML.
+  writeFileSync(file, JSON.stringify(config, null, 2));
+  return file;
+}
