@@ -153,9 +153,9 @@ function envelopeOptions({ envelope }: Config): Parameters<typeof createValidato
 
 function receiverOptions({
   server,
-}: Config): Pick<Parameters<typeof createReceiver>[0], 'host' | 'port' | 'path' | 'limits'> {
-  const { host, port, path, ...limits } = server;
-  return { host, port, path, limits };
+}: Config): Pick<Parameters<typeof createReceiver>[0], 'host' | 'port' | 'path' | 'reusePort' | 'limits'> {
+  const { host, port, path, reusePort, ...limits } = server;
+  return { host, port, path, reusePort, limits };
 }
 
 /** Every delivery at debug; only what nobody expects is worth a line of its own above that. */

@@ -16,7 +16,7 @@ export interface Assembled {
 }
 
 /** Sinks check their own options, and routes only name things: there a placeholder says more than a gap. */
-const KEEPS_PLACEHOLDERS: ReadonlySet<string | number | undefined> = new Set(['sinks', 'routes']);
+const KEEPS_PLACEHOLDERS: ReadonlySet<string | number | undefined> = new Set(['sinks', 'sources', 'routes']);
 
 /**
  * Builds the config from a substituted document and finds all that is wrong with it.
@@ -34,6 +34,7 @@ export function assemble(value: unknown, env: Environment, unset: readonly Probl
     signing: { ...scalars.values.signing, secrets: lists.values.secrets },
     envelope: { ...scalars.values.envelope, require: lists.values.require },
     sinks: lists.values.sinks,
+    sources: lists.values.sources,
     routes,
   };
   const rules = checkRules(config);

@@ -1,6 +1,6 @@
 import type { Route } from '../core/route.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { Requirement, SinkConfig } from './lists.ts';
+import type { Requirement, SinkConfig, SourceConfig } from './lists.ts';
 import type { Scalars } from './parse-scalars.ts';
 
 /** The whole config, checked. Durations are milliseconds, sizes are bytes, absent optional texts are `null`. */
@@ -8,6 +8,7 @@ export interface Config extends Omit<Scalars, 'signing' | 'envelope'> {
   readonly signing: Scalars['signing'] & { readonly secrets: readonly string[] };
   readonly envelope: Scalars['envelope'] & { readonly require: readonly Requirement[] };
   readonly sinks: Readonly<Record<string, SinkConfig>>;
+  readonly sources: Readonly<Record<string, SourceConfig>>;
   readonly routes: readonly Route[];
 }
 
@@ -19,7 +20,7 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
   /** Keys whose values came from the environment or a file by `${…}`; redact.ts hides them. */
   readonly substituted: ReadonlySet<string>;
-  /** Keys whose `${…}` could not be resolved; only ever filled when lenient. Under sinks the `${…}` is still there. */
+  /** Keys whose `${…}` could not be resolved; only ever filled when lenient. Under sinks and sources the `${…}` is still there. */
   readonly unset: readonly string[];
 }
 

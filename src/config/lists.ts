@@ -96,6 +96,24 @@ const sinks = z
   .default({})
   .describe("The configured targets, by name. Beside `type` and `required` stand the type's own options.");
 
+const sources = z
+  .record(
+    z.string().regex(/^[a-z][a-z0-9-]*$/, {
+      error: 'is not a name for a source: use lower-case letters, digits and dashes, a letter first',
+    }),
+    z
+      .looseObject(
+        { type: z.enum(['event-hubs', 'pubsub'], { error: 'must be event-hubs or pubsub' }) },
+        { error: 'must be a mapping with a type' },
+      )
+      .transform(({ type, ...options }) => ({ type, options })),
+    { error: 'must be a mapping of names to sources' },
+  )
+  .default({})
+  .describe(
+    "Beside webhooks: what the service's own ETL pipelines publish, by name. Beside `type` stand the type's own options.",
+  );
+
 const route = z.strictObject(
   {
     match: prefixes,
@@ -118,6 +136,7 @@ export const LISTS = {
   'signing.secrets': secrets,
   'envelope.require': requirements,
   sinks,
+  sources,
   routes,
 } as const;
 
@@ -134,6 +153,12 @@ export interface SinkConfig {
   readonly oversize: 'dead-letter' | 'claim-check';
   /** As written; null when left out. */
   readonly claimCheck: string | null;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** What stands under `sources.<name>`; the options are the source module's to check. */
+export interface SourceConfig {
+  readonly type: 'event-hubs' | 'pubsub';
   readonly options: Readonly<Record<string, unknown>>;
 }
 

@@ -1,5 +1,12 @@
 import type { z } from 'zod';
-import { ITEM_KEYS, LISTS, type Requirement, type SinkConfig, type WrittenRoute } from './lists.ts';
+import {
+  ITEM_KEYS,
+  LISTS,
+  type Requirement,
+  type SinkConfig,
+  type SourceConfig,
+  type WrittenRoute,
+} from './lists.ts';
 import { unknownKey } from './nearest.ts';
 import { isMapping, type Mapping, type Path, type Problem } from './paths.ts';
 
@@ -7,6 +14,7 @@ export interface Lists {
   readonly secrets: readonly string[];
   readonly require: readonly Requirement[];
   readonly sinks: Readonly<Record<string, SinkConfig>>;
+  readonly sources: Readonly<Record<string, SourceConfig>>;
   /** `null` when the key is absent: everything goes everywhere. */
   readonly routes: readonly WrittenRoute[] | null;
 }
@@ -29,6 +37,7 @@ export function parseLists(document: Mapping): { values: Lists; problems: Proble
     secrets: read(LISTS['signing.secrets'], ['signing', 'secrets']),
     require: read(LISTS['envelope.require'], ['envelope', 'require'], ITEM_KEYS.require),
     sinks: read(LISTS.sinks, ['sinks']),
+    sources: read(LISTS.sources, ['sources']),
     routes: read(LISTS.routes, ['routes'], ITEM_KEYS.routes) ?? null,
   };
   return { values, problems };

@@ -19,6 +19,9 @@ export function printable(loaded: LoadedConfig, units: 'text' | 'numbers'): Mapp
         { type, required, oversize, ...(claimCheck === null ? {} : { claimCheck }), ...options },
       ]),
     ),
+    sources: Object.fromEntries(
+      Object.entries(config.sources).map(([name, { type, options }]) => [name, { type, ...options }]),
+    ),
     routes: config.routes.map(({ match, to }) => ({ match, to: to.map(formatTarget) })),
   };
   return redact(units === 'text' ? withUnits(document, []) : document, substituted);

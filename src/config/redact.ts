@@ -43,8 +43,13 @@ export function scrub(message: string, secrets: readonly string[]): string {
   );
 }
 
-/** Every text under a sink's options that `redact` would hide. */
-export function secretsOf(sink: string, options: unknown, substituted: ReadonlySet<string>): string[] {
+/** Every text under a sink's or source's options that `redact` would hide. */
+export function secretsOf(
+  section: 'sinks' | 'sources',
+  name: string,
+  options: unknown,
+  substituted: ReadonlySet<string>,
+): string[] {
   const found: string[] = [];
   const visit = (value: unknown, path: Path, secret: boolean): void => {
     const hidden = secret || substituted.has(keyOf(path)) || isSecret(value, path);
@@ -53,14 +58,14 @@ export function secretsOf(sink: string, options: unknown, substituted: ReadonlyS
     else if (isMapping(value))
       Object.entries(value).forEach(([key, item]) => visit(item, [...path, key], hidden));
   };
-  visit(options, ['sinks', sink], false);
+  visit(options, [section, name], false);
   return found;
 }
 
 function isSecret(value: unknown, path: Path): boolean {
   if (typeof value === 'string' && SECRET_VALUE.test(value)) return true;
   if (path[0] === 'signing' && path[1] === 'secrets') return path.length === 3;
-  if (path[0] !== 'sinks') return scalarAt(path)?.leaf.sensitive ?? false;
+  if (path[0] !== 'sinks' && path[0] !== 'sources') return scalarAt(path)?.leaf.sensitive ?? false;
   const name = path.at(-1);
   return path.length > 2 && typeof name === 'string' && isSecretName(name);
 }

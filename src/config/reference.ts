@@ -19,6 +19,7 @@ const LIST_ROWS = {
   'signing.secrets': ['list of texts', 'none'],
   'envelope.require': ['list of {match, fields}', 'see below'],
   sinks: ['mapping of names to sinks', 'none'],
+  sources: ['mapping of names to sources', 'none'],
   routes: ['list of {match, to}', 'everything to every sink'],
 } as const satisfies Record<keyof typeof LISTS, readonly [string, string]>;
 
@@ -42,7 +43,7 @@ export function keyReference(): string {
     cells: [code(key), type, fallback, '', descriptions.get(key) ?? ''],
   }));
   // A list stands with the other keys of its section; sinks and routes come last.
-  const order: readonly string[] = [...Object.keys(SCALARS), 'sinks', 'routes'];
+  const order: readonly string[] = [...Object.keys(SCALARS), 'sinks', 'sources', 'routes'];
   const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
   const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
   return table(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);

@@ -68,7 +68,11 @@ export function claimCheckSink({ sinks }: Pick<Config, 'sinks'>, name: string): 
 
 type Say = (path: readonly string[], message: string) => void;
 
-function checkDelivered({ sinks, routes, quarantine }: Config, wrong: Say, risky: Say): void {
+function checkDelivered({ sinks, sources, routes, quarantine }: Config, wrong: Say, risky: Say): void {
+  for (const [name, { type }] of Object.entries(sources)) {
+    if (type !== 'event-hubs') continue;
+    wrong(['sources', name], 'needs acknowledge: journaled, because its checkpoints lie in the journal');
+  }
   const isRequired = (sink: string): boolean => sinks[sink]?.required === true;
   for (const { match, to } of routes) {
     if (to.some(({ sink }) => isRequired(sink))) continue;

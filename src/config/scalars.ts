@@ -27,6 +27,10 @@ export const SCALARS = {
       '^/[^?#\\s]*$',
       'must start with / and hold no ? or #',
     ),
+    reusePort: flag(
+      false,
+      'Lets several processes listen on one port (Linux); the kernel spreads the connections over them.',
+    ),
     maxBodyBytes: bytes('10MiB', 'Largest body, also after decompression.', AT_LEAST_ONE),
     headersTimeout: duration('10s', 'Longest time for the headers of a request to arrive.', TIMER),
     bodyTimeout: duration('8s', 'Longest time for the body to arrive, from its headers on.', TIMER),

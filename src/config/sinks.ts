@@ -38,7 +38,7 @@ export async function resolveSinks(
       resolved.push(await resolveSink(name, sink, dirname(loaded.file), loadModule));
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
-      const secrets = secretsOf(name, sink.options, loaded.substituted);
+      const secrets = secretsOf('sinks', name, sink.options, loaded.substituted);
       failures.push(new MillraceError(error.code, scrub(error.detail, secrets), { cause: error.cause }));
     }
   }
@@ -82,7 +82,7 @@ interface Issues {
 }
 
 /** `sinks.hubs.connectionString: …` from zod's issues, or from a message whose parts begin with the key concerned. */
-function problemLines(key: string, error: unknown): string[] {
+export function problemLines(key: string, error: unknown): string[] {
   if (hasIssues(error)) {
     return error.issues.map(({ path, message }) => `${[key, ...path.map(String)].join('.')}: ${message}`);
   }

@@ -80,9 +80,12 @@ export interface EventLog {
  * Rejections carry a MillraceError: `journal_full` (recovers by itself) or `journal_failed` (the process must end).
  */
 export interface Journal extends EventLog {
-  /** Stores an event unless its id was seen within the dedup window. */
-  append(event: Event, handling?: Handling): Promise<AppendResult>;
-  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+  /**
+   * Stores an event unless its key was seen within the dedup window.
+   * @param dedupKey the event's id when left out
+   */
+  append(event: Event, handling?: Handling, dedupKey?: string): Promise<AppendResult>;
+  quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult>;
   status(): Promise<JournalStatus>;
   listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]>;
   /** Puts them back for the sink that refused them; returns how many. */

@@ -41,6 +41,8 @@ export interface AppendRequest extends Packed {
   readonly op: 'append';
   /** Reasons as JSON for an event that goes to quarantine; null for one that goes to the journal proper. */
   readonly unfit: readonly (string | null)[];
+  /** What tells a repetition; null for the event's id. */
+  readonly keys: readonly (string | null)[];
   readonly now: number;
 }
 
@@ -53,6 +55,8 @@ export type Request =
       readonly cursors: readonly (readonly [string, number])[];
       readonly now: number;
     }
+  | { readonly op: 'loadCheckpoint'; readonly key: string }
+  | { readonly op: 'saveCheckpoint'; readonly key: string; readonly value: string }
   | { readonly op: 'status'; readonly now: number }
   | { readonly op: 'addDeadLetter'; readonly letter: LetterRow; readonly event: Packed }
   | { readonly op: 'listDeadLetters'; readonly selection: Selection }
@@ -77,6 +81,8 @@ export interface Answers {
   read: Packed & { readonly seqs: readonly number[] };
   openCursor: number;
   moveCursors: null;
+  loadCheckpoint: string | null;
+  saveCheckpoint: null;
   status: JournalStatus;
   addDeadLetter: null;
   listDeadLetters: Packed & { readonly keys: readonly number[]; readonly letters: readonly LetterRow[] };

@@ -20,6 +20,9 @@ export class Store {
   readonly #insert;
   readonly #quarantine;
   readonly #select;
+  readonly #begin;
+  readonly #commit;
+  readonly #counters;
   readonly #pageSize: number;
   readonly #disk: DiskRoom;
   readonly #cursors = new Map<string, number>();
@@ -41,6 +44,13 @@ export class Store {
       `INSERT INTO quarantine (reasons, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#select = db.prepare(`SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`);
+    // Prepared once: they run with each commit, and to compile them takes longer than to run them.
+    this.#begin = db.prepare('BEGIN IMMEDIATE');
+    this.#commit = db.prepare('COMMIT');
+    this.#counters = {
+      page_count: db.prepare('PRAGMA page_count').pluck(),
+      freelist_count: db.prepare('PRAGMA freelist_count').pluck(),
+    };
     this.#pageSize = Number(db.pragma('page_size', { simple: true }));
     this.#disk = new DiskRoom(options.path);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
@@ -69,7 +79,7 @@ export class Store {
       for (const [index, row] of request.rows.entries()) {
         const body = bodyOf(request, at, row[9]);
         at += row[9];
-        if (!this.#seen.add(row[0], request.now)) {
+        if (!this.#seen.add(request.keys[index] ?? row[0], request.now)) {
           answers.push(0);
           continue;
         }
@@ -116,6 +126,21 @@ export class Store {
       for (const [sink, seq] of cursors) upsert.run(sink, seq);
     });
     for (const [sink, seq] of cursors) this.#cursors.set(sink, seq);
+  }
+
+  loadCheckpoint(key: string): string | null {
+    const value = this.#db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck().get(key);
+    return typeof value === 'string' ? value : null;
+  }
+
+  saveCheckpoint(key: string, value: string): void {
+    this.#transaction(() => {
+      this.#db
+        .prepare(
+          'INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+        )
+        .run(key, value);
+    });
   }
 
   release(key: number, packed: Packed): number {
@@ -178,10 +203,10 @@ export class Store {
   #transaction<T>(work: () => T, now = 0): T {
     const upto = this.#upto;
     const lastSeq = this.#lastSeq;
-    this.#db.exec('BEGIN IMMEDIATE');
+    this.#begin.run();
     try {
       const value = work();
-      this.#db.exec('COMMIT');
+      this.#commit.run();
       this.#seen.committed();
       return value;
     } catch (error) {
@@ -212,7 +237,7 @@ export class Store {
   }
 
   #pages(counter: 'page_count' | 'freelist_count'): number {
-    return Number(this.#db.pragma(counter, { simple: true }));
+    return Number(this.#counters[counter].get());
   }
 
   /** Why no more can be taken; null when it can. Pages that were cleared away are as good as free space. */

@@ -30,7 +30,13 @@ try {
 }
 
 /** Operations after which the file is what it was before: an error of theirs is no reason to stop receiving. */
-const READS: ReadonlySet<Request['op']> = new Set(['read', 'status', 'listDeadLetters', 'listQuarantine']);
+const READS: ReadonlySet<Request['op']> = new Set([
+  'read',
+  'loadCheckpoint',
+  'status',
+  'listDeadLetters',
+  'listQuarantine',
+]);
 
 function answer(request: Request): Reply {
   try {
@@ -61,6 +67,11 @@ function perform(request: Request): Answers[Request['op']] {
       return store.openCursor(request.sink);
     case 'moveCursors':
       store.moveCursors(request.cursors);
+      return null;
+    case 'loadCheckpoint':
+      return store.loadCheckpoint(request.key);
+    case 'saveCheckpoint':
+      store.saveCheckpoint(request.key, request.value);
       return null;
     case 'status':
       return store.status(request.now);

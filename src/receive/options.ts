@@ -26,6 +26,8 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' |
   /** 0 takes any free port. */
   readonly port: number;
   readonly path: string;
+  /** Shares the port with other processes that say so too; the kernel spreads the connections. */
+  readonly reusePort?: boolean;
   /** Name of the source in the events; `webhooks` when left out. */
   readonly source?: string;
   readonly limits?: Partial<ReceiverLimits>;

@@ -80,7 +80,7 @@ class HttpReceiver implements Receiver {
 
   async listen(): Promise<{ url: string; port: number }> {
     const { host, path } = this.#options;
-    const port = await listen(this.#server, host, this.#options.port);
+    const port = await listen(this.#server, host, this.#options.port, this.#options.reusePort ?? false);
     this.#server.on('error', (error) => this.#stages.onError(error));
     this.#enter('listening');
     return { url: urlOf(host, port, path), port };

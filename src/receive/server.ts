@@ -39,14 +39,19 @@ export function createReceivingServer(
 }
 
 /** @returns the port. @throws MillraceError `address_unavailable` */
-export async function listen(server: Server, host: string, port: number): Promise<number> {
+export async function listen(
+  server: Server,
+  host: string,
+  port: number,
+  reusePort: boolean,
+): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     const fail = (error: Error): void => {
       const address = `${bracketed(host)}:${port}`;
       reject(new MillraceError('address_unavailable', `${address}: ${messageOf(error)}`, { cause: error }));
     };
     server.once('error', fail);
-    server.listen(port, host, () => {
+    server.listen({ port, host, reusePort }, () => {
       server.off('error', fail);
       resolve();
     });

@@ -7,7 +7,7 @@ export interface MadeUpEvent {
   readonly body: Buffer;
 }
 
-const MADE_UP_TEAM = '00000000-0000-4000-8000-000000000001';
+export const MADE_UP_TEAM = '00000000-0000-4000-8000-000000000001';
 
 /** The documented kinds of types, and one that nobody knows. */
 const MADE_UP_TYPES = [

@@ -58,7 +58,8 @@ export type Validation =
       readonly reasons: readonly [Unfitness, ...Unfitness[]];
     };
 
-export type Validator = (body: Buffer) => Validation;
+/** @param known what is known of the event beside its body; it stands in for keys the body lacks. */
+export type Validator = (body: Buffer, known?: Partial<Envelope>) => Validation;
 
 type Fields = Readonly<Record<string, unknown>>;
 type Refuse = (code: UnfitnessCode) => void;
@@ -102,12 +103,13 @@ export function createValidator(options: EnvelopeOptions): Validator {
     } else if (clientUser !== null && !isText(clientUser, MAX_CLIENT_USER)) refuse('client_user_malformed');
   };
 
-  return (body) => {
+  return (body, known) => {
     const reasons: Unfitness[] = [];
     const refuse: Refuse = (code) => {
       reasons.push(unfitness(code));
     };
-    const event = parse(body, maxDepth, refuse);
+    const read = parse(body, maxDepth, refuse);
+    const event = read === null || known === undefined ? read : { ...named(known, fields), ...read };
     // A body that could not be read has that reason only: nothing is known about its fields.
     if (event !== null) checkFields(event, refuse);
     const envelope = envelopeOf(event ?? {}, fields);
@@ -116,6 +118,15 @@ export function createValidator(options: EnvelopeOptions): Validator {
       ? { fit: true, envelope }
       : { fit: false, envelope, reasons: [first, ...more] };
   };
+}
+
+/** The known parts under the names they would have in a body. */
+function named(known: Partial<Envelope>, names: EnvelopeOptions['fields']): Fields {
+  const given: Record<string, unknown> = {};
+  for (const part of ['type', 'team', 'user', 'clientUser'] as const) {
+    if (known[part] !== undefined) given[names[part]] = known[part];
+  }
+  return given;
 }
 
 /** The body as an object. Goes on past what still leaves something to read, so that quarantine can show a type. */

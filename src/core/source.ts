@@ -1,0 +1,46 @@
+import type { Clock } from './clock.ts';
+import type { SinkLog } from './sink.ts';
+
+/** One message as a broker hands it over; nothing of it has been checked yet. */
+export interface IncomingMessage {
+  /** As it lies in the broker, compressed or not. */
+  readonly body: Buffer;
+  /** `gzip`, another encoding by the publisher's name for it, or null for none. */
+  readonly encoding: string | null;
+  /** Application properties or attributes, by the publisher's names (hyphens or underscores). */
+  readonly properties: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch when the broker took it. */
+  readonly receivedAt: number;
+}
+
+/** Where a source remembers how far it has read. */
+export interface CheckpointStore {
+  load(key: string): Promise<string | null>;
+  save(key: string, value: string): Promise<void>;
+}
+
+/**
+ * Something events are read from. It promises to acknowledge or checkpoint a message only after the `deliver` that took
+ * it has resolved; what `deliver` rejects comes again. Order within a partition or key is kept.
+ */
+export interface Source {
+  /** Connects. Throws when the source cannot be read now; it may be called again. */
+  open(signal: AbortSignal): Promise<void>;
+  /** Reads until `signal` aborts, or throws when reading has to begin anew with `open`. */
+  run(deliver: (batch: readonly IncomingMessage[]) => Promise<void>, signal: AbortSignal): Promise<void>;
+  close(signal: AbortSignal): Promise<void>;
+}
+
+export interface SourceContext {
+  /** Its name in the config: `sources.<name>`. */
+  readonly name: string;
+  readonly log: SinkLog;
+  readonly clock: Clock;
+  readonly checkpoints: CheckpointStore;
+}
+
+export interface SourceModule<Options = unknown> {
+  /** Checks what stands under `sources.<name>` (without `type`); throws an Error that names the key. */
+  parseOptions(options: unknown): Options;
+  createSource(options: Options, context: SourceContext): Source;
+}
