@@ -1,24 +1,19 @@
 import type { Logger } from 'pino';
 import { startAdmin, type Admin } from './admin/server.ts';
-import { requireSecrets, type Config, type LoadedConfig } from './config/config.ts';
-import { claimCheckSink } from './config/rules.ts';
-import { resolveSinks, type ResolvedSink } from './config/sinks.ts';
+import type { Config, LoadedConfig } from './config/config.ts';
 import { systemClock, type Clock } from './core/clock.ts';
 import type { MillraceError } from './core/errors.ts';
 import type { Operations } from './core/operations.ts';
 import type { Target } from './core/route.ts';
-import type { Sink } from './core/sink.ts';
-import type { Keep } from './deliver/claim-check.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
 import { openIntake, type Intake } from './intake.ts';
 import type { Admission } from './receive/handle-delivery.ts';
 import type { Receiver } from './receive/options.ts';
 import type { Outcome } from './receive/outcome.ts';
 import { createReceiver } from './receive/receiver.ts';
-import { compileRoutes } from './route/table.ts';
-import { loadSinkModule } from './sinks/registry.ts';
-import { createValidator } from './validate/envelope.ts';
-import { createVerifier } from './verify/registry.ts';
+import { LiveSinks } from './live-sinks.ts';
+import { makePlan, needsRestart } from './plan.ts';
+import type { Validator } from './validate/envelope.ts';
 
 export interface AppOptions {
   readonly log: Logger;
@@ -33,6 +28,11 @@ export interface App {
   readonly url: string;
   readonly adminUrl: string | null;
   readonly operations: Operations;
+  /**
+   * Takes over secrets, envelope, routes and sinks of a changed config, without losing a request.
+   * @throws MillraceError when it cannot be used; everything then stays as it was
+   */
+  reload(loaded: LoadedConfig): Promise<void>;
   /** Ends the intake, flushes what it can until `signal` aborts, and lets go of everything. Nothing durable is lost. */
   stop(signal: AbortSignal): Promise<void>;
 }
@@ -43,16 +43,10 @@ export interface App {
  *
  * @throws MillraceError naming the key, folder or address that is in the way
  */
-export async function startApp(
-  loaded: LoadedConfig,
-  { log, clock = systemClock, onFailure }: AppOptions,
-): Promise<App> {
-  const { config } = loaded;
-  requireSecrets(config);
-  const verifier = createVerifier(config.signing);
-  const validate = createValidatorFor(config);
-  const table = compileRoutes(config.routes);
-  const resolved = await resolveSinks(loaded, loadSinkModule);
+export async function startApp(loaded: LoadedConfig, options: AppOptions): Promise<App> {
+  const { log, clock = systemClock, onFailure } = options;
+  let plan = await makePlan(loaded);
+  const { config } = plan;
   const started: { stop(signal: AbortSignal): Promise<void> }[] = [];
   const stop = async (signal: AbortSignal): Promise<void> => {
     for (const part of started.toReversed()) await part.stop(signal);
@@ -60,31 +54,27 @@ export async function startApp(
   };
 
   try {
-    const routesFor = (type: string): readonly Target[] => table.routesFor(type).targets;
-    const intake = await openIntake({ config, clock, log, validate, routesFor, onFailure });
+    const routesFor = (type: string): readonly Target[] => plan.table.routesFor(type).targets;
+    const validate: Validator = (body, known) => plan.validate(body, known);
+    const intake = await openIntake({ plan: () => plan, clock, log, validate, routesFor, onFailure });
     started.push({ stop: () => intake.close() });
-    const sinks = createSinks(resolved, log, clock);
+    const { retryInitial, retryMax, giveUpAfter, maxPending, maxPendingBytes } = config.delivery;
     const dispatcher = new Dispatcher({
       journal: intake.log,
       clock,
       log,
-      sinks,
-      keepers: keepersOf(config, sinks),
-      retry: {
-        initial: config.delivery.retryInitial,
-        max: config.delivery.retryMax,
-        giveUpAfter: config.delivery.giveUpAfter,
-      },
-      maxPending: config.delivery.maxPending,
-      maxPendingBytes: config.delivery.maxPendingBytes,
+      retry: { initial: retryInitial, max: retryMax, giveUpAfter },
+      maxPending,
+      maxPendingBytes,
       routesFor,
       onDelivered: (sink, event) => intake.onDelivered(sink, event),
     });
+    const sinks = new LiveSinks(dispatcher, { log, clock });
     const operations = intake.operations(() => dispatcher.status());
     const receiver = createReceiver({
       ...receiverOptions(config),
       clock,
-      verifier,
+      verifier: plan.verifier,
       validate,
       quarantineStatus: config.quarantine.respond,
       admission: () => admit(config, intake, dispatcher),
@@ -103,11 +93,23 @@ export async function startApp(
       intake.announce(admin.url);
     }
     started.push(dispatcher);
-    await dispatcher.start();
+    await sinks.open(plan);
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
     const { url } = await receiver.listen();
-    log.info({ url, admin: admin?.url ?? null, sinks: [...sinks.keys()] }, 'listening');
-    return { url, adminUrl: admin?.url ?? null, operations, stop };
+    log.info({ url, admin: admin?.url ?? null, sinks: [...plan.sinks.keys()] }, 'listening');
+
+    const reload = async (changed: LoadedConfig): Promise<void> => {
+      const next = await makePlan(changed);
+      for (const key of needsRestart(config, next.config))
+        log.warn({ key }, 'a change of this needs a restart');
+      // Sinks first: a route must never name a sink that is not there. A reload that fails leaves the old plan whole.
+      await sinks.change(plan, next, AbortSignal.timeout(config.shutdown.deadline));
+      plan = next;
+      receiver.replace({ verifier: next.verifier, quarantineStatus: next.config.quarantine.respond });
+      await sinks.removeAllBut(next, AbortSignal.timeout(config.shutdown.deadline));
+      log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
+    };
+    return { url, adminUrl: admin?.url ?? null, operations, reload: serially(reload), stop };
   } catch (error) {
     await stop(AbortSignal.abort()).catch((late: unknown) =>
       log.error({ err: late }, 'could not stop cleanly'),
@@ -116,20 +118,14 @@ export async function startApp(
   }
 }
 
-function createSinks(resolved: readonly ResolvedSink[], log: Logger, clock: Clock): Map<string, Sink> {
-  return new Map(
-    resolved.map(({ name, module, options }) => [name, module.createSink(options, { name, log, clock })]),
-  );
-}
-
-/** For each sink with `oversize: claim-check`, the `keep` of the files sink that it names. */
-function keepersOf(config: Config, sinks: ReadonlyMap<string, Sink>): Map<string, Keep> {
-  const keepers = new Map<string, Keep>();
-  for (const [name, { oversize }] of Object.entries(config.sinks)) {
-    const keeper = oversize === 'claim-check' ? sinks.get(claimCheckSink(config, name) ?? '') : undefined;
-    if (keeper?.keep !== undefined) keepers.set(name, keeper.keep.bind(keeper));
-  }
-  return keepers;
+/** One call after the other, however they come. */
+function serially<A>(work: (argument: A) => Promise<void>): (argument: A) => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  return (argument) => {
+    const next = last.then(() => work(argument));
+    last = next.catch(() => undefined);
+    return next;
+  };
 }
 
 function admit(config: Config, intake: Intake, dispatcher: Dispatcher): Admission {
@@ -146,11 +142,6 @@ function startAdminFor(config: Config, operations: Operations, receiver: Receive
   return startAdmin({ host, port, token, operations, ready: () => receiver.ready });
 }
 
-function envelopeOptions({ envelope }: Config): Parameters<typeof createValidator>[0] {
-  const { type, team, user, clientUser, ...rest } = envelope;
-  return { ...rest, fields: { type, team, user, clientUser } };
-}
-
 function receiverOptions({
   server,
 }: Config): Pick<Parameters<typeof createReceiver>[0], 'host' | 'port' | 'path' | 'reusePort' | 'limits'> {
@@ -163,9 +154,4 @@ function logOutcome(log: Logger, outcome: Outcome): void {
   if (outcome.kind === 'problem' && outcome.code === 'internal')
     log.error({ code: outcome.code }, 'delivery failed');
   else if (log.isLevelEnabled('debug')) log.debug({ outcome }, 'delivery');
-}
-
-/** The validator of a config, for commands that look at quarantined events again. */
-export function createValidatorFor(config: Config): ReturnType<typeof createValidator> {
-  return createValidator(envelopeOptions(config));
 }

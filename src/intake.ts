@@ -1,6 +1,5 @@
 import { createOperations } from './admin/operations.ts';
 import { directOperations } from './admin/direct-operations.ts';
-import type { Config } from './config/config.ts';
 import type { Clock } from './core/clock.ts';
 import { MillraceError } from './core/errors.ts';
 import type { Event, JournalEvent } from './core/event.ts';
@@ -11,6 +10,7 @@ import type { SinkLog } from './core/sink.ts';
 import { DirectLog } from './deliver/direct-log.ts';
 import { clearOwner, writeOwner } from './journal/owner.ts';
 import { SqliteJournal } from './journal/sqlite-journal.ts';
+import type { Plan } from './plan.ts';
 import type { Validator } from './validate/envelope.ts';
 
 /** What stands between the receiver and the dispatcher: the journal, or with `acknowledge: delivered` memory. */
@@ -28,7 +28,8 @@ export interface Intake {
 }
 
 export interface IntakeOptions {
-  readonly config: Config;
+  /** The plan in force; a reload replaces it. */
+  readonly plan: () => Plan;
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly validate: Validator;
@@ -38,10 +39,11 @@ export interface IntakeOptions {
 
 /** Opens what the config asks for. @throws MillraceError as SqliteJournal.open does */
 export async function openIntake(options: IntakeOptions): Promise<Intake> {
-  return options.config.acknowledge === 'delivered' ? directIntake(options) : journaledIntake(options);
+  return options.plan().config.acknowledge === 'delivered' ? directIntake(options) : journaledIntake(options);
 }
 
-async function journaledIntake({ config, clock, validate, onFailure }: IntakeOptions): Promise<Intake> {
+async function journaledIntake({ plan, clock, validate, onFailure }: IntakeOptions): Promise<Intake> {
+  const { config } = plan();
   const { path } = config.journal;
   const journal = await SqliteJournal.open({ ...config.journal, create: true, clock, onFailure });
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
@@ -61,26 +63,24 @@ async function journaledIntake({ config, clock, validate, onFailure }: IntakeOpt
   };
 }
 
-function directIntake({ config, log, routesFor }: IntakeOptions): Intake {
-  const required = new Set(
-    Object.entries(config.sinks).flatMap(([name, sink]) => (sink.required ? [name] : [])),
-  );
+function directIntake({ plan, log, routesFor }: IntakeOptions): Intake {
   const direct = new DirectLog({
-    required,
+    isRequired: (sink) => plan().config.sinks[sink]?.required === true,
     targetsOf: ({ type, handling }) => handling.only?.map(parseTarget) ?? routesFor(type),
-    maxBytes: config.delivery.maxPendingBytes,
+    maxBytes: plan().config.delivery.maxPendingBytes,
     onSkipped: (sink, events) => log.warn({ sink, events }, 'best-effort sink fell behind; events skipped'),
   });
-  const { to } = config.quarantine;
   return {
     log: direct,
     lastSeq: () => direct.lastSeq,
     accept: (event) => direct.append(event),
     // There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender.
-    quarantine: (event, reasons) =>
-      to === null
+    quarantine: (event, reasons) => {
+      const { to } = plan().config.quarantine;
+      return to === null
         ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))
-        : direct.append(event, { only: [to] }),
+        : direct.append(event, { only: [to] });
+    },
     onDelivered: (sink, event) => direct.delivered(sink, event),
     operations: (sinks) => directOperations(direct, process.pid, sinks),
     announce: () => undefined,

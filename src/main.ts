@@ -31,6 +31,7 @@ const io: Io = {
   stdin: process.stdin,
   env: process.env,
   signal: stopping.signal,
+  onHangUp: (listener) => void process.on('SIGHUP', listener),
   setExit: (code) => {
     process.exitCode = code;
   },

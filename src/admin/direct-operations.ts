@@ -14,8 +14,6 @@ export function directOperations(
   pid: number,
   sinks: () => readonly SinkStatus[],
 ): Operations {
-  const nothingKept = (): Promise<never> =>
-    Promise.reject(new MillraceError('usage', 'with acknowledge: delivered nothing is kept here'));
   return {
     status: () =>
       Promise.resolve({
@@ -46,4 +44,8 @@ export function directOperations(
     retryDeadLetters: nothingKept,
     dropDeadLetters: nothingKept,
   };
+}
+
+function nothingKept(): Promise<never> {
+  return Promise.reject(new MillraceError('usage', 'with acknowledge: delivered nothing is kept here'));
 }

@@ -23,7 +23,9 @@ interface Options {
 
 /** `millrace archive …`: looks at what the files sink wrote. */
 export function archiveCommand(io: Io): Command {
-  const archive = new Command('archive').description('look at what the files sink wrote');
+  const archive = new Command('archive')
+    .description('look at what the files sink wrote')
+    .addHelpText('after', HELP);
   archive
     .command('verify')
     .description('hold every file against the manifest: counts, sizes, hashes, chain and signatures')

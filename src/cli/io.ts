@@ -10,6 +10,8 @@ export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts on SIGINT or SIGTERM; a command then stops in an orderly way. */
   readonly signal: AbortSignal;
+  /** Calls back at each SIGHUP. A command that does not ask for it is ended by one, as is usual. */
+  onHangUp(listener: () => void): void;
   /** The code the process ends with once the command has returned; see EXIT. */
   setExit(code: number): void;
 }

@@ -36,7 +36,8 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
       .command(name)
       .description(description)
       .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
-      .option('--json', 'print JSON');
+      .option('--json', 'print JSON')
+      .addHelpText('after', box.help);
     if (box.hasSink && name !== 'show') child.option('--sink <name>', 'only those of one sink');
     return child;
   };

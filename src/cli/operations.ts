@@ -1,4 +1,4 @@
-import { createValidatorFor } from '../app.ts';
+import { createValidatorFor } from '../plan.ts';
 import { createOperations } from '../admin/operations.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { systemClock } from '../core/clock.ts';

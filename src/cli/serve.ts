@@ -1,7 +1,8 @@
 import { Command } from 'commander';
-import { startApp } from '../app.ts';
+import type { Logger } from 'pino';
+import { startApp, type App } from '../app.ts';
 import { loadConfig } from '../config/load.ts';
-import { EXIT, type MillraceError } from '../core/errors.ts';
+import { EXIT, messageOf, type MillraceError } from '../core/errors.ts';
 import type { Io } from './io.ts';
 import { createLog } from './log.ts';
 
@@ -11,7 +12,9 @@ Examples:
   millrace serve --config /etc/millrace/millrace.yaml
 
 Logs JSON lines on stderr; the one with "msg":"listening" names the real URL. SIGTERM stops the intake, flushes the
-sinks within shutdown.deadline and exits 0; a second SIGTERM exits at once. What was acknowledged is never lost.`;
+sinks within shutdown.deadline and exits 0; a second SIGTERM exits at once. SIGHUP
+reads the config again: secrets, envelope, routes and sinks change without losing a request; a config that cannot be
+used changes nothing. What was acknowledged is never lost.`;
 
 /** `millrace serve`: the receiver, until a signal ends it. */
 export function serveCommand(io: Io): Command {
@@ -28,6 +31,7 @@ export function serveCommand(io: Io): Command {
       }
       const failure = Promise.withResolvers<MillraceError>();
       const app = await startApp(loaded, { log, onFailure: failure.resolve });
+      io.onHangUp(() => void reload(app, options.config, io, log));
       const stopped = new Promise<null>((resolve) => {
         if (io.signal.aborted) resolve(null);
         io.signal.addEventListener('abort', () => resolve(null), { once: true });
@@ -47,3 +51,14 @@ export function serveCommand(io: Io): Command {
 }
 
 const FAILURE_DEADLINE = 1000;
+
+/** Reads the config again. One that cannot be used changes nothing, and the log says why. */
+async function reload(app: App, file: string | undefined, io: Io, log: Logger): Promise<void> {
+  try {
+    const loaded = loadConfig({ file, env: io.env });
+    for (const warning of loaded.warnings) log.warn(warning);
+    await app.reload(loaded);
+  } catch (error) {
+    log.error({ error: messageOf(error) }, 'reload failed; the config before it stays in force');
+  }
+}

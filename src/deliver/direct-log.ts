@@ -4,8 +4,8 @@ import type { AppendResult, DeadLetter, EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
 
 export interface DirectLogOptions {
-  /** Sinks that must confirm before an event is answered; the others get it as well as they can take it. */
-  readonly required: ReadonlySet<string>;
+  /** Whether a sink must confirm before an event is answered; the others get it as well as they can take it. */
+  readonly isRequired: (sink: string) => boolean;
   readonly targetsOf: (event: Pick<JournalEvent, 'type' | 'handling'>) => readonly Target[];
   /** Body bytes that may wait; above it new events are rejected. */
   readonly maxBytes: number;
@@ -69,9 +69,7 @@ export class DirectLog implements EventLog {
     }
     this.#lastSeq += 1;
     const stored: JournalEvent = { ...event, seq: this.#lastSeq, handling };
-    const open = this.#options
-      .targetsOf(stored)
-      .filter(({ sink }) => this.#options.required.has(sink)).length;
+    const open = this.#options.targetsOf(stored).filter(({ sink }) => this.#options.isRequired(sink)).length;
     const entry: Entry = { event: stored, open, confirmed: Promise.withResolvers() };
     entry.confirmed.promise.catch(() => undefined);
     this.#entries.push(entry);
@@ -85,14 +83,14 @@ export class DirectLog implements EventLog {
   /** A sink has confirmed one delivery of the event. */
   delivered(sink: string, { seq }: JournalEvent): void {
     const entry = this.#entries[seq - this.#firstSeq];
-    if (entry === undefined || !this.#options.required.has(sink)) return;
+    if (entry === undefined || !this.#options.isRequired(sink)) return;
     entry.open -= 1;
     if (entry.open === 0) this.#confirm(entry);
   }
 
   addDeadLetter({ sink, reason, event }: Omit<DeadLetter, 'key'>): Promise<void> {
     const entry = this.#entries[event.seq - this.#firstSeq];
-    if (entry !== undefined && this.#options.required.has(sink)) {
+    if (entry !== undefined && this.#options.isRequired(sink)) {
       this.#byId.delete(event.id);
       entry.open = 0;
       entry.confirmed.reject(new MillraceError('sink_refused', `${sink}: ${reason}`));
@@ -121,6 +119,11 @@ export class DirectLog implements EventLog {
   openCursor(sink: string): Promise<number> {
     this.#cursors.set(sink, this.#lastSeq);
     return Promise.resolve(this.#lastSeq);
+  }
+
+  releaseCursor(sink: string): void {
+    this.#cursors.delete(sink);
+    this.#trim();
   }
 
   moveCursor(sink: string, seq: number): void {

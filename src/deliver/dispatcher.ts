@@ -5,59 +5,74 @@ import { parseTarget, type Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
 import type { Keep } from './claim-check.ts';
 import { Feed } from './feed.ts';
-import type { FeedStatus } from './feed-options.ts';
+import type { FeedOptions, FeedStatus } from './feed-options.ts';
 import type { RetryOptions } from './retry.ts';
 
 export interface DispatcherOptions {
   readonly journal: EventLog;
   readonly clock: Clock;
   readonly log: SinkLog;
-  readonly sinks: ReadonlyMap<string, Sink>;
   readonly retry: RetryOptions;
   readonly maxPending: number;
   readonly maxPendingBytes: number;
   readonly routesFor: (type: string) => readonly Target[];
-  /** For each sink with `oversize: claim-check`: where its large events are kept. */
-  readonly keepers?: ReadonlyMap<string, Keep>;
   /** Told of each delivery a sink has confirmed. */
   readonly onDelivered?: (sink: string, event: JournalEvent) => void;
 }
 
-/** Everything after the 2xx: one feed a sink, each at its own pace. */
+/** Everything after the 2xx: one feed a sink, each at its own pace. Sinks can come and go while it runs. */
 export class Dispatcher {
-  readonly #feeds: readonly Feed[];
+  readonly #options: Omit<FeedOptions, 'name' | 'sink' | 'keep'>;
+  readonly #feeds = new Map<string, Feed>();
 
-  constructor(options: DispatcherOptions) {
-    const { sinks, routesFor, keepers, ...shared } = options;
+  constructor({ routesFor, ...shared }: DispatcherOptions) {
     const targetsOf = (event: JournalEvent): readonly Target[] => {
       const { only } = event.handling;
       return only === undefined ? routesFor(event.type) : only.map(parseTarget);
     };
-    this.#feeds = Array.from(sinks, ([name, sink]) => {
-      const keep = keepers?.get(name);
-      return new Feed({ ...shared, name, sink, targetsOf, ...(keep === undefined ? {} : { keep }) });
-    });
+    this.#options = { ...shared, targetsOf };
   }
 
-  /** Places every cursor, then opens every sink; see Feed.start for what it throws. */
-  async start(): Promise<void> {
-    await Promise.all(this.#feeds.map((feed) => feed.start()));
+  /**
+   * Takes a sink in: places its cursor, opens it, starts delivering.
+   * @param keep where its large events are kept, for `oversize: claim-check`
+   * @throws what Feed.start throws; the sink is then not taken in
+   */
+  async add(name: string, sink: Sink, keep?: Keep): Promise<void> {
+    const feed = new Feed({ ...this.#options, name, sink, ...(keep === undefined ? {} : { keep }) });
+    this.#feeds.set(name, feed);
+    try {
+      await feed.start();
+    } catch (error) {
+      this.#feeds.delete(name);
+      this.#options.journal.releaseCursor(name);
+      throw error;
+    }
+  }
+
+  /** Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back. */
+  async remove(name: string, signal: AbortSignal): Promise<void> {
+    const feed = this.#feeds.get(name);
+    if (feed === undefined) return;
+    await feed.stop(signal);
+    this.#feeds.delete(name);
+    this.#options.journal.releaseCursor(name);
   }
 
   /** The cursor that is furthest behind; Infinity without sinks. */
   slowestCursor(): number {
     let least = Infinity;
-    for (const feed of this.#feeds) least = Math.min(least, feed.cursor);
+    for (const feed of this.#feeds.values()) least = Math.min(least, feed.cursor);
     return least;
   }
 
   status(): readonly FeedStatus[] {
-    return this.#feeds.map((feed) => feed.status());
+    return Array.from(this.#feeds.values(), (feed) => feed.status());
   }
 
   /** Settles when every feed has stopped; they have until `signal` aborts to send what they have loaded. */
   async stop(signal: AbortSignal): Promise<void> {
-    const results = await Promise.allSettled(this.#feeds.map((feed) => feed.stop(signal)));
+    const results = await Promise.allSettled(Array.from(this.#feeds.values(), (feed) => feed.stop(signal)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 }

@@ -10,8 +10,6 @@ import { sendBatch, type Outcome } from './send.ts';
 
 /** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
 const OPEN_WAIT = 5000;
-/** Milliseconds a sink has to stop after it was told that time is up. */
-const CLOSE_GRACE = 1000;
 
 /**
  * Carries the journal to one sink.

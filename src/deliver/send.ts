@@ -25,7 +25,7 @@ export async function sendBatch(
   const outcomes = await sendFitting(sink, batch, pending, signal);
   if (keep === undefined || !outcomes.some(isTooLarge)) return outcomes;
   return Promise.all(
-    outcomes.map((outcome) =>
+    outcomes.map(async (outcome) =>
       isTooLarge(outcome) ? sendPointer(sink, keep, outcome.item, signal) : outcome,
     ),
   );

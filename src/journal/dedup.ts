@@ -10,12 +10,20 @@ const SEAL_LEAST = 256;
 
 interface Sealing {
   readonly generation: number;
-  readonly hashes: readonly string[];
-  readonly members: ReadonlySet<string>;
+  /** By first byte; each is sorted when its turn comes, for to sort all at once would hold up a commit. */
+  readonly buckets: readonly string[][];
+  readonly members: ReadonlyMap<string, number>;
   readonly lastAt: number;
   readonly lastRow: number;
   readonly filter: BloomFilter;
+  /** Buckets written. */
   done: number;
+}
+
+/** Rows of sealed ids that are still to be taken out of `recent_ids`; after a restart they are sealed once more, in vain. */
+interface Leftover {
+  next: number;
+  readonly last: number;
 }
 
 /**
@@ -31,9 +39,11 @@ export class SeenIds {
   readonly #db: Database.Database;
   readonly #insertRecent;
   readonly #insertSealed;
+  readonly #deleteRecent;
   readonly #findSealed;
-  readonly #recent = new Map<string, number>();
+  #recent = new Map<string, number>();
   #sealing: Sealing | null = null;
+  #leftover: Leftover | null = null;
   readonly #sealed = new Map<number, { lastAt: number; filter: BloomFilter }>();
   #nextGeneration = 1;
   #nextRow = 1;
@@ -46,6 +56,7 @@ export class SeenIds {
     this.#db = db;
     this.#size = generationSize;
     this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
+    this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n < ?');
     this.#insertSealed = db.prepare('INSERT OR IGNORE INTO sealed_ids (generation, hash) VALUES (?, ?)');
     this.#findSealed = db.prepare('SELECT 1 FROM sealed_ids WHERE generation = ? AND hash = ?').pluck();
     this.#load();
@@ -65,6 +76,7 @@ export class SeenIds {
     this.#recent.clear();
     this.#sealed.clear();
     this.#sealing = null;
+    this.#leftover = null;
     this.#nextGeneration = 1;
     this.#nextRow = 1;
     for (const row of this.#db.prepare('SELECT generation, last_at, filter FROM generations').iterate()) {
@@ -96,7 +108,9 @@ export class SeenIds {
   /** Moves sealing on in step with the ids a commit added; call it inside that commit. */
   advance(added: number): void {
     if (this.#sealing === null && this.#recent.size >= this.#size) this.#beginSealing();
-    if (this.#sealing !== null) this.#seal(Math.max(SEAL_LEAST, added * SEAL_PER_ID));
+    const rows = Math.max(SEAL_LEAST, added * SEAL_PER_ID);
+    if (this.#sealing !== null) this.#seal(this.#sealing, rows);
+    else if (this.#leftover !== null) this.#clearLeftover(this.#leftover, rows);
   }
 
   /** Forgets at most one generation whose newest id is older than `before`; true when there may be more. */
@@ -129,39 +143,49 @@ export class SeenIds {
   }
 
   #beginSealing(): void {
-    const hashes = [...this.#recent.keys()].toSorted();
-    const filter = BloomFilter.sized(hashes.length);
+    const members = this.#recent;
+    const buckets = Array.from({ length: 256 }, (): string[] => []);
+    for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
     this.#sealing = {
       generation: this.#nextGeneration,
-      hashes,
-      members: new Set(hashes),
+      buckets,
+      members,
       lastAt: this.#lastAt,
       lastRow: this.#nextRow - 1,
-      filter,
+      filter: BloomFilter.sized(members.size),
       done: 0,
     };
     this.#nextGeneration += 1;
-    this.#recent.clear();
+    this.#recent = new Map();
   }
 
-  #seal(rows: number): void {
-    const sealing = this.#sealing;
-    if (sealing === null) return;
+  /** Whole buckets until `rows` are written or none is left; then the generation is complete. */
+  #seal(sealing: Sealing, rows: number): void {
+    const { generation, buckets, members, filter, lastAt, lastRow } = sealing;
     this.#dirty = true;
-    const end = Math.min(sealing.hashes.length, sealing.done + rows);
-    for (const key of sealing.hashes.slice(sealing.done, end)) {
-      const digest = Buffer.from(key, 'latin1');
-      sealing.filter.add(digest.readUInt32LE(0), digest.readUInt32LE(4));
-      this.#insertSealed.run(sealing.generation, digest);
+    for (let written = 0; written < rows && sealing.done < buckets.length; sealing.done += 1) {
+      const keys = buckets[sealing.done]?.sort() ?? [];
+      for (const key of keys) {
+        const digest = Buffer.from(key, 'latin1');
+        filter.add(digest.readUInt32LE(0), digest.readUInt32LE(4));
+        this.#insertSealed.run(generation, digest);
+      }
+      written += keys.length;
     }
-    sealing.done = end;
-    if (end < sealing.hashes.length) return;
+    if (sealing.done < buckets.length) return;
     this.#db
       .prepare('INSERT INTO generations (generation, last_at, ids, filter) VALUES (?, ?, ?, ?)')
-      .run(sealing.generation, sealing.lastAt, sealing.hashes.length, sealing.filter.bytes);
-    this.#db.prepare('DELETE FROM recent_ids WHERE n <= ?').run(sealing.lastRow);
-    this.#sealed.set(sealing.generation, { lastAt: sealing.lastAt, filter: sealing.filter });
+      .run(generation, lastAt, members.size, filter.bytes);
+    this.#sealed.set(generation, { lastAt, filter });
     this.#sealing = null;
+    this.#leftover = { next: lastRow - members.size + 1, last: lastRow };
+  }
+
+  #clearLeftover(leftover: Leftover, rows: number): void {
+    this.#dirty = true;
+    leftover.next = Math.min(leftover.next + rows, leftover.last + 1);
+    this.#deleteRecent.run(leftover.next);
+    if (leftover.next > leftover.last) this.#leftover = null;
   }
 }
 

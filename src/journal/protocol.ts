@@ -50,6 +50,7 @@ export type Request =
   | AppendRequest
   | { readonly op: 'read'; readonly after: number; readonly count: number; readonly bytes: number }
   | { readonly op: 'openCursor'; readonly sink: string; readonly now: number }
+  | { readonly op: 'releaseCursor'; readonly sink: string }
   | {
       readonly op: 'moveCursors';
       readonly cursors: readonly (readonly [string, number])[];
@@ -80,6 +81,7 @@ export interface Answers {
   append: readonly number[];
   read: Packed & { readonly seqs: readonly number[] };
   openCursor: number;
+  releaseCursor: null;
   moveCursors: null;
   loadCheckpoint: string | null;
   saveCheckpoint: null;

@@ -28,6 +28,8 @@ export class Store {
   readonly #cursors = new Map<string, number>();
   /** Cursors of sinks opened in this run: only they hold events back from being cleared away. */
   readonly #held = new Set<string>();
+  /** Cursors placed in this run and not moved since. */
+  readonly #fresh = new Set<string>();
   #upto: number;
   #lastSeq: number;
   #fullUntil = 0;
@@ -115,7 +117,16 @@ export class Store {
     // start has no history, so that it too starts at 0.
     const seq = this.#lastSeq;
     this.moveCursors([[sink, seq]]);
+    this.#fresh.add(sink);
     return seq;
+  }
+
+  /** A cursor that was placed in this run and never moved goes with its sink: that sink never came to be. */
+  releaseCursor(sink: string): void {
+    this.#held.delete(sink);
+    if (!this.#fresh.delete(sink)) return;
+    this.#transaction(() => this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink));
+    this.#cursors.delete(sink);
   }
 
   moveCursors(cursors: readonly (readonly [string, number])[]): void {
@@ -125,7 +136,10 @@ export class Store {
     this.#transaction(() => {
       for (const [sink, seq] of cursors) upsert.run(sink, seq);
     });
-    for (const [sink, seq] of cursors) this.#cursors.set(sink, seq);
+    for (const [sink, seq] of cursors) {
+      if (this.#cursors.get(sink) !== seq) this.#fresh.delete(sink);
+      this.#cursors.set(sink, seq);
+    }
   }
 
   loadCheckpoint(key: string): string | null {

@@ -65,6 +65,9 @@ function perform(request: Request): Answers[Request['op']] {
       return store.read(request.after, request.count, request.bytes);
     case 'openCursor':
       return store.openCursor(request.sink);
+    case 'releaseCursor':
+      store.releaseCursor(request.sink);
+      return null;
     case 'moveCursors':
       store.moveCursors(request.cursors);
       return null;

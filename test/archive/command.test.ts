@@ -21,6 +21,7 @@ async function run(args: readonly string[], env: Record<string, string> = {}) {
     stdin: new PassThrough(),
     env,
     signal,
+    onHangUp: () => undefined,
     setExit: (code: number) => void (exit = code),
   };
   await archiveCommand(io).exitOverride().parseAsync(args, { from: 'user' });
@@ -101,6 +102,7 @@ describe('millrace archive verify', () => {
       stdin: new PassThrough(),
       env: {},
       signal,
+      onHangUp: () => undefined,
       setExit: () => undefined,
     };
     const verify = archiveCommand(io).commands[0]!;

@@ -18,6 +18,7 @@ export async function run(
     stdin: Readable.from([]),
     env,
     signal: new AbortController().signal,
+    onHangUp: () => undefined,
     setExit: (code) => (exit = code),
   };
   try {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { DELIVERED } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { createSink, parseOptions } from '../../src/sinks/files/index.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
@@ -21,11 +21,6 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
     journal,
     clock,
     log: silentLog,
-    sinks: new Map<string, Sink>([
-      ['archive', files],
-      ['hub', hub],
-    ]),
-    keepers: new Map([['hub', files.keep!.bind(files)]]),
     retry: { initial: 1, max: 1, giveUpAfter: 0 },
     maxPending: 10,
     maxPendingBytes: 1e6,
@@ -37,7 +32,7 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
   });
   journal.put(makeEvent({ id: 'small' }));
   journal.put(large);
-  await dispatcher.start();
+  await Promise.all([dispatcher.add('archive', files), dispatcher.add('hub', hub, files.keep!.bind(files))]);
   // The files sink may open after the hub has its first batch: what could not be kept yet is tried again.
   await until('the pointer to be delivered', () => (clock.next(), journal.cursors.get('hub') === 2));
   expect(journal.letters).toEqual([]);

@@ -13,7 +13,7 @@ const targets = [
 async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
   const skipped: [string, number][] = [];
   const log = new DirectLog({
-    required: new Set(['must']),
+    isRequired: (sink) => sink === 'must',
     targetsOf: () => targets,
     maxBytes,
     onSkipped: (sink, events) => skipped.push([sink, events]),
@@ -23,17 +23,13 @@ async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
     journal: log,
     clock,
     log: silentLog,
-    sinks: new Map([
-      ['must', must],
-      ['may', may],
-    ]),
     retry: { initial: 10, max: 100, giveUpAfter: 0 },
     maxPending: 100,
     maxPendingBytes: 1e6,
     routesFor: () => targets,
     onDelivered: (sink, event) => log.delivered(sink, event),
   });
-  await dispatcher.start();
+  await Promise.all([dispatcher.add('must', must), dispatcher.add('may', may)]);
   return { log, clock, dispatcher, skipped };
 }
 
@@ -82,7 +78,6 @@ test('an event the required sink refuses is not acknowledged, and may come again
 });
 
 test('memory is bounded: a required sink that is down ends in backlog_full, a best-effort one is skipped', async () => {
-  const down = (): ScriptedSink => new ScriptedSink(() => ({ status: 'retry', reason: 'down', sink: true }));
   const body = Buffer.alloc(400);
   const stuck = await build(down(), new ScriptedSink(() => DELIVERED), 1000);
   const waiting = [1, 2, 3].map(() => stuck.log.append(makeEvent({ body })));
@@ -95,3 +90,7 @@ test('memory is bounded: a required sink that is down ends in backlog_full, a be
   expect(fast.skipped.length).toBeGreaterThan(0);
   expect(fast.log.waiting.bytes).toBeLessThanOrEqual(1200);
 });
+
+function down(): ScriptedSink {
+  return new ScriptedSink(() => ({ status: 'retry', reason: 'down', sink: true }));
+}

@@ -16,13 +16,15 @@ function build(sinks: Record<string, Sink>, overrides: { giveUpAfter?: number; d
     journal,
     clock,
     log: silentLog,
-    sinks: new Map(Object.entries(sinks)),
     retry: { ...retry, giveUpAfter: overrides.giveUpAfter ?? 0 },
     maxPending: 50,
     maxPendingBytes: 1e6,
     routesFor: () => Object.keys(sinks).map((sink) => ({ sink, destination: overrides.destination ?? null })),
   });
-  return { journal, clock, dispatcher };
+  const start = async (): Promise<void> => {
+    await Promise.all(Object.entries(sinks).map(([name, sink]) => dispatcher.add(name, sink)));
+  };
+  return { journal, clock, dispatcher, start };
 }
 
 /** Lets promises and timers run until the condition holds; fails the test when nothing is left to happen. */
@@ -43,9 +45,9 @@ test('every event reaches every sink its route names, and the cursor follows', a
     a: new ScriptedSink(() => DELIVERED, { inFlight: 1 }),
     b: new ScriptedSink(() => DELIVERED),
   };
-  const { journal, clock, dispatcher } = build(sinks);
+  const { journal, clock, dispatcher, start } = build(sinks);
   for (let n = 0; n < 200; n += 1) journal.put(makeEvent({ id: `e${n}` }));
-  await dispatcher.start();
+  await start();
   await until(clock, () => journal.cursors.get('a') === 200 && journal.cursors.get('b') === 200);
   expect(idsOf(sinks.a.taken)).toEqual(journal.events.map(({ id }) => id));
   await dispatcher.stop(AbortSignal.timeout(1000));
@@ -56,8 +58,8 @@ test('fault 11: a sink that is down holds back itself only, and catches up after
   let down = true;
   const broken = new ScriptedSink(() => (down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED));
   const healthy = new ScriptedSink(() => DELIVERED);
-  const { journal, clock, dispatcher } = build({ broken, healthy });
-  await dispatcher.start();
+  const { journal, clock, dispatcher, start } = build({ broken, healthy });
+  await start();
   for (let n = 0; n < 120; n += 1) journal.put(makeEvent({ id: `e${n}` }));
   await until(clock, () => journal.cursors.get('healthy') === 120);
   expect(journal.cursors.get('broken')).toBe(0);
@@ -73,9 +75,9 @@ test('fault 11: a sink that is down holds back itself only, and catches up after
 test('a sink that does not open is tried again', async () => {
   const sink = new ScriptedSink(() => DELIVERED);
   sink.openFailures = 3;
-  const { journal, clock, dispatcher } = build({ sink });
+  const { journal, clock, start } = build({ sink });
   journal.put(makeEvent());
-  await dispatcher.start();
+  await start();
   await until(clock, () => sink.taken.length === 1);
   expect(sink.opens).toBe(4);
 });
@@ -93,9 +95,9 @@ test('fault 14: a poisoned batch is halved down to the one event, and order per 
       batch.map(() => ({ status: 'refused', code: 'bad', reason: 'bad batch', batch: true })),
     );
   };
-  const { journal, clock, dispatcher } = build({ sink });
+  const { journal, clock, start } = build({ sink });
   for (let n = 0; n < 40; n += 1) journal.put(makeEvent({ id: `e${n}`, user: `user-${n % 3}` }));
-  await dispatcher.start();
+  await start();
   await until(clock, () => journal.cursors.get('sink') === 40);
   expect(journal.letters.map(({ event, code }) => [event.id, code])).toEqual([[poisoned, 'bad']]);
   for (const user of ['user-0', 'user-1', 'user-2']) {
@@ -107,11 +109,11 @@ test('fault 14: a poisoned batch is halved down to the one event, and order per 
 
 test('fault 13: an event above the limit is seen locally; its neighbours are delivered', async () => {
   const sink = new ScriptedSink(() => DELIVERED, { eventBytes: 100 });
-  const { journal, clock, dispatcher } = build({ sink });
+  const { journal, clock, start } = build({ sink });
   journal.put(makeEvent({ id: 'small', body: Buffer.alloc(100) }));
   journal.put(makeEvent({ id: 'large', body: Buffer.alloc(101) }));
   journal.put(makeEvent({ id: 'next', body: Buffer.alloc(1) }));
-  await dispatcher.start();
+  await start();
   await until(clock, () => journal.cursors.get('sink') === 3);
   expect(idsOf(sink.taken)).toEqual(['small', 'next']);
   expect(journal.letters).toMatchObject([{ code: 'too_large', event: { id: 'large' } }]);
@@ -142,10 +144,10 @@ test('order per user holds while some events have to be tried again', async () =
           }
           return DELIVERED;
         });
-        const { journal, clock, dispatcher } = build({ sink });
+        const { journal, clock, start } = build({ sink });
         for (const [n, { user }] of plan.entries())
           journal.put(makeEvent({ id: String(n), user: `user-${user}` }));
-        await dispatcher.start();
+        await start();
         await until(clock, () => journal.cursors.get('sink') === plan.length);
         expect(sink.taken).toHaveLength(plan.length);
         for (let user = 0; user < 5; user += 1) {
@@ -162,10 +164,10 @@ test('an event that is retried for longer than it may becomes a dead letter', as
   const sink = new ScriptedSink(({ event }) =>
     event.id === 'stuck' ? { status: 'retry', reason: 'not this one' } : DELIVERED,
   );
-  const { journal, clock, dispatcher } = build({ sink }, { giveUpAfter: 5000 });
+  const { journal, clock, start } = build({ sink }, { giveUpAfter: 5000 });
   journal.put(makeEvent({ id: 'stuck', user: 'u1' }));
   journal.put(makeEvent({ id: 'other', user: 'u1' }));
-  await dispatcher.start();
+  await start();
   await until(clock, () => journal.cursors.get('sink') === 2);
   expect(journal.letters).toMatchObject([
     { code: 'gave_up', reason: 'not this one', event: { id: 'stuck' } },
@@ -175,9 +177,9 @@ test('an event that is retried for longer than it may becomes a dead letter', as
 
 test('an event put back for one sink goes to that sink only', async () => {
   const sinks = { a: new ScriptedSink(() => DELIVERED), b: new ScriptedSink(() => DELIVERED) };
-  const { journal, clock, dispatcher } = build(sinks);
+  const { journal, clock, start } = build(sinks);
   journal.put({ ...makeEvent({ id: 'again' }), handling: { only: ['b:place'] } });
-  await dispatcher.start();
+  await start();
   await until(clock, () => journal.cursors.get('a') === 1 && journal.cursors.get('b') === 1);
   expect(sinks.a.taken).toEqual([]);
   expect(sinks.b.taken).toMatchObject([{ destination: 'place', event: { id: 'again' } }]);
@@ -186,8 +188,8 @@ test('an event put back for one sink goes to that sink only', async () => {
 test('stopping finishes what is loaded and leaves the rest behind the cursor', async () => {
   let down = false;
   const sink = new ScriptedSink(() => (down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED));
-  const { journal, clock, dispatcher } = build({ sink });
-  await dispatcher.start();
+  const { journal, clock, dispatcher, start } = build({ sink });
+  await start();
   for (let n = 0; n < 30; n += 1) journal.put(makeEvent({ id: `e${n}` }));
   await until(clock, () => journal.cursors.get('sink') === 30);
   down = true;

@@ -62,6 +62,8 @@ export class ArrayJournal implements EventLog {
     return Promise.resolve(this.cursors.get(sink) ?? 0);
   }
 
+  releaseCursor(): void {}
+
   moveCursor(sink: string, seq: number): void {
     this.cursors.set(sink, seq);
   }

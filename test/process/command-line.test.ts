@@ -4,54 +4,69 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { type Ended, millrace, ROOT, writeConfig } from '../support/millrace.ts';
+import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
+import { SECRET } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Holds that a command said what is wrong in a line or two, without a stack, and nothing on stdout. */
-function expectRefused({ code, stdout, stderr }: Ended, exit: number, ...said: readonly string[]): void {
-  expect({ code, stdout }, stderr).toEqual({ code: exit, stdout: '' });
-  for (const text of said) expect(stderr).toContain(text);
-  expect(stderr).not.toMatch(/^\s+at /m);
+/** How a command ended that could not do its work, and which of `said` it did not say. */
+async function refusal(args: readonly string[], ...said: readonly string[]): Promise<object> {
+  const { code, stdout, stderr } = await millrace(args);
+  const unsaid = said.filter((text) => !stderr.includes(text)).map((text) => `${text} in: ${stderr}`);
+  return { code, stdout, unsaid, stack: /^\s+at /m.test(stderr) };
+}
+
+/** Refused as it should be: all said in a line or two on stderr, without a stack. */
+function refused(code: number): object {
+  return { code, stdout: '', unsaid: [], stack: false };
 }
 
 describe('a start that cannot be', () => {
   test('an unknown key: 2, with the place and the key that was meant', async () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'millrace.yaml');
-    writeFileSync(file, 'server: { prot: 8080 }\nsigning: { secrets: ["whsec_bWFkZS11cCBtYWRlLXVw"] }\n');
+    writeFileSync(file, 'server: { prot: 8080 }\nsigning: { secrets: [x] }\n');
     for (const command of ['serve', 'check']) {
-      expectRefused(await millrace([command, '--config', file]), 2, `${file}:1:11`, 'server.prot', 'port');
+      expect(await refusal([command, '--config', file], `${file}:1:17`, 'server.prot', 'port')).toEqual(
+        refused(2),
+      );
     }
   });
 
   test('a file that is not YAML, or not there: 2, with its name', async () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'millrace.yaml');
-    expectRefused(await millrace(['serve', '--config', file]), 2, 'Config file cannot be read', file);
+    expect(await refusal(['serve', '--config', file], 'Config file cannot be read', file)).toEqual(
+      refused(2),
+    );
     writeFileSync(file, 'server: [\n');
-    expectRefused(await millrace(['serve', '--config', file]), 2, file);
+    expect(await refusal(['serve', '--config', file], file)).toEqual(refused(2));
   });
 
   test('a route to a sink that is not there, and an option no sink has: 2, both named', async () => {
     const folder = await temporaryFolder();
     const config = writeConfig(folder, { routes: [{ match: '*', to: ['elsewhere'] }] });
-    expectRefused(await millrace(['serve', '--config', config]), 2, 'routes', 'elsewhere');
+    expect(await refusal(['serve', '--config', config], 'routes', 'elsewhere')).toEqual(refused(2));
     const options = { type: 'files', path: join(folder, 'archive'), rotate: { bytes: 'many' } };
     const other = writeConfig(folder, { sinks: { archive: options } });
-    expectRefused(await millrace(['serve', '--config', other]), 2, 'sinks.archive.rotate.bytes', 'many');
+    expect(await refusal(['serve', '--config', other], 'sinks.archive.rotate.bytes', 'many')).toEqual(
+      refused(2),
+    );
   });
 
   test('no secret, an unset variable, a secret that is none: 2, naming it', async () => {
     const folder = await temporaryFolder();
     const none = writeConfig(folder, { signing: {} });
-    expectRefused(await millrace(['serve', '--config', none]), 2, 'No signing secret', 'signing.secrets');
+    expect(await refusal(['serve', '--config', none], 'No signing secret', 'signing.secrets')).toEqual(
+      refused(2),
+    );
     const unset = writeConfig(folder, { signing: { secrets: ['${NO_SUCH_SECRET}'] } });
-    expectRefused(await millrace(['serve', '--config', unset]), 2, 'No signing secret', 'NO_SUCH_SECRET');
+    expect(await refusal(['serve', '--config', unset], 'No signing secret', 'NO_SUCH_SECRET')).toEqual(
+      refused(2),
+    );
     const wrong = writeConfig(folder, { signing: { secrets: ['whsec_not base64!'] } });
-    const refused = await millrace(['serve', '--config', wrong]);
-    expectRefused(refused, 2, 'signing.secrets[0]');
-    expect(refused.stderr).not.toContain('not base64!');
+    expect(await refusal(['serve', '--config', wrong], 'signing.secrets[0]')).toEqual(refused(2));
+    expect((await millrace(['serve', '--config', wrong])).stderr).not.toContain('not base64!');
   });
 
   test('a port in use, of either listener: 1, with the address', async () => {
@@ -62,7 +77,9 @@ describe('a start that cannot be', () => {
     const folder = await temporaryFolder();
     for (const listener of ['server', 'admin']) {
       const config = writeConfig(folder, { [listener]: { host: '127.0.0.1', port } });
-      expectRefused(await millrace(['serve', '--config', config]), 1, `127.0.0.1:${port}`, 'EADDRINUSE');
+      expect(await refusal(['serve', '--config', config], `127.0.0.1:${port}`, 'EADDRINUSE')).toEqual(
+        refused(1),
+      );
     }
     // Nothing stays locked behind a start that failed.
     expect((await millrace(['status', '--config', writeConfig(folder)])).code).toBe(0);
@@ -75,31 +92,38 @@ describe('a start that cannot be', () => {
     writeFileSync(file, '');
     const below = join(file, 'below');
     const journal = writeConfig(folder, { journal: { path: below } });
-    expectRefused(await millrace(['serve', '--config', journal]), 1, 'Folder cannot be written', below);
+    expect(await refusal(['serve', '--config', journal], 'Folder cannot be written', below)).toEqual(
+      refused(1),
+    );
     const archive = writeConfig(folder, { sinks: { archive: { type: 'files', path: below } } });
-    expectRefused(await millrace(['serve', '--config', archive]), 1, 'Folder cannot be written', below);
+    expect(await refusal(['serve', '--config', archive], 'Folder cannot be written', below)).toEqual(
+      refused(1),
+    );
   });
 
   test('a journal that is not one: 1, naming the file', async () => {
     const folder = await temporaryFolder();
     const config = writeConfig(folder, { journal: { path: folder } });
     writeFileSync(join(folder, 'journal.db'), 'This is no database. '.repeat(1000));
-    const refused = await millrace(['serve', '--config', config]);
-    expectRefused(refused, 1, 'Journal cannot be opened', join(folder, 'journal.db'));
+    expect(
+      await refusal(['serve', '--config', config], 'Journal cannot be opened', join(folder, 'journal.db')),
+    ).toEqual(refused(1));
   });
 
   test('a sink module that is not there, or is none: 2, naming it', async () => {
     const folder = await temporaryFolder();
     const config = writeConfig(folder, { sinks: { own: { type: './own.js' } } });
-    expectRefused(await millrace(['serve', '--config', config]), 2, 'sinks.own.type', join(folder, 'own.js'));
+    expect(await refusal(['serve', '--config', config], 'sinks.own.type', join(folder, 'own.js'))).toEqual(
+      refused(2),
+    );
     writeFileSync(join(folder, 'own.js'), 'export const nothing = 1;');
-    expectRefused(await millrace(['serve', '--config', config]), 2, 'parseOptions');
+    expect(await refusal(['serve', '--config', config], 'parseOptions')).toEqual(refused(2));
   });
 
   test('a journal that is not there is not made by a command that looks', async () => {
     const config = writeConfig(await temporaryFolder());
     for (const args of [['status'], ['quarantine', 'list'], ['dead-letters', 'list']]) {
-      expectRefused(await millrace([...args, '--config', config]), 1, 'There is no journal here');
+      expect(await refusal([...args, '--config', config], 'There is no journal here')).toEqual(refused(1));
     }
   });
 });
@@ -123,37 +147,52 @@ test('wrong usage of any command is 2', async () => {
     ['archive', 'verify'],
   ];
   const folder = await temporaryFolder();
-  const env = { MILLRACE_CONFIG: writeConfig(folder), MILLRACE_SECRET: 'whsec_bWFkZS11cCBtYWRlLXVw' };
+  const env = { MILLRACE_CONFIG: writeConfig(folder), MILLRACE_SECRET: SECRET };
   const ended = await Promise.all(wrong.map((args) => millrace(args, { env, cwd: folder })));
   for (const [index, result] of ended.entries()) {
-    expect({ args: wrong[index], code: result.code }, result.stderr).toEqual({ args: wrong[index], code: 2 });
+    expect({ args: wrong[index], code: result.code }, `stderr: ${result.stderr}`).toEqual({
+      args: wrong[index],
+      code: 2,
+    });
     expect(result.stdout).toBe('');
   }
 });
 
+/** Names of the commands below one, as its help lists them. */
+function commandsIn(help: string): string[] {
+  const [, list = ''] = help.split('Commands:\n');
+  const lines = list.split('\n\n', 1)[0] ?? '';
+  const names = [...lines.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => String(name));
+  return names.filter((name) => name !== 'help');
+}
+
 test('--help of every command gives examples and exits with 0; so does --version', async () => {
-  const top = await millrace(['--help']);
-  expect(top).toMatchObject({ code: 0, stderr: '' });
-  const [, list = ''] = top.stdout.split('Commands:\n');
-  const names = [...list.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => String(name));
-  expect(names).toEqual(expect.arrayContaining(['serve', 'demo', 'check', 'status']));
-  for (const name of names.filter((candidate) => candidate !== 'help')) {
-    const { code, stdout, stderr } = await millrace([name, '--help']);
-    expect({ name, code, stderr }).toEqual({ name, code: 0, stderr: '' });
-    // A command of several verbs may have its examples at the verbs.
-    const verbs = /\n {2}(verify)\b/.exec(stdout)?.[1];
-    const help = verbs === undefined ? stdout : (await millrace([name, verbs, '--help'])).stdout;
-    expect(help, name).toContain('Examples:\n');
-  }
-  expect(await millrace(['--version'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+/) });
+  const seen: string[] = [];
+  const look = async (...path: readonly string[]): Promise<void> => {
+    const { code, stdout, stderr } = await millrace([...path, '--help']);
+    expect({ path, code, stderr }).toEqual({ path, code: 0, stderr: '' });
+    expect(stdout, `millrace ${path.join(' ')}`).toContain(
+      path.length === 0 ? 'Start here:\n' : 'Examples:\n',
+    );
+    seen.push(path.join(' '));
+    await Promise.all(commandsIn(stdout).map((name) => look(...path, name)));
+  };
+  await look();
+  expect(seen).toEqual(expect.arrayContaining(['serve', 'demo', 'archive verify', 'quarantine retry']));
+  expect(await millrace(['--version'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+\.\d+/),
+  });
 });
 
 test('demo: the last line is JSON, the counts add up, exit 0', async () => {
   // From another folder: nothing of it may depend on where it is started.
+  const cwd = await temporaryFolder();
   const { code, stdout, stderr } = await millrace(['demo', '--events', '200', '--json'], {
-    cwd: await temporaryFolder(),
+    cwd,
+    env: { TMPDIR: cwd },
   });
-  expect({ code }, stderr).toEqual({ code: 0 });
+  expect({ code }, `stderr: ${stderr}`).toEqual({ code: 0 });
   expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
     ok: true,
     accepted: 200,
@@ -163,7 +202,7 @@ test('demo: the last line is JSON, the counts add up, exit 0', async () => {
 });
 
 test('the shipped configs are taken as they are', async () => {
-  const env = { MILLRACE_SECRET: 'whsec_bWFkZS11cCBtYWRlLXVw' };
+  const env = { MILLRACE_SECRET: SECRET };
   const { code, stderr } = await millrace(['check'], { cwd: ROOT, env });
-  expect({ code }, stderr).toEqual({ code: 0 });
+  expect({ code }, `stderr: ${stderr}`).toEqual({ code: 0 });
 });

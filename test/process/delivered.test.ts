@@ -58,8 +58,6 @@ test.skipIf(process.platform !== 'linux')(
     const acknowledged = new Map<string, Buffer>();
     let stop = false;
     const loading = load(first.url, acknowledged, () => stop);
-    const seenBy = async (replicaOf: ReceiverProcess): Promise<number> =>
-      (await replicaOf.status()).sinks[0]?.delivered ?? 0;
     await until(
       'both replicas to take part',
       async () => (await seenBy(first)) > 20 && (await seenBy(second)) > 20,
@@ -80,7 +78,7 @@ test.skipIf(process.platform !== 'linux')(
 test('with acknowledge: delivered a required sink that is down ends in 503, and nothing is acknowledged', async () => {
   const folder = await temporaryFolder();
   const config = replica(folder, 'only', 0, {
-    server: { host: '127.0.0.1', port: 0, answerTimeout: '1s' } as object,
+    server: { host: '127.0.0.1', port: 0, answerTimeout: '1s' },
     sinks: { stuck: { type: join(import.meta.dirname, 'gated-sink.ts'), folder } },
   });
   const receiver = await ReceiverProcess.start(config);
@@ -112,3 +110,7 @@ test('with acknowledge: delivered unfit events go to quarantine.to, or are answe
   expect([...found.keys()]).toEqual(['msg_unfit']);
   expect(found.get('msg_unfit')?.[0]?.file).toMatch(/^unfit\//);
 });
+
+async function seenBy(replicaOf: ReceiverProcess): Promise<number> {
+  return (await replicaOf.status()).sinks[0]?.delivered ?? 0;
+}

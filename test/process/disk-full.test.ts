@@ -1,15 +1,17 @@
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
-import { testUnless } from '../support/requirements.ts';
+import { skipped } from '../support/requirements.ts';
 import { type Answer, postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const lack = lacksMount();
 
@@ -46,83 +48,95 @@ function fill(file: string): void {
   }
 }
 
-testUnless(lack, 'fault 06: disk full: 503, nothing lost, and recovery when there is space', 120_000, async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const path = join(folder, 'small');
-  mountTmpfs(path, '4m');
-  const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
-  const receiver = await ReceiverProcess.start(config);
-  const acknowledged = new Map<string, Buffer>();
-  for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
+test.skipIf(lack !== null)(
+  `fault 06: disk full: 503, nothing lost, and recovery when there is space${skipped(lack)}`,
+  async () => {
+    const folder = await temporaryFolder();
+    const archive = join(folder, 'archive');
+    const path = join(folder, 'small');
+    mountTmpfs(path, '4m');
+    const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
+    const receiver = await ReceiverProcess.start(config);
+    const acknowledged = new Map<string, Buffer>();
+    for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
 
-  fill(join(path, 'filler'));
-  const refused = await postUntilRefused(receiver.url, acknowledged);
-  expect(refused).toMatchObject({ status: 503, json: { code: 'journal_full' } });
-  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-  // What was acknowledged goes on to its sinks meanwhile.
-  await until('delivery while the disk is full', async () => {
-    const found = await readBack(archive, { parts: true });
-    return [...acknowledged.keys()].every((id) => found.has(id));
-  });
+    fill(join(path, 'filler'));
+    const refused = await postUntilRefused(receiver.url, acknowledged);
+    expect(refused).toMatchObject({ status: 503, json: { code: 'journal_full' } });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    // What was acknowledged goes on to its sinks meanwhile.
+    await until('delivery while the disk is full', async () => {
+      const found = await readBack(archive, { parts: true });
+      return [...acknowledged.keys()].every((id) => found.has(id));
+    });
 
-  rmSync(join(path, 'filler'));
-  for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
-  await receiver.drained();
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  const found = await readBack(archive);
-  expectConserved(found, acknowledged);
-  expectOnce(found);
-  await expectWhole(archive);
-});
+    rmSync(join(path, 'filler'));
+    for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
+    await receiver.drained();
+    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    const found = await readBack(archive);
+    expectConserved(found, acknowledged);
+    expectOnce(found);
+    await expectWhole(archive);
+  },
+);
 
-testUnless(lack, 'fault 06: kill -9 on a full disk, and a start on it', 120_000, async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const path = join(folder, 'small');
-  mountTmpfs(path, '4m');
-  const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
-  const receiver = await ReceiverProcess.start(config);
-  const acknowledged = new Map<string, Buffer>();
-  for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
-  fill(join(path, 'filler'));
-  await postUntilRefused(receiver.url, acknowledged);
-  await receiver.kill('SIGKILL');
+test.skipIf(lack !== null)(
+  `fault 06: kill -9 on a full disk, and a start on it${skipped(lack)}`,
+  async () => {
+    const folder = await temporaryFolder();
+    const archive = join(folder, 'archive');
+    const path = join(folder, 'small');
+    mountTmpfs(path, '4m');
+    const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
+    const receiver = await ReceiverProcess.start(config);
+    const acknowledged = new Map<string, Buffer>();
+    for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
+    fill(join(path, 'filler'));
+    await postUntilRefused(receiver.url, acknowledged);
+    await receiver.kill('SIGKILL');
 
-  // It may start, or say that it cannot; it has to work again once there is space.
-  const starved = new ReceiverProcess(config);
-  await Promise.race([starved.listening().catch(() => undefined), starved.exited]);
-  await starved.kill('SIGKILL');
-  rmSync(join(path, 'filler'));
-  const next = await ReceiverProcess.start(config);
-  await postUntilTaken(next.url, acknowledged);
-  await next.drained();
-  expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  expectConserved(await readBack(archive), acknowledged);
-  await expectWhole(archive);
-});
+    // It may start, or say that it cannot; it has to work again once there is space.
+    const starved = new ReceiverProcess(config);
+    await Promise.race([starved.listening().catch(() => undefined), starved.exited]);
+    await starved.kill('SIGKILL');
+    rmSync(join(path, 'filler'));
+    const next = await ReceiverProcess.start(config);
+    await postUntilTaken(next.url, acknowledged);
+    await next.drained();
+    expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    expectConserved(await readBack(archive), acknowledged);
+    await expectWhole(archive);
+  },
+);
 
-testUnless(lack, 'fault 06: a disk that the journal itself fills is used over and over', 120_000, async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const path = join(folder, 'small');
-  const disk = 96 * 2 ** 20;
-  mountTmpfs(path, String(disk));
-  const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
-  const receiver = await ReceiverProcess.start(config);
-  const acknowledged = new Map<string, Buffer>();
-  const padding = Buffer.alloc(200_000, 0x20);
-  for (let sent = 0; sent < 2 * disk; sent += padding.length) {
-    const { id, body } = madeUpEvent(acknowledged.size);
-    const large = Buffer.concat([body, padding]);
-    // With a 503 now and then, but never for good: what is settled makes room before its retention is over.
-    await until('space, and a 2xx', async () => (await postSigned(receiver.url, large, { id })).status < 300);
-    acknowledged.set(id, large);
-  }
-  await receiver.drained();
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  const found = await readBack(archive);
-  expectConserved(found, acknowledged);
-  expectOnce(found);
-  await expectWhole(archive);
-});
+test.skipIf(lack !== null)(
+  `fault 06: a disk that the journal itself fills is used over and over${skipped(lack)}`,
+  async () => {
+    const folder = await temporaryFolder();
+    const archive = join(folder, 'archive');
+    const path = join(folder, 'small');
+    const disk = 96 * 2 ** 20;
+    mountTmpfs(path, String(disk));
+    const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
+    const receiver = await ReceiverProcess.start(config);
+    const acknowledged = new Map<string, Buffer>();
+    const padding = Buffer.alloc(200_000, 0x20);
+    for (let sent = 0; sent < 2 * disk; sent += padding.length) {
+      const { id, body } = madeUpEvent(acknowledged.size);
+      const large = Buffer.concat([body, padding]);
+      // With a 503 now and then, but never for good: what is settled makes room before its retention is over.
+      await until(
+        'space, and a 2xx',
+        async () => (await postSigned(receiver.url, large, { id })).status < 300,
+      );
+      acknowledged.set(id, large);
+    }
+    await receiver.drained();
+    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    const found = await readBack(archive);
+    expectConserved(found, acknowledged);
+    expectOnce(found);
+    await expectWhole(archive);
+  },
+);

@@ -1,13 +1,15 @@
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { MAIN, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
-import { firstLack, lacksProgram, lacksWorking, testUnless } from '../support/requirements.ts';
+import { firstLack, lacksProgram, lacksWorking, skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { within } from '../support/until.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const lack = firstLack(
   lacksProgram('strace'),
@@ -17,49 +19,66 @@ const lack = firstLack(
 /** Which fsync of the journal's log fails first; some belong to the start. */
 const FAILS_FROM = 20;
 
-testUnless(lack, 'fault 07: EIO on fsync: pending requests 5xx, exit 1, restart recovers', 120_000, async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config, {
-    program: [
-      'strace',
+test.skipIf(lack !== null)(
+  `fault 07: EIO on fsync: pending requests 5xx, exit 1, restart recovers${skipped(lack)}`,
+  async () => {
+    const folder = await temporaryFolder();
+    const archive = join(folder, 'archive');
+    const config = writeConfig(folder);
+    const log = join(folder, 'journal', 'journal.db-wal');
+    const inject = `inject=fsync,fdatasync:error=EIO:when=${FAILS_FROM}+`;
+    const receiver = await ReceiverProcess.start(config, {
       // With -D the receiver is our child, and strace watches from aside.
-      ...['-D', '-f', '-qq', '-o', '/dev/null', '-P', join(folder, 'journal', 'journal.db-wal')],
-      ...['-e', `inject=fsync,fdatasync:error=EIO:when=${FAILS_FROM}+`],
-      ...[process.execPath, MAIN],
-    ],
-  });
+      program: [
+        'strace',
+        '-D',
+        '-f',
+        '-qq',
+        '-o',
+        '/dev/null',
+        '-P',
+        log,
+        '-e',
+        inject,
+        process.execPath,
+        MAIN,
+      ],
+    });
 
-  const sent = new Map<string, Buffer>();
-  const acknowledged = new Map<string, Buffer>();
-  const refused: number[] = [];
-  for (let n = 0; refused.length === 0; n += 1) {
-    expect(n).toBeLessThan(FAILS_FROM + 10);
-    const events = [madeUpEvent(3 * n), madeUpEvent(3 * n + 1), madeUpEvent(3 * n + 2)];
-    await Promise.all(
-      events.map(async ({ id, body }) => {
-        sent.set(id, body);
-        const { status } = await postSigned(receiver.url, body, { id });
-        if (status === 202) acknowledged.set(id, body);
-        else refused.push(status);
+    const sent = new Map<string, Buffer>();
+    const acknowledged = new Map<string, Buffer>();
+    const refused: number[] = [];
+    for (let n = 0; refused.length === 0; n += 1) {
+      expect(n).toBeLessThan(FAILS_FROM + 10);
+      const events = [madeUpEvent(3 * n), madeUpEvent(3 * n + 1), madeUpEvent(3 * n + 2)];
+      await Promise.all(
+        events.map(async ({ id, body }) => {
+          sent.set(id, body);
+          const { status } = await postSigned(receiver.url, body, { id });
+          if (status === 202) acknowledged.set(id, body);
+          else refused.push(status);
+        }),
+      );
+    }
+    expect(new Set(refused)).toEqual(new Set([503]));
+    expect(acknowledged.size).toBeGreaterThan(0);
+    expect(await within('the end of the receiver', receiver.exited)).toEqual({ code: 1, signal: null });
+    expect(receiver.logLines()).toContainEqual(
+      expect.objectContaining({
+        level: 60,
+        code: 'journal_failed',
+        detail: expect.stringContaining('IOERR'),
       }),
     );
-  }
-  expect(new Set(refused)).toEqual(new Set([503]));
-  expect(acknowledged.size).toBeGreaterThan(0);
-  expect(await within('the end of the receiver', receiver.exited)).toEqual({ code: 1, signal: null });
-  expect(receiver.logLines()).toContainEqual(
-    expect.objectContaining({ level: 60, code: 'journal_failed', detail: expect.stringContaining('IOERR') }),
-  );
 
-  const next = await ReceiverProcess.start(config);
-  // What was refused is sent again, as every sender does; a write that failed may have reached the disk none the less.
-  for (const [id, body] of sent) {
-    expect([200, 202]).toContain((await postSigned(next.url, body, { id })).status);
-  }
-  await next.drained();
-  expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  expectConserved(await readBack(archive), sent);
-  await expectWhole(archive);
-});
+    const next = await ReceiverProcess.start(config);
+    // What was refused is sent again, as every sender does; a write that failed may have reached the disk none the less.
+    for (const [id, body] of sent) {
+      expect([200, 202]).toContain((await postSigned(next.url, body, { id })).status);
+    }
+    await next.drained();
+    expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    expectConserved(await readBack(archive), sent);
+    await expectWhole(archive);
+  },
+);

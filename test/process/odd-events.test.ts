@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { newDeliveryId } from '../../src/sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
 import { TEAM } from '../support/events.ts';
@@ -11,6 +11,8 @@ import { millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const USER = '00000000-0000-4000-8000-00000000abcd';
 const FIELDS = `"event_type":"daily.data.meal.created","team_id":"${TEAM}","user_id":"${USER}","client_user_id":"c"`;
@@ -83,8 +85,16 @@ const UNFIT: Readonly<Record<string, Buffer>> = {
   'a list': Buffer.from(`[${around('1').toString()}]`),
   '200,000 levels': around(`${'['.repeat(200_000)}${']'.repeat(200_000)}`),
   'no team': Buffer.from(around('1').toString().replace('team_id', 'team')),
-  'a NUL in the type': Buffer.from(around('1').toString().replace('daily.', String.raw`daily\u0000.`)),
-  'a line break in the team': Buffer.from(around('1').toString().replace(TEAM, String.raw`a\r\nb`)),
+  'a NUL in the type': Buffer.from(
+    around('1')
+      .toString()
+      .replace('daily.', String.raw`daily\u0000.`),
+  ),
+  'a line break in the team': Buffer.from(
+    around('1')
+      .toString()
+      .replace(TEAM, String.raw`a\r\nb`),
+  ),
 };
 
 test('faults 24, 26: unfit bodies are quarantined byte for byte, and can be looked at', async () => {
@@ -185,10 +195,19 @@ test('fault 28: line breaks and escape sequences in ids never make a second log 
   const config = writeConfig(folder, { log: { level: 'trace' } });
   const receiver = await ReceiverProcess.start(config);
   const body = around('1');
-  const ids = ['a\u001b[31mred', 'a\u007f', 'a\tb', 'a\rb', 'a\nwebhook-x: b', 'a\r\n b', 'é', 'x'.repeat(10_000)];
+  const ids = [
+    'a\u001b[31mred',
+    'a\u007f',
+    'a\tb',
+    'a\rb',
+    'a\nwebhook-x: b',
+    'a\r\n b',
+    'é',
+    'x'.repeat(10_000),
+  ];
   for (const id of ids) {
     const status = await postRaw(receiver.url, signStandardWebhooks(SECRET, id, Date.now(), body), body);
-    expect([0, 400, 401, 431], id).toContain(status);
+    expect([0, 400, 401, 431], `id ${JSON.stringify(id)}`).toContain(status);
   }
   // An id of visible characters is taken; what stands in the body is quarantined with its id.
   const injected = '{"level":30,"msg":"made-up"}';
@@ -196,12 +215,14 @@ test('fault 28: line breaks and escape sequences in ids never make a second log 
   const unfit = Buffer.from(body.toString().replace('daily.', String.raw`\r\n{\"level\":30}\u001b[31m`));
   expect((await postSigned(receiver.url, unfit)).json).toMatchObject({ status: 'quarantined' });
   const { stdout } = await millrace(['quarantine', 'list', '--config', config]);
-  expect(stdout.split('\n'), stdout).toHaveLength(3);
+  expect(stdout.split('\n'), `a line too many in:\n${stdout}`).toHaveLength(3);
   expect(stdout).not.toContain('\u001b');
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
 
   const lines = receiver.stderr.split('\n').slice(0, -1);
-  expect(lines.every((line) => line.startsWith('{"level":') && Number.isInteger(JSON.parse(line).pid))).toBe(true);
+  expect(lines.every((line) => line.startsWith('{"level":') && Number.isInteger(JSON.parse(line).pid))).toBe(
+    true,
+  );
   // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
   expect(receiver.stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f]/);
 });

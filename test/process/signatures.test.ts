@@ -4,14 +4,18 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
-import { lacksProgram, testUnless } from '../support/requirements.ts';
+import { lacksProgram, skipped } from '../support/requirements.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
+
+const lack = lacksProgram('curl');
+
+vi.setConfig({ testTimeout: 120_000 });
 
 /** Posts a file as a person would, and returns the status. */
 async function curl(url: string, file: string, headers: Readonly<Record<string, string>>): Promise<number> {
@@ -48,10 +52,8 @@ function signedInOneSecond<T>(sign: () => T): T {
 }
 
 for (const [name, sign] of Object.entries(SIGNERS)) {
-  testUnless(
-    lacksProgram('curl'),
-    `fault 16: signed by the package ${name}, posted by curl: 202, changed 401, again 200, after a restart 200`,
-    120_000,
+  test.skipIf(lack !== null)(
+    `fault 16: signed by the package ${name}, posted by curl: 202, changed 401, again 200, after a restart 200${skipped(lack)}`,
     async () => {
       const folder = await temporaryFolder();
       const config = writeConfig(folder);
@@ -88,8 +90,10 @@ test('fault 16: the same event again, at once and after kill -9, is acknowledged
   const { id, body } = madeUpEvent(0);
   const receiver = await ReceiverProcess.start(config);
   const answers = await Promise.all(Array.from({ length: 10 }, () => postSigned(receiver.url, body, { id })));
-  expect(answers.map(({ status }) => status).toSorted()).toEqual([...Array<number>(9).fill(200), 202]);
-  expect(answers.find(({ status }) => status === 200)?.json).toEqual({ status: 'duplicate', id });
+  expect(answers.filter(({ status }) => status === 202)).toHaveLength(1);
+  const repeats = answers.filter(({ status }) => status === 200);
+  expect(repeats.map(({ json }) => json)).toEqual(repeats.map(() => ({ status: 'duplicate', id })));
+  expect(repeats).toHaveLength(9);
   await receiver.kill('SIGKILL');
   const next = await ReceiverProcess.start(config);
   expect(await postSigned(next.url, body, { id })).toMatchObject({ status: 200 });
@@ -100,10 +104,13 @@ test('fault 16: the same event again, at once and after kill -9, is acknowledged
   expectOnce(found);
 });
 
+function secretOf(name: string): string {
+  return `whsec_${Buffer.from(name.padEnd(24, '.')).toString('base64')}`;
+}
+
 test('fault 18: while a secret is being replaced the old one and the new one are both taken', async () => {
   const folder = await temporaryFolder();
-  const secret = (name: string): string => `whsec_${Buffer.from(name.padEnd(24, '.')).toString('base64')}`;
-  const [old, replacement, foreign] = [secret('old'), secret('replacement'), secret('foreign')];
+  const [old, replacement, foreign] = [secretOf('old'), secretOf('replacement'), secretOf('foreign')];
   const config = writeConfig(folder, {
     signing: { secrets: ['${NEW_SECRET}', '${OLD_SECRET}'] },
   });
@@ -115,10 +122,9 @@ test('fault 18: while a secret is being replaced the old one and the new one are
   expect(await post(replacement)).toBe(202);
   expect(await post(foreign)).toBe(401);
   await receiver.kill('SIGTERM');
-  const next = await ReceiverProcess.start(
-    writeConfig(folder, { signing: { secrets: ['${NEW_SECRET}'] } }),
-    { env },
-  );
+  const next = await ReceiverProcess.start(writeConfig(folder, { signing: { secrets: ['${NEW_SECRET}'] } }), {
+    env,
+  });
   expect((await postSigned(next.url, madeUpEvent(0).body, { secret: old })).status).toBe(401);
   expect((await postSigned(next.url, madeUpEvent(0).body, { secret: replacement })).status).toBe(202);
 });

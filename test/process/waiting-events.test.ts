@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -12,11 +13,16 @@ vi.setConfig({ testTimeout: 120_000 });
 
 /** The JSON documents a command printed, one a line. */
 function documents({ code, stdout, stderr }: Ended): Record<string, unknown>[] {
-  expect({ code }, stderr).toEqual({ code: 0 });
+  expect({ code }, `stderr: ${stderr}`).toEqual({ code: 0 });
   return stdout
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+/** Runs a verb of `quarantine` or `dead-letters`. */
+function inBox(name: string, config: string, ...args: readonly string[]): Promise<Ended> {
+  return millrace([name, ...args, '--config', config, '--json']);
 }
 
 test('quarantine: kept, shown, retried after a change of the config, dropped; with and without a receiver', async () => {
@@ -27,33 +33,35 @@ test('quarantine: kept, shown, retried after a change of the config, dropped; wi
   const foreign = [madeUpEvent(0), madeUpEvent(1), madeUpEvent(2)];
   for (const { id, body } of foreign) {
     const { status, json } = await postSigned(receiver.url, body, { id });
-    expect({ status, json }).toEqual({ status: 202, json: { status: 'quarantined', id, code: 'team_foreign' } });
+    expect({ status, json }).toEqual({
+      status: 202,
+      json: { status: 'quarantined', id, code: 'team_foreign' },
+    });
   }
-  const quarantine = (config: string, ...args: readonly string[]): Promise<Ended> =>
-    millrace(['quarantine', ...args, '--config', config, '--json']);
-
   // Through the receiver, which still finds them unfit.
-  expect(documents(await quarantine(strict, 'list')).map(({ id }) => id)).toEqual(foreign.map(({ id }) => id));
-  expect(documents(await quarantine(strict, 'retry', '--all'))).toEqual([{ retried: 0, kept: 3 }]);
-  expect(documents(await quarantine(strict, 'drop', '3'))).toEqual([{ dropped: 1 }]);
+  expect(documents(await inBox('quarantine', strict, 'list')).map(({ id }) => id)).toEqual(
+    foreign.map(({ id }) => id),
+  );
+  expect(documents(await inBox('quarantine', strict, 'retry', '--all'))).toEqual([{ retried: 0, kept: 3 }]);
+  expect(documents(await inBox('quarantine', strict, 'drop', '3'))).toEqual([{ dropped: 1 }]);
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
 
   // On the journal itself, once the config has changed.
   const open = writeConfig(folder);
-  const shown = await quarantine(open, 'show', '1');
+  const shown = await inBox('quarantine', open, 'show', '1');
   expect(JSON.parse(shown.stdout)).toMatchObject({
     key: 1,
     id: foreign[0]?.id,
     reasons: [{ code: 'team_foreign' }],
     body_base64: foreign[0]?.body.toString('base64'),
   });
-  expect(documents(await quarantine(open, 'retry', '1'))).toEqual([{ retried: 1, kept: 0 }]);
-  expect(documents(await quarantine(open, 'list'))).toHaveLength(1);
+  expect(documents(await inBox('quarantine', open, 'retry', '1'))).toEqual([{ retried: 1, kept: 0 }]);
+  expect(documents(await inBox('quarantine', open, 'list'))).toHaveLength(1);
 
   // And through the receiver that runs with it.
   const next = await ReceiverProcess.start(open);
-  expect(documents(await quarantine(open, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
-  expect(documents(await quarantine(open, 'list'))).toEqual([]);
+  expect(documents(await inBox('quarantine', open, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
+  expect(documents(await inBox('quarantine', open, 'list'))).toEqual([]);
   await next.drained();
   expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
   expectConserved(await readBack(archive), new Map(foreign.slice(0, 2).map(({ id, body }) => [id, body])));
@@ -72,8 +80,7 @@ export const createSink = ({ most }) => ({
 
 test('dead letters: kept, listed, retried, dropped; with and without a receiver', async () => {
   const folder = await temporaryFolder();
-  const { writeFile } = await import('node:fs/promises');
-  await writeFile(join(folder, 'picky.mjs'), PICKY);
+  writeFileSync(join(folder, 'picky.mjs'), PICKY);
   const withLimit = (most: number): string =>
     writeConfig(folder, {
       sinks: {
@@ -82,9 +89,6 @@ test('dead letters: kept, listed, retried, dropped; with and without a receiver'
       },
       routes: [{ match: '*', to: ['picky', 'archive'] }],
     });
-  const letters = (config: string, ...args: readonly string[]): Promise<Ended> =>
-    millrace(['dead-letters', ...args, '--config', config, '--json']);
-
   const tight = withLimit(10);
   const receiver = await ReceiverProcess.start(tight);
   const events = [madeUpEvent(0), madeUpEvent(1)];
@@ -92,18 +96,20 @@ test('dead letters: kept, listed, retried, dropped; with and without a receiver'
     expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
   }
   expect((await receiver.drained()).journal).toMatchObject({ deadLetters: 2 });
-  expect(documents(await letters(tight, 'list'))).toMatchObject(
+  expect(documents(await inBox('dead-letters', tight, 'list'))).toMatchObject(
     events.map(({ id }) => ({ id, sink: 'picky', code: 'too_large' })),
   );
-  expect(documents(await letters(tight, 'list', '--sink', 'archive'))).toEqual([]);
+  expect(documents(await inBox('dead-letters', tight, 'list', '--sink', 'archive'))).toEqual([]);
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
 
   const wide = withLimit(1e6);
-  expect(documents(await letters(wide, 'drop', '2'))).toEqual([{ dropped: 1 }]);
-  expect(documents(await letters(wide, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
+  expect(documents(await inBox('dead-letters', wide, 'drop', '2'))).toEqual([{ dropped: 1 }]);
+  expect(documents(await inBox('dead-letters', wide, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
   const next = await ReceiverProcess.start(wide);
   expect((await next.drained()).journal).toMatchObject({ deadLetters: 0 });
-  expect((await next.status()).sinks).toContainEqual(expect.objectContaining({ sink: 'picky', delivered: 1 }));
+  expect((await next.status()).sinks).toContainEqual(
+    expect.objectContaining({ sink: 'picky', delivered: 1 }),
+  );
   expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
   // Only the sink that had refused it got it again.
   const found = await readBack(join(folder, 'archive'));

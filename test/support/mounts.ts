@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { firstLack, lacksProgram, lacksRoot, lacksWorking, type Lack } from './requirements.ts';
 
@@ -20,4 +22,66 @@ export function mountTmpfs(path: string, size: string): void {
   onTestFinished(() => {
     execFileSync('umount', [path]);
   });
+}
+
+/** EXT4_IOC_SHUTDOWN without flushing the log: from then on nothing reaches the disk any more. */
+const SHUTDOWN = `
+import fcntl, os, struct, sys
+fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))
+`;
+
+/** An ext4 of its own in a file, and what a power cut does to it. */
+export class Ext4 {
+  readonly path: string;
+  readonly #image: string;
+  #mounted = false;
+
+  /** @param path where it is mounted */
+  constructor(image: string, path: string, size = '64M') {
+    this.#image = image;
+    this.path = path;
+    mkdirSync(path, { recursive: true });
+    quietly('truncate', '-s', size, image);
+    quietly('mkfs.ext4', '-q', '-F', image);
+  }
+
+  mount(): void {
+    quietly('mount', '-o', 'loop', this.#image, this.path);
+    this.#mounted = true;
+  }
+
+  unmount(): void {
+    if (this.#mounted) quietly('umount', this.path);
+    this.#mounted = false;
+  }
+
+  cutPower(): void {
+    quietly('python3', '-c', SHUTDOWN, this.path);
+  }
+}
+
+function quietly(file: string, ...args: readonly string[]): void {
+  execFileSync(file, args, { stdio: 'pipe' });
+}
+
+/** Whether an ext4 can be mounted and cut off here, by doing it. */
+export function lacksPowerCut(): Lack {
+  const programs = ['mkfs.ext4', 'mount', 'umount', 'truncate', 'python3'].map(lacksProgram);
+  const lack = firstLack(lacksRoot(), ...programs);
+  if (lack !== null) return lack;
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-ext4-'));
+  try {
+    const trial = new Ext4(join(folder, 'image'), join(folder, 'mounted'), '8M');
+    try {
+      trial.mount();
+      trial.cutPower();
+    } finally {
+      trial.unmount();
+    }
+    return null;
+  } catch {
+    return 'EXT4_IOC_SHUTDOWN on a loop mount does not work here';
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }

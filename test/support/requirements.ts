@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { test } from 'vitest';
 
 /** Why a test cannot run here, or null when it can. */
 export type Lack = string | null;
@@ -32,8 +31,7 @@ export function lacksWorking(what: string, program: string, args: readonly strin
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0 ? null : `${what} does not work here`;
 }
 
-/** A test that is skipped, with the reason in its title, where something it needs is lacking. */
-export function testUnless(lack: Lack, title: string, timeout: number, run: () => Promise<void>): void {
-  if (lack === null) test(title, { timeout }, run);
-  else test.skip(`${title} (skipped: ${lack})`);
+/** Ends the title of a test that is skipped for the lack of something, so that the report says why. */
+export function skipped(lack: Lack): string {
+  return lack === null ? '' : ` (skipped: ${lack})`;
 }

@@ -26,7 +26,11 @@ export async function postSigned(
   options: PostOptions = {},
 ): Promise<Answer> {
   const id = options.id ?? madeUpEvent(0).id;
-  const { statusCode, headers, body: answer } = await request(url, {
+  const {
+    statusCode,
+    headers,
+    body: answer,
+  } = await request(url, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',

@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { parseOptionsWith } from '../../lib/parse-options.ts';
+import { duration, size } from '../../lib/unit-schemas.ts';
 import { parseBytes, parseDuration } from '../../lib/units.ts';
 
 const MINIMUM_BYTES = 1024;
 const MINIMUM_AGE = 1000;
-
-const size = z.union([z.string(), z.number()]).transform(unit(parseBytes));
-const duration = z.union([z.string(), z.number()]).transform(unit(parseDuration));
 
 const schema = z.strictObject({
   /** Folder of the archive; made if missing. Relative to where the process was started. */
@@ -35,15 +33,4 @@ export type PartitionKey = FilesOptions['partitionBy'][number];
 /** @throws Error that names the key */
 export function parseOptions(options: unknown): FilesOptions {
   return parseOptionsWith(schema, options);
-}
-
-function unit(parse: (value: string | number) => number) {
-  return (value: string | number, context: z.RefinementCtx): number => {
-    try {
-      return parse(value);
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'not valid' });
-      return z.NEVER;
-    }
-  };
 }

@@ -1,0 +1,73 @@
+import type { Clock } from './core/clock.ts';
+import type { Sink, SinkLog } from './core/sink.ts';
+import type { Dispatcher } from './deliver/dispatcher.ts';
+import type { Plan, PlannedSink } from './plan.ts';
+
+/** The sinks that are open now, and how they become those of another plan. */
+export class LiveSinks {
+  readonly #dispatcher: Dispatcher;
+  readonly #parts: { readonly log: SinkLog; readonly clock: Clock };
+  readonly #open = new Map<string, Sink>();
+
+  constructor(dispatcher: Dispatcher, parts: { readonly log: SinkLog; readonly clock: Clock }) {
+    this.#dispatcher = dispatcher;
+    this.#parts = parts;
+  }
+
+  /** Opens all the sinks of the first plan, side by side. */
+  async open(plan: Plan): Promise<void> {
+    // All made before the first is opened, so that every keeper is there for whoever needs it.
+    for (const [name, { resolved }] of plan.sinks) this.#make(name, resolved);
+    await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
+  }
+
+  /**
+   * Adds what is new and exchanges what has changed; what is gone stays until removeAllBut. If one cannot be opened,
+   * those of the old plan are brought back before the error is passed on.
+   */
+  async change(from: Plan, to: Plan, signal: AbortSignal): Promise<void> {
+    const changed = [...to.sinks].filter(
+      ([name, sink]) => from.sinks.get(name)?.fingerprint !== sink.fingerprint,
+    );
+    const done: string[] = [];
+    try {
+      for (const [name, sink] of changed) {
+        done.push(name);
+        await this.#exchange(name, sink, signal);
+      }
+    } catch (error) {
+      for (const name of done.toReversed()) {
+        const before = from.sinks.get(name);
+        if (before === undefined) await this.#remove(name, signal);
+        else await this.#exchange(name, before, signal);
+      }
+      throw error;
+    }
+  }
+
+  async removeAllBut(plan: Plan, signal: AbortSignal): Promise<void> {
+    for (const name of this.#open.keys()) if (!plan.sinks.has(name)) await this.#remove(name, signal);
+  }
+
+  async #exchange(name: string, sink: PlannedSink, signal: AbortSignal): Promise<void> {
+    await this.#remove(name, signal);
+    this.#make(name, sink.resolved);
+    await this.#start(name, sink);
+  }
+
+  #make(name: string, { module, options }: PlannedSink['resolved']): void {
+    this.#open.set(name, module.createSink(options, { name, ...this.#parts }));
+  }
+
+  async #start(name: string, { keeper }: PlannedSink): Promise<void> {
+    const sink = this.#open.get(name);
+    if (sink === undefined) return;
+    const kept = keeper === null ? undefined : this.#open.get(keeper);
+    await this.#dispatcher.add(name, sink, kept?.keep?.bind(kept));
+  }
+
+  async #remove(name: string, signal: AbortSignal): Promise<void> {
+    await this.#dispatcher.remove(name, signal);
+    this.#open.delete(name);
+  }
+}

@@ -1,0 +1,73 @@
+import type { Config, LoadedConfig } from './config/config.ts';
+import { requireSecrets } from './config/config.ts';
+import { claimCheckSink } from './config/rules.ts';
+import { resolveSinks, type ResolvedSink } from './config/sinks.ts';
+import type { Verifier } from './core/verifier.ts';
+import { compileRoutes, type RouteTable } from './route/table.ts';
+import { loadSinkModule } from './sinks/registry.ts';
+import { createValidator, type Validator } from './validate/envelope.ts';
+import { createVerifier } from './verify/registry.ts';
+
+/** One sink as it is to be, before anything is opened. */
+export interface PlannedSink {
+  readonly resolved: ResolvedSink;
+  /** The files sink that keeps its large events; null when they become dead letters. */
+  readonly keeper: string | null;
+  /** Equal when nothing about the sink, or about its keeper, has changed. */
+  readonly fingerprint: string;
+}
+
+/** Everything a config decides that needs no I/O: made anew, and whole, for each reload. */
+export interface Plan {
+  readonly config: Config;
+  readonly verifier: Verifier;
+  readonly validate: Validator;
+  readonly table: RouteTable;
+  readonly sinks: ReadonlyMap<string, PlannedSink>;
+}
+
+/** @throws MillraceError for whatever cannot be used, naming the key */
+export async function makePlan(loaded: LoadedConfig): Promise<Plan> {
+  const { config } = loaded;
+  requireSecrets(config);
+  const verifier = createVerifier(config.signing);
+  const resolved = await resolveSinks(loaded, loadSinkModule);
+  return {
+    config,
+    verifier,
+    validate: createValidatorFor(config),
+    table: compileRoutes(config.routes),
+    sinks: new Map(resolved.map((sink) => [sink.name, planSink(config, sink)])),
+  };
+}
+
+function planSink(config: Config, resolved: ResolvedSink): PlannedSink {
+  const own = config.sinks[resolved.name];
+  const keeper = own?.oversize === 'claim-check' ? claimCheckSink(config, resolved.name) : null;
+  return {
+    resolved,
+    keeper,
+    fingerprint: JSON.stringify([own, keeper === null ? null : config.sinks[keeper]]),
+  };
+}
+
+/** The validator of a config, for commands that look at quarantined events again. */
+export function createValidatorFor({ envelope }: Config): Validator {
+  const { type, team, user, clientUser, ...rest } = envelope;
+  return createValidator({ ...rest, fields: { type, team, user, clientUser } });
+}
+
+/** Keys whose change only a restart can bring about. */
+export function needsRestart(from: Config, to: Config): readonly string[] {
+  const fixed = [
+    'server',
+    'admin',
+    'journal',
+    'delivery',
+    'acknowledge',
+    'shutdown',
+    'log',
+    'sources',
+  ] as const;
+  return fixed.filter((key) => JSON.stringify(from[key]) !== JSON.stringify(to[key]));
+}

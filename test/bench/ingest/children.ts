@@ -1,0 +1,151 @@
+import { fork, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { SystemStatus } from '../../../src/core/operations.ts';
+import { PATH } from './requests.ts';
+import type { LoadOrder, LoadResult } from './load-child.ts';
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+
+/** The express handler, as a process. */
+export async function startExpress(): Promise<{ port: number; stop(): Promise<void> }> {
+  const child = fork(new URL('express-child.ts', import.meta.url));
+  const [{ port }] = (await once(child, 'message')) as [{ port: number }];
+  return { port, stop: () => end(child, 'SIGTERM') };
+}
+
+/** The load generator, as a process. */
+export class Load {
+  readonly #child = fork(new URL('load-child.ts', import.meta.url));
+
+  /** Makes the requests that the next run sends. */
+  async make(count: number, secret: string): Promise<void> {
+    await this.#ask({ op: 'make', count, secret });
+  }
+
+  /** @throws Error when any answer is not a 202 */
+  async run(order: Exclude<LoadOrder, { op: 'make' }>): Promise<LoadResult> {
+    const result = (await this.#ask(order)) as LoadResult;
+    const others = Object.keys(result.statuses).filter((status) => status !== '202');
+    if (others.length > 0) throw new Error(`not only 202: ${JSON.stringify(result.statuses)}`);
+    return result;
+  }
+
+  stop(): Promise<void> {
+    return end(this.#child, 'SIGTERM');
+  }
+
+  async #ask(order: LoadOrder): Promise<unknown> {
+    const ended = new AbortController();
+    const answer = once(this.#child, 'message', { signal: ended.signal });
+    const exit = once(this.#child, 'exit', { signal: ended.signal }).then(() => {
+      throw new Error('the load generator ended');
+    });
+    this.#child.send(order);
+    try {
+      const [reply] = (await Promise.race([answer, exit])) as [
+        { ok: boolean; result: unknown; error: string },
+      ];
+      if (!reply.ok) throw new Error(`load: ${reply.error}`);
+      return reply.result;
+    } finally {
+      ended.abort();
+      await Promise.allSettled([answer, exit]);
+    }
+  }
+}
+
+export interface ReceiverOptions {
+  /** Holds its config, journal and archive. */
+  readonly folder: string;
+  readonly secret: string;
+  /** Node writes a CPU profile here when the receiver ends; null takes none. */
+  readonly profile: string | null;
+}
+
+/** The whole receiver, as its operator would start it: `millrace serve`, with a files sink. */
+export class ReceiverProcess {
+  readonly #child: ChildProcess;
+  readonly #adminUrl: string;
+  readonly archive: string;
+  readonly port: number;
+
+  private constructor(child: ChildProcess, archive: string, urls: { url: string; admin: string }) {
+    this.#child = child;
+    this.archive = archive;
+    this.port = Number(new URL(urls.url).port);
+    this.#adminUrl = urls.admin;
+  }
+
+  static async start({ folder, secret, profile }: ReceiverOptions): Promise<ReceiverProcess> {
+    const archive = join(folder, 'archive');
+    const config = join(folder, 'millrace.yaml');
+    writeFileSync(
+      config,
+      JSON.stringify({
+        server: { host: '127.0.0.1', port: 0, path: PATH },
+        admin: { port: 0 },
+        // Requests are signed before they are timed, and a run on a slow machine may take long.
+        signing: { secrets: [secret], tolerance: '1h' },
+        journal: { path: join(folder, 'journal') },
+        sinks: { archive: { type: 'files', path: archive } },
+        routes: [
+          { match: ['labtest.', 'lab_report.'], to: 'archive:lab' },
+          { match: ['daily.', 'historical.'], to: 'archive' },
+          { match: '*', to: 'archive' },
+        ],
+        shutdown: { deadline: '300s' },
+      }),
+    );
+    const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
+    const child = spawn(process.execPath, [...flags, MAIN, 'serve', '--config', config], {
+      stdio: ['ignore', 'inherit', 'pipe'],
+      env: { PATH: process.env['PATH'] },
+    });
+    const lines = createInterface({ input: child.stderr });
+    const listening = Promise.withResolvers<{ url: string; admin: string }>();
+    lines.on('line', (line) => {
+      if (line.includes('"msg":"listening"'))
+        listening.resolve(JSON.parse(line) as { url: string; admin: string });
+      else if (!line.startsWith('{"level":30')) process.stderr.write(`receiver: ${line}\n`);
+    });
+    child.once('exit', (code) => listening.reject(new Error(`the receiver ended with ${code}`)));
+    return new ReceiverProcess(child, archive, await listening.promise);
+  }
+
+  /** Resident memory, MiB. */
+  memory(): number {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
+  }
+
+  /** Resolves when no sink has a backlog. */
+  async untilDelivered(): Promise<void> {
+    for (;;) {
+      const { journal } = (await (await fetch(`${this.#adminUrl}/api/status`)).json()) as SystemStatus;
+      if (journal.quarantined > 0 || journal.deadLetters > 0) throw new Error('events were not delivered');
+      if (journal.cursors.every(({ backlog }) => backlog === 0)) return;
+      await wait(20);
+    }
+  }
+
+  /** Ends it in order and waits for that. */
+  stop(): Promise<void> {
+    return end(this.#child, 'SIGTERM');
+  }
+
+  /** For a bench that failed: ends it at once. */
+  async kill(): Promise<void> {
+    await end(this.#child, 'SIGKILL');
+  }
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  await once(child, 'exit');
+}

@@ -1,0 +1,63 @@
+import { systemClock } from '../../../src/core/clock.ts';
+import { SqliteJournal } from '../../../src/journal/sqlite-journal.ts';
+import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
+import { mealBody } from './requests.ts';
+
+const BATCH = 1024;
+const DAY = 86_400_000;
+
+/**
+ * Puts `count` events with random ids into a journal that nobody serves, so that its tables and its memory of ids are
+ * what a receiver would have made. No sink has a cursor in it: one that is added later starts behind them.
+ */
+export async function fillJournal(
+  path: string,
+  count: number,
+  progress: (done: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const journal = await SqliteJournal.open({
+    path,
+    retention: 7 * DAY,
+    maxBytes: 2 ** 40,
+    dedupWindow: 7 * DAY,
+    create: true,
+    clock: systemClock,
+    tailBytes: 0,
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+  try {
+    // Two batches under way, so that one is made while the other is written.
+    let before: Promise<unknown> = Promise.resolve();
+    for (let done = 0; done < count;) {
+      signal.throwIfAborted();
+      const size = Math.min(BATCH, count - done);
+      const first = done;
+      const batch = Promise.all(Array.from({ length: size }, (_, n) => journal.append(eventOf(first + n))));
+      await before;
+      before = batch;
+      done += size;
+      progress(done);
+    }
+    await before;
+  } finally {
+    await journal.close();
+  }
+}
+
+function eventOf(n: number): Parameters<SqliteJournal['append']>[0] {
+  const id = newDeliveryId();
+  return {
+    id,
+    source: 'webhooks',
+    receivedAt: Date.now(),
+    type: 'daily.data.meal.created',
+    team: '00000000-0000-4000-8000-000000000001',
+    user: '00000000-0000-4000-8000-000000000002',
+    clientUser: null,
+    headers: { 'webhook-id': id, 'webhook-signature': `v1,${'A'.repeat(43)}=` },
+    body: mealBody(n),
+  };
+}

@@ -1,0 +1,78 @@
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
+
+export const PATH = '/webhooks';
+/** Bytes of a body: the size of the service's meal events. */
+const BODY_BYTES = 1200;
+const USERS = 10_000;
+const TEAM = '00000000-0000-4000-8000-000000000001';
+
+export function newSecret(): string {
+  return `whsec_${randomBytes(24).toString('base64')}`;
+}
+
+/** Whole HTTP requests, signed and serialised, one after the other. */
+export class Requests {
+  readonly #bytes: Buffer;
+  readonly #starts: Uint32Array;
+  readonly count: number;
+
+  constructor(bytes: Buffer, starts: Uint32Array) {
+    this.#bytes = bytes;
+    this.#starts = starts;
+    this.count = starts.length - 1;
+  }
+
+  /** A view; nothing is copied. */
+  at(index: number): Buffer {
+    return this.#bytes.subarray(this.#starts[index], this.#starts[index + 1]);
+  }
+}
+
+/** Signs `count` meal events with ids nobody has seen. Signed here, once, so that the load itself costs little. */
+export function makeRequests(count: number, secret: string): Requests {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  const starts = new Uint32Array(count + 1);
+  const bytes = Buffer.allocUnsafe(count * (BODY_BYTES + 512));
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  let at = 0;
+  for (let n = 0; n < count; n += 1) {
+    starts[n] = at;
+    const id = newDeliveryId();
+    const body = mealBody(n);
+    const signature = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
+    const head =
+      `POST ${PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: Svix-Webhooks/1.4\r\naccept: */*\r\n` +
+      `content-type: application/json\r\nwebhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\n` +
+      `webhook-signature: v1,${signature}\r\ncontent-length: ${body.length}\r\n\r\n`;
+    at += bytes.write(head, at, 'latin1');
+    at += body.copy(bytes, at);
+  }
+  starts[count] = at;
+  return new Requests(bytes.subarray(0, at), starts);
+}
+
+/** A meal of exactly BODY_BYTES; users at random, as they come. */
+export function mealBody(n: number): Buffer {
+  const user = `00000000-0000-4000-8000-${String(Math.floor(Math.random() * USERS)).padStart(12, '0')}`;
+  const [front, back] = mealText(n, user).split('PAD') as [string, string];
+  return Buffer.from(`${front}${'x'.repeat(BODY_BYTES - front.length - back.length)}${back}`);
+}
+
+function mealText(n: number, user: string): string {
+  const at = new Date(Date.UTC(2026, 0, 1) + n * 60_000).toISOString();
+  return (
+    `{"event_type":"daily.data.meal.created","data":{"id":"${randomUUID()}","user_id":"${user}","name":"Made-up meal ${n}",` +
+    `"timestamp":"${at}","created_at":"${at}","updated_at":"${at}","provider_id":"made-up-${n}","source_id":7,` +
+    `"source":{"app_id":"made.up","device_id":"made-up","provider":"made_up","type":"app"},"note":"PAD","data":{` +
+    `"Porridge, made up, 1 bowl":${food(n % 700)},"Coffee, black, 1 tbsp(s)":${food(n % 9)}}},` +
+    `"team_id":"${TEAM}","user_id":"${user}","client_user_id":"made-up-client-${user.slice(-5)}"}`
+  );
+}
+
+function food(kcal: number): string {
+  return (
+    `{"energy":{"unit":"kcal","value":${kcal}},"macros":{"carbs":${kcal / 8},"protein":3.25,"sugar":1.1,` +
+    `"fats":{"total":0.4,"saturated":0.1}},"micros":{"minerals":{"sodium":${kcal % 50}}}}`
+  );
+}
