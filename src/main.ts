@@ -25,6 +25,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
+// A log reader that went away must not take the receiver with it.
+process.stderr.on('error', () => undefined);
+
 const io: Io = {
   stdout: process.stdout,
   stderr: process.stderr,

@@ -35,7 +35,7 @@ export async function untilDelivered(operations: Operations, signal: AbortSignal
   for (;;) {
     const { journal } = await operations.status();
     if (journal.cursors.every(({ backlog }) => backlog === 0)) return;
-    if (signal.aborted) throw new MillraceError('usage', 'interrupted');
+    if (signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
     await wait(20);
   }
 }

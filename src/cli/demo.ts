@@ -61,7 +61,7 @@ async function send(
   const failures: unknown[] = [];
   try {
     for (const request of requests) {
-      if (io.signal.aborted) throw new MillraceError('usage', 'interrupted');
+      if (io.signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
       await sender.room(CONNECTIONS * 4);
       const done: Promise<void> = sender
         .send(request)

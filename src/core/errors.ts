@@ -41,6 +41,7 @@ export const CATALOGUE = {
   config_missing: { title: 'Config file cannot be read', exit: EXIT.usage, retryable: false },
   config_invalid: { title: 'Config is not valid', exit: EXIT.usage, retryable: false },
   secret_missing: { title: 'No signing secret is configured', exit: EXIT.usage, retryable: false },
+  interrupted: { title: 'Interrupted', exit: EXIT.failed, retryable: true },
   usage: { title: 'Command line is not valid', exit: EXIT.usage, retryable: false },
   address_unavailable: { title: 'Cannot listen on the address', exit: EXIT.failed, retryable: true },
   folder_unwritable: { title: 'Folder cannot be written', exit: EXIT.failed, retryable: true },

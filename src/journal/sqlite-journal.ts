@@ -38,6 +38,8 @@ export interface SqliteJournalOptions extends JournalOptions {
 const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
 /** Commits under way at once. What comes meanwhile shares the next one; a second under way measured no faster. */
 const COMMITS_AHEAD = 1;
+/** While commits hold many events, the next waits a millisecond for at least this many. */
+const GATHER = 32;
 const CURSOR_DELAY = 200;
 const MAINTAIN_EVERY = 5_000;
 
@@ -60,6 +62,7 @@ export class SqliteJournal implements Journal {
   readonly #floors = new Map<string, number>();
   #waiting: Waiting[] = [];
   #committing = 0;
+  #busy = false;
   #scheduled = false;
   #lastSeq: number;
   #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
@@ -225,18 +228,14 @@ export class SqliteJournal implements Journal {
     if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
     return new Promise((resolve, reject) => {
       this.#waiting.push({ event, handling, unfit, dedupKey, resolve, reject });
-      if (this.#scheduled) return;
-      this.#scheduled = true;
-      setImmediate(() => {
-        this.#scheduled = false;
-        this.#commit();
-      });
+      this.#schedule();
     });
   }
 
   #commit(): void {
     while (this.#waiting.length > 0 && this.#committing < COMMITS_AHEAD && this.#mode === 'open') {
       const batch = this.#takeBatch();
+      this.#busy = batch.length > GATHER / 4;
       this.#committing += 1;
       const request: Request = {
         op: 'append',
@@ -284,7 +283,19 @@ export class SqliteJournal implements Journal {
       waiting.resolve(seq === 0 ? { status: 'duplicate' } : { status: 'accepted', seq });
     }
     if (lastSeq > 0) this.#announce(lastSeq);
-    this.#commit();
+    this.#schedule();
+  }
+
+  /** Commits at the end of this turn of the event loop, or a moment later while much is coming in. */
+  #schedule(): void {
+    if (this.#scheduled || this.#committing >= COMMITS_AHEAD) return;
+    this.#scheduled = true;
+    const commit = (): void => {
+      this.#scheduled = false;
+      this.#commit();
+    };
+    if (this.#busy && this.#waiting.length < GATHER) setTimeout(commit, 1);
+    else setImmediate(commit);
   }
 
   #announce(lastSeq: number): void {

@@ -79,18 +79,18 @@ test('an event the required sink refuses is not acknowledged, and may come again
 
 test('memory is bounded: a required sink that is down ends in backlog_full, a best-effort one is skipped', async () => {
   const body = Buffer.alloc(400);
-  const stuck = await build(down(), new ScriptedSink(() => DELIVERED), 1000);
+  const stuck = await build(alwaysDown(), new ScriptedSink(() => DELIVERED), 1000);
   const waiting = [1, 2, 3].map(() => stuck.log.append(makeEvent({ body })));
   await expect(stuck.log.append(makeEvent({ body }))).rejects.toMatchObject({ code: 'backlog_full' });
   expect(waiting).toHaveLength(3);
 
-  const fast = await build(new ScriptedSink(() => DELIVERED), down(), 1000);
+  const fast = await build(new ScriptedSink(() => DELIVERED), alwaysDown(), 1000);
   for (let n = 0; n < 10; n += 1)
     expect(await fast.log.append(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
   expect(fast.skipped.length).toBeGreaterThan(0);
   expect(fast.log.waiting.bytes).toBeLessThanOrEqual(1200);
 });
 
-function down(): ScriptedSink {
+function alwaysDown(): ScriptedSink {
   return new ScriptedSink(() => ({ status: 'retry', reason: 'down', sink: true }));
 }
