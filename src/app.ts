@@ -12,7 +12,9 @@ import type { Receiver } from './receive/options.ts';
 import type { Outcome } from './receive/outcome.ts';
 import { createReceiver } from './receive/receiver.ts';
 import { LiveSinks } from './live-sinks.ts';
-import { makePlan, needsRestart } from './plan.ts';
+import { makePlan, needsRestart, type Plan } from './plan.ts';
+import { createSourceIntake } from './sources/intake.ts';
+import { Reader } from './sources/reader.ts';
 import type { Validator } from './validate/envelope.ts';
 
 export interface AppOptions {
@@ -94,6 +96,8 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     }
     started.push(dispatcher);
     await sinks.open(plan);
+    const readers = startReaders(plan, intake, { log, clock }, validate);
+    started.push(...readers);
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
     const { url } = await receiver.listen();
     log.info({ url, admin: admin?.url ?? null, sinks: [...plan.sinks.keys()] }, 'listening');
@@ -116,6 +120,28 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     );
     throw error;
   }
+}
+
+/** Starts reading every source; a source that cannot be reached is tried again in the background. */
+function startReaders(
+  { config, sources }: Plan,
+  intake: Intake,
+  parts: { readonly log: Logger; readonly clock: Clock },
+  validate: Validator,
+): Reader[] {
+  return sources.map(({ name, module, options }) => {
+    const source = module.createSource(options, { name, checkpoints: intake.checkpoints, ...parts });
+    const deliver = createSourceIntake({
+      name,
+      validate,
+      accept: (event, key) => intake.accept(event, key),
+      quarantine: (event, reasons, key) => intake.quarantine(event, reasons, key),
+      maxBytes: config.server.maxBodyBytes,
+    });
+    const reader = new Reader({ name, source, deliver, ...parts });
+    reader.start();
+    return reader;
+  });
 }
 
 /** One call after the other, however they come. */

@@ -6,6 +6,7 @@ import type { Event, JournalEvent } from './core/event.ts';
 import type { AppendResult, EventLog, Unfitness } from './core/journal.ts';
 import type { Operations, SinkStatus } from './core/operations.ts';
 import { parseTarget, type Target } from './core/route.ts';
+import type { CheckpointStore } from './core/source.ts';
 import type { SinkLog } from './core/sink.ts';
 import { DirectLog } from './deliver/direct-log.ts';
 import { clearOwner, writeOwner } from './journal/owner.ts';
@@ -18,8 +19,10 @@ export interface Intake {
   readonly log: EventLog;
   /** Newest seq, for the backlog. */
   lastSeq(): number;
-  accept(event: Event): Promise<AppendResult>;
-  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+  /** @param dedupKey what tells a repetition; the event's id when left out */
+  accept(event: Event, dedupKey?: string): Promise<AppendResult>;
+  quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult>;
+  readonly checkpoints: CheckpointStore;
   onDelivered(sink: string, event: JournalEvent): void;
   operations(sinks: () => readonly SinkStatus[]): Operations;
   /** Tells other processes who serves here, and where its admin API is. */
@@ -51,8 +54,9 @@ async function journaledIntake({ plan, clock, validate, onFailure }: IntakeOptio
   return {
     log: journal,
     lastSeq: () => journal.lastSeq,
-    accept: (event) => journal.append(event),
-    quarantine: (event, reasons) => journal.quarantine(event, reasons),
+    accept: (event, dedupKey) => journal.append(event, undefined, dedupKey),
+    quarantine: (event, reasons, dedupKey) => journal.quarantine(event, reasons, dedupKey),
+    checkpoints: journal.checkpoints,
     onDelivered: () => undefined,
     operations: (sinks) => createOperations({ journal, validate, pid: process.pid, sinks }),
     announce: (admin) => writeOwner(path, { pid: process.pid, admin }),
@@ -81,6 +85,8 @@ function directIntake({ plan, log, routesFor }: IntakeOptions): Intake {
         ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))
         : direct.append(event, { only: [to] });
     },
+    // The brokers that are read in this mode keep their own place.
+    checkpoints: { load: () => Promise.resolve(null), save: () => Promise.resolve() },
     onDelivered: (sink, event) => direct.delivered(sink, event),
     operations: (sinks) => directOperations(direct, process.pid, sinks),
     announce: () => undefined,

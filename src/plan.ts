@@ -2,9 +2,11 @@ import type { Config, LoadedConfig } from './config/config.ts';
 import { requireSecrets } from './config/config.ts';
 import { claimCheckSink } from './config/rules.ts';
 import { resolveSinks, type ResolvedSink } from './config/sinks.ts';
+import { resolveSources, type ResolvedSource } from './config/sources.ts';
 import type { Verifier } from './core/verifier.ts';
 import { compileRoutes, type RouteTable } from './route/table.ts';
 import { loadSinkModule } from './sinks/registry.ts';
+import { loadSourceModule } from './sources/registry.ts';
 import { createValidator, type Validator } from './validate/envelope.ts';
 import { createVerifier } from './verify/registry.ts';
 
@@ -24,6 +26,7 @@ export interface Plan {
   readonly validate: Validator;
   readonly table: RouteTable;
   readonly sinks: ReadonlyMap<string, PlannedSink>;
+  readonly sources: readonly ResolvedSource[];
 }
 
 /** @throws MillraceError for whatever cannot be used, naming the key */
@@ -38,6 +41,7 @@ export async function makePlan(loaded: LoadedConfig): Promise<Plan> {
     validate: createValidatorFor(config),
     table: compileRoutes(config.routes),
     sinks: new Map(resolved.map((sink) => [sink.name, planSink(config, sink)])),
+    sources: await resolveSources(loaded, loadSourceModule),
   };
 }
 

@@ -1,15 +1,16 @@
 import { messageOf } from '../../src/core/errors.ts';
 import type { Bench } from './bench.ts';
+import { eventHubs } from './event-hubs/event-hubs.ts';
 import { ingest } from './ingest/ingest.ts';
 import { renderResult } from './report.ts';
 
 /** One entry a bench; each is a file or folder beside this one. */
-const BENCHES: Readonly<Record<string, Bench>> = { ingest };
+const BENCHES: Readonly<Record<string, Bench>> = { ingest, 'event-hubs': eventHubs };
 
 const USAGE = `Usage: npm run bench -- NAME [flags]
 
 ${Object.entries(BENCHES)
-  .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`)
   .join('\n')}
 
 A table goes to stderr, one JSON line to stdout. Exit code 1 when a target is missed, 2 for wrong usage.

@@ -1,0 +1,81 @@
+import type { TokenCredential } from '@azure/identity';
+import { z } from 'zod';
+
+/** How to reach a namespace, and as whom. */
+export type Connection =
+  | { readonly by: 'key'; readonly connectionString: string }
+  | { readonly by: 'identity'; readonly namespace: string; readonly clientId: string | null };
+
+/** The options about the connection, for a sink and a source alike. */
+export const connectionFields = {
+  /** Of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. */
+  connectionString: z.string().optional(),
+  /** In place of a connection string, with a managed identity (or any other that DefaultAzureCredential finds). */
+  fullyQualifiedNamespace: z
+    .string()
+    .regex(/^[a-z0-9.-]+$/i, 'must be a host such as acme.servicebus.windows.net')
+    .optional(),
+  /** Client id of a user-assigned managed identity. */
+  managedIdentityClientId: z.string().min(1).optional(),
+  /** The hub that is meant where none is named. */
+  hub: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$/, 'must be the name of an Event Hub')
+    .optional(),
+};
+
+type Fields = z.output<z.ZodObject<typeof connectionFields>>;
+
+/** Tells the two ways apart and takes the hub out of the connection string; adds an issue when they do not agree. */
+export function readConnection(
+  fields: Fields,
+  context: z.RefinementCtx,
+): { connection: Connection; hub: string | null } {
+  const { connectionString, fullyQualifiedNamespace: namespace, managedIdentityClientId: clientId } = fields;
+  const wrong = (path: string, message: string): typeof z.NEVER => {
+    context.addIssue({ code: 'custom', path: [path], message });
+    return z.NEVER;
+  };
+  if (namespace !== undefined) {
+    if (connectionString !== undefined)
+      return wrong('connectionString', 'must be left out beside fullyQualifiedNamespace');
+    return { connection: { by: 'identity', namespace, clientId: clientId ?? null }, hub: fields.hub ?? null };
+  }
+  if (connectionString === undefined)
+    return wrong('connectionString', 'must be set, or fullyQualifiedNamespace for a managed identity');
+  if (clientId !== undefined) return wrong('managedIdentityClientId', 'needs fullyQualifiedNamespace');
+  const parts = splitConnectionString(connectionString);
+  const missing = ['endpoint', 'sharedaccesskeyname', 'sharedaccesskey'].filter((name) => !parts.has(name));
+  const signed = parts.has('endpoint') && parts.has('sharedaccesssignature');
+  if (missing.length > 0 && !signed)
+    return wrong('connectionString', `must hold Endpoint, SharedAccessKeyName and SharedAccessKey`);
+  const entity = parts.get('entitypath') ?? null;
+  const hub = fields.hub ?? entity;
+  if (entity !== null && hub !== entity)
+    return wrong('hub', `must be the EntityPath of the connection string, ${JSON.stringify(entity)}`);
+  const namespaceWide = connectionString.split(';').filter((part) => !/^\s*EntityPath=/i.test(part));
+  return { connection: { by: 'key', connectionString: namespaceWide.join(';') }, hub };
+}
+
+/** Host of the namespace, for keys and messages. */
+export function hostOf(connection: Connection): string {
+  if (connection.by === 'identity') return connection.namespace;
+  const endpoint = splitConnectionString(connection.connectionString).get('endpoint') ?? '';
+  return endpoint.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '');
+}
+
+/** Loaded only when a config asks for it: it brings a great deal of code along. */
+export async function loadCredential(clientId: string | null): Promise<TokenCredential> {
+  const { DefaultAzureCredential } = await import('@azure/identity');
+  return new DefaultAzureCredential(clientId === null ? {} : { managedIdentityClientId: clientId });
+}
+
+/** Names in lower case; values may hold `=`. */
+function splitConnectionString(text: string): Map<string, string> {
+  const parts = text.split(';').flatMap((part): [string, string][] => {
+    const equals = part.indexOf('=');
+    const value = part.slice(equals + 1).trim();
+    return equals === -1 || value === '' ? [] : [[part.slice(0, equals).trim().toLowerCase(), value]];
+  });
+  return new Map(parts);
+}

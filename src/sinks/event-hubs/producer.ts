@@ -1,0 +1,115 @@
+import type { EventDataBatch, EventHubProducerClient } from '@azure/event-hubs';
+import { loadCredential, type Connection } from './connection.ts';
+import { toFailure } from './failure.ts';
+
+export interface ProducerOptions {
+  readonly connection: Connection;
+  readonly hub: string;
+  /** Milliseconds an operation may take. */
+  readonly timeout: number;
+  /** Largest message, bytes; the link's own limit holds if it is smaller. */
+  readonly maxBytes: number;
+}
+
+/** So many operations that failed in a row, and the connection is not trusted to mend itself any more. */
+const FAILURES = 3;
+
+/**
+ * The way to one hub: a client of the SDK with its connection and its link. The SDK connects again by itself when it
+ * notices that the connection is gone.
+ *
+ * Modes: new → open (by `open`: the link stands and its limit is known) → retired (by `retire`: nothing new is sent, and
+ * the client is closed once what is on the way has been answered). A failed `open` leaves it new.
+ */
+export class Producer {
+  readonly #options: ProducerOptions;
+  #opening: Promise<EventHubProducerClient> | null = null;
+  #maxBytes = 0;
+  #pending = 0;
+  #failures = 0;
+  #retired = false;
+  #idle: () => void = () => {};
+
+  constructor(options: ProducerOptions) {
+    this.#options = options;
+  }
+
+  get hub(): string {
+    return this.#options.hub;
+  }
+
+  /** True once it should be replaced by a new one. */
+  get worn(): boolean {
+    return this.#failures >= FAILURES;
+  }
+
+  /** Connects and opens a link for sending, which is all that `send` will need. Throws the SDK's errors. */
+  async open(): Promise<EventHubProducerClient> {
+    this.#opening ??= this.#connect().catch((error: unknown) => {
+      this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  /** An empty batch for one partition key; it knows how much it can hold. */
+  async createBatch(partitionKey: string | null, abortSignal: AbortSignal): Promise<EventDataBatch> {
+    const client = await this.open();
+    const key = partitionKey === null ? {} : { partitionKey };
+    return this.#count(() => client.createBatch({ ...key, maxSizeInBytes: this.#maxBytes, abortSignal }));
+  }
+
+  /** Resolves when the hub has confirmed the batch; throws the SDK's errors. */
+  async send(batch: EventDataBatch, abortSignal: AbortSignal): Promise<void> {
+    const client = await this.open();
+    await this.#count(() => client.sendBatch(batch, { abortSignal }));
+    this.#failures = 0;
+  }
+
+  /** Waits for what is on the way: the SDK's own `close` does not. */
+  async retire(): Promise<void> {
+    this.#retired = true;
+    const client = await this.#opening?.catch(() => null);
+    if (this.#pending > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await client?.close();
+  }
+
+  async #connect(): Promise<EventHubProducerClient> {
+    const client = await createClient(this.#options);
+    try {
+      const probe = await client.createBatch();
+      this.#maxBytes = Math.min(this.#options.maxBytes, probe.maxSizeInBytes);
+      return client;
+    } catch (error) {
+      void client.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #count<T>(operation: () => Promise<T>): Promise<T> {
+    // A closed client of the SDK would quietly connect again.
+    if (this.#retired) throw new Error('the connection was given up');
+    this.#pending += 1;
+    try {
+      return await operation();
+    } catch (error) {
+      this.#note(error);
+      throw error;
+    } finally {
+      this.#pending -= 1;
+      if (this.#pending === 0) this.#idle();
+    }
+  }
+
+  #note(error: unknown): void {
+    this.#failures = toFailure(error).kind === 'lost' ? this.#failures + 1 : 0;
+  }
+}
+
+async function createClient({ connection, hub, timeout }: ProducerOptions): Promise<EventHubProducerClient> {
+  const { EventHubProducerClient: Client } = await import('@azure/event-hubs');
+  // Retrying is the dispatcher's: the SDK's own would hide from it what the hub says, and hold up the whole batch.
+  const options = { retryOptions: { maxRetries: 0, timeoutInMs: timeout } };
+  if (connection.by === 'key') return new Client(connection.connectionString, hub, options);
+  return new Client(connection.namespace, hub, await loadCredential(connection.clientId), options);
+}

@@ -1,0 +1,104 @@
+import { hash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { constants, gzip, gzipSync } from 'node:zlib';
+import type { JournalEvent } from '../../core/event.ts';
+import type { Delivery } from '../../core/sink.ts';
+import type { PubSubOptions } from './config.ts';
+
+/** One message of a publish request. */
+export interface Message {
+  readonly data: Buffer;
+  readonly attributes: Readonly<Record<string, string>>;
+  /** Empty for none. */
+  readonly orderingKey: string;
+}
+
+/** Bodies up to this size are not worth compressing; consumers of the service's own pipelines expect the same bound. */
+const PLAIN_BYTES = 1024;
+/** Up to this size gzip takes less time than handing the work to another thread would. */
+const INLINE_BYTES = 16 * 1024;
+/** The service's limit for an attribute's value and for an ordering key, bytes. */
+const VALUE_BYTES = 1024;
+
+/** Setting up the usual 256 KiB of state would take longer than compressing a small body. */
+const INLINE = { windowBits: 12, memLevel: 5 };
+const compress = promisify(gzip);
+/** Messages made in one turn of the event loop, which is the receiver's too: less than a millisecond of it. */
+const TURN = 32;
+
+/**
+ * The message for one event: its exact bytes, or the gzip of them, and its envelope as attributes. Ids that are null
+ * leave no attribute.
+ */
+export async function toMessage(
+  event: JournalEvent,
+  { compression, ordering }: Pick<PubSubOptions, 'compression' | 'ordering'>,
+): Promise<Message> {
+  const { body } = event;
+  const orderingKey = ordering ? orderingKeyOf(event) : '';
+  const plain = compression === 'never' || (compression === 'auto' && body.length <= PLAIN_BYTES);
+  if (plain) return { data: body, attributes: attributesOf(event, false), orderingKey };
+  const attributes = attributesOf(event, true);
+  const small = body.length <= INLINE_BYTES;
+  const data = small ? gzipSync(body, INLINE) : await compress(body, { level: constants.Z_BEST_SPEED });
+  return { data, attributes, orderingKey };
+}
+
+/** The messages for a batch, in its order. */
+export async function toMessages(
+  batch: readonly Delivery[],
+  options: Pick<PubSubOptions, 'compression' | 'ordering'>,
+): Promise<Message[]> {
+  const messages: Message[] = [];
+  for (let at = 0; at < batch.length; at += TURN) {
+    if (at > 0) await setImmediate();
+    const turn = batch.slice(at, at + TURN);
+    messages.push(...(await Promise.all(turn.map(({ event }) => toMessage(event, options)))));
+  }
+  return messages;
+}
+
+/** Messages of one key are handed to subscribers in the order of their publishing; without a user there is no order. */
+export function orderingKeyOf({ user }: JournalEvent): string {
+  return user === null ? '' : fitted(user);
+}
+
+/** Bytes of a publish request with this one message, hardly more than it really takes. */
+export function requestBytes(topic: string, { data, attributes, orderingKey }: Message): number {
+  let bytes = topic.length + data.length + Buffer.byteLength(orderingKey) + FRAMING;
+  for (const [name, value] of Object.entries(attributes)) {
+    bytes += name.length + Buffer.byteLength(value) + ATTRIBUTE_FRAMING;
+  }
+  return bytes;
+}
+
+/** Tags and lengths that protobuf adds: to the request with one message, and to an attribute. */
+const FRAMING = 32;
+const ATTRIBUTE_FRAMING = 12;
+
+function attributesOf(event: JournalEvent, zipped: boolean): Record<string, string> {
+  const { team, user, clientUser, handling } = event;
+  const attributes: Record<string, string> = { 'event-type': fitted(event.type), 'blob-type': 'json' };
+  if (zipped) attributes['blob-codec'] = 'gzip';
+  attributes['idempotency-key'] = fitted(event.id);
+  if (user !== null) attributes['user-id'] = fitted(user);
+  if (team !== null) attributes['team-id'] = fitted(team);
+  if (clientUser !== null) attributes['client-user-id'] = fitted(clientUser);
+  if (handling.replayId !== undefined) attributes['replay-id'] = fitted(handling.replayId);
+  if (handling.claimCheck === true) attributes['claim-check'] = 'true';
+  return attributes;
+}
+
+/**
+ * The text, as UTF-8 that every reader takes, within the service's limit. What is too long is cut and ends in its hash,
+ * so that two long values that begin alike stay two values: an idempotency key must never say that they are the same.
+ */
+function fitted(text: string): string {
+  const value = text.toWellFormed();
+  // A UTF-16 unit never takes more than three bytes, so short texts need no counting.
+  if (value.length * 3 <= VALUE_BYTES || Buffer.byteLength(value) <= VALUE_BYTES) return value;
+  const digest = hash('sha256', value, 'hex');
+  const { read } = new TextEncoder().encodeInto(value, new Uint8Array(VALUE_BYTES - digest.length - 1));
+  return `${value.slice(0, read)}~${digest}`;
+}

@@ -1,0 +1,162 @@
+import type { v1 } from '@google-cloud/pubsub';
+import { createPubSub, type Connection } from './connection.ts';
+import { LateError, toFailure } from './failure.ts';
+import type { Message } from './message.ts';
+
+type Client = v1.PublisherClient;
+
+export interface PublisherOptions extends Connection {
+  /** Milliseconds. */
+  readonly timeout: number;
+}
+
+interface CallOptions {
+  readonly timeout: number;
+  readonly retry: null;
+  readonly signal: AbortSignal;
+}
+
+/** Time-outs in a row after which the connection is thought to be dead, whatever the system says. */
+const LATE_CALLS = 3;
+
+/**
+ * Publishes requests, each answered or failed within `timeout`. Retrying is left to others.
+ *
+ * The SDK's publisher of one level higher is not used: it has queues, retries and a notion of order of its own, and
+ * would give away in several requests what the dispatcher has gathered for one.
+ *
+ * Modes: unused → connected (by the first call) ⇄ shaken (the last call found no connection, so the next waits for one) →
+ * closed. A client that lets several calls in a row time out is given up for a new one; that changes no mode.
+ */
+export class Publisher {
+  readonly #options: PublisherOptions;
+  readonly #onReplaced: () => void;
+  #client: Promise<Client> | null = null;
+  #mode: 'unused' | 'connected' | 'shaken' | 'closed' = 'unused';
+  #late = 0;
+
+  constructor(options: PublisherOptions, onReplaced: () => void = () => undefined) {
+    this.#options = options;
+    this.#onReplaced = onReplaced;
+  }
+
+  /** One publish request: all of the messages are stored, or it throws the SDK's error and none may be. */
+  async publish(topic: string, messages: readonly Message[], signal: AbortSignal): Promise<void> {
+    const request = { topic, messages: messages.map((message) => ({ ...message })) };
+    const [{ messageIds = [] }] = await this.#call(signal, (client, options) =>
+      client.publish(request, options),
+    );
+    const stored = messageIds?.length ?? 0;
+    if (stored !== messages.length)
+      throw new Error(`${stored} of ${messages.length} messages were confirmed`);
+  }
+
+  /** Throws the SDK's error unless the topic exists and may be seen. */
+  async seeTopic(topic: string, signal: AbortSignal): Promise<void> {
+    await this.#call(signal, (client, options) => client.getTopic({ topic }, options));
+  }
+
+  /** Throws unless there is a connection. */
+  async connect(signal: AbortSignal): Promise<void> {
+    await this.#call(signal, (client) => ready(client, this.#options.timeout));
+  }
+
+  async close(): Promise<void> {
+    this.#mode = 'closed';
+    await closeClient(this.#client);
+  }
+
+  async #call<T>(
+    signal: AbortSignal,
+    operation: (client: Client, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const { timeout } = this.#options;
+    try {
+      const result = await within(this.#run(signal, operation), timeout, signal);
+      this.#note(null);
+      return result;
+    } catch (error) {
+      this.#note(error);
+      throw error;
+    }
+  }
+
+  async #run<T>(
+    signal: AbortSignal,
+    operation: (client: Client, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    if (this.#mode === 'closed') throw new Error('the connection is closed');
+    const { timeout } = this.#options;
+    const client = await this.#open();
+    // Without it a call would fail at once while the channel pauses between two attempts to connect.
+    if (this.#mode === 'shaken') await ready(client, timeout);
+    return operation(client, { timeout, retry: null, signal });
+  }
+
+  #open(): Promise<Client> {
+    this.#client ??= createClient(this.#options).catch((error: unknown) => {
+      this.#client = null;
+      throw error;
+    });
+    return this.#client;
+  }
+
+  #note(error: unknown): void {
+    if (this.#mode === 'closed') return;
+    const kind = error === null ? null : toFailure(error).kind;
+    if (kind === 'aborted') return;
+    this.#mode = kind === 'lost' || kind === 'late' ? 'shaken' : 'connected';
+    this.#late = kind === 'late' ? this.#late + 1 : 0;
+    if (this.#late < LATE_CALLS) return;
+    this.#late = 0;
+    this.#mode = 'unused';
+    const given = this.#client;
+    this.#client = null;
+    void closeClient(given);
+    this.#onReplaced();
+  }
+}
+
+async function closeClient(client: Promise<Client> | null): Promise<void> {
+  await (await client?.catch(() => null))?.close();
+}
+
+async function createClient(connection: Connection): Promise<Client> {
+  const [{ v1: clients }, { options }] = await Promise.all([
+    import('@google-cloud/pubsub'),
+    createPubSub(connection),
+  ]);
+  return new clients.PublisherClient({ ...options });
+}
+
+/** Resolves once the client's channel is connected. */
+async function ready(client: Client, timeout: number): Promise<void> {
+  const stub = (await client.initialize()) as unknown as {
+    waitForReady(deadline: Date, callback: (error?: Error) => void): void;
+  };
+  await new Promise<void>((resolve, reject) => {
+    stub.waitForReady(new Date(Date.now() + timeout), (error) =>
+      error === undefined || error === null
+        ? resolve()
+        : reject(new LateError(`no connection in ${timeout} ms`)),
+    );
+  });
+}
+
+/** The result of the work, or an error once `ms` are over or the signal aborts; the work then goes on unheeded. */
+async function within<T>(work: Promise<T>, ms: number, signal: AbortSignal): Promise<T> {
+  const end = Promise.withResolvers<never>();
+  const stop = (): void => end.reject(new DOMException('aborted', 'AbortError'));
+  // A moment more than the call's own deadline, whose error tells more.
+  const timer = setTimeout(() => end.reject(new LateError(`no answer in ${ms} ms`)), ms + MOMENT);
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await Promise.race([work, end.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+const MOMENT = 250;

@@ -1,0 +1,184 @@
+import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import { orAborted } from '../../lib/abort.ts';
+import type { PubSubOptions } from './config.ts';
+import { resultOf, toFailure, troubleWith } from './failure.ts';
+import { requestBytes, toMessages, type Message } from './message.ts';
+import { Publisher } from './publisher.ts';
+import { isTopic, topicPath } from './topic.ts';
+
+/** Requests of one `send` that wait for their answer at the same time, when each user's events need one of their own. */
+const LANES = 64;
+
+/** One publish request's worth of a batch. */
+interface Group {
+  readonly indexes: readonly number[];
+}
+
+interface Job {
+  readonly topic: string;
+  readonly messages: readonly Message[];
+  readonly results: SendResult[];
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Publishes events to Pub/Sub. Without ordering one batch is one request; with ordering it is one for each user, because
+ * a request takes one ordering key only.
+ *
+ * Modes: new → open (by `open`) → closed.
+ */
+export class PubSubSink implements Sink {
+  readonly limits;
+  readonly #options: PubSubOptions;
+  readonly #publisher: Publisher;
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(options: PubSubOptions, { name, log }: SinkContext) {
+    this.#options = options;
+    this.#publisher = new Publisher(options, () =>
+      log.warn({ sink: name }, 'connection to Pub/Sub is given up for a new one'),
+    );
+    this.limits = {
+      // 500 messages with all attributes as long as they can be (7.5 KB each) still leave 6 MB of a request's 10 MB.
+      batchCount: 500,
+      batchBytes: 6_000_000,
+      // What fits is known only after compression; `send` finds out before anything is sent.
+      eventBytes: options.compression === 'never' ? options.maxEventBytes : Number.POSITIVE_INFINITY,
+      inFlight: 8,
+      order: options.ordering ? 'user' : 'none',
+      batchBy: 'destination',
+      // A request with one small message costs as much as one with many.
+      linger: 10,
+    } as const;
+  }
+
+  /**
+   * Connects, and looks whether the default topic exists. The right to look is not needed for publishing, so an answer
+   * that it is lacking is taken for a yes; whether publishing is allowed is found out by the first event.
+   */
+  async open(signal: AbortSignal): Promise<void> {
+    const { project, topic } = this.#options;
+    try {
+      if (topic === null) await this.#publisher.connect(signal);
+      else await this.#publisher.seeTopic(topicPath(project, topic), signal);
+    } catch (error) {
+      if (isForbidden(error)) return;
+      const trouble = troubleWith(topic ?? 'none', toFailure(error));
+      throw new Error(trouble.status === 'retry' ? trouble.reason : 'refused', { cause: error });
+    }
+  }
+
+  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const results = Array.from(batch, () => ABORTED);
+    const name = batch[0]?.destination ?? this.#options.topic;
+    if (name === null) return batch.map(() => NO_TOPIC);
+    if (!isTopic(name)) return batch.map(() => badTopic(name));
+    if (signal.aborted) return results;
+    const work = this.#send(topicPath(this.#options.project, name), batch, results, signal);
+    this.#running.add(work);
+    try {
+      await work;
+    } finally {
+      this.#running.delete(work);
+    }
+    return results;
+  }
+
+  /** Waits for what is on the way, then closes the connection. */
+  async close(signal: AbortSignal): Promise<void> {
+    await orAborted(Promise.allSettled(this.#running), signal);
+    await orAborted(this.#publisher.close(), signal);
+  }
+
+  async #send(
+    topic: string,
+    batch: readonly Delivery[],
+    results: SendResult[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { maxEventBytes, ordering } = this.#options;
+    const messages = await toMessages(batch, this.#options);
+    const fitting: number[] = [];
+    for (const [index, message] of messages.entries()) {
+      const bytes = requestBytes(topic, message);
+      if (bytes <= maxEventBytes) fitting.push(index);
+      else results[index] = tooLarge(bytes, maxEventBytes);
+    }
+    const job: Job = { topic, messages, results, signal };
+    if (!ordering) return this.#publish(job, { indexes: fitting });
+    const groups = groupByKey(fitting, messages).values();
+    const lanes = Array.from({ length: LANES }, async () => {
+      for (const group of groups) await this.#publishInOrder(job, group);
+    });
+    await Promise.all(lanes);
+  }
+
+  /** One request; all of its events have the same result. */
+  async #publish({ topic, messages, results, signal }: Job, { indexes }: Group): Promise<void> {
+    if (indexes.length === 0 || signal.aborted) return;
+    const group = indexes.flatMap((index) => messages[index] ?? []);
+    let result = DELIVERED;
+    try {
+      await this.#publisher.publish(topic, group, signal);
+    } catch (error) {
+      result = resultOf(topic, toFailure(error), group.length);
+    }
+    for (const index of indexes) results[index] = result;
+  }
+
+  /**
+   * The events of one user. When they are refused together they are sent one by one here: to leave that to the
+   * dispatcher would be to send the other users' events, which have arrived, once more.
+   */
+  async #publishInOrder(job: Job, group: Group): Promise<void> {
+    await this.#publish(job, group);
+    const result = resultAt(job, group.indexes[0]);
+    if (result.status !== 'refused' || result.batch !== true) return;
+    for (const [at, index] of group.indexes.entries()) {
+      await this.#publish(job, { indexes: [index] });
+      const { status, ...rest } = resultAt(job, index);
+      if (status !== 'retry') continue;
+      // Nothing of a user may follow what has to be sent again.
+      for (const later of group.indexes.slice(at)) job.results[later] = { status, reason: '', ...rest };
+      return;
+    }
+  }
+}
+
+const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it was confirmed' };
+const NO_TOPIC: SendResult = {
+  status: 'retry',
+  reason: 'the route names no topic, and the sink has no default one (topic)',
+  sink: true,
+};
+
+/** A slip in the config, and none of the event's: it waits until the route is corrected. */
+function badTopic(name: string): SendResult {
+  return { status: 'retry', reason: `${JSON.stringify(name)} cannot be a topic's name`, sink: true };
+}
+
+function tooLarge(bytes: number, limit: number): SendResult {
+  const reason = `with its attributes it takes ${bytes} bytes, above the limit of ${limit}`;
+  return { status: 'refused', code: 'too_large', reason };
+}
+
+function isForbidden(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === PERMISSION_DENIED;
+}
+
+const PERMISSION_DENIED = 7;
+
+function resultAt({ results }: Job, index: number | undefined): SendResult {
+  return results[index ?? -1] ?? ABORTED;
+}
+
+function groupByKey(indexes: readonly number[], messages: readonly Message[]): Group[] {
+  const groups = new Map<string, number[]>();
+  for (const index of indexes) {
+    const key = messages[index]?.orderingKey ?? '';
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [index]);
+    else group.push(index);
+  }
+  return Array.from(groups.values(), (group) => ({ indexes: group }));
+}

@@ -1,0 +1,150 @@
+import { EventHubProducerClient } from '@azure/event-hubs';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../../../src/core/clock.ts';
+import type { JournalEvent } from '../../../src/core/event.ts';
+import type { Delivery, Sink } from '../../../src/core/sink.ts';
+import { contractEvent } from '../../../src/sinks/contract-events.ts';
+import { createSink, parseOptions } from '../../../src/sinks/event-hubs/index.ts';
+import { partitionKeyOf, toMessage } from '../../../src/sinks/event-hubs/message.ts';
+import { forkAmqpPeer } from '../../support/amqp-peer/process.ts';
+import type { Bench, BenchResult } from '../bench.ts';
+import { median, round } from '../report.ts';
+
+const HUB = 'events';
+const WARM_UP = 1;
+/** As many messages on the way as the sink has. */
+const LANES = 128;
+const { signal } = new AbortController();
+
+/** The Event Hubs sink against the vendor's SDK used directly, on the same events in the same groups. */
+export const eventHubs: Bench = {
+  summary: 'events a second through the Event Hubs sink, as a share of the bare SDK',
+  help: `Flags:
+  --events N   events a round (20000)
+  --bytes N    body size (1200)
+  --rounds N   pairs of rounds for each number of users (5)
+`,
+  run: async (argv, context) => {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: { events: { type: 'string' }, bytes: { type: 'string' }, rounds: { type: 'string' } },
+    });
+    const [events = 20_000, bytes = 1200, rounds = 5] = [values.events, values.bytes, values.rounds].map(
+      (text) => (text === undefined ? undefined : Number(text)),
+    );
+    const results = [];
+    for (const users of [1, 100, 100_000]) {
+      results.push(await compare(makeEvents(events, bytes, users), users, rounds));
+      context.note(
+        `${users} users: ${results.at(-1)?.rates.sink} events/s, bare ${results.at(-1)?.rates.bare}`,
+      );
+    }
+    return report(results);
+  },
+};
+
+interface Comparison {
+  readonly users: number;
+  /** Events a second, medians. */
+  readonly rates: { readonly bare: number; readonly sink: number };
+  /** Median over pairs of rounds. */
+  readonly share: number;
+}
+
+async function compare(events: readonly JournalEvent[], users: number, rounds: number): Promise<Comparison> {
+  await using peer = await forkAmqpPeer({ hubs: [HUB], keep: false });
+  const { connectionString } = peer;
+  const client = new EventHubProducerClient(connectionString, HUB);
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const sink = createSink(parseOptions({ connectionString, hub: HUB }), {
+    name: HUB,
+    log,
+    clock: systemClock,
+  });
+  await sink.open(signal);
+  const bare: number[] = [];
+  const ours: number[] = [];
+  for (let at = -WARM_UP; at < rounds; at += 1) {
+    const pair = [
+      await rate(events, () => sendBare(client, events)),
+      await rate(events, () => sendBy(sink, events)),
+    ];
+    if (at < 0) continue;
+    bare.push(pair[0] ?? 0);
+    ours.push(pair[1] ?? 0);
+  }
+  const { count } = await peer.taken(HUB);
+  const wanted = events.length * 2 * (rounds + WARM_UP);
+  if (count !== wanted) throw new Error(`the peer took ${count} messages in place of ${wanted}`);
+  await sink.close(signal);
+  await client.close();
+  const share = median(ours.map((each, index) => each / (bare[index] ?? 0)));
+  return { users, rates: { bare: round(median(bare)), sink: round(median(ours)) }, share: round(share, 2) };
+}
+
+async function rate(events: readonly JournalEvent[], send: () => Promise<void>): Promise<number> {
+  const start = performance.now();
+  await send();
+  return (events.length / (performance.now() - start)) * 1000;
+}
+
+/** As fast as the SDK goes: groups made beforehand, many messages on the way, nothing checked but the sizes. */
+async function sendBare(client: EventHubProducerClient, events: readonly JournalEvent[]): Promise<void> {
+  const groups = slices(events)
+    .flatMap((slice) => [...Map.groupBy(slice, partitionKeyOf).values()])
+    .values();
+  const lane = async (): Promise<void> => {
+    for (const group of groups) {
+      const batch = await client.createBatch({ partitionKey: group[0]?.user ?? '' });
+      for (const event of group) batch.tryAdd(await toMessage(event, 'auto'));
+      await client.sendBatch(batch);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+async function sendBy(sink: Sink, events: readonly JournalEvent[]): Promise<void> {
+  const batches = slices(events)
+    .map((slice) => slice.map((event): Delivery => ({ event, destination: null })))
+    .values();
+  const lane = async (): Promise<void> => {
+    for (const batch of batches) {
+      const results = await sink.send(batch, signal);
+      if (results.some(({ status }) => status !== 'delivered')) throw new Error(JSON.stringify(results[0]));
+    }
+  };
+  await Promise.all(Array.from({ length: sink.limits.inFlight }, lane));
+}
+
+function slices<T>(items: readonly T[], size = 500): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
+    items.slice(i * size, (i + 1) * size),
+  );
+}
+
+function makeEvents(count: number, bytes: number, users: number): JournalEvent[] {
+  const meal = Array.from(
+    { length: bytes / 50 },
+    (_, i) => `"food-${i}":{"energy":${(i * 7919) % 997}.5,"fat":null}`,
+  );
+  return Array.from({ length: count }, (_, n) => {
+    const text = `{"n":${n},"data":{${meal.join(',')}}}`.slice(0, bytes).padEnd(bytes);
+    return contractEvent(n, { user: `user-${(n * 7919) % users}`, body: Buffer.from(text) });
+  });
+}
+
+function report(results: readonly Comparison[]): BenchResult {
+  return {
+    figures: { eventsPerSecond: results },
+    rows: results.map(({ users, rates }) => [
+      `${users} users, events/s`,
+      `sink ${rates.sink}, bare ${rates.bare}`,
+    ]),
+    targets: results.map(({ users, share }) => ({
+      name: `share of the bare SDK, ${users} users`,
+      wanted: '≥ 0.9',
+      measured: String(share),
+      met: share >= 0.9,
+    })),
+  };
+}

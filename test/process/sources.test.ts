@@ -1,0 +1,92 @@
+import { EventHubProducerClient } from '@azure/event-hubs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { expect, onTestFinished, test } from 'vitest';
+import { madeUpEvent, type MadeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { PubSubAdmin } from '../support/pubsub-admin.ts';
+import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
+import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { until } from '../support/until.ts';
+
+const events = Array.from({ length: 60 }, (_, n) => madeUpEvent(n));
+const userOf = ({ body }: MadeUpEvent): string =>
+  (JSON.parse(body.toString()) as { user_id: string }).user_id;
+
+test('what the ETL pipelines publish lands in the archive: compressed or not, in either spelling, once', async () => {
+  const folder = await temporaryFolder();
+  const hubs = await startAmqpPeer({ hubs: ['pipeline'] });
+  onTestFinished(() => hubs.stop());
+  const topics = await startPubSubPeer({ topics: [] });
+  onTestFinished(() => topics.stop());
+  const admin = new PubSubAdmin(topics.endpoint);
+  onTestFinished(() => admin.close());
+  await admin.create('pipeline');
+
+  const config = writeConfig(folder, {
+    sources: {
+      hub: { type: 'event-hubs', connectionString: hubs.connectionString, hub: 'pipeline' },
+      topic: { type: 'pubsub', project: PROJECT, subscription: 'pipeline', endpoint: topics.endpoint },
+    },
+  });
+  const first = await ReceiverProcess.start(config);
+
+  const producer = new EventHubProducerClient(hubs.connectionString, 'pipeline');
+  onTestFinished(() => producer.close());
+  const toHub = (event: MadeUpEvent, n: number) => ({
+    body: n % 2 === 0 ? gzipSync(event.body) : event.body,
+    properties: {
+      'event-type': event.type,
+      'user-id': userOf(event),
+      'idempotency-key': event.id,
+      ...(n % 2 === 0 ? { 'content-encoding': 'gzip' } : {}),
+    },
+  });
+  const toTopic = (event: MadeUpEvent, n: number) => ({
+    data: n % 2 === 0 ? gzipSync(event.body) : event.body,
+    attributes: {
+      event_type: event.type,
+      blob_type: 'json',
+      idempotency_key: event.id,
+      ...(n % 2 === 0 ? { blob_codec: 'gzip' } : {}),
+    },
+  });
+  const [hubEvents, topicEvents] = [events.slice(0, 30), events.slice(30)];
+  await producer.sendBatch(hubEvents.map(toHub));
+  for (const [n, event] of topicEvents.entries()) await admin.publish('pipeline', toTopic(event, n));
+  const received = async (receiver: ReceiverProcess): Promise<number> =>
+    (await receiver.status()).journal.lastSeq;
+  await until('all events to be journaled', async () => (await received(first)) === events.length);
+  await first.kill('SIGKILL');
+
+  // The same again, something new, and something that nobody can read.
+  const late = madeUpEvent(1000);
+  const odd = {
+    body: Buffer.from('?'),
+    properties: { 'event-type': 'daily.odd', 'content-encoding': 'made-up' },
+  };
+  await producer.sendBatch([...hubEvents.slice(0, 5).map(toHub), toHub(late, 0), odd]);
+  for (const [n, event] of topicEvents.slice(0, 5).entries())
+    await admin.publish('pipeline', toTopic(event, n));
+  const second = await ReceiverProcess.start(config);
+  await until('the new event', async () => (await received(second)) === events.length + 1);
+  const { stdout } = await until('the odd one in quarantine', async () => {
+    const listed = await millrace(['quarantine', 'list', '--json', '--config', config]);
+    return listed.stdout === '' ? null : listed;
+  });
+  expect(JSON.parse(stdout)).toMatchObject({
+    event_type: 'daily.odd',
+    reasons: [{ code: 'encoding_unknown' }],
+  });
+  await second.drained();
+  await second.kill('SIGTERM');
+
+  const found = await readBack(join(folder, 'archive'));
+  expectConserved(found, new Map([...events, late].map(({ id, body }) => [id, body])));
+  expectOnce(found);
+  const sources = new Set([...found.values()].flat().map(({ record }) => record.source));
+  expect([...sources].toSorted()).toEqual(['hub', 'topic']);
+});

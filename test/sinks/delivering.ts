@@ -1,0 +1,40 @@
+import { onTestFinished } from 'vitest';
+import type { Sink } from '../../src/core/sink.ts';
+import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { ArrayJournal, ManualClock, silentLog } from '../deliver/support.ts';
+import { until } from '../support/until.ts';
+
+export interface Delivering {
+  readonly journal: ArrayJournal;
+  readonly dispatcher: Dispatcher;
+  /** Waits for it; the timers of the dispatcher fire as fast as they can. */
+  readonly settled: (what: string, ask: () => boolean) => Promise<unknown>;
+  /** Waits until a sink is done with that many events, delivered or dead. */
+  readonly delivered: (sink: string, count: number) => Promise<unknown>;
+}
+
+/** Sinks behind the real dispatcher, every event routed to the default place of each; stopped after the test. */
+export async function startDelivering(named: Readonly<Record<string, Sink>>): Promise<Delivering> {
+  const journal = new ArrayJournal();
+  const clock = new ManualClock();
+  const sinks = new Map(Object.entries(named));
+  const dispatcher = new Dispatcher({
+    journal,
+    clock,
+    log: silentLog,
+    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
+    maxPending: 100,
+    maxPendingBytes: 64 * 2 ** 20,
+    routesFor: () => [...sinks.keys()].map((sink) => ({ sink, destination: null })),
+  });
+  onTestFinished(() => dispatcher.stop(AbortSignal.abort()));
+  await Promise.all(Array.from(sinks, ([name, sink]) => dispatcher.add(name, sink)));
+  const settled = (what: string, ask: () => boolean): Promise<unknown> =>
+    until(what, () => {
+      clock.next();
+      return ask();
+    });
+  const delivered = (sink: string, count: number): Promise<unknown> =>
+    settled(`${count} events settled at ${sink}`, () => journal.cursors.get(sink) === count);
+  return { journal, dispatcher, settled, delivered };
+}

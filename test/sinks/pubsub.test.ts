@@ -1,0 +1,168 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
+import { within } from '../support/until.ts';
+import { idsAt, makeSink, makeSubject, openSubject } from './pubsub-support.ts';
+import { deliver, signal } from './support.ts';
+
+const PERMISSION_DENIED = 7;
+const UNAUTHENTICATED = 16;
+
+describe('pubsub sink', () => {
+  it('makes one request of one batch', async () => {
+    const { peer, sink } = await openSubject();
+    await sink.send(deliver(1, sink.limits.batchCount), signal);
+    expect(peer.requests.map(({ messages }) => messages.length)).toEqual([sink.limits.batchCount]);
+    expect(peer.messages('events').every(({ orderingKey }) => orderingKey === '')).toBe(true);
+  });
+
+  it('with ordering makes one request a user, because a request takes one key', async () => {
+    const { peer, sink } = await openSubject({ ordering: true });
+    await sink.send(deliver(1, 70), signal);
+    expect(peer.requests).toHaveLength(7);
+    for (const { messages } of peer.requests) {
+      expect(messages).toHaveLength(10);
+      for (const { orderingKey, attributes } of messages) expect(orderingKey).toBe(attributes['user-id']);
+    }
+  });
+
+  it.each(['never', 'always'])(
+    'stays below the request limit with the largest batch and the longest attributes (compression %s)',
+    async (compression) => {
+      const { sink } = await openSubject({ compression, timeout: '20s' });
+      const { batchCount, batchBytes } = sink.limits;
+      const text = 'ü'.repeat(5000);
+      const size = Math.floor(batchBytes / batchCount);
+      const batch = Array.from({ length: batchCount }, (_, i) => ({
+        event: contractEvent(i, {
+          id: `${text}${i}`,
+          type: text,
+          team: text,
+          user: text,
+          clientUser: text,
+          handling: { replayId: text, claimCheck: true },
+          body: crypto.getRandomValues(Buffer.alloc(size)),
+        }),
+        destination: null,
+      }));
+      for (const result of await sink.send(batch, signal)) expect(result).toEqual({ status: 'delivered' });
+    },
+  );
+
+  it('waits for a topic that does not exist, and says so', async () => {
+    const { peer, sink } = await makeSubject({ topic: 'later' });
+    onTestFinished(async () => {
+      await sink.close(signal);
+      await peer.stop();
+    });
+    await expect(sink.open(signal)).rejects.toThrow(/^topic later: it does not exist: .*NOT_FOUND/);
+    peer.addTopic('later');
+    await sink.open(signal);
+    const [other] = await sink.send(deliver(1, 1, {}, 'never-made'), signal);
+    expect(other).toMatchObject({
+      status: 'retry',
+      sink: true,
+      reason: /topics\/never-made: it does not exist/,
+    });
+    expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);
+  });
+
+  it('waits for an operator when the route or the config names no topic that could exist', async () => {
+    const { peer, sink } = await openSubject({ topic: null });
+    expect(await sink.send(deliver(1, 1), signal)).toMatchObject([
+      { status: 'retry', sink: true, reason: /names no topic/ },
+    ]);
+    expect(await sink.send(deliver(1, 1, {}, 'a b'), signal)).toMatchObject([
+      { status: 'retry', sink: true, reason: /"a b" cannot be a topic/ },
+    ]);
+    const path = `projects/${PROJECT}/topics/other`;
+    expect(await sink.send(deliver(1, 1, {}, path), signal)).toEqual([{ status: 'delivered' }]);
+    expect(idsAt(peer, 'other')).toEqual(['msg_1']);
+  });
+
+  it.each([PERMISSION_DENIED, UNAUTHENTICATED])('waits when it may not publish (status %i)', async (code) => {
+    const { peer, sink } = await openSubject();
+    peer.inject({ kind: 'status', code, times: 1 });
+    expect(await sink.send(deliver(1, 2), signal)).toMatchObject([
+      { status: 'retry', sink: true, reason: /publishing is not allowed/ },
+      { status: 'retry', sink: true },
+    ]);
+  });
+
+  it('gives a connection up for a new one after several time-outs in a row', async () => {
+    const { peer, sink, context } = await openSubject({ timeout: '150ms' });
+    const hang = peer.inject({ kind: 'hang' });
+    for (let i = 0; i < 3; i += 1) {
+      const [result] = await sink.send(deliver(1, 1), signal);
+      expect(result).toMatchObject({ status: 'retry', sink: true });
+    }
+    hang.lift();
+    expect(context.lines.map(({ message }) => message)).toEqual([
+      'connection to Pub/Sub is given up for a new one',
+    ]);
+    expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);
+  });
+
+  it('does not hang on a far side that accepts connections and says nothing', async () => {
+    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const sockets = new Set<{ destroy(): void }>();
+    silent.on('connection', (socket) => sockets.add(socket));
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+    });
+    const { port } = silent.address() as AddressInfo;
+    const { sink } = makeSink(`127.0.0.1:${port}`, { timeout: '300ms' });
+    await expect(sink.open(signal)).rejects.toThrow(/^topic events: /);
+    const [result] = await sink.send(deliver(1, 1), signal);
+    expect(result).toMatchObject({ status: 'retry', sink: true });
+    await within('close', sink.close(signal));
+  });
+
+  it('stops waiting as soon as it is told to', async () => {
+    const { peer, sink } = await openSubject({ timeout: '60s' });
+    const hang = peer.inject({ kind: 'hang', stored: true });
+    const abort = new AbortController();
+    const sending = sink.send(deliver(1, 3), abort.signal);
+    await hang.struck;
+    abort.abort();
+    for (const { status } of await within('the answer', sending)) expect(status).toBe('retry');
+  });
+
+  it('waits for what is on the way when it closes', async () => {
+    const { peer, sink } = await openSubject();
+    const sending = sink.send(deliver(1, 200), signal);
+    await sink.close(signal);
+    for (const { status } of await sending) expect(status).toBe('delivered');
+    expect(idsAt(peer)).toHaveLength(200);
+    expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ status: 'retry' }]);
+  });
+
+  it('finds an emulator by PUBSUB_EMULATOR_HOST, looks for no credentials, and lets the process end', async () => {
+    const peer = await startPubSubPeer({ topics: ['events'] });
+    onTestFinished(() => peer.stop());
+    const SRC = join(import.meta.dirname, '../../src');
+    const script = `
+      import { createSink, parseOptions } from '${join(SRC, 'sinks/pubsub/index.ts')}';
+      import { contractEvent } from '${join(SRC, 'sinks/contract-events.ts')}';
+      const options = parseOptions({ project: '${PROJECT}', topic: 'events' });
+      const sink = createSink(options, { name: 'topics', log: console });
+      const { signal } = new AbortController();
+      await sink.open(signal);
+      console.log(JSON.stringify(await sink.send([{ event: contractEvent(1), destination: null }], signal)));
+      await sink.close(signal);`;
+    const env = { ...process.env, PUBSUB_EMULATOR_HOST: peer.endpoint, HOME: '/nonexistent' };
+    const args = ['--input-type=module', '--eval', script];
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { env, timeout: 20_000 });
+    expect(stdout.trim()).toBe('[{"status":"delivered"}]');
+    // Above all no MetadataLookupWarning.
+    expect(stderr).toBe('');
+    expect(idsAt(peer)).toEqual(['msg_1']);
+  });
+});

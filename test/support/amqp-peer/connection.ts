@@ -1,0 +1,180 @@
+import rhea, { type Connection, type Container, type Delivery, type Receiver, type Sender } from 'rhea';
+import type { Faults } from './faults.ts';
+import { encodeStored, positionOf, type Hub } from './hub.ts';
+import { answerRequest } from './requests.ts';
+import { splitBatch } from './sections.ts';
+
+const BATCH_FORMAT = 0x80013700;
+
+export interface PeerState {
+  readonly hubs: ReadonlyMap<string, Hub>;
+  readonly faults: Faults;
+  readonly maxMessageBytes: number;
+  readonly now: () => number;
+}
+
+/** What an attached link of the client's is for. */
+type Node =
+  | { readonly kind: 'request' }
+  | { readonly kind: 'publish'; readonly hub: Hub; readonly partition: number | null }
+  | { readonly kind: 'read'; readonly hub: Hub; readonly partition: number };
+
+/** Makes a container answer as an Event Hubs namespace does. */
+export function serve(container: Container, state: PeerState): void {
+  /** Where answers go: the client's receiving link for each request/response node of a connection. */
+  const answers = new WeakMap<Connection, Map<string, Sender>>();
+  const nodes = new WeakMap<Receiver, Node>();
+
+  container.on('receiver_open', ({ receiver }: { receiver: Receiver }) => {
+    const address = receiver.target?.address ?? '';
+    const node = nodeAt(address, state.hubs);
+    if (node === null || node.kind === 'read') return notFound(receiver, address);
+    nodes.set(receiver, node);
+    receiver.set_target({ address });
+    receiver.set_source(receiver.source ?? {});
+    // rhea has no setter for it, and writes the attach only after this event.
+    (
+      receiver as unknown as { local: { attach: { max_message_size: number } } }
+    ).local.attach.max_message_size = state.maxMessageBytes;
+  });
+
+  container.on('sender_open', ({ sender, connection }: { sender: Sender; connection: Connection }) => {
+    const address = sender.source?.address ?? '';
+    const node = nodeAt(address, state.hubs);
+    if (node === null || node.kind === 'publish') return notFound(sender, address);
+    sender.set_source({ address });
+    sender.set_target(sender.target ?? {});
+    if (node.kind === 'read') return feed(sender, node.hub, node.partition);
+    const links = answers.get(connection) ?? new Map<string, Sender>();
+    answers.set(connection, links.set(address, sender));
+  });
+
+  container.on('message', (context: MessageContext) => {
+    const { receiver, delivery, connection, message, format = 0 } = context;
+    const node = nodes.get(receiver);
+    if (node?.kind === 'request') {
+      delivery.accept();
+      const to = answers.get(connection)?.get(receiver.target.address);
+      to?.send(answerRequest(message as rhea.Message, state.hubs, state.faults));
+    } else if (node?.kind === 'publish') {
+      const bytes = Buffer.isBuffer(message) ? message : rhea.message.encode(message);
+      publish(node.hub, node.partition, bytes, format === BATCH_FORMAT, delivery, connection, state);
+    }
+  });
+  container.on('error', ignore);
+  for (const event of ['connection_error', 'session_error', 'sender_error', 'receiver_error', 'disconnected'])
+    container.on(event, ignore);
+}
+
+interface MessageContext {
+  readonly receiver: Receiver;
+  readonly connection: Connection;
+  readonly delivery: Delivery;
+  readonly message: rhea.Message | Buffer;
+  readonly format?: number;
+}
+
+function publish(
+  hub: Hub,
+  partition: number | null,
+  bytes: Buffer,
+  batch: boolean,
+  delivery: Delivery,
+  connection: Connection,
+  state: PeerState,
+): void {
+  if (bytes.length > state.maxMessageBytes) return refuse(delivery, TOO_LARGE);
+  const store = (): void => {
+    const { annotations, messages } = splitBatch(bytes);
+    const notes = annotations === null ? {} : (rhea.message.decode(annotations).message_annotations ?? {});
+    const key: unknown = notes['x-opt-partition-key'];
+    hub.add(batch ? messages : [bytes], typeof key === 'string' ? key : null, partition, state.now());
+  };
+  const fault = state.faults.onBatch(hub.name, bytes);
+  switch (fault?.kind) {
+    case undefined:
+      store();
+      return delivery.accept();
+    case 'latency':
+      store();
+      setTimeout(() => delivery.accept(), fault.ms).unref();
+      return;
+    case 'server-busy':
+      return refuse(delivery, SERVER_BUSY);
+    case 'size-exceeded':
+      return refuse(delivery, TOO_LARGE);
+    case 'reject':
+      return refuse(delivery, { condition: fault.condition, description: fault.description ?? 'refused' });
+    case 'hang':
+      if (fault.stored === true) store();
+      return;
+    case 'drop':
+      if (fault.stored !== false) store();
+      (connection as unknown as { socket: { destroy(): void } }).socket.destroy();
+  }
+}
+
+/** Sends a partition from the position the client asks for, as far as its credit goes, and what is added later. */
+function feed(sender: Sender, hub: Hub, index: number): void {
+  const partition = hub.partitions[index];
+  const { filter = {} } = sender.source as { filter?: Record<string, { value: string }> };
+  const selector = Object.values(filter)[0]?.value;
+  if (partition === undefined || selector === undefined) return;
+  let next = positionOf(partition, selector);
+  const send = (): void => {
+    while (next < partition.messages.length && sender.sendable()) {
+      const message = partition.messages[next];
+      if (message === undefined) return;
+      next += 1;
+      sender.send(encodeStored(message), undefined, 0);
+    }
+  };
+  const stop = (): void => {
+    partition.readers.delete(send);
+  };
+  partition.readers.add(send);
+  sender.on('sendable', send);
+  sender.on('sender_close', stop);
+  sender.connection.on('disconnected', stop);
+}
+
+function nodeAt(address: string, hubs: ReadonlyMap<string, Hub>): Node | null {
+  if (address === '$cbs' || address.endsWith('$management')) return { kind: 'request' };
+  const [, name = '', group, id] =
+    /^([^/]+)(?:\/ConsumerGroups\/([^/]+))?(?:\/Partitions\/(\d+))?$/.exec(address) ?? [];
+  const hub = hubs.get(name);
+  if (hub === undefined || (id !== undefined && hub.partitions[Number(id)] === undefined)) return null;
+  const partition = id === undefined ? null : Number(id);
+  if (group === undefined) return { kind: 'publish', hub, partition };
+  return partition === null ? null : { kind: 'read', hub, partition };
+}
+
+function notFound(link: Receiver | Sender, address: string): void {
+  link.close({
+    condition: 'amqp:not-found',
+    description: `The messaging entity 'sb://127.0.0.1/${address}' could not be found.`,
+  });
+}
+
+interface Refusal {
+  readonly condition: string;
+  readonly description: string;
+}
+
+const TOO_LARGE = {
+  condition: 'amqp:link:message-size-exceeded',
+  description: 'The received message is larger than the link allows.',
+};
+const SERVER_BUSY = {
+  condition: 'com.microsoft:server-busy',
+  description:
+    'The request was terminated because the entity is being throttled. Wait 4 seconds and try again.',
+};
+
+function refuse(delivery: Delivery, error: Refusal): void {
+  delivery.reject(error);
+}
+
+function ignore(): void {
+  // Clients come and go; what a test wants to know it finds in the messages.
+}

@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import rhea from 'rhea';
+import { serve } from './connection.ts';
+import { Faults, type Fault, type InjectedFault } from './faults.ts';
+import { decodeStored, Hub, type PeerMessage } from './hub.ts';
+
+export interface AmqpPeerOptions {
+  readonly hubs: readonly string[];
+  /** Partitions of each hub. */
+  readonly partitions?: number;
+  /** 0 takes any free port. */
+  readonly port?: number;
+  /** Largest message a link takes, bytes of AMQP; the service's standard tier takes 1,046,528. */
+  readonly maxMessageBytes?: number;
+  /** False counts messages and throws them away: for benchmarks. */
+  readonly keep?: boolean;
+  /** Wall clock in milliseconds, for enqueued times. */
+  readonly now?: () => number;
+}
+
+/**
+ * An Event Hubs namespace in this process, spoken to over real AMQP on a real port: tokens, management reads, sending
+ * in batches, reading from a position, limits, and faults on demand. Messages live in memory.
+ *
+ *     const peer = await startAmqpPeer({ hubs: ['events'] });
+ *     new EventHubProducerClient(peer.connectionString, 'events') …
+ *     peer.inject({ kind: 'server-busy', times: 1 });
+ *     await peer.received('events', 10);
+ *     peer.messages('events');
+ *     await peer.stop();
+ *
+ * Modes: listening ⇄ stopped (`stop` cuts every connection; `restart` listens on the same port, messages kept).
+ */
+export class AmqpPeer {
+  readonly #hubs: ReadonlyMap<string, Hub>;
+  readonly #faults = new Faults();
+  readonly #container = rhea.create_container({ id: 'amqp-peer' });
+  readonly #sockets = new Set<Socket>();
+  readonly #waiting = new Set<() => void>();
+  #server: Server | null = null;
+  #port: number;
+
+  constructor({
+    hubs,
+    partitions = 4,
+    port = 0,
+    maxMessageBytes = 1_046_528,
+    keep = true,
+    now,
+  }: AmqpPeerOptions) {
+    this.#hubs = new Map(hubs.map((name) => [name, new Hub(name, partitions, keep)]));
+    this.#port = port;
+    const mechanisms = this.#container.sasl_server_mechanisms as unknown as Record<string, unknown> & {
+      enable_anonymous(): void;
+    };
+    mechanisms.enable_anonymous();
+    // What the service offers beside it; the token that follows on $cbs is what counts.
+    mechanisms['MSSBCBS'] = () => ({ outcome: undefined, start: allow });
+    serve(this.#container, { hubs: this.#hubs, faults: this.#faults, maxMessageBytes, now: now ?? Date.now });
+    for (const hub of this.#hubs.values())
+      for (const { readers } of hub.partitions) readers.add(() => this.#tell());
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** For every client of the namespace; it names no hub. */
+  get connectionString(): string {
+    const endpoint = `Endpoint=sb://127.0.0.1:${this.#port}`;
+    return `${endpoint};SharedAccessKeyName=k;SharedAccessKey=c2VjcmV0;UseDevelopmentEmulator=true`;
+  }
+
+  /** Everything a hub holds, in order of arrival. */
+  messages(hub: string): readonly PeerMessage[] {
+    return this.#hub(hub).arrivals.map(decodeStored);
+  }
+
+  /** Messages a hub has taken, kept or not, and their encoded bytes. */
+  taken(hub: string): { readonly count: number; readonly bytes: number } {
+    const { count, bytes } = this.#hub(hub);
+    return { count, bytes };
+  }
+
+  /** Resolves once a hub has taken that many messages. */
+  async received(hub: string, count: number): Promise<void> {
+    while (this.#hub(hub).count < count) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+  }
+
+  inject(fault: Fault): InjectedFault {
+    return this.#faults.inject(fault);
+  }
+
+  /** Cuts every connection as a network failure would; clients can connect again at once. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Cuts every connection and refuses new ones. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    this.#server = null;
+    const closed = once(server, 'close');
+    server.close();
+    this.cut();
+    await closed;
+  }
+
+  async restart(): Promise<void> {
+    if (this.#server !== null) return;
+    const server = this.#container.listen({ port: this.#port, host: '127.0.0.1', ...FRAMES });
+    this.#server = server;
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
+    await once(server, 'listening');
+    this.#port = (server.address() as AddressInfo).port;
+  }
+
+  #hub(name: string): Hub {
+    const hub = this.#hubs.get(name);
+    if (hub === undefined) throw new RangeError(`the peer has no hub ${name}`);
+    return hub;
+  }
+
+  #tell(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+}
+
+/** As the service frames: a message of a megabyte comes in sixteen parts. */
+const FRAMES = { max_frame_size: 65_536, credit_window: 500, autoaccept: false };
+
+function allow(this: { outcome: boolean | undefined }): void {
+  this.outcome = true;
+}
+
+export async function startAmqpPeer(options: AmqpPeerOptions): Promise<AmqpPeer> {
+  const peer = new AmqpPeer(options);
+  await peer.restart();
+  return peer;
+}

@@ -1,0 +1,119 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, globSync, realpathSync } from 'node:fs';
+import { createServer, connect, type AddressInfo } from 'node:net';
+import { delimiter, dirname, join } from 'node:path';
+import { afterAll, describe, test } from 'vitest';
+import { lacksProgram, skipped, type Lack } from './requirements.ts';
+import { until } from './until.ts';
+
+export interface PubSubEmulator {
+  /** `127.0.0.1:port`: what `PUBSUB_EMULATOR_HOST` and the sinks' `endpoint` take. */
+  readonly endpoint: string;
+  /** Stops its process in its tracks: connections stay, and nothing is answered until `resume`. */
+  pause(): void;
+  resume(): void;
+  stop(): Promise<void>;
+}
+
+const JAR = 'platform/pubsub-emulator/lib/cloud-pubsub-emulator-*-all.jar';
+const ROOTS = ['/usr/lib/google-cloud-sdk', '/opt/google-cloud-sdk', '/usr/local/google-cloud-sdk'];
+/** Milliseconds a Java program may take to come up on a busy machine. */
+const START = 60_000;
+
+/** Why Google's emulator cannot be run here, or null. */
+export function lacksPubSubEmulator(): Lack {
+  return lacksProgram('java') ?? (findJar() === null ? "needs gcloud's pubsub-emulator component" : null);
+}
+
+/** Tests against an emulator of their own; where there is none they are skipped, with the reason in the title. */
+export function describeOnEmulator(
+  title: string,
+  body: (emulator: PubSubEmulator) => void | Promise<void>,
+): void {
+  const lack = lacksPubSubEmulator();
+  describe.skipIf(lack !== null)(`${title}${skipped(lack)}`, () =>
+    lack === null ? withEmulator(body) : test.todo('is not run here'),
+  );
+}
+
+async function withEmulator(body: (emulator: PubSubEmulator) => void | Promise<void>): Promise<void> {
+  const emulator = await startPubSubEmulator();
+  afterAll(() => emulator.stop());
+  await body(emulator);
+}
+
+/** Starts Google's emulator on a free port and waits until it listens. Ask `lacksPubSubEmulator` first. */
+export async function startPubSubEmulator(): Promise<PubSubEmulator> {
+  const jar = findJar();
+  if (jar === null) throw new Error('the emulator is not installed');
+  const port = await freePort();
+  const args = ['-Xmx512m', '-jar', jar, '--host=127.0.0.1', `--port=${port}`];
+  const child = spawn('java', args, { stdio: 'ignore' });
+  // A test process that is ended before its time must not leave it behind.
+  process.once('exit', () => child.kill('SIGKILL'));
+  try {
+    await until('the emulator to listen', () => running(child) && listens(port), START);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  return {
+    endpoint: `127.0.0.1:${port}`,
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    stop: () => end(child),
+  };
+}
+
+/** The newest emulator below any SDK that the environment, the PATH or the usual places lead to. */
+function findJar(): string | null {
+  for (const root of sdkRoots()) {
+    const jar = globSync(join(root, JAR)).sort().at(-1);
+    if (jar !== undefined) return jar;
+  }
+  return null;
+}
+
+function sdkRoots(): string[] {
+  const named = process.env['CLOUDSDK_ROOT_DIR'];
+  const programs = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, 'gcloud'));
+  // `gcloud` lies in the SDK's `bin`, and is often linked to from elsewhere.
+  const found = programs
+    .filter((path) => existsSync(path))
+    .map((path) => dirname(dirname(realpathSync(path))));
+  return [...(named === undefined ? [] : [named]), ...found, ...ROOTS];
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function listens(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function running(child: ChildProcess): boolean {
+  if (child.exitCode === null && child.signalCode === null) return true;
+  throw new Error(`the emulator ended with ${child.exitCode ?? child.signalCode}`);
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
