@@ -5,12 +5,20 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { SCALAR_KEYS } from '../../src/config/scalar-keys.ts';
 import { resolveSinks } from '../../src/config/sinks.ts';
+import { resolveSources } from '../../src/config/sources.ts';
 import { CATALOGUE } from '../../src/core/errors.ts';
 import { loadSinkModule } from '../../src/sinks/registry.ts';
+import { loadSourceModule } from '../../src/sources/registry.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const FILES = globSync('config/**/*.yaml', { cwd: ROOT });
-const ENV = { MILLRACE_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`, WEBHOOK_SECRET: 'x' };
+const EVENT_HUBS =
+  'Endpoint=sb://made-up.servicebus.windows.net/;SharedAccessKeyName=made-up;SharedAccessKey=bWFkZSB1cA==';
+const ENV = {
+  MILLRACE_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`,
+  WEBHOOK_SECRET: 'x',
+  EVENT_HUBS,
+};
 
 describe('the configs that come with millrace', () => {
   it('include the default and the examples', () => expect(FILES.length).toBeGreaterThanOrEqual(5));
@@ -19,6 +27,7 @@ describe('the configs that come with millrace', () => {
     const loaded = loadConfig({ file: join(ROOT, file), env: ENV });
     expect(loaded.warnings).toEqual([]);
     expect(await resolveSinks(loaded, loadSinkModule)).not.toEqual([]);
+    await resolveSources(loaded, loadSourceModule);
   });
 
   it.each(FILES)('%s names the schema for editors', (file) => {
