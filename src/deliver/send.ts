@@ -71,26 +71,35 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   const results = await callSink(sink, batch, signal);
-  const first = results[0];
-  const blameless =
-    batch.length > 1 && results.some((result) => result.status === 'refused' && result.batch === true);
-  if (!blameless || first === undefined) {
-    return batch.map((item, index) => ({ item, result: results[index] ?? MISSING }));
+  const outcomes: Outcome[] = [];
+  const suspects: Item[] = [];
+  for (const [index, item] of batch.entries()) {
+    const result = results[index] ?? MISSING;
+    if (result.status === 'refused' && result.batch === true) suspects.push(item);
+    else outcomes.push({ item, result });
   }
-  const middle = Math.ceil(batch.length / 2);
-  const outcomes = await attempt(sink, batch.slice(0, middle), pending, signal);
-  const waiting = new Map<string, SendResult>();
-  for (const { item, result } of outcomes) {
-    const key = pending.keyOf(item);
-    if (result.status === 'retry' && key !== null) waiting.set(key, result);
+  const [only] = suspects;
+  if (only === undefined) return outcomes;
+  if (suspects.length === 1) {
+    const result = results[batch.indexOf(only)] ?? MISSING;
+    return [...outcomes, { item: only, result }];
   }
-  const rest: Item[] = [];
-  for (const item of batch.slice(middle)) {
-    const held = waiting.get(pending.keyOf(item) ?? '');
-    if (held === undefined) rest.push(item);
-    else outcomes.push({ item, result: held });
+  const middle = Math.ceil(suspects.length / 2);
+  for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
+    const waiting = new Map<string, SendResult>();
+    for (const { item, result } of outcomes) {
+      const key = pending.keyOf(item);
+      if (result.status === 'retry' && key !== null) waiting.set(key, result);
+    }
+    const free: Item[] = [];
+    for (const item of half) {
+      const held = waiting.get(pending.keyOf(item) ?? '');
+      if (held === undefined) free.push(item);
+      else outcomes.push({ item, result: held });
+    }
+    if (free.length > 0) outcomes.push(...(await attempt(sink, free, pending, signal)));
   }
-  return rest.length === 0 ? outcomes : [...outcomes, ...(await attempt(sink, rest, pending, signal))];
+  return outcomes;
 }
 
 async function callSink(sink: Sink, batch: readonly Item[], signal: AbortSignal): Promise<SendResult[]> {
