@@ -3,9 +3,10 @@ import type { Bench } from './bench.ts';
 import { eventHubs } from './event-hubs/event-hubs.ts';
 import { ingest } from './ingest/ingest.ts';
 import { renderResult } from './report.ts';
+import { sinks } from './sinks/sinks.ts';
 
 /** One entry a bench; each is a file or folder beside this one. */
-const BENCHES: Readonly<Record<string, Bench>> = { ingest, 'event-hubs': eventHubs };
+const BENCHES: Readonly<Record<string, Bench>> = { ingest, 'event-hubs': eventHubs, sinks };
 
 const USAGE = `Usage: npm run bench -- NAME [flags]
 

@@ -124,7 +124,7 @@ async function startPubSub(): Promise<{ endpoint: string; client: PubSub }> {
     emulatorMode: true,
     // Without a domain of its own the library would look for credentials on the network.
     clientOptions: { universeDomain: 'googleapis.com' },
-  } as ConstructorParameters<typeof PubSub>[0]);
+  });
   onTestFinished(() => client.close());
   for (const topic of TOPICS) {
     await client.createTopic(topic, { timeout: 20_000 });
@@ -189,7 +189,7 @@ test(
     expect([...arrivals.keys()].toSorted()).toEqual([...expected.keys()].toSorted());
     for (const [place, ids] of expected) {
       const here = arrivals.get(place) ?? new Map<string, Received>();
-      expect(new Set(here.keys()), place).toEqual(ids);
+      expect({ place, ids: new Set(here.keys()) }).toEqual({ place, ids });
       for (const [id, { metadata, key, body }] of here) {
         const { type, user, body: original } = sent.get(id)!;
         if (!body.equals(original)) throw new Error(`${place} ${id}: other bytes than were sent`);

@@ -36,29 +36,9 @@ test('what the ETL pipelines publish lands in the archive: compressed or not, in
 
   const producer = new EventHubProducerClient(hubs.connectionString, 'pipeline');
   onTestFinished(() => producer.close());
-  const toHub = (event: MadeUpEvent, n: number) => ({
-    body: n % 2 === 0 ? gzipSync(event.body) : event.body,
-    properties: {
-      'event-type': event.type,
-      'user-id': userOf(event),
-      'idempotency-key': event.id,
-      ...(n % 2 === 0 ? { 'content-encoding': 'gzip' } : {}),
-    },
-  });
-  const toTopic = (event: MadeUpEvent, n: number) => ({
-    data: n % 2 === 0 ? gzipSync(event.body) : event.body,
-    attributes: {
-      event_type: event.type,
-      blob_type: 'json',
-      idempotency_key: event.id,
-      ...(n % 2 === 0 ? { blob_codec: 'gzip' } : {}),
-    },
-  });
   const [hubEvents, topicEvents] = [events.slice(0, 30), events.slice(30)];
   await producer.sendBatch(hubEvents.map(toHub));
   for (const [n, event] of topicEvents.entries()) await admin.publish('pipeline', toTopic(event, n));
-  const received = async (receiver: ReceiverProcess): Promise<number> =>
-    (await receiver.status()).journal.lastSeq;
   await until('all events to be journaled', async () => (await received(first)) === events.length);
   await first.kill('SIGKILL');
 
@@ -90,3 +70,31 @@ test('what the ETL pipelines publish lands in the archive: compressed or not, in
   const sources = new Set([...found.values()].flat().map(({ record }) => record.source));
   expect([...sources].toSorted()).toEqual(['hub', 'topic']);
 });
+
+function toHub(event: MadeUpEvent, n: number) {
+  return {
+    body: n % 2 === 0 ? gzipSync(event.body) : event.body,
+    properties: {
+      'event-type': event.type,
+      'user-id': userOf(event),
+      'idempotency-key': event.id,
+      ...(n % 2 === 0 ? { 'content-encoding': 'gzip' } : {}),
+    },
+  };
+}
+
+function toTopic(event: MadeUpEvent, n: number) {
+  return {
+    data: n % 2 === 0 ? gzipSync(event.body) : event.body,
+    attributes: {
+      event_type: event.type,
+      blob_type: 'json',
+      idempotency_key: event.id,
+      ...(n % 2 === 0 ? { blob_codec: 'gzip' } : {}),
+    },
+  };
+}
+
+async function received(receiver: ReceiverProcess): Promise<number> {
+  return (await receiver.status()).journal.lastSeq;
+}

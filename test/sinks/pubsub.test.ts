@@ -1,17 +1,28 @@
 import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
+import type { PeerMessage } from '../support/pubsub-peer/topics.ts';
 import { within } from '../support/until.ts';
 import { idsAt, makeSink, makeSubject, openSubject } from './pubsub-support.ts';
 import { deliver, signal } from './support.ts';
 
+const INVALID_ARGUMENT = 3;
 const PERMISSION_DENIED = 7;
+const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
+
+const holding =
+  (id: string) =>
+  ({ attributes }: PeerMessage): boolean =>
+    attributes['idempotency-key'] === id;
 
 describe('pubsub sink', () => {
   it('makes one request of one batch', async () => {
@@ -94,6 +105,24 @@ describe('pubsub sink', () => {
     ]);
   });
 
+  it('looks for credentials again when it has found none', async () => {
+    const key = join(await temporaryFolder(), 'key.json');
+    vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', key);
+    const peer = await startPubSubPeer({ topics: ['events'] });
+    const { sink } = makeSink(`https://localhost:${peer.port}`, { timeout: '1s' });
+    onTestFinished(async () => {
+      vi.unstubAllEnvs();
+      await sink.close(signal);
+      await peer.stop();
+    });
+    await expect(sink.open(signal)).rejects.toThrow(/key\.json/);
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const private_key = privateKey.export({ type: 'pkcs8', format: 'pem' });
+    writeFileSync(key, JSON.stringify({ type: 'service_account', client_email: 'a@b.example', private_key }));
+    // The peer knows no TLS: what fails now is the connection.
+    await expect(sink.open(signal)).rejects.toThrow(/connection|UNAVAILABLE|DEADLINE/i);
+  });
+
   it('gives a connection up for a new one after several time-outs in a row', async () => {
     const { peer, sink, context } = await openSubject({ timeout: '150ms' });
     const hang = peer.inject({ kind: 'hang' });
@@ -123,6 +152,32 @@ describe('pubsub sink', () => {
     const [result] = await sink.send(deliver(1, 1), signal);
     expect(result).toMatchObject({ status: 'retry', sink: true });
     await within('close', sink.close(signal));
+  });
+
+  it('sends as soon as the service is back, however often it was missed', async () => {
+    const { peer, sink } = await openSubject({ timeout: '400ms' });
+    await peer.stop();
+    for (let i = 0; i < 2; i += 1) {
+      expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ status: 'retry', sink: true }]);
+    }
+    // Nobody listens yet: the send that is under way when the service comes back is the one that gets through.
+    const { sink: patient } = makeSink(peer.endpoint, { timeout: '30s' });
+    onTestFinished(() => patient.close(signal));
+    await patient.send(deliver(1, 1), signal);
+    const sending = patient.send(deliver(2, 1), signal);
+    await peer.restart();
+    expect(await within('the answer', sending)).toEqual([{ status: 'delivered' }]);
+  });
+
+  it('holds back what follows an event of the same user that has to be sent again', async () => {
+    const { peer, sink } = await openSubject({ ordering: true });
+    peer.inject({ kind: 'status', code: INVALID_ARGUMENT, holding: holding('msg_2') });
+    peer.inject({ kind: 'status', code: UNAVAILABLE, holding: holding('msg_3') });
+    const results = await sink.send(deliver(1, 5, { user: 'one' }), signal);
+    expect(results.map(({ status }) => status)).toEqual(['delivered', 'refused', 'retry', 'retry', 'retry']);
+    expect(results[1]).not.toHaveProperty('batch');
+    expect(idsAt(peer)).toEqual(['msg_1']);
+    expect(peer.requests.map(({ messages }) => messages.length)).toEqual([5, 1, 1, 1]);
   });
 
   it('stops waiting as soon as it is told to', async () => {

@@ -126,7 +126,10 @@ async function createClient(connection: Connection): Promise<Client> {
     import('@google-cloud/pubsub'),
     createPubSub(connection),
   ]);
-  return new clients.PublisherClient({ ...options });
+  const client = new clients.PublisherClient({ ...options });
+  // Finds the credentials. A client that could not find them once would never look again.
+  await client.initialize();
+  return client;
 }
 
 /** Resolves once the client's channel is connected. */

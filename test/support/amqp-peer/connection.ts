@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import rhea, { type Connection, type Container, type Delivery, type Receiver, type Sender } from 'rhea';
 import type { Faults } from './faults.ts';
 import { encodeStored, positionOf, type Hub } from './hub.ts';
@@ -110,7 +111,7 @@ function publish(
       return;
     case 'drop':
       if (fault.stored !== false) store();
-      (connection as unknown as { socket: { destroy(): void } }).socket.destroy();
+      cutOff((connection as unknown as { socket: Socket }).socket);
   }
 }
 
@@ -154,6 +155,11 @@ function notFound(link: Receiver | Sender, address: string): void {
     condition: 'amqp:not-found',
     description: `The messaging entity 'sb://127.0.0.1/${address}' could not be found.`,
   });
+}
+
+/** Without a word to the client. The error is for rhea on this side, which would otherwise go on sending heartbeats. */
+export function cutOff(socket: Socket): void {
+  socket.destroy(new Error('cut off'));
 }
 
 interface Refusal {

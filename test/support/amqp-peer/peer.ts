@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import rhea from 'rhea';
-import { serve } from './connection.ts';
+import { cutOff, serve } from './connection.ts';
 import { Faults, type Fault, type InjectedFault } from './faults.ts';
 import { decodeStored, Hub, type PeerMessage } from './hub.ts';
 
@@ -94,7 +94,7 @@ export class AmqpPeer {
 
   /** Cuts every connection as a network failure would; clients can connect again at once. */
   cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#sockets) cutOff(socket);
   }
 
   /** Cuts every connection and refuses new ones. */

@@ -1,0 +1,80 @@
+import { EventHubProducerClient } from '@azure/event-hubs';
+import { v1, PubSub } from '@google-cloud/pubsub';
+import type { JournalEvent } from '../../../src/core/event.ts';
+import { partitionKeyOf, toMessage } from '../../../src/sinks/event-hubs/message.ts';
+import { toMessage as toPubSub } from '../../../src/sinks/pubsub/message.ts';
+
+/** Events of one batch, as many as the sinks take at once. */
+const BATCH = 500;
+/** Sends under way at once, as the sinks have. */
+const EVENT_HUBS_LANES = 128;
+const PUBSUB_LANES = 8;
+
+/** As fast as the SDK goes on the same batches: groups of one partition key, nothing checked but the sizes. */
+export async function bareEventHubs(
+  client: EventHubProducerClient,
+  events: readonly JournalEvent[],
+): Promise<void> {
+  const groups = batches(events)
+    .flatMap((batch) => [...Map.groupBy(batch, partitionKeyOf).values()])
+    .values();
+  await inLanes(EVENT_HUBS_LANES, groups, async (group) => {
+    const batch = await client.createBatch({ partitionKey: group[0]?.user ?? '' });
+    for (const event of group) batch.tryAdd(await toMessage(event, 'never'));
+    await client.sendBatch(batch);
+  });
+}
+
+/** A topic without a subscription: what is published is taken and forgotten, or the emulator would fill up. */
+export async function createTopic(endpoint: string, project: string): Promise<void> {
+  const client = publisher(endpoint, project);
+  await client.createTopic({ name: topicOf(project) }, { timeout: 20_000 });
+  await client.close();
+}
+
+/** The same messages for Pub/Sub, by the SDK's own publish call. */
+export async function barePubSub(
+  endpoint: string,
+  project: string,
+  events: readonly JournalEvent[],
+): Promise<void> {
+  const client = publisher(endpoint, project);
+  await inLanes(PUBSUB_LANES, batches(events).values(), async (batch) => {
+    const messages = [];
+    for (const event of batch)
+      messages.push(await toPubSub(event, { compression: 'never', ordering: false }));
+    await client.publish({ topic: topicOf(project), messages });
+  });
+  await client.close();
+}
+
+function publisher(endpoint: string, project: string): v1.PublisherClient {
+  const { options } = new PubSub({
+    projectId: project,
+    apiEndpoint: endpoint,
+    emulatorMode: true,
+    clientOptions: { universeDomain: 'googleapis.com' },
+  });
+  return new v1.PublisherClient({ ...options } as ConstructorParameters<typeof v1.PublisherClient>[0]);
+}
+
+function topicOf(project: string): string {
+  return `projects/${project}/topics/events`;
+}
+
+async function inLanes<T>(
+  lanes: number,
+  items: Iterator<T>,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const lane = async (): Promise<void> => {
+    for (let next = items.next(); next.done !== true; next = items.next()) await work(next.value);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+function batches<T>(items: readonly T[]): T[][] {
+  return Array.from({ length: Math.ceil(items.length / BATCH) }, (_, at) =>
+    items.slice(at * BATCH, (at + 1) * BATCH),
+  );
+}

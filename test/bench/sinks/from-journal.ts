@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../../src/core/clock.ts';
+import type { JournalEvent } from '../../../src/core/event.ts';
+import type { Sink } from '../../../src/core/sink.ts';
+import { Dispatcher } from '../../../src/deliver/dispatcher.ts';
+import { SqliteJournal } from '../../../src/journal/sqlite-journal.ts';
+
+export const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** A journal filled once, and played to sinks as often as wanted. */
+export class FilledJournal {
+  readonly #journal: SqliteJournal;
+  readonly #folder: string;
+  readonly #count: number;
+  #runs = 0;
+
+  private constructor(journal: SqliteJournal, folder: string, count: number) {
+    this.#journal = journal;
+    this.#folder = folder;
+    this.#count = count;
+  }
+
+  static async fill(events: readonly JournalEvent[]): Promise<FilledJournal> {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
+    const journal = await SqliteJournal.open({
+      path: folder,
+      retention: 1e12,
+      dedupWindow: 1e12,
+      maxBytes: 1e12,
+      create: true,
+      clock: systemClock,
+      // Nothing from memory: every event is read back from disk.
+      tailBytes: 0,
+      onFailure: (error) => {
+        throw error;
+      },
+    });
+    await Promise.all(events.map((event) => journal.append(event)));
+    return new FilledJournal(journal, folder, events.length);
+  }
+
+  /** Delivers everything to one sink through the dispatcher. @returns events a second */
+  async playTo(sink: Sink): Promise<number> {
+    const name = `run-${(this.#runs += 1)}`;
+    this.#journal.moveCursor(name, 0);
+    await this.#journal.flush();
+    const all = Promise.withResolvers<void>();
+    let delivered = 0;
+    const dispatcher = new Dispatcher({
+      journal: this.#journal,
+      clock: systemClock,
+      log: quiet,
+      retry: { initial: 500, max: 30_000, giveUpAfter: 0 },
+      maxPending: 5000,
+      maxPendingBytes: 32 * 1024 * 1024,
+      routesFor: () => [{ sink: name, destination: null }],
+      onDelivered: () => {
+        delivered += 1;
+        if (delivered === this.#count) all.resolve();
+      },
+    });
+    // Connected beforehand, as the SDK's own client is.
+    await sink.open(AbortSignal.timeout(30_000));
+    const started = performance.now();
+    await dispatcher.add(name, sink);
+    await all.promise;
+    const rate = (this.#count / (performance.now() - started)) * 1000;
+    await dispatcher.stop(AbortSignal.timeout(10_000));
+    return rate;
+  }
+
+  async close(): Promise<void> {
+    await this.#journal.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
