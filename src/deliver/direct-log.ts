@@ -15,25 +15,28 @@ export interface DirectLogOptions {
 
 interface Entry {
   readonly event: JournalEvent;
-  /** Deliveries that required sinks have still to confirm. */
-  open: number;
+  /** What tells a repetition of it. */
+  readonly key: string;
+  /** Deliveries that required sinks have still to confirm, for each of these sinks. */
+  readonly open: Map<string, number>;
   readonly confirmed: PromiseWithResolvers<AppendResult>;
 }
 
-/** Ids answered in this process that are remembered, so that an early repetition is not forwarded again. */
+/** Keys answered in this process that are remembered, so that an early repetition is not forwarded again. */
 const REMEMBERED = 100_000;
 
 /**
  * Memory in the journal's place, for `acknowledge: delivered`: an event is answered when every required sink has
  * confirmed it, and forgotten then. Nothing here survives the process, and nothing needs to: what was not confirmed was
  * not acknowledged, so the sender has it. A repetition that comes while the first attempt is still on its way waits
- * for the same confirmation.
+ * for the same confirmation. When a reload takes away a sink, or the route to it, what it has not confirmed is given
+ * back to the sender, whose next attempt goes by the new config.
  */
 export class DirectLog implements EventLog {
   readonly #options: DirectLogOptions;
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #cursors = new Map<string, number>();
-  readonly #byId = new Map<string, Entry>();
+  readonly #byKey = new Map<string, Entry>();
   readonly #answered = new Set<string>();
   /** Contiguous by seq; the first one is `#firstSeq`. */
   #entries: Entry[] = [];
@@ -55,11 +58,13 @@ export class DirectLog implements EventLog {
 
   /**
    * Resolves when every required sink has confirmed.
-   * @throws MillraceError backlog_full; sink_refused when a required sink will never take it
+   * @param key what tells a repetition; the event's id when left out
+   * @throws MillraceError backlog_full; sink_refused when a required sink will never take it; not_confirmed when one
+   * that has not taken it is gone
    */
-  append(event: Event, handling: Handling = {}): Promise<AppendResult> {
-    if (this.#answered.has(event.id)) return Promise.resolve({ status: 'duplicate' });
-    const known = this.#byId.get(event.id);
+  append(event: Event, handling: Handling = {}, key: string = event.id): Promise<AppendResult> {
+    if (this.#answered.has(key)) return Promise.resolve({ status: 'duplicate' });
+    const known = this.#byKey.get(key);
     if (known !== undefined) return known.confirmed.promise.then(() => ({ status: 'duplicate' }));
     this.#trim();
     if (this.#bytes >= this.#options.maxBytes) {
@@ -67,15 +72,20 @@ export class DirectLog implements EventLog {
         new MillraceError('backlog_full', `${this.#bytes} bytes wait for required sinks`),
       );
     }
-    this.#lastSeq += 1;
-    const stored: JournalEvent = { ...event, seq: this.#lastSeq, handling };
-    const open = this.#options.targetsOf(stored).filter(({ sink }) => this.#options.isRequired(sink)).length;
-    const entry: Entry = { event: stored, open, confirmed: Promise.withResolvers() };
+    const stored: JournalEvent = { ...event, seq: this.#lastSeq + 1, handling };
+    const open = new Map<string, number>();
+    for (const { sink } of this.#options.targetsOf(stored)) {
+      if (!this.#options.isRequired(sink)) continue;
+      if (!this.#cursors.has(sink)) return Promise.reject(goneWithout(sink));
+      open.set(sink, (open.get(sink) ?? 0) + 1);
+    }
+    this.#lastSeq = stored.seq;
+    const entry: Entry = { event: stored, key, open, confirmed: Promise.withResolvers() };
     entry.confirmed.promise.catch(() => undefined);
     this.#entries.push(entry);
-    this.#byId.set(event.id, entry);
+    this.#byKey.set(key, entry);
     this.#bytes += event.body.length;
-    if (open === 0) this.#confirm(entry);
+    if (open.size === 0) this.#confirm(entry);
     for (const listener of this.#listeners) listener(this.#lastSeq);
     return entry.confirmed.promise;
   }
@@ -83,18 +93,17 @@ export class DirectLog implements EventLog {
   /** A sink has confirmed one delivery of the event. */
   delivered(sink: string, { seq }: JournalEvent): void {
     const entry = this.#entries[seq - this.#firstSeq];
-    if (entry === undefined || !this.#options.isRequired(sink)) return;
-    entry.open -= 1;
-    if (entry.open === 0) this.#confirm(entry);
+    const left = entry?.open.get(sink);
+    if (entry === undefined || left === undefined) return;
+    if (left > 1) entry.open.set(sink, left - 1);
+    else entry.open.delete(sink);
+    if (entry.open.size === 0) this.#confirm(entry);
   }
 
   addDeadLetter({ sink, reason, event }: Omit<DeadLetter, 'key'>): Promise<void> {
     const entry = this.#entries[event.seq - this.#firstSeq];
-    if (entry !== undefined && this.#options.isRequired(sink)) {
-      this.#byId.delete(event.id);
-      entry.open = 0;
-      entry.confirmed.reject(new MillraceError('sink_refused', `${sink}: ${reason}`));
-    }
+    if (entry?.open.has(sink) === true)
+      this.#giveBack(entry, new MillraceError('sink_refused', `${sink}: ${reason}`));
     return Promise.resolve();
   }
 
@@ -123,11 +132,16 @@ export class DirectLog implements EventLog {
 
   releaseCursor(sink: string): void {
     this.#cursors.delete(sink);
+    this.#passed(sink, this.#firstSeq, this.#lastSeq);
     this.#trim();
   }
 
   moveCursor(sink: string, seq: number): void {
+    const before = this.#cursors.get(sink);
+    // From a sink that is gone, and may even be back: what was on its way is not what it stands for now.
+    if (before === undefined || seq <= before) return;
     this.#cursors.set(sink, seq);
+    this.#passed(sink, before + 1, seq);
     this.#trim();
   }
 
@@ -141,16 +155,30 @@ export class DirectLog implements EventLog {
   }
 
   #confirm(entry: Entry): void {
-    const { id, seq } = entry.event;
-    this.#byId.delete(id);
-    this.#answered.add(id);
+    const { event, key } = entry;
+    this.#byKey.delete(key);
+    this.#answered.add(key);
     // A Set keeps the order of insertion: the first is the oldest.
     for (const oldest of this.#answered) {
       if (this.#answered.size <= REMEMBERED) break;
       this.#answered.delete(oldest);
     }
-    entry.confirmed.resolve({ status: 'accepted', seq });
+    entry.confirmed.resolve({ status: 'accepted', seq: event.seq });
     this.#trim();
+  }
+
+  /** What the sink is past, and has neither confirmed nor refused, it will never get: the routes have changed. */
+  #passed(sink: string, from: number, to: number): void {
+    for (let seq = Math.max(from, this.#firstSeq); seq <= to; seq += 1) {
+      const entry = this.#entries[seq - this.#firstSeq];
+      if (entry?.open.has(sink) === true) this.#giveBack(entry, goneWithout(sink));
+    }
+  }
+
+  #giveBack(entry: Entry, error: MillraceError): void {
+    this.#byKey.delete(entry.key);
+    entry.open.clear();
+    entry.confirmed.reject(error);
   }
 
   /** Forgets what every sink is past; above the bound also what only best-effort sinks have not had. */
@@ -158,7 +186,7 @@ export class DirectLog implements EventLog {
     const slowest = Math.min(this.#lastSeq, ...this.#cursors.values());
     let count = 0;
     for (const { event, open } of this.#entries) {
-      if (open > 0 || (event.seq > slowest && this.#bytes < this.#options.maxBytes)) break;
+      if (open.size > 0 || (event.seq > slowest && this.#bytes < this.#options.maxBytes)) break;
       this.#bytes -= event.body.length;
       count += 1;
     }
@@ -171,4 +199,8 @@ export class DirectLog implements EventLog {
       this.#cursors.set(sink, this.#firstSeq - 1);
     }
   }
+}
+
+function goneWithout(sink: string): MillraceError {
+  return new MillraceError('not_confirmed', `${sink} is gone, or no longer where the routes lead`);
 }

@@ -45,7 +45,7 @@ export class Dispatcher {
       await feed.start();
     } catch (error) {
       this.#feeds.delete(name);
-      this.#options.journal.releaseCursor(name);
+      this.#options.journal.releaseCursor(name, true);
       throw error;
     }
   }

@@ -10,6 +10,8 @@ import { sendBatch, type Outcome } from './send.ts';
 
 /** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
 const OPEN_WAIT = 5000;
+/** Events read in one go: while these are sent, the journal reads the next. */
+const LOAD_AT_ONCE = 1000;
 
 /**
  * Carries the journal to one sink.
@@ -168,9 +170,10 @@ export class Feed {
 
   #load(): void {
     const { maxPending, maxPendingBytes, journal } = this.#options;
-    const count = maxPending - this.#loaded;
+    const free = maxPending - this.#loaded;
+    const count = Math.min(free, LOAD_AT_ONCE);
     const bytes = maxPendingBytes - this.#loadedBytes;
-    if (this.#mode === 'draining' || bytes <= 0 || count < maxPending / 4) return;
+    if (this.#mode === 'draining' || bytes <= 0 || free < maxPending / 4) return;
     if (this.#loading) {
       // What came meanwhile may be too late for the answer on its way.
       this.#loadAgain = true;

@@ -22,13 +22,30 @@ export async function sendBatch(
   pending: Pending,
   signal: AbortSignal,
 ): Promise<Outcome[]> {
-  const outcomes = await sendFitting(sink, batch, pending, signal);
+  // In the order of the batch: what has to be sent again is sent again in the order it is answered in.
+  const outcomes = inOrder(await sendFitting(sink, batch, pending, signal), batch);
   if (keep === undefined || !outcomes.some(isTooLarge)) return outcomes;
-  return Promise.all(
-    outcomes.map(async (outcome) =>
-      isTooLarge(outcome) ? sendPointer(sink, keep, outcome.item, signal) : outcome,
-    ),
-  );
+  const settled: Outcome[] = [];
+  const waiting = new Map<string, SendResult>();
+  // One after the other: each is large, and nothing of a user follows what has to be sent again.
+  for (const outcome of outcomes) {
+    const key = pending.keyOf(outcome.item);
+    const held = key === null ? undefined : waiting.get(key);
+    const { item, result } = isTooLarge(outcome)
+      ? held === undefined
+        ? await sendPointer(sink, keep, outcome.item, signal)
+        : { item: outcome.item, result: held }
+      : outcome;
+    if (result.status === 'retry' && key !== null) waiting.set(key, result);
+    settled.push({ item, result });
+  }
+  return settled;
+}
+
+function inOrder(outcomes: readonly Outcome[], batch: readonly Item[]): Outcome[] {
+  const places = new Map(batch.map((item, place) => [item, place]));
+  const placeOf = ({ item }: Outcome): number => places.get(item) ?? 0;
+  return outcomes.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
 function isTooLarge({ result }: Outcome): boolean {
@@ -73,6 +90,7 @@ async function attempt(
   const results = await callSink(sink, batch, signal);
   const outcomes: Outcome[] = [];
   const suspects: Item[] = [];
+  const places = new Map(batch.map((item, place) => [item, place]));
   for (const [index, item] of batch.entries()) {
     const result = results[index] ?? MISSING;
     if (result.status === 'refused' && result.batch === true) suspects.push(item);
@@ -86,16 +104,19 @@ async function attempt(
   }
   const middle = Math.ceil(suspects.length / 2);
   for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
-    const waiting = new Map<string, SendResult>();
+    const waiting = new Map<string, { place: number; result: SendResult }>();
     for (const { item, result } of outcomes) {
       const key = pending.keyOf(item);
-      if (result.status === 'retry' && key !== null) waiting.set(key, result);
+      const place = places.get(item) ?? 0;
+      if (result.status !== 'retry' || key === null) continue;
+      if (place < (waiting.get(key)?.place ?? Infinity)) waiting.set(key, { place, result });
     }
     const free: Item[] = [];
     for (const item of half) {
       const held = waiting.get(pending.keyOf(item) ?? '');
-      if (held === undefined) free.push(item);
-      else outcomes.push({ item, result: held });
+      // What waits behind it is no reason to leave it untried: it is what that waits for.
+      if (held === undefined || (places.get(item) ?? 0) < held.place) free.push(item);
+      else outcomes.push({ item, result: held.result });
     }
     if (free.length > 0) outcomes.push(...(await attempt(sink, free, pending, signal)));
   }

@@ -50,7 +50,7 @@ export type Request =
   | AppendRequest
   | { readonly op: 'read'; readonly after: number; readonly count: number; readonly bytes: number }
   | { readonly op: 'openCursor'; readonly sink: string; readonly now: number }
-  | { readonly op: 'releaseCursor'; readonly sink: string }
+  | { readonly op: 'releaseCursor'; readonly sink: string; readonly forget: boolean }
   | {
       readonly op: 'moveCursors';
       readonly cursors: readonly (readonly [string, number])[];

@@ -128,20 +128,15 @@ export class SqliteJournal implements Journal {
     return seq;
   }
 
-  releaseCursor(sink: string): void {
-    this.#call('releaseCursor', { op: 'releaseCursor', sink }).catch(() => undefined);
+  releaseCursor(sink: string, forget = false): void {
+    this.#call('releaseCursor', { op: 'releaseCursor', sink, forget }).catch(() => undefined);
   }
 
   moveCursor(sink: string, seq: number): void {
     this.#cursors.set(sink, seq);
     this.#floors.set(sink, seq);
     this.#tail.drop(Math.min(...this.#floors.values()));
-    // A cursor that is a little behind costs repeated deliveries after a crash, never a loss, so it may wait.
-    this.#stopCursorTimer ??= this.#options.clock.after(CURSOR_DELAY, () => {
-      this.#stopCursorTimer = null;
-      // On a full disk the move is kept in memory and tried again with the next one.
-      this.flush().catch(() => undefined);
-    });
+    this.#scheduleFlush();
   }
 
   async flush(): Promise<void> {
@@ -330,6 +325,18 @@ export class SqliteJournal implements Journal {
 
   #unavailable(): MillraceError {
     return new MillraceError('journal_failed', `the journal is ${this.#mode}`);
+  }
+
+  /** A cursor that is a little behind costs repeated deliveries after a crash, never a loss, so it may wait. */
+  #scheduleFlush(): void {
+    this.#stopCursorTimer ??= this.#options.clock.after(CURSOR_DELAY, () => {
+      this.#stopCursorTimer = null;
+      // On a full disk the move is kept in memory and tried again, and not only with the next one: a journal that is
+      // full gets no next one until the moves it has are known to the writer.
+      this.flush().catch(() => {
+        if (this.#mode === 'open') this.#scheduleFlush();
+      });
+    });
   }
 
   #scheduleMaintenance(delay: number): void {

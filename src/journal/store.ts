@@ -5,8 +5,8 @@ import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { DiskRoom } from './disk-room.ts';
 import { Letters } from './letters.ts';
-import type { Answers, AppendRequest, JournalOptions, Packed } from './protocol.ts';
-import { bodyOf, packStored, storedOf, valuesOf, type StoredEvent } from './rows.ts';
+import type { Answers, AppendRequest, EventRow, JournalOptions, Packed } from './protocol.ts';
+import { bodyOf, storedOf, valuesOf, type StoredEvent } from './rows.ts';
 
 /**
  * The journal's tables, synchronous, inside the writer thread. Every public method is one transaction; what it has
@@ -28,7 +28,7 @@ export class Store {
   readonly #cursors = new Map<string, number>();
   /** Cursors of sinks opened in this run: only they hold events back from being cleared away. */
   readonly #held = new Set<string>();
-  /** Cursors placed in this run and not moved since. */
+  /** Cursors placed by the last `openCursor` of their sink, and not moved since. */
   readonly #fresh = new Set<string>();
   #upto: number;
   #lastSeq: number;
@@ -45,7 +45,10 @@ export class Store {
     this.#quarantine = db.prepare(
       `INSERT INTO quarantine (reasons, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#select = db.prepare(`SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`);
+    // As arrays: an object for each row costs as much as the row.
+    this.#select = db
+      .prepare(`SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`)
+      .raw();
     // Prepared once: they run with each commit, and to compile them takes longer than to run them.
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
@@ -99,20 +102,36 @@ export class Store {
   }
 
   read(after: number, count: number, bytes: number): Answers['read'] {
-    const found: (StoredEvent & { seq: number })[] = [];
+    const rows: EventRow[] = [];
+    const seqs: number[] = [];
+    const bodies: Buffer[] = [];
     let size = 0;
-    for (const row of this.#select.iterate(after, count) as Iterable<StoredEvent & { seq: number }>) {
-      if (found.length > 0 && size + row.body.length > bytes) break;
-      size += row.body.length;
-      found.push(row);
+    for (const found of this.#select.iterate(after, count) as Iterable<[number, ...EventRow]>) {
+      const [seq, ...row] = found;
+      const body = row.pop() as unknown as Buffer;
+      if (rows.length > 0 && size + body.length > bytes) break;
+      size += body.length;
+      seqs.push(seq);
+      bodies.push(body);
+      row.push(body.length);
+      rows.push(row);
     }
-    return { ...packStored(found), seqs: found.map((row) => row.seq) };
+    const all = new Uint8Array(size);
+    let at = 0;
+    for (const body of bodies) {
+      all.set(body, at);
+      at += body.length;
+    }
+    return { rows, bodies: all, seqs };
   }
 
   openCursor(sink: string): number {
     this.#held.add(sink);
     const known = this.#cursors.get(sink);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      this.#fresh.delete(sink);
+      return known;
+    }
     // A sink added later starts at the end: history goes to it by replay, on purpose and counted. The very first
     // start has no history, so that it too starts at 0.
     const seq = this.#lastSeq;
@@ -121,10 +140,10 @@ export class Store {
     return seq;
   }
 
-  /** A cursor that was placed in this run and never moved goes with its sink: that sink never came to be. */
-  releaseCursor(sink: string): void {
+  /** @param forget whether a cursor that was placed for nothing goes with its sink: that sink never came to be */
+  releaseCursor(sink: string, forget: boolean): void {
     this.#held.delete(sink);
-    if (!this.#fresh.delete(sink)) return;
+    if (!this.#fresh.delete(sink) || !forget) return;
     this.#transaction(() => this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink));
     this.#cursors.delete(sink);
   }
@@ -234,8 +253,9 @@ export class Store {
     }
   }
 
-  /** The newest seq that every sink of this run is done with. */
+  /** The newest seq that every sink of this run is done with; 0 before there is one, as in a command that only looks. */
   #settled(): number {
+    if (this.#held.size === 0) return 0;
     let least = this.#lastSeq;
     for (const sink of this.#held) least = Math.min(least, this.#cursors.get(sink) ?? 0);
     return least;

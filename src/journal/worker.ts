@@ -66,7 +66,7 @@ function perform(request: Request): Answers[Request['op']] {
     case 'openCursor':
       return store.openCursor(request.sink);
     case 'releaseCursor':
-      store.releaseCursor(request.sink);
+      store.releaseCursor(request.sink, request.forget);
       return null;
     case 'moveCursors':
       store.moveCursors(request.cursors);
