@@ -3,6 +3,7 @@ import { CommanderError } from 'commander';
 import { createProgram } from './cli/program.ts';
 import type { Io } from './cli/io.ts';
 import { EXIT, MillraceError, messageOf } from './core/errors.ts';
+import { ServiceError } from './service/errors.ts';
 
 // The process: argv, signals, exit codes. Nothing else in the program may end it.
 
@@ -47,8 +48,8 @@ try {
   else {
     process.stderr.write(`millrace: ${messageOf(error)}\n`);
     process.exitCode = error instanceof MillraceError ? error.exit : EXIT.failed;
-    if (!(error instanceof MillraceError) && error instanceof Error)
-      process.stderr.write(`${error.stack ?? ''}\n`);
+    const expected = error instanceof MillraceError || error instanceof ServiceError;
+    if (!expected && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
   }
 }
 // A handle that someone forgot must not turn an ended command into one that hangs.

@@ -15,7 +15,7 @@ export interface PlannedSink {
   readonly resolved: ResolvedSink;
   /** The files sink that keeps its large events; null when they become dead letters. */
   readonly keeper: string | null;
-  /** Equal when nothing about the sink, or about its keeper, has changed. */
+  /** Equal when nothing about the sink, its keeper or the routes to it has changed: what is loaded goes by its old route. */
   readonly fingerprint: string;
 }
 
@@ -51,8 +51,19 @@ function planSink(config: Config, resolved: ResolvedSink): PlannedSink {
   return {
     resolved,
     keeper,
-    fingerprint: JSON.stringify([own, keeper === null ? null : config.sinks[keeper]]),
+    fingerprint: JSON.stringify([
+      own,
+      keeper === null ? null : config.sinks[keeper],
+      routesTo(config, resolved.name),
+    ]),
   };
+}
+
+function routesTo({ routes }: Config, name: string): unknown {
+  return routes.flatMap(({ match, to }) => {
+    const destinations = to.flatMap(({ sink, destination }) => (sink === name ? [destination] : []));
+    return destinations.length === 0 ? [] : [{ match, destinations }];
+  });
 }
 
 /** The validator of a config, for commands that look at quarantined events again. */
@@ -72,6 +83,7 @@ export function needsRestart(from: Config, to: Config): readonly string[] {
     'shutdown',
     'log',
     'sources',
+    'service',
   ] as const;
   return fixed.filter((key) => JSON.stringify(from[key]) !== JSON.stringify(to[key]));
 }

@@ -81,7 +81,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
       const selection = selectionOf(keys, options);
       const result = await run(options, (operations) => box.retry(operations, selection));
       if (options.json === true) print(io, JSON.stringify(result));
-      else print(io, `put back ${result.retried}${result.kept === 0 ? '' : `, still unfit ${result.kept}`}`);
+      else print(io, `put back ${result.retried}${result.kept === 0 ? '' : `, kept ${result.kept}`}`);
     });
 
   verb('drop', 'let go of them for good')

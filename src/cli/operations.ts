@@ -43,7 +43,13 @@ export async function withOperations<T>(
   }
   try {
     return await work(
-      createOperations({ journal, validate: createValidatorFor(config), pid: null, sinks: () => [] }),
+      createOperations({
+        journal,
+        validate: createValidatorFor(config),
+        pid: null,
+        sinks: () => [],
+        hasSink: (name) => config.sinks[name] !== undefined,
+      }),
     );
   } finally {
     await journal.close();

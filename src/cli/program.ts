@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { archiveCommand } from './archive.ts';
+import { backfillCommand } from './backfill.ts';
 import { checkCommand } from './check.ts';
 import { deadLettersCommand } from './dead-letters.ts';
 import { demoCommand } from './demo.ts';
 import type { Io } from './io.ts';
+import { ndjsonCommand } from './ndjson.ts';
 import { quarantineCommand } from './quarantine.ts';
 import { routeCommand } from './route.ts';
+import { schemaCommand } from './schema.ts';
+import { sandboxCommand } from './sandbox.ts';
 import { sendCommand } from './send.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
@@ -39,6 +43,10 @@ export function createProgram(io: Io): Command {
     quarantineCommand(io),
     deadLettersCommand(io),
     archiveCommand(io),
+    backfillCommand(io),
+    sandboxCommand(io),
+    ndjsonCommand(io),
+    schemaCommand(io),
   ];
   for (const command of commands) program.addCommand(command);
   return configure(program, io);

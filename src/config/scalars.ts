@@ -136,6 +136,14 @@ export const SCALARS = {
     maxPending: count(5000, 'Events held in memory for one sink.', AT_LEAST_ONE),
     maxPendingBytes: bytes('32MiB', 'Body bytes held in memory for one sink.', AT_LEAST_ONE),
   },
+  service: {
+    baseUrl: optionalText("Address of the service's API, for backfill and follow-up pulls.", {
+      pattern: '^https?://\\S+$',
+      hint: 'must be an http or https URL',
+    }),
+    apiKey: optionalText('Team API key.', { sensitive: true }),
+    apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER.pattern, HEADER.hint),
+  },
   shutdown: {
     deadline: duration('30s', 'How long SIGTERM lets requests and sinks finish.', TIMER),
   },

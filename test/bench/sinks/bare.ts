@@ -55,7 +55,7 @@ function publisher(endpoint: string, project: string): v1.PublisherClient {
     emulatorMode: true,
     clientOptions: { universeDomain: 'googleapis.com' },
   });
-  return new v1.PublisherClient({ ...options } as ConstructorParameters<typeof v1.PublisherClient>[0]);
+  return new v1.PublisherClient({ ...options });
 }
 
 function topicOf(project: string): string {

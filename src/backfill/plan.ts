@@ -1,0 +1,90 @@
+import { hash } from 'node:crypto';
+import { MillraceError } from '../core/errors.ts';
+
+/** What one backfill is to fetch. Two runs with equal plans make equal files. */
+export interface BackfillPlan {
+  /** UUIDs, lower case, sorted, each once. */
+  readonly users: readonly string[];
+  /** Provider identifiers, sorted; empty asks for all providers at once. */
+  readonly providers: readonly string[];
+  /** `YYYY-MM-DD`, both inclusive. */
+  readonly since: string;
+  readonly until: string;
+  /** Days of one request; 0 asks for the whole range at once. */
+  readonly windowDays: number;
+}
+
+/** One request: the meals of one user, of one provider or all, in one window. */
+export interface Task {
+  /** Place in the plan, from 0; the order of rows in the files. */
+  readonly index: number;
+  readonly user: string;
+  readonly provider: string | null;
+  /** As the service takes them. */
+  readonly start: string;
+  readonly end: string;
+}
+
+const DAY = 86_400_000;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** @throws MillraceError usage, naming what is wrong */
+export function makePlan(plan: BackfillPlan): BackfillPlan {
+  const users = [...new Set(plan.users.map((user) => user.trim().toLowerCase()))].filter(Boolean).toSorted();
+  for (const user of users)
+    if (!UUID.test(user)) throw new MillraceError('usage', `user ${user} is not a UUID`);
+  const [since, until] = [dayOf('--since', plan.since), dayOf('--until', plan.until)];
+  if (until < since)
+    throw new MillraceError('usage', `--until ${plan.until} is before --since ${plan.since}`);
+  return { ...plan, users, providers: [...new Set(plan.providers)].toSorted() };
+}
+
+/** The tasks of a plan, in order. */
+export function* tasksOf({ users, providers, since, until, windowDays }: BackfillPlan): Generator<Task> {
+  let index = 0;
+  const windows = windowsOf(since, until, windowDays);
+  for (const user of users) {
+    for (const provider of providers.length === 0 ? [null] : providers) {
+      for (const { start, end } of windows) {
+        yield { index, user, provider, start, end };
+        index += 1;
+      }
+    }
+  }
+}
+
+export function countTasks({ users, providers, since, until, windowDays }: BackfillPlan): number {
+  return users.length * Math.max(1, providers.length) * windowsOf(since, until, windowDays).length;
+}
+
+/** Tells whether a folder belongs to this plan. */
+export function planId(plan: BackfillPlan): string {
+  return hash('sha256', JSON.stringify(plan), 'hex').slice(0, 16);
+}
+
+/**
+ * Windows that together cover every instant once. The service reads a bare end day as 23:59:59, which would leave the
+ * last second's fractions to nobody, so the end is written out.
+ */
+function windowsOf(since: string, until: string, days: number): { start: string; end: string }[] {
+  const first = dayOf('since', since);
+  const last = dayOf('until', until);
+  const windows = [];
+  const step = days === 0 ? last - first + DAY : days * DAY;
+  for (let at = first; at <= last; at += step) {
+    const end = Math.min(at + step - DAY, last);
+    windows.push({ start: `${textOf(at)}T00:00:00Z`, end: `${textOf(end)}T23:59:59.999999Z` });
+  }
+  return windows;
+}
+
+function textOf(day: number): string {
+  return new Date(day).toISOString().slice(0, 10);
+}
+
+function dayOf(what: string, text: string): number {
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  if (Number.isNaN(day) || textOf(day) !== text)
+    throw new MillraceError('usage', `${what} ${text} is not a day (YYYY-MM-DD)`);
+  return day;
+}

@@ -1,0 +1,75 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RowFiles } from '../ndjson/row-files.ts';
+import { shapeText } from '../ndjson/shape-text.ts';
+import type { ServiceClient } from '../service/client.ts';
+import { errorCode } from '../lib/durable.ts';
+import { writeDurably } from './checkpoint.ts';
+import type { Task } from './plan.ts';
+
+/** The tables a meal document makes. */
+export const MEAL_TABLES = ['meals', 'meal_items'] as const;
+
+/** What a finished task left in its folder, beside its rows. */
+export interface TaskResult {
+  readonly meals: number;
+  readonly items: number;
+  readonly rejects: number;
+  /** Paths no column reads, `table.path`, sorted. */
+  readonly unknown: readonly string[];
+}
+
+const DONE = 'done.json';
+
+/** The result of a task that was finished by this or an earlier run; null when it has to be done. */
+export async function finishedTask(folder: string): Promise<TaskResult | null> {
+  try {
+    return JSON.parse(await readFile(join(folder, DONE), 'utf8')) as TaskResult;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/**
+ * Fetches one user's meals of one window, as they stream in, and leaves rows and result in the task's folder. What an
+ * attempt that failed midway had written is thrown away: a page is there whole or not at all.
+ */
+export async function pullMeals(
+  service: ServiceClient,
+  { user, provider, start, end }: Omit<Task, 'index'>,
+  folder: string,
+  signal: AbortSignal,
+): Promise<TaskResult> {
+  await mkdir(folder, { recursive: true });
+  const files = await RowFiles.open(folder, MEAL_TABLES);
+  const unknown = new Set<string>();
+  try {
+    const range = { start, end, ...(provider === null ? {} : { provider }) };
+    const document = await service.meals.stream(user, range, { signal });
+    const shaped = await shapeText(document as AsyncIterable<Buffer>, {
+      tables: MEAL_TABLES,
+      given: { user_id: user },
+      write: (table, rows) => files.write(table, rows),
+      onReject: (reject) => {
+        // A document that ends early is a page that did not arrive, not a row that is wrong.
+        if (reject.code === 'cut') throw new Error(`the answer for ${user} was cut short`);
+        files.reject(JSON.stringify({ user_id: user, provider, start, end, ...reject }));
+      },
+      onUnknown: (table, path) => unknown.add(`${table}.${path}`),
+      signal,
+    });
+    await files.finish();
+    const result: TaskResult = {
+      meals: shaped.rows['meals'] ?? 0,
+      items: shaped.rows['meal_items'] ?? 0,
+      rejects: shaped.rejects,
+      unknown: [...unknown].toSorted(),
+    };
+    await writeDurably(folder, DONE, `${JSON.stringify(result)}\n`);
+    return result;
+  } catch (error) {
+    await files.discard();
+    throw error;
+  }
+}

@@ -1,0 +1,26 @@
+/** How fast the service works triggers off: so many connections in so many milliseconds; 0 is at once. */
+export interface TriggerRate {
+  readonly connections: number;
+  readonly everyMs: number;
+}
+
+/** The service's rate for every provider it does not name: 8 connections a minute. */
+export const USUAL_RATE: TriggerRate = { connections: 8, everyMs: 60_000 };
+
+/** Milliseconds the service needs for so many triggers; an honest estimate, since it says its rates. */
+export function triggerTime(connections: number, { connections: batch, everyMs }: TriggerRate): number {
+  return Math.ceil(connections / batch) * everyMs;
+}
+
+/** Reads `provider=150/5m` or `provider=250` (so many at a time, no pause). Null when it is neither. */
+export function parseRate(
+  text: string,
+  parseDuration: (text: string) => number,
+): [string, TriggerRate] | null {
+  const [, provider, connections, every] = /^([a-z0-9_-]+)=(\d+)(?:\/(\w+))?$/.exec(text) ?? [];
+  if (provider === undefined || connections === undefined || Number(connections) < 1) return null;
+  return [
+    provider,
+    { connections: Number(connections), everyMs: every === undefined ? 0 : parseDuration(every) },
+  ];
+}

@@ -1,0 +1,147 @@
+import { Command } from 'commander';
+import { MillraceError } from '../core/errors.ts';
+import { parseDuration } from '../lib/units.ts';
+import type { SandboxOptions } from '../sandbox/options.ts';
+import { startSandbox, type Sandbox } from '../sandbox/start.ts';
+import { print, type Io } from './io.ts';
+import { createLog } from './log.ts';
+
+const HELP = `
+Examples:
+  millrace sandbox
+  millrace sandbox --users 1000 --seed demo --speed 1000
+  millrace sandbox --webhook http://127.0.0.1:8080/webhooks --secret "$MILLRACE_SECRET" --daily 10s
+  millrace sandbox --failing-users 3 --retrying-users 5 --rate-429 0.05 --drop-connections 0.01
+
+A stand-in of the whole service with made-up data: the same seed gives the same users and meals. Its address lists the
+operations. With --speed 1000 an hour of throttles, pulls, grace periods and webhook retries takes 3.6 seconds.
+Prints its address and keys; logs a line of JSON with "msg":"listening" and its real URL on stderr. SIGTERM ends it.`;
+
+interface Options {
+  readonly host: string;
+  readonly port: string;
+  readonly users: string;
+  readonly mealsPerDay: string;
+  readonly days: string;
+  readonly since: string;
+  readonly seed: string;
+  readonly speed: string;
+  readonly afterPull?: boolean;
+  readonly webhook: readonly string[];
+  readonly secret?: string;
+  readonly daily?: string;
+  readonly failingUsers: string;
+  readonly retryingUsers: string;
+  readonly rate429: string;
+  readonly dropConnections: string;
+  readonly json?: boolean;
+}
+
+/** `millrace sandbox`: the stand-in service on its own, until a signal ends it. */
+export function sandboxCommand(io: Io): Command {
+  return new Command('sandbox')
+    .description('a stand-in of the whole service, with made-up data, for development and tests')
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option('--port <n>', 'port to listen on; 0 takes a free one', '8090')
+    .option('--users <n>', 'users that are there at the start', '100')
+    .option('--meals-per-day <n>', 'meals of a user on a day', '3')
+    .option('--days <n>', 'days with data', '180')
+    .option('--since <date>', 'first day with data', '2026-01-01')
+    .option('--seed <s>', 'what the data is made from', 'made-up')
+    .option('--speed <x>', 'how many times faster than the wall it runs', '1')
+    .option('--after-pull', 'meals can be read only after a historical pull')
+    .option(
+      '--webhook <url>',
+      'send events there; may be repeated',
+      (url, all: string[]) => [...all, url],
+      [],
+    )
+    .option('--secret <secret>', 'what events are signed with (default: $MILLRACE_SECRET, else a new one)')
+    .option('--daily <duration>', 'send a daily.data event so often, such as 10s')
+    .option('--failing-users <n>', 'users whose historical pulls fail', '0')
+    .option('--retrying-users <n>', 'users whose historical pulls retry first', '0')
+    .option('--rate-429 <share>', 'share of requests answered with 429', '0')
+    .option('--drop-connections <share>', 'share of requests whose connection is cut', '0')
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', HELP)
+    .action(async (options: Options) => {
+      const log = createLog(io, 'info');
+      const sandbox = await startSandbox(optionsOf(options, io.env['MILLRACE_SECRET']));
+      log.info({ url: sandbox.url, users: Number(options.users), seed: options.seed }, 'listening');
+      const shown = describe(sandbox, options.secret ?? io.env['MILLRACE_SECRET']);
+      if (options.json === true) print(io, JSON.stringify(shown));
+      else
+        for (const [name, value] of Object.entries(shown)) print(io, `${name.padEnd(22)} ${String(value)}`);
+      await new Promise<void>((resolve) => {
+        if (io.signal.aborted) resolve();
+        io.signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+      await sandbox.stop();
+      log.info('stopped');
+    });
+}
+
+function optionsOf(options: Options, environmentSecret: string | undefined): SandboxOptions {
+  const secret = options.secret ?? (environmentSecret === '' ? undefined : environmentSecret);
+  return {
+    host: options.host,
+    port: numberOf('--port', options.port),
+    users: numberOf('--users', options.users),
+    mealsPerDay: numberOf('--meals-per-day', options.mealsPerDay),
+    days: numberOf('--days', options.days),
+    since: options.since,
+    seed: options.seed,
+    speed: numberOf('--speed', options.speed),
+    data: options.afterPull === true ? 'after_pull' : 'ready',
+    webhooks: options.webhook.map((url) => ({ url: urlOf(url), secret })),
+    ...(options.daily === undefined ? {} : { dailyEveryMs: durationOf(options.daily) }),
+    faults: {
+      failingUsers: numberOf('--failing-users', options.failingUsers),
+      retryingUsers: numberOf('--retrying-users', options.retryingUsers),
+      rate429: shareOf('--rate-429', options.rate429),
+      dropConnections: shareOf('--drop-connections', options.dropConnections),
+    },
+  };
+}
+
+/** Its keys guard nothing but made-up data. A signing secret is shown only when nobody could know it otherwise. */
+function describe(sandbox: Sandbox, givenSecret: string | undefined): Readonly<Record<string, unknown>> {
+  const { url, teamId, apiKey, orgManagementKey, teamManagementKey, state } = sandbox;
+  const made = givenSecret === undefined || givenSecret === '' ? state.endpoints.list(teamId) : [];
+  return {
+    url,
+    team_id: teamId,
+    api_key: apiKey,
+    org_management_key: orgManagementKey,
+    team_management_key: teamManagementKey,
+    first_user_id: state.users.list(teamId)[0]?.id ?? null,
+    ...(made.length === 0 ? {} : { webhook_secrets: made.map(({ secrets }) => secrets[0]) }),
+  };
+}
+
+function numberOf(option: string, text: string): number {
+  const number = Number(text);
+  if (text.trim() === '' || !Number.isFinite(number) || number < 0) {
+    throw new MillraceError('usage', `${option} ${text} is not a number of 0 or more`);
+  }
+  return number;
+}
+
+function shareOf(option: string, text: string): number {
+  const share = numberOf(option, text);
+  if (share > 1) throw new MillraceError('usage', `${option} must be from 0 to 1`);
+  return share;
+}
+
+function durationOf(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    throw new MillraceError('usage', `--daily ${text} is not a duration such as 10s`, { cause: error });
+  }
+}
+
+function urlOf(text: string): string {
+  if (!URL.canParse(text)) throw new MillraceError('usage', `--webhook ${text} is not a URL`);
+  return text;
+}

@@ -1,0 +1,71 @@
+import { Argument, Command, Option } from 'commander';
+import { MillraceError } from '../core/errors.ts';
+import { DIALECTS, type DialectName } from '../warehouse/dialects/registry.ts';
+import { schemaOf, type TableSchema } from '../warehouse/schema.ts';
+import { TABLES } from '../warehouse/tables.ts';
+import { print, type Io } from './io.ts';
+
+const PARTS = ['tables', 'views', 'load'] as const;
+
+const HELP = `
+Examples:
+  millrace schema --dialect duckdb --only tables,views | duckdb health.db
+  millrace schema meals --dialect postgres --only load --from ./tables/meals.ndjson | psql
+  millrace schema --dialect bigquery
+
+Prints SQL: the tables that \`millrace ndjson\` makes rows of, views of the newest version of each row (<table>_latest), and
+the statements that load the rows. A table's view needs the view of the table it is nested in.
+Without --from the place of the rows is one to be replaced.`;
+
+interface Options {
+  readonly dialect: DialectName;
+  readonly only?: readonly Part[];
+  readonly from?: string;
+  readonly json?: boolean;
+}
+
+type Part = (typeof PARTS)[number];
+
+/** `millrace schema`: DDL and load statements for a warehouse. */
+export function schemaCommand(io: Io): Command {
+  return new Command('schema')
+    .description('print the tables, views and load statements for a warehouse')
+    .addArgument(new Argument('[table]', 'one table only').choices([...TABLES.keys()]))
+    .addOption(
+      new Option('--dialect <dialect>', 'the warehouse').choices(Object.keys(DIALECTS)).makeOptionMandatory(),
+    )
+    .option('--only <parts>', `some of ${PARTS.join(',')}`, partsOf)
+    .option('--from <place>', 'where the rows of the table are: a file, or an address the warehouse reads')
+    .option('--json', 'print one JSON document: [{table, createTable, createView, load}]')
+    .addHelpText('after', HELP)
+    .action((table: string | undefined, { dialect, only, from, json }: Options) => {
+      if (from !== undefined && table === undefined)
+        throw new MillraceError('usage', '--from needs a table: it is where its rows are');
+      const schemas = [...TABLES.values()]
+        .filter(({ definition }) => table === undefined || definition.name === table)
+        .map((entry) => schemaOf(entry, dialect, from));
+      if (json === true) print(io, JSON.stringify(schemas, null, 2));
+      else print(io, render(schemas, only ?? PARTS));
+    });
+}
+
+function render(schemas: readonly TableSchema[], parts: readonly Part[]): string {
+  const pick: Readonly<Record<Part, (schema: TableSchema) => string | null>> = {
+    tables: ({ createTable }) => createTable,
+    views: ({ createView }) => createView,
+    load: ({ load }) => load,
+  };
+  return PARTS.filter((part) => parts.includes(part))
+    .flatMap((part) => schemas.map(pick[part]))
+    .filter((statement) => statement !== null)
+    .join('\n\n');
+}
+
+function partsOf(text: string): Part[] {
+  return text.split(',').map((name) => {
+    const part = PARTS.find((one) => one === name);
+    if (part === undefined)
+      throw new MillraceError('usage', `--only ${name}: the parts are ${PARTS.join(', ')}`);
+    return part;
+  });
+}

@@ -1,0 +1,91 @@
+import { MINUS, QUOTE, skipNumber, skipString } from './json-text.ts';
+
+/**
+ * Canonical text of JSON that has been stepped over already: no white space between tokens, strings with only the
+ * escapes they need, numbers as they were written. Text that means the same comes out the same.
+ */
+
+/** Copies a value to `out`, where there must be room for twice its length. Returns the index in `out` after it. */
+export function copyCompact(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  out: Uint8Array,
+  at: number,
+): number {
+  let o = at;
+  let i = from;
+  while (i < to) {
+    const c = bytes[i] as number;
+    if (c === QUOTE) {
+      const end = skipString(bytes, i);
+      o = end > 0 ? copy(bytes, i, end, out, o) : copyEscaped(bytes, i, -end, out, o);
+      i = Math.abs(end);
+    } else if (c === MINUS || (c >= 0x30 && c <= 0x39)) {
+      const end = skipNumber(bytes, i);
+      o = copyNumber(bytes, i, end, out, o);
+      i = end;
+    } else {
+      if (c > 0x20) {
+        out[o] = c;
+        o += 1;
+      }
+      i += 1;
+    }
+  }
+  return o;
+}
+
+/** Bytes as they are. Below some length a loop is quicker than the call into the engine. */
+export function copy(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
+  const length = to - from;
+  if (length > 96) {
+    out.set(bytes.subarray(from, to), at);
+  } else {
+    for (let i = 0; i < length; i += 1) out[at + i] = bytes[from + i] as number;
+  }
+  return at + length;
+}
+
+/** A string in quotes, escapes made canonical; never longer than it was. */
+export function copyEscaped(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  out: Uint8Array,
+  at: number,
+): number {
+  const text = canonicalString(bytes, from, to);
+  return copy(text, 0, text.length, out, at);
+}
+
+/**
+ * A JSON string with the escapes it needs and no others. Lone surrogates and NUL become U+FFFD: DuckDB refuses a whole
+ * file for one of the former, PostgreSQL for one of the latter.
+ */
+export function canonicalString(bytes: Uint8Array, from: number, to: number): Buffer {
+  const text = JSON.parse(textOf(bytes, from, to)) as string;
+  return Buffer.from(JSON.stringify(text.replaceAll('\0', '\ufffd').toWellFormed()));
+}
+
+function textOf(bytes: Uint8Array, from: number, to: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('utf8');
+}
+
+/** Digits that no exponent-free double overflows on. */
+const SURELY_FINITE = 300;
+
+/** A number beyond every double (1E400) becomes a string with its text: loaders refuse it or make it infinite. */
+function copyNumber(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
+  if (isFiniteText(bytes, from, to)) return copy(bytes, from, to, out, at);
+  out[at] = QUOTE;
+  const end = copy(bytes, from, to, out, at + 1);
+  out[end] = QUOTE;
+  return end + 1;
+}
+
+function isFiniteText(bytes: Uint8Array, from: number, to: number): boolean {
+  let exponent = to - from > SURELY_FINITE;
+  for (let i = from; i < to && !exponent; i += 1) exponent = ((bytes[i] as number) | 0x20) === 0x65;
+  return !exponent || Number.isFinite(Number(textOf(bytes, from, to)));
+}

@@ -1,0 +1,183 @@
+/**
+ * Steps over JSON text as bytes, checking it strictly (RFC 8259) and keeping nothing. Each function takes the index of a
+ * value's first byte and returns the index after its last; a byte past the end reads as `undefined` and matches nothing.
+ * A value is neither decoded nor built: who wants its exact text copies the bytes in between.
+ */
+
+/** Levels of nesting that are stepped into; deeper text is refused before it can exhaust the stack. */
+export const DEEPEST = 200;
+
+/** The text is not JSON, or nested too deeply. */
+export class JsonFault extends Error {
+  readonly kind: 'syntax' | 'depth';
+  /** Index of the byte that was not expected. */
+  readonly at: number;
+
+  constructor(kind: 'syntax' | 'depth', at: number, message: string) {
+    super(message);
+    this.name = 'JsonFault';
+    this.kind = kind;
+    this.at = at;
+  }
+}
+
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
+export const COLON = 0x3a;
+export const OPEN_BRACKET = 0x5b;
+export const BACKSLASH = 0x5c;
+export const CLOSE_BRACKET = 0x5d;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
+export const MINUS = 0x2d;
+const PLUS = 0x2b;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const LETTER_E = 0x65;
+const LETTER_U = 0x75;
+const CASE = 0x20;
+
+export function skipWhite(bytes: Uint8Array, at: number): number {
+  let i = at;
+  let c = bytes[i] as number;
+  while (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) c = bytes[(i += 1)] as number;
+  return i;
+}
+
+/** @throws JsonFault */
+export function skipValue(bytes: Uint8Array, at: number, depth: number): number {
+  const c = bytes[at] as number;
+  if (c === QUOTE) return Math.abs(skipString(bytes, at));
+  if (c === OPEN_BRACE) return skipObject(bytes, at, depth);
+  if (c === OPEN_BRACKET) return skipArray(bytes, at, depth);
+  return skipScalar(bytes, at);
+}
+
+/** A number, `true`, `false` or `null`. */
+export function skipScalar(bytes: Uint8Array, at: number): number {
+  switch (bytes[at]) {
+    case 0x74:
+      return skipWord(bytes, at, TRUE);
+    case 0x66:
+      return skipWord(bytes, at, FALSE);
+    case 0x6e:
+      return skipWord(bytes, at, NULL);
+    default:
+      return skipNumber(bytes, at);
+  }
+}
+
+const TRUE = Buffer.from('true');
+const FALSE = Buffer.from('false');
+const NULL = Buffer.from('null');
+
+function skipWord(bytes: Uint8Array, at: number, word: Uint8Array): number {
+  for (let i = 0; i < word.length; i += 1) if (bytes[at + i] !== word[i]) throw unexpected(bytes, at + i);
+  return at + word.length;
+}
+
+/** The index after the closing quote, negated when there are escapes inside. */
+export function skipString(bytes: Uint8Array, at: number): number {
+  let i = at + 1;
+  let c = bytes[i] as number;
+  while (c >= 0x20 && c !== QUOTE && c !== BACKSLASH) c = bytes[(i += 1)] as number;
+  if (c === QUOTE) return i + 1;
+  return -skipEscapedString(bytes, i);
+}
+
+/** Goes on inside a string, at its first backslash or at the byte that ends it wrongly. */
+function skipEscapedString(bytes: Uint8Array, from: number): number {
+  let i = from;
+  for (;;) {
+    const c = bytes[i] as number;
+    if (c === QUOTE) return i + 1;
+    if (c === BACKSLASH) i = skipEscape(bytes, i + 1);
+    else if (c >= 0x20) i += 1;
+    else throw unexpected(bytes, i);
+  }
+}
+
+function skipEscape(bytes: Uint8Array, at: number): number {
+  const c = bytes[at] as number;
+  if (c !== LETTER_U) {
+    if (!(c >= QUOTE && '"\\/bfnrt'.includes(String.fromCharCode(c)))) throw unexpected(bytes, at);
+    return at + 1;
+  }
+  for (let i = at + 1; i < at + 5; i += 1) {
+    const digit = bytes[i] as number;
+    const letter = digit | CASE;
+    if (!((digit >= ZERO && digit <= NINE) || (letter >= 0x61 && letter <= 0x66))) throw unexpected(bytes, i);
+  }
+  return at + 5;
+}
+
+export function skipNumber(bytes: Uint8Array, at: number): number {
+  let i = at;
+  let c = bytes[i] as number;
+  if (c === MINUS) c = bytes[(i += 1)] as number;
+  if (c === ZERO) c = bytes[(i += 1)] as number;
+  else if (c > ZERO && c <= NINE) while (c >= ZERO && c <= NINE) c = bytes[(i += 1)] as number;
+  else throw unexpected(bytes, i);
+  if (c === POINT) {
+    c = bytes[(i += 1)] as number;
+    if (!(c >= ZERO && c <= NINE)) throw unexpected(bytes, i);
+    while (c >= ZERO && c <= NINE) c = bytes[(i += 1)] as number;
+  }
+  return (c | CASE) === LETTER_E ? skipExponent(bytes, i + 1) : i;
+}
+
+function skipExponent(bytes: Uint8Array, at: number): number {
+  let i = at;
+  let c = bytes[i] as number;
+  if (c === PLUS || c === MINUS) c = bytes[(i += 1)] as number;
+  if (!(c >= ZERO && c <= NINE)) throw unexpected(bytes, i);
+  while (c >= ZERO && c <= NINE) c = bytes[(i += 1)] as number;
+  return i;
+}
+
+function skipArray(bytes: Uint8Array, at: number, depth: number): number {
+  if (depth > DEEPEST) throw new JsonFault('depth', at, `nested deeper than ${DEEPEST} levels`);
+  let i = skipWhite(bytes, at + 1);
+  if (bytes[i] === CLOSE_BRACKET) return i + 1;
+  for (;;) {
+    i = skipWhite(bytes, skipValue(bytes, i, depth + 1));
+    if (bytes[i] === CLOSE_BRACKET) return i + 1;
+    if (bytes[i] !== COMMA) throw unexpected(bytes, i);
+    i = skipWhite(bytes, i + 1);
+  }
+}
+
+function skipObject(bytes: Uint8Array, at: number, depth: number): number {
+  if (depth > DEEPEST) throw new JsonFault('depth', at, `nested deeper than ${DEEPEST} levels`);
+  let i = skipWhite(bytes, at + 1);
+  if (bytes[i] === CLOSE_BRACE) return i + 1;
+  for (;;) {
+    i = skipColon(bytes, Math.abs(skipKey(bytes, i)));
+    i = skipWhite(bytes, skipValue(bytes, i, depth + 1));
+    if (bytes[i] === CLOSE_BRACE) return i + 1;
+    if (bytes[i] !== COMMA) throw unexpected(bytes, i);
+    i = skipWhite(bytes, i + 1);
+  }
+}
+
+/** The index after the key's closing quote, negated when there are escapes inside. */
+export function skipKey(bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== QUOTE) throw unexpected(bytes, at);
+  return skipString(bytes, at);
+}
+
+/** From after a key to the first byte of its value. */
+export function skipColon(bytes: Uint8Array, at: number): number {
+  let i = at;
+  if (bytes[i] !== COLON) i = skipWhite(bytes, i);
+  if (bytes[i] !== COLON) throw unexpected(bytes, i);
+  return skipWhite(bytes, i + 1);
+}
+
+export function unexpected(bytes: Uint8Array, at: number): JsonFault {
+  const c = bytes[at];
+  if (c === undefined) return new JsonFault('syntax', at, 'not JSON: it ends too early');
+  const shown = c > 0x20 && c < 0x7f ? `'${String.fromCharCode(c)}'` : `0x${c.toString(16).padStart(2, '0')}`;
+  return new JsonFault('syntax', at, `not JSON: ${shown} was not expected`);
+}

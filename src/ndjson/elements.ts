@@ -1,0 +1,277 @@
+import { BACKSLASH, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../lib/json-text.ts';
+import type { RejectCode } from '../warehouse/reject.ts';
+import { Brackets, closes, opens } from './brackets.ts';
+import { Holder } from './holder.ts';
+
+const LINE_FEED = 10;
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
+/** Bytes of a member's name that are looked at; containers have short ones. */
+const LONGEST_NAME = 64;
+
+export interface ElementOptions {
+  /** Members of a top-level object whose array holds the elements. */
+  readonly containers: readonly string[];
+  /** Bytes above which an element is not kept. */
+  readonly longest: number;
+  /** True when the text is known to be NDJSON; otherwise its first line shows it. */
+  readonly lines?: boolean;
+  /** An element without white space around it: a view that is valid until the call returns. `offset` counts bytes of text. */
+  onElement(bytes: Buffer, offset: number): void;
+  /** Something that is no element. */
+  onFault(code: RejectCode, reason: string, offset: number, length: number): void;
+}
+
+/**
+ * Finds the elements of a bulk JSON document without parsing it: only quotes and brackets are looked at. Takes the text in
+ * chunks of any size, and keeps no more of it than one element that lies across them.
+ *
+ * The text is a sequence of values. Each is an array, whose items are the elements; or an object with a container
+ * (`{"meals":[…],"total":2}`), whose items are the elements and whose other members are passed over; or any other object,
+ * which is an element itself. When the first value is one of these, on a line of its own, the text is NDJSON: every line is
+ * an element, and a broken line is lost alone. In a document nothing after a bracket that does not match can be trusted.
+ *
+ * Modes: `between` values → `array` (in an array of elements) or `members` (in a top-level object), and back; `lines` and
+ * `broken` are final. `push` alone changes the mode.
+ */
+export class ElementScanner {
+  readonly #options: ElementOptions;
+  readonly #held: Holder;
+  readonly #brackets = new Brackets();
+  #mode: 'between' | 'array' | 'members' | 'lines' | 'broken';
+  /** Bytes of text in front of the chunk. */
+  #before = 0;
+  /** Offset of the element being read; -1 between elements. */
+  #start = -1;
+  /** Inside a string, after a chunk's end. */
+  #inString = false;
+  /** Bytes of the next chunk that an escape at the end of the last one covers. */
+  #covered = 0;
+  /** In an array: an element has to follow, for there was a comma. */
+  #comma = false;
+  /** In a top-level object: the last string at its own level, which may be a name, and the name before a colon. */
+  #string: number[] = [];
+  #name = '';
+  /** The top-level object has a container, or the array is one. */
+  #wrapped = false;
+  /** The last top-level object was an element and had no line break inside. */
+  #onOneLine = false;
+  #broken = { offset: 0, reason: '' };
+
+  constructor(options: ElementOptions) {
+    this.#options = options;
+    this.#held = new Holder(options.longest);
+    this.#mode = options.lines === true ? 'lines' : 'between';
+  }
+
+  /** Takes the next bytes of the text; the chunk may be reused when it returns. */
+  push(chunk: Buffer): void {
+    let at = this.#covered;
+    this.#covered = Math.max(0, at - chunk.length);
+    while (at < chunk.length) {
+      if (this.#mode === 'array') at = this.#inArray(chunk, at);
+      else if (this.#mode === 'members') at = this.#inMembers(chunk, at);
+      else if (this.#mode === 'between') at = this.#between(chunk, at);
+      else if (this.#mode === 'lines') at = this.#inLines(chunk, at);
+      else break;
+    }
+    if (at > chunk.length) this.#covered = at - chunk.length;
+    if (this.#start >= 0) this.#held.add(chunk, Math.max(0, this.#start - this.#before), chunk.length);
+    this.#before += chunk.length;
+  }
+
+  /** The text is complete. */
+  end(): void {
+    const { onFault } = this.#options;
+    if (this.#mode === 'lines' && this.#start >= 0) this.#element(this.#held.rest(), this.#before);
+    else if (this.#mode === 'broken') {
+      const { offset, reason } = this.#broken;
+      onFault('broken', `${reason}; nothing after it can be read`, offset, this.#before - offset);
+    } else if (this.#mode !== 'between' && this.#mode !== 'lines') {
+      const offset = this.#start >= 0 ? this.#start : this.#before;
+      onFault('cut', 'the document ends before it is complete', offset, this.#before - offset);
+    }
+  }
+
+  #between(chunk: Buffer, at: number): number {
+    const c = chunk[at] as number;
+    if (c === LINE_FEED && this.#onOneLine) this.#mode = 'lines';
+    if (c <= 0x20 || c === BYTE_ORDER_MARK[this.#before + at]) return at + 1;
+    this.#wrapped = false;
+    this.#onOneLine = false;
+    if (c === OPEN_BRACKET) {
+      this.#enterArray();
+    } else if (c === OPEN_BRACE) {
+      this.#mode = 'members';
+      this.#onOneLine = true;
+      this.#start = this.#before + at;
+      this.#brackets.open(c);
+    } else {
+      return this.#break(chunk, at, 'neither an object nor an array begins here');
+    }
+    return at + 1;
+  }
+
+  #enterArray(): void {
+    this.#mode = 'array';
+    this.#start = -1;
+    this.#comma = false;
+    this.#held.drop();
+  }
+
+  /** In an array of elements; goes on until the chunk or the array ends. */
+  #inArray(chunk: Buffer, from: number): number {
+    const brackets = this.#brackets;
+    const outside = this.#wrapped ? 1 : 0;
+    const { length } = chunk;
+    let i = from;
+    if (this.#inString) i = this.#stringEnd(chunk, i);
+    for (; i < length; i += 1) {
+      const c = chunk[i] as number;
+      if (c <= 0x20) continue;
+      if (this.#start < 0 && c !== CLOSE_BRACKET) this.#start = this.#before + i;
+      if (c === QUOTE) {
+        i = this.#stringEnd(chunk, i + 1) - 1;
+      } else if (opens(c)) {
+        brackets.open(c);
+        i = this.#inElement(chunk, i + 1, outside) - 1;
+        if (this.#mode !== 'array') return i + 1;
+      } else if (brackets.depth > outside) {
+        i = this.#inElement(chunk, i, outside) - 1;
+        if (this.#mode !== 'array') return i + 1;
+      } else if (c === COMMA) {
+        this.#finish(chunk, i);
+        this.#comma = true;
+      } else if (c === CLOSE_BRACKET) {
+        if (this.#start >= 0 || this.#comma) {
+          if (this.#start < 0) this.#start = this.#before + i;
+          this.#finish(chunk, i);
+        }
+        this.#mode = this.#wrapped ? 'members' : 'between';
+        return i + 1;
+      } else if (closes(c)) {
+        return this.#break(chunk, i, 'a } without its { stands here');
+      }
+    }
+    return i;
+  }
+
+  /** Inside the brackets of an element; goes on until the chunk or the outermost bracket ends. The hot loop. */
+  #inElement(chunk: Buffer, from: number, outside: number): number {
+    const brackets = this.#brackets;
+    const { length } = chunk;
+    for (let i = from; i < length; i += 1) {
+      const c = chunk[i] as number;
+      if (c === QUOTE) {
+        i += 1;
+        while (i < length && chunk[i] !== QUOTE) i += chunk[i] === BACKSLASH ? 2 : 1;
+        if (i >= length) {
+          this.#inString = true;
+          return i;
+        }
+      } else if (opens(c)) {
+        brackets.open(c);
+      } else if (closes(c)) {
+        if (!brackets.close(c)) return this.#break(chunk, i, 'a bracket that does not match stands here');
+        if (brackets.depth === outside) return i + 1;
+      }
+    }
+    return length;
+  }
+
+  /** The index after the quote that ends the string; past the chunk when it does not end there. */
+  #stringEnd(chunk: Buffer, from: number): number {
+    let i = from;
+    this.#inString = true;
+    while (i < chunk.length) {
+      const c = chunk[i] as number;
+      if (c === QUOTE) {
+        this.#inString = false;
+        return i + 1;
+      }
+      i += c === BACKSLASH ? 2 : 1;
+    }
+    return i;
+  }
+
+  /** In a top-level object that is an element, until a container shows up in it. */
+  #inMembers(chunk: Buffer, from: number): number {
+    const brackets = this.#brackets;
+    let i = from;
+    while (i < chunk.length) {
+      const c = chunk[i] as number;
+      if (this.#inString) {
+        if (brackets.depth === 1 && this.#string.length < LONGEST_NAME) this.#string.push(c);
+        if (c === QUOTE) this.#inString = false;
+        i += c === BACKSLASH ? 2 : 1;
+        continue;
+      }
+      i += 1;
+      if (c === LINE_FEED) this.#onOneLine = false;
+      if (c === QUOTE) {
+        this.#inString = true;
+        this.#string = [];
+      } else if (opens(c)) {
+        if (c === OPEN_BRACKET && brackets.depth === 1 && this.#options.containers.includes(this.#name)) {
+          this.#wrapped = true;
+          this.#onOneLine = false;
+          this.#enterArray();
+          return i;
+        }
+        brackets.open(c);
+      } else if (closes(c)) {
+        if (!brackets.close(c)) return this.#break(chunk, i - 1, 'a bracket that does not match stands here');
+        if (brackets.depth > 0) continue;
+        if (!this.#wrapped) this.#finish(chunk, i);
+        this.#mode = 'between';
+        return i;
+      } else if (brackets.depth === 1 && c === COLON) {
+        this.#name = Buffer.from(this.#string.slice(0, -1)).toString();
+      } else if (brackets.depth === 1 && c === COMMA) {
+        this.#name = '';
+      }
+    }
+    return i;
+  }
+
+  #inLines(chunk: Buffer, from: number): number {
+    const at = chunk.indexOf(LINE_FEED, from);
+    if (this.#start < 0) this.#start = this.#before + from;
+    if (at === -1) return chunk.length;
+    this.#finish(chunk, at);
+    return at + 1;
+  }
+
+  /** The element ends in front of `to`. */
+  #finish(chunk: Buffer, to: number): void {
+    const from = Math.max(0, this.#start - this.#before);
+    this.#element(this.#held.finish(chunk, from, to), this.#before + to);
+  }
+
+  /** @param bytes null when they are too many */
+  #element(bytes: Buffer | null, end: number): void {
+    const { onElement, onFault, longest } = this.#options;
+    const offset = this.#start;
+    this.#start = -1;
+    if (bytes === null) {
+      onFault('too_long', `longer than ${longest} bytes`, offset, end - offset);
+    } else {
+      let last = bytes.length;
+      while (last > 0 && (bytes[last - 1] as number) <= 0x20) last -= 1;
+      let first = 0;
+      while (first < last && (bytes[first] as number) <= 0x20) first += 1;
+      if (last > first) onElement(bytes.subarray(first, last), offset + first);
+      else if (this.#mode !== 'lines') onFault('not_json', 'nothing stands between two commas', offset, 0);
+    }
+    this.#held.drop();
+  }
+
+  #break(chunk: Buffer, at: number, reason: string): number {
+    const c = chunk[at] as number;
+    const shown = c > 0x20 && c < 0x7f ? ` ('${String.fromCharCode(c)}')` : '';
+    this.#mode = 'broken';
+    this.#broken = { offset: this.#before + at, reason: `${reason}${shown}` };
+    this.#start = -1;
+    this.#held.drop();
+    return chunk.length;
+  }
+}

@@ -1,0 +1,37 @@
+import { ByteWriter } from '../lib/byte-writer.ts';
+
+const EMPTY = Buffer.alloc(0);
+
+/** Keeps the pieces of something that lies across chunks, up to a length; what is longer is only counted. */
+export class Holder {
+  readonly #kept = new ByteWriter();
+  readonly #longest: number;
+  /** Bytes so far, kept or not. */
+  length = 0;
+
+  constructor(longest: number) {
+    this.#longest = longest;
+  }
+
+  add(chunk: Buffer, from: number, to: number): void {
+    this.length += to - from;
+    if (this.length <= this.#longest) this.#kept.append(chunk.subarray(from, to));
+  }
+
+  /** The whole of it, ended by a piece of a chunk; null when it is too long. Valid until the next `add`. */
+  finish(chunk: Buffer, from: number, to: number): Buffer | null {
+    if (this.length === 0) return to - from <= this.#longest ? chunk.subarray(from, to) : null;
+    this.add(chunk, from, to);
+    return this.length <= this.#longest ? this.#kept.view() : null;
+  }
+
+  drop(): void {
+    this.length = 0;
+    this.#kept.length = 0;
+  }
+
+  /** The whole of it when nothing follows. */
+  rest(): Buffer | null {
+    return this.finish(EMPTY, 0, 0);
+  }
+}

@@ -1,0 +1,136 @@
+import { open, type FileHandle } from 'node:fs/promises';
+import { pipeline, type Duplex } from 'node:stream';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { messageOf } from '../core/errors.ts';
+
+const CHUNK = 1024 * 1024;
+const GZIP = Buffer.from([0x1f, 0x8b]);
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+
+/** Compressed data that is damaged or ends too early. What came before was good. */
+export class DamagedInput extends Error {
+  constructor(cause: unknown) {
+    super(`the compressed data is damaged or cut: ${messageOf(cause)}`, { cause });
+    this.name = 'DamagedInput';
+  }
+}
+
+/** The bytes of a file or pipe, for reading once. */
+export interface Input {
+  /** Size in bytes; null when it is not known before the end. */
+  readonly size: number | null;
+  /** A chunk is valid until the next one is asked for. */
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/**
+ * Opens a file, a FIFO or a device for reading in large chunks.
+ * @throws the system's error
+ */
+export async function openFile(path: string): Promise<Input> {
+  const handle = await open(path);
+  try {
+    const stats = await handle.stat();
+    if (stats.isDirectory()) throw new Error(`${path} is a folder`);
+    return { size: stats.isFile() ? stats.size : null, chunks: readAhead(handle) };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Reads the next chunk while the last one is worked on. Two buffers take turns, so memory stays what it is. */
+async function* readAhead(handle: FileHandle): AsyncGenerator<Buffer> {
+  let spare: Buffer = Buffer.allocUnsafeSlow(CHUNK);
+  const read = (into: Buffer): Promise<{ bytesRead: number; buffer: Buffer }> => {
+    const reading = handle.read(into, 0, CHUNK, null);
+    reading.catch(() => undefined);
+    return reading;
+  };
+  let next = read(Buffer.allocUnsafeSlow(CHUNK));
+  try {
+    for (;;) {
+      const { bytesRead, buffer } = await next;
+      if (bytesRead === 0) return;
+      next = read(spare);
+      spare = buffer;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await next.catch(() => undefined);
+    await handle.close();
+  }
+}
+
+/**
+ * Decompresses gzip and zstd, which the first bytes tell; any other text passes through.
+ * @throws DamagedInput while it is read
+ */
+export async function* decompressed(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const source = chunks[Symbol.asyncIterator]();
+  const rest: AsyncIterable<Buffer> = { [Symbol.asyncIterator]: () => source };
+  try {
+    const first = await firstBytes(source, ZSTD.length);
+    if (startsWith(first, GZIP)) {
+      yield* through(createGunzip({ chunkSize: CHUNK }), owned(first, rest));
+    } else if (startsWith(first, ZSTD)) {
+      yield* through(createZstdDecompress({ chunkSize: CHUNK }), owned(first, rest));
+    } else {
+      yield first;
+      yield* rest;
+    }
+  } finally {
+    await source.return?.();
+  }
+}
+
+/** A pipe may deliver single bytes. */
+async function firstBytes(source: AsyncIterator<Buffer>, wanted: number): Promise<Buffer> {
+  let first: Buffer = Buffer.alloc(0);
+  while (first.length < wanted) {
+    const { done, value } = await source.next();
+    if (done === true) break;
+    first = first.length === 0 ? value : Buffer.concat([first, value]);
+  }
+  return first;
+}
+
+function startsWith(bytes: Buffer, magic: Buffer): boolean {
+  return bytes.subarray(0, magic.length).equals(magic);
+}
+
+/** Copies: a stream keeps chunks for longer than they are valid. */
+async function* owned(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield Buffer.from(first);
+  for await (const chunk of rest) yield Buffer.from(chunk);
+}
+
+async function* through(
+  decompressor: Duplex & { bytesWritten: number },
+  source: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
+  let size = 0;
+  let failed: unknown = null;
+  const counted = async function* (): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of source) {
+        size += chunk.length;
+        yield chunk;
+      }
+    } catch (error) {
+      failed = error;
+      throw error;
+    }
+  };
+  // An error of the source destroys the decompressor with it, so the loop below throws it.
+  pipeline(counted, decompressor, () => undefined);
+  try {
+    yield* decompressor as AsyncIterable<Buffer>;
+  } catch (error) {
+    throw failed ?? new DamagedInput(error);
+  }
+  // Node reads one zstd frame of a chunk and drops what follows without a word.
+  if (decompressor.bytesWritten < size) {
+    throw new DamagedInput(new Error('bytes follow after the end of the compressed data'));
+  }
+}

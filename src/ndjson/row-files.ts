@@ -1,0 +1,111 @@
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { CREATE, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
+
+/** Holds what was rejected; its name sets it apart from the tables. */
+const REJECTS = '_rejects';
+
+const REJECTS_PIECE = 64 * 1024;
+
+interface RowFile {
+  readonly name: string;
+  readonly handle: FileHandle;
+  bytes: number;
+}
+
+/**
+ * A file of NDJSON for each table, `meals.ndjson` and so on, and `_rejects.ndjson`. They have their names only when all are complete; until then
+ * `.part` follows. Files of the same names are replaced then, and not before.
+ */
+export class RowFiles {
+  readonly #folder: string;
+  readonly #files: readonly RowFile[];
+  #rejects = '';
+  #rejecting: Promise<void> = Promise.resolve();
+
+  private constructor(folder: string, files: readonly RowFile[]) {
+    this.#folder = folder;
+    this.#files = files;
+  }
+
+  /**
+   * @param names of the tables
+   * @throws MillraceError folder_unwritable
+   */
+  static async open(folder: string, names: readonly string[]): Promise<RowFiles> {
+    const files: RowFile[] = [];
+    try {
+      await mkdir(folder, { recursive: true });
+      for (const name of [...names, REJECTS]) {
+        const handle = await openPlain(join(folder, partOf(name)), CREATE);
+        files.push({ name, handle, bytes: 0 });
+        await handle.truncate();
+      }
+    } catch (error) {
+      for (const { handle } of files) await handle.close();
+      throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
+    }
+    return new RowFiles(folder, files);
+  }
+
+  /** Appends whole lines; one call at a time for each name. */
+  async write(name: string, rows: Buffer): Promise<void> {
+    const file = this.#files.find((one) => one.name === name);
+    if (file === undefined) throw new Error(`no file for ${name}`);
+    await writeAll(file.handle, rows, file.bytes);
+    file.bytes += rows.length;
+  }
+
+  /** Notes a rejected row. It is written in its time; an error shows when the files are finished. */
+  reject(line: string): void {
+    this.#rejects += `${line}\n`;
+    if (this.#rejects.length >= REJECTS_PIECE) this.#writeRejects();
+  }
+
+  #writeRejects(): void {
+    const rows = Buffer.from(this.#rejects);
+    this.#rejects = '';
+    this.#rejecting = this.#rejecting.then(() => this.write(REJECTS, rows));
+    this.#rejecting.catch(() => undefined);
+  }
+
+  /** Gives the files their names, durably, and returns the paths. A file of rejects without any is left out. */
+  async finish(): Promise<string[]> {
+    this.#writeRejects();
+    await this.#rejecting;
+    for (const { handle } of this.#files) {
+      await handle.sync();
+      await handle.close();
+    }
+    const paths: string[] = [];
+    for (const { name, bytes } of this.#files) {
+      const path = join(this.#folder, `${name}.ndjson`);
+      const part = join(this.#folder, partOf(name));
+      if (name === REJECTS && bytes === 0) {
+        // One that an earlier run left would tell of rows that are there now.
+        await rm(part);
+        await rm(path, { force: true });
+      } else {
+        await rename(part, path);
+        paths.push(path);
+      }
+    }
+    await syncFolder(this.#folder);
+    return paths;
+  }
+
+  /** Removes what was written. */
+  async discard(): Promise<void> {
+    await this.#rejecting.catch(() => undefined);
+    for (const { name, handle } of this.#files) {
+      await handle.close().catch(() => undefined);
+      await rm(join(this.#folder, partOf(name)), { force: true });
+    }
+  }
+}
+
+function partOf(name: string): string {
+  return `${name}.ndjson.part`;
+}

@@ -1,0 +1,142 @@
+import { messageOf } from '../core/errors.ts';
+import { ByteWriter } from '../lib/byte-writer.ts';
+import type { RowReject } from '../warehouse/reject.ts';
+import { Shaper } from '../warehouse/shape.ts';
+import { TABLES, type TableEntry } from '../warehouse/tables.ts';
+import { ElementScanner } from './elements.ts';
+import { DamagedInput } from './input.ts';
+
+/** Redshift's COPY takes no row above 4 MB, and nobody's meal is that long. */
+export const LONGEST_ELEMENT = 4 * 1024 * 1024;
+/** Rows are handed on in pieces of about this size. */
+const PIECE = 256 * 1024;
+
+/** A row that is not written, and where its document stands. */
+export interface LocatedReject extends RowReject {
+  /** Offset of the document's first byte in the text, decompressed. */
+  readonly byte_offset: number;
+  readonly byte_length: number;
+}
+
+export interface ShapeTextOptions {
+  /** The tables whose rows are wanted. They come from the same documents: `meals` and `meal_items`, say. */
+  readonly tables: readonly string[];
+  /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
+  readonly given?: Readonly<Record<string, string>>;
+  /** Bytes above which an element is rejected. */
+  readonly longest?: number;
+  /** True when the text is known to be NDJSON; its first line shows it otherwise. */
+  readonly lines?: boolean;
+  /** Takes whole lines of NDJSON. The buffer is valid until the promise resolves; the next rows are shaped meanwhile. */
+  write(table: string, rows: Buffer): Promise<void>;
+  onReject(reject: LocatedReject): void;
+  /** Told once of each path that no column reads, or whose value did not fit its column; it is in `extra`. */
+  onUnknown?(table: string, path: string): void;
+  onProgress?(progress: ShapeProgress): void;
+  readonly signal?: AbortSignal;
+}
+
+export interface ShapeProgress {
+  /** Bytes of text, decompressed. */
+  readonly bytes: number;
+  readonly elements: number;
+  /** Rows of each wanted table. */
+  readonly rows: Readonly<Record<string, number>>;
+  readonly rejects: number;
+}
+
+/**
+ * Shapes a bulk JSON text into rows, in memory that does not grow with it: a response body, a file, NDJSON. For the shapes
+ * it takes see `ElementScanner`. What is wrong with the text is told to `onReject`, never thrown.
+ * @throws TypeError for tables that do not belong together; errors of `chunks` and `write`; the signal's reason
+ */
+export async function shapeText(
+  chunks: AsyncIterable<Buffer>,
+  options: ShapeTextOptions,
+): Promise<ShapeProgress> {
+  const entry = entryOf(options.tables);
+  const { name } = entry.document;
+  let element = { offset: 0, length: 0 };
+  const progress = { bytes: 0, elements: 0, rejects: 0 };
+  const reject = (fault: RowReject, offset: number, length: number): void => {
+    progress.rejects += 1;
+    options.onReject({ ...fault, byte_offset: offset, byte_length: length });
+  };
+  const shaper = new Shaper(entry, {
+    tables: options.tables,
+    ...(options.given === undefined ? {} : { given: options.given }),
+    onReject: (fault) => reject(fault, element.offset, element.length),
+    ...(options.onUnknown === undefined ? {} : { onUnknown: options.onUnknown }),
+  });
+  const scanner = new ElementScanner({
+    containers: [name, 'data'],
+    longest: options.longest ?? LONGEST_ELEMENT,
+    lines: options.lines ?? false,
+    onElement: (bytes, offset) => {
+      progress.elements += 1;
+      element = { offset, length: bytes.length };
+      shaper.shape(bytes);
+    },
+    onFault: (code, reason, offset, length) => reject({ table: name, code, reason }, offset, length),
+  });
+  const outputs = options.tables.map((table) => new Output(table, shaper, options));
+  const report = (): ShapeProgress => ({ ...progress, rows: shaper.counts() });
+  try {
+    for await (const chunk of chunks) {
+      options.signal?.throwIfAborted();
+      scanner.push(chunk);
+      progress.bytes += chunk.length;
+      for (const output of outputs) await output.flush(PIECE);
+      options.onProgress?.(report());
+    }
+  } catch (error) {
+    if (!(error instanceof DamagedInput)) throw error;
+    reject({ table: name, code: 'cut', reason: messageOf(error) }, progress.bytes, 0);
+  }
+  scanner.end();
+  for (const output of outputs) await output.end();
+  return report();
+}
+
+function entryOf(tables: readonly string[]): TableEntry {
+  const entries = tables.map((table) => {
+    const entry = TABLES.get(table);
+    if (entry === undefined) throw new TypeError(`there is no table ${table}`);
+    return entry;
+  });
+  const [first] = entries;
+  if (first === undefined || entries.some(({ document }) => document !== first.document))
+    throw new TypeError(`${tables.join(', ')}: not tables of the same documents`);
+  return first;
+}
+
+/** The rows of one table on their way out: one buffer is filled while the other is written. */
+class Output {
+  readonly #table: string;
+  readonly #shaper: Shaper;
+  readonly #write: ShapeTextOptions['write'];
+  #spare = new ByteWriter();
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(table: string, shaper: Shaper, { write }: Pick<ShapeTextOptions, 'write'>) {
+    this.#table = table;
+    this.#shaper = shaper;
+    this.#write = write;
+  }
+
+  /** Hands the rows on when there are so many bytes of them. */
+  async flush(least: number): Promise<void> {
+    if (this.#shaper.waiting(this.#table) < least) return;
+    await this.#writing;
+    const rows = this.#shaper.take(this.#table, this.#spare);
+    this.#spare = rows;
+    this.#writing = this.#write(this.#table, rows.view());
+    // Whoever waits for it next sees the error; until then it is not unhandled.
+    this.#writing.catch(() => undefined);
+  }
+
+  async end(): Promise<void> {
+    await this.flush(1);
+    await this.#writing;
+  }
+}

@@ -1,0 +1,58 @@
+import { z, type ZodType } from 'zod';
+import { Refusal } from './refusal.ts';
+
+/** A UUID of any version. */
+export const uuid = z
+  .string()
+  .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'Input should be a valid UUID')
+  .transform((value) => value.toLowerCase());
+
+/** A whole number in a query, with bounds that hold inclusively. */
+export function count(least: number, most: number, fallback: number) {
+  return z
+    .string()
+    .regex(/^-?\d+$/, 'Input should be a valid integer')
+    .transform(Number)
+    .pipe(z.number().min(least).max(most))
+    .default(fallback);
+}
+
+/** A parameter that may be repeated: `labs=a&labs=b`. */
+export const repeated = z.union([z.string().transform((one) => [one]), z.array(z.string())]);
+
+/**
+ * Reads one part of a request.
+ * @throws Refusal 422 whose detail is a list of `{loc, msg, type}`
+ */
+export function check<T>(schema: ZodType<T>, value: unknown, part: 'path' | 'query' | 'body'): T {
+  const result = schema.safeParse(value ?? {});
+  if (result.success) return result.data;
+  throw new Refusal(
+    422,
+    result.error.issues.map(({ path, message, code }) => ({
+      loc: [part, ...path],
+      msg: message,
+      type: code,
+    })),
+  );
+}
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/;
+
+/** Milliseconds of a bound. A day without a time is 00:00:00 as a start, and 23:59:59 as an end. */
+export function bound(edge: 'start' | 'end') {
+  return z.string().transform((value, context) => {
+    const whole = DAY.test(value);
+    const zoned = /(Z|[+-]\d{2}:?\d{2})$/.test(value) && !whole ? value : `${value}Z`;
+    const ms = whole
+      ? Date.parse(`${value}T${edge === 'start' ? '00:00:00' : '23:59:59'}Z`)
+      : DATE_TIME.test(value)
+        ? // In a query an unescaped + is a blank.
+          Date.parse(zoned.replace(' ', 'T'))
+        : NaN;
+    if (!Number.isNaN(ms)) return ms;
+    context.addIssue({ code: 'custom', message: 'Input should be a valid date or datetime' });
+    return z.NEVER;
+  });
+}

@@ -1,0 +1,75 @@
+import type { Endpoints } from './endpoints.ts';
+import { etlMessage, type Destination, type EtlMessage, type Publish } from './etl.ts';
+import { newDeliveryId } from './made-up-events.ts';
+import type { Message, WebhookSender } from './sender.ts';
+
+/** Whom an event is about. */
+export interface Subject {
+  readonly id: string;
+  readonly teamId: string;
+  readonly clientUserId: string;
+}
+
+export interface Pipelines {
+  readonly destinations: readonly Destination[];
+  readonly publish: Publish;
+}
+
+/** Turns what happens into events, and hands them to the webhooks and pipelines of the team. */
+export class Events {
+  /** Events sent so far, by type. */
+  readonly counts = new Map<string, number>();
+  /** Messages that a pipeline refused; they are not tried again. */
+  unpublished = 0;
+  readonly #endpoints: Endpoints;
+  readonly #pipelines: Pipelines | null;
+  #sender: WebhookSender | null = null;
+
+  constructor(endpoints: Endpoints, pipelines: Pipelines | null) {
+    this.#endpoints = endpoints;
+    this.#pipelines = pipelines;
+  }
+
+  /** The sender tells of exhausted attempts, which are events again: hence it comes after. */
+  sendBy(sender: WebhookSender): void {
+    this.#sender = sender;
+  }
+
+  /** @returns the id that every attempt will carry */
+  emit(subject: Subject, type: string, data: unknown): string {
+    const body = Buffer.from(
+      JSON.stringify({
+        event_type: type,
+        data,
+        team_id: subject.teamId,
+        user_id: subject.id,
+        client_user_id: subject.clientUserId,
+      }),
+    );
+    return this.send(subject, { id: newDeliveryId(), type, body });
+  }
+
+  /** Sends a body as it is. */
+  send(subject: Pick<Subject, 'id' | 'teamId'>, message: Message): string {
+    const { id, type, body } = message;
+    this.counts.set(type, (this.counts.get(type) ?? 0) + 1);
+    for (const endpoint of this.#endpoints.list(subject.teamId)) {
+      const { eventTypes } = endpoint;
+      const wanted = eventTypes.length === 0 || eventTypes.some((prefix) => type.startsWith(prefix));
+      if (wanted && !endpoint.disabled) this.#sender?.send(endpoint, message);
+    }
+    for (const destination of this.#pipelines?.destinations ?? []) {
+      const event = { id, type, teamId: subject.teamId, userId: subject.id, body };
+      void this.#publish(destination, etlMessage(destination, event));
+    }
+    return id;
+  }
+
+  async #publish(destination: Destination, message: EtlMessage): Promise<void> {
+    try {
+      await this.#pipelines?.publish(destination, message);
+    } catch {
+      this.unpublished += 1;
+    }
+  }
+}

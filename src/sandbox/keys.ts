@@ -1,0 +1,91 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Refusal } from './refusal.ts';
+import { uuidOf, type Name } from './seeded.ts';
+
+/** Lets its bearer use the team operations, and nothing else. */
+export interface ApiKey {
+  readonly kind: 'api';
+  readonly id: string;
+  readonly value: string;
+  readonly teamIds: readonly [string];
+  readonly label: string;
+}
+
+/** Lets its bearer manage the organization (`org`), or some of its teams (`team`). */
+export interface ManagementKey {
+  readonly kind: 'org' | 'team';
+  readonly id: string;
+  readonly value: string;
+  readonly teamIds: readonly string[];
+  readonly label: string;
+}
+
+export type Key = ApiKey | ManagementKey;
+
+const PREFIX = { api: 'sk_sandbox', org: 'mk_org', team: 'mk_team' } as const;
+
+/** All keys, and what each may do. */
+export class Keys {
+  readonly #seed: Name;
+  readonly #keys = new Map<string, Key>();
+  #made = 0;
+
+  constructor(seed: Name) {
+    this.#seed = seed;
+  }
+
+  create(kind: 'api', teamIds: readonly [string], label: string, value?: string): ApiKey;
+  create(kind: 'org' | 'team', teamIds: readonly string[], label: string, value?: string): ManagementKey;
+  create(kind: Key['kind'], teamIds: readonly string[], label: string, value?: string): Key {
+    this.#made += 1;
+    const id = uuidOf(this.#seed, 'key', this.#made);
+    const secret = uuidOf(this.#seed, 'key value', this.#made).replaceAll('-', '');
+    const key = { kind, id, teamIds, label, value: value ?? `${PREFIX[kind]}_${secret}` } as Key;
+    this.#keys.set(key.value, key);
+    return key;
+  }
+
+  all(): Key[] {
+    return [...this.#keys.values()];
+  }
+
+  delete(key: Key): void {
+    this.#keys.delete(key.value);
+  }
+
+  /** The team of a request. @throws Refusal 401 */
+  teamOf(headers: IncomingHttpHeaders, header: string): string {
+    const key = this.#keyIn(headers, header);
+    if (key === undefined) throw new Refusal(401, `Missing API key: send it as ${header}`);
+    if (key === null) throw new Refusal(401, 'Invalid API key');
+    if (key.kind !== 'api') throw new Refusal(401, 'A Management Key cannot be used as a team API key');
+    return key.teamIds[0];
+  }
+
+  /** The Management Key of a request; the deprecated header is read too. @throws Refusal 401 */
+  managementOf(headers: IncomingHttpHeaders): ManagementKey {
+    const key = this.#keyIn(headers, 'x-management-key') ?? this.#keyIn(headers, 'x-service-org-key');
+    if (key === undefined) throw new Refusal(401, 'Missing Management Key: send it as X-Management-Key');
+    if (key === null || key.kind === 'api') throw new Refusal(401, 'Invalid Management Key');
+    return key;
+  }
+
+  /** undefined: the header is missing; null: it holds no key of ours. */
+  #keyIn(headers: IncomingHttpHeaders, header: string): Key | null | undefined {
+    const value = headers[header.toLowerCase()];
+    return typeof value === 'string' ? (this.#keys.get(value) ?? null) : undefined;
+  }
+}
+
+/** @throws Refusal 403 for a Team Management Key */
+export function needOrg(key: ManagementKey): void {
+  if (key.kind !== 'org')
+    throw new Refusal(403, 'A Team Management Key cannot reach org-level resources or actions');
+}
+
+/** @throws Refusal 403 for a Team Management Key of other teams */
+export function needTeam(key: ManagementKey, teamId: string): void {
+  if (key.kind === 'team' && !key.teamIds.includes(teamId)) {
+    throw new Refusal(403, 'This Team Management Key is not bound to the team');
+  }
+}

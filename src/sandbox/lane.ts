@@ -1,0 +1,44 @@
+import type { Throttle } from './providers.ts';
+import type { Timers } from './timers.ts';
+
+/** How long one trigger holds its place where only so many may be at it at a time; sandbox time. */
+const TRIGGER_MS = 500;
+
+/** Runs tasks in order, no faster than a throttle allows. */
+export class Lane {
+  readonly #throttle: Throttle;
+  readonly #timers: Timers;
+  #tasks: (() => void)[] = [];
+  #next = 0;
+  /** A turn is due, so that no task has to ask for one. */
+  #scheduled = false;
+
+  constructor(throttle: Throttle, timers: Timers) {
+    this.#throttle = throttle;
+    this.#timers = timers;
+  }
+
+  push(task: () => void): void {
+    this.#tasks.push(task);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // Not at once: a window is filled with all that was pushed together.
+    this.#timers.after(0, () => this.#turn());
+  }
+
+  /** One window, or one handful: then the next after its time. */
+  #turn(): void {
+    const batch = this.#tasks.slice(this.#next, this.#next + this.#throttle.connections);
+    this.#next += batch.length;
+    for (const task of batch) task();
+    if (this.#next === this.#tasks.length) {
+      this.#tasks = [];
+      this.#next = 0;
+    }
+    const ms = this.#throttle.kind === 'window' ? this.#throttle.everyMs : TRIGGER_MS;
+    this.#timers.after(ms, () => {
+      if (this.#tasks.length > 0) this.#turn();
+      else this.#scheduled = false;
+    });
+  }
+}

@@ -1,0 +1,138 @@
+import { randomOf, uuidOf, type Name } from './seeded.ts';
+
+/** The four central laboratories; a lab's number is its place here, from 1. */
+export const LABS = ['made_up_lab_1', 'made_up_lab_2', 'made_up_lab_3', 'made_up_lab_4'] as const;
+
+/** Miles. */
+export const RADII = ['10', '20', '25', '50', '100'] as const;
+
+export interface LabTest {
+  readonly id: string;
+  readonly name: string;
+  readonly lab: string;
+  readonly markerIds: readonly number[];
+}
+
+export interface LabAccount {
+  readonly id: string;
+  readonly lab: string;
+  readonly status: 'active' | 'pending' | 'suspended';
+  readonly teamIds: readonly string[];
+  readonly orgId: string;
+  readonly notes: string | null;
+}
+
+export interface Marker {
+  readonly id: number;
+  readonly lab_id: number;
+  readonly provider_id: string;
+  readonly [field: string]: unknown;
+}
+
+const MARKERS = 240;
+
+/** Markers, order sets and accounts: all made up, all from the seed. */
+export class Labs {
+  readonly markers: readonly Marker[];
+  readonly tests: readonly LabTest[];
+  readonly accounts: readonly LabAccount[];
+
+  constructor(seed: Name, teamId: string, orgId: string) {
+    this.markers = Array.from({ length: MARKERS }, (_, index) => marker(index + 1));
+    this.tests = Array.from({ length: 8 }, (_, index) => ({
+      id: uuidOf(seed, 'lab test', index),
+      name: `Made-up panel ${index + 1}`,
+      lab: LABS[index % LABS.length] ?? LABS[0],
+      markerIds: Array.from({ length: 30 }, (__, n) => 1 + (index % LABS.length) + LABS.length * n),
+    }));
+    const account = (
+      n: number,
+      lab: string,
+      status: LabAccount['status'],
+      notes: string | null,
+    ): LabAccount => ({
+      id: uuidOf(seed, 'lab account', n),
+      lab,
+      status,
+      teamIds: [teamId],
+      orgId,
+      notes,
+    });
+    this.accounts = [
+      account(1, LABS[0], 'active', 'Made-up default note of the account.'),
+      account(2, LABS[1], 'active', null),
+      account(3, LABS[2], 'active', null),
+      account(4, LABS[3], 'active', null),
+      account(5, LABS[0], 'pending', null),
+      account(6, LABS[1], 'suspended', null),
+    ];
+  }
+
+  accountsOf(teamId: string): LabAccount[] {
+    return this.accounts.filter(({ teamIds }) => teamIds.includes(teamId));
+  }
+}
+
+export function labAccountJson(account: LabAccount): object {
+  return {
+    id: account.id,
+    lab: account.lab,
+    status: account.status,
+    delegated_flow: 'order_delegated',
+    provider_account_id: `made-up-${account.id.slice(0, 8)}`,
+    allowed_billing: { client_bill: ['MA'], patient_bill: [] },
+    team_id_allowlist: account.teamIds,
+    org_id: account.orgId,
+    account_name: `Made-up account at ${account.lab}`,
+    default_clinical_notes: account.notes,
+    business_units: ['made-up unit'],
+  };
+}
+
+function marker(id: number): Marker {
+  const lab_id = 1 + ((id - 1) % LABS.length);
+  const name = `Made-up marker ${id}`;
+  const slug = `made-up-marker-${id}`;
+  const provider_id = `M${String(id).padStart(4, '0')}`;
+  const unit = id % 7 === 0 ? null : 'mg/dL';
+  const loinc = { id: 9000 + id, name, slug, code: `${90_000 + id}-${id % 10}`, unit };
+  return {
+    id,
+    name,
+    slug,
+    description: `What nobody measures, number ${id}`,
+    lab_id,
+    provider_id,
+    type: 'biomarker',
+    unit,
+    price: id % 5 === 0 ? 'N/A' : '12.50',
+    expected_results: [{ id: 5000 + id, name, slug, lab_id, provider_id, loinc }],
+  };
+}
+
+/** Coverage of an area. More centers lie within a larger radius; one zip code in eight is not served at home. */
+export function areaInfo(seed: Name, zipCode: string, radius: string, labs: readonly string[]): object {
+  const served = randomOf(seed, 'area', zipCode)() >= 0.125;
+  return {
+    zip_code: zipCode,
+    phlebotomy: {
+      is_served: served,
+      providers: served
+        ? [
+            { name: 'made_up_phlebotomy_1', tier: ['appointment-ready'] },
+            { name: 'made_up_phlebotomy_2', tier: ['appointment-request'] },
+          ]
+        : [],
+    },
+    central_labs: Object.fromEntries(
+      labs.map((lab) => {
+        const density = randomOf(seed, 'centers', zipCode, lab)() / 4;
+        const within_radius = Math.floor(density * Number(radius));
+        return [
+          lab,
+          { patient_service_centers: { within_radius, radius, capabilities: density > 0.1 ? ['stat'] : [] } },
+        ];
+      }),
+    ),
+  };
+}

@@ -1,0 +1,116 @@
+import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
+
+const DAY_MS = 86_400_000;
+
+/** What a sandbox's health data is made from. */
+export interface MealPlan {
+  readonly seed: Name;
+  /** First instant with data, milliseconds since the epoch; a UTC midnight. */
+  readonly sinceMs: number;
+  readonly days: number;
+  readonly mealsPerDay: number;
+}
+
+export interface MealQuery {
+  readonly user: string;
+  /** The user's providers take turns as the source of a meal. */
+  readonly providers: readonly string[];
+  /** Inclusive bounds, milliseconds since the epoch. */
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly provider?: string | undefined;
+}
+
+/** Meals in order of time, one by one: a range can be far larger than memory. */
+export function* madeUpMeals(plan: MealPlan, query: MealQuery): Generator<object> {
+  const { sinceMs, days, mealsPerDay } = plan;
+  const first = Math.max(0, Math.floor((query.startMs - sinceMs) / DAY_MS));
+  const last = Math.min(days - 1, Math.floor((query.endMs - sinceMs) / DAY_MS));
+  for (let day = first; day <= last; day += 1) {
+    for (let n = 0; n < mealsPerDay; n += 1) {
+      const at = sinceMs + day * DAY_MS + timeOfDay(n, mealsPerDay);
+      if (at < query.startMs || at > query.endMs) continue;
+      const provider = query.providers[(day + n) % query.providers.length];
+      if (provider === undefined || (query.provider !== undefined && query.provider !== provider)) continue;
+      yield meal(plan.seed, query.user, provider, day, n, at);
+    }
+  }
+}
+
+/** Days of the plan, for the status of a pull. */
+export function daysWithData({ days, mealsPerDay }: MealPlan): number {
+  return mealsPerDay > 0 ? days : 0;
+}
+
+/** Spread from 07:00 to 21:00, in whole seconds. */
+function timeOfDay(n: number, mealsPerDay: number): number {
+  return Math.floor((7 + (14 * (n + 0.5)) / mealsPerDay) * 3600) * 1000;
+}
+
+function meal(seed: Name, user: string, provider: string, day: number, n: number, at: number): object {
+  const random = randomOf(seed, user, day, n);
+  // Some have been corrected by their user since.
+  const corrected = random() < 0.1 ? DAY_MS : 0;
+  const device = `made-up-device-${user.slice(0, 4)}`;
+  // The oldest clients wrote name, slug and logo in place of the provider.
+  const source =
+    random() < 0.04
+      ? { name: 'Made up', slug: provider, logo: 'https://made-up.invalid/logo.png' }
+      : { app_id: 'made.up.app', device_id: device, provider, type: pick(random, ['app', 'phone']) };
+  return {
+    id: uuidOf(seed, 'meal', user, day, n),
+    user_id: user,
+    name: `Made-up ${pick(random, ['breakfast', 'lunch', 'dinner', 'snack'])}`,
+    timestamp: stamp(at),
+    calendar_date: new Date(at).toISOString().slice(0, 10),
+    created_at: stamp(at + 60_000),
+    updated_at: stamp(at + 60_000 + corrected),
+    provider_id: `made-up-${day}-${n}`,
+    source_id: 7,
+    source_app_id: 'made.up.app',
+    priority_id: 1,
+    source,
+    energy: null,
+    data: foods(random),
+  };
+}
+
+/** ISO 8601 with an offset, whole seconds. */
+function stamp(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', '+00:00');
+}
+
+const FOODS = [
+  'Porridge, made up, 1 bowl',
+  'Coffee, black, 1 tbsp(s)',
+  'Crème brûlée, made up, 1 ramekin',
+  'Rice "imaginary", cooked, 100 g',
+  'Apple, made up, 1 piece',
+  'Soup of nothing, 250 ml',
+] as const;
+
+function foods(random: () => number): Record<string, object> {
+  const eaten: Record<string, object> = {};
+  const courses = 1 + Math.floor(random() * 3);
+  for (let course = 0; course < courses; course += 1) {
+    const number = (most: number): number => Math.round(random() * most * 100) / 100;
+    const total = number(20);
+    const fats =
+      random() < 0.3
+        ? { total }
+        : {
+            total,
+            saturated: number(5),
+            monounsaturated: number(5),
+            polyunsaturated: number(5),
+            omega3: 0.1,
+            omega6: 0.2,
+          };
+    eaten[pick(random, FOODS)] = {
+      energy: { unit: 'kcal', value: number(600) },
+      macros: { carbs: number(80), protein: number(30), sugar: number(20), fats },
+      micros: { minerals: { sodium: number(400) } },
+    };
+  }
+  return eaten;
+}

@@ -1,0 +1,162 @@
+import type { Events } from './events.ts';
+import type { LabAccount, Labs, LabTest } from './made-up-labs.ts';
+import { Refusal } from './refusal.ts';
+import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
+import type { Team } from './teams.ts';
+import type { Timers } from './timers.ts';
+import type { User } from './users.ts';
+
+const HOUR = 3_600_000;
+
+/** Modes in order; an unlucky order also passes one of the problems. Each is followed by the next after its hours. */
+const COURSE = [
+  { status: 'received.testkit.ordered', hours: 1 },
+  { status: 'received.testkit.requisition_created', hours: 24 },
+  { status: 'collecting_sample.testkit.transit_customer', hours: 48 },
+  { status: 'collecting_sample.testkit.problem_in_transit_customer', hours: 24, every: 7 },
+  { status: 'collecting_sample.testkit.problem_in_transit_lab', hours: 24, every: 11 },
+  { status: 'sample_with_lab.testkit.delivered_to_lab', hours: 24 },
+  { status: 'sample_with_lab.testkit.partial_results', hours: 12, partial: true },
+  { status: 'completed.testkit.completed', hours: 0 },
+] as const;
+
+export interface Order {
+  readonly id: string;
+  readonly number: number;
+  readonly user: User;
+  readonly test: LabTest;
+  readonly account: LabAccount;
+  readonly notes: string | null;
+  readonly origin: 'created' | 'imported';
+  readonly createdAt: string;
+  status: string;
+  interpretation: 'normal' | 'abnormal' | 'critical' | null;
+}
+
+export interface NewOrder {
+  readonly user: User;
+  readonly test: LabTest;
+  readonly accountId: string | null;
+  readonly clinicalNotes: string | null;
+  readonly updateReason: string | null;
+  readonly origin: Order['origin'];
+}
+
+/** Orders of all teams. */
+export class Orders {
+  readonly #timers: Timers;
+  readonly #events: Events;
+  readonly #labs: Labs;
+  readonly #seed: Name;
+  readonly #orders: Order[] = [];
+  /** Team and idempotency key → what was asked and what came of it. */
+  readonly #remembered = new Map<string, { readonly asked: string; readonly order: Order }>();
+
+  constructor(timers: Timers, events: Events, labs: Labs, seed: Name) {
+    this.#timers = timers;
+    this.#events = events;
+    this.#labs = labs;
+    this.#seed = seed;
+  }
+
+  /**
+   * The order that came of the same key before; null when there is none.
+   * @throws Refusal 409 when the same key came with something else
+   */
+  repeated(team: Team, key: string | null, asked: string): Order | null {
+    const found = key === null ? undefined : this.#remembered.get(`${team.id}|${key}`);
+    if (found !== undefined && found.asked !== asked) {
+      throw new Refusal(409, 'The idempotency key was used for another order');
+    }
+    return found?.order ?? null;
+  }
+
+  /** @throws Refusal 400 when the account cannot take it */
+  place(team: Team, wanted: NewOrder, key: string | null, asked: string): Order {
+    const account = this.#accountFor(team, wanted);
+    const notes = [account.notes, wanted.clinicalNotes].filter((note) => note !== null);
+    const number = this.#orders.length + 1;
+    const order: Order = {
+      id: uuidOf(this.#seed, 'order', number),
+      number,
+      user: wanted.user,
+      test: wanted.test,
+      account,
+      notes: notes.length === 0 ? null : notes.join('\n'),
+      origin: wanted.origin,
+      createdAt: this.#timers.stamp(),
+      status: COURSE[0].status,
+      interpretation: null,
+    };
+    this.#orders.push(order);
+    if (key !== null) this.#remembered.set(`${team.id}|${key}`, { asked, order });
+    this.#events.emit(order.user, 'labtest.order.created', orderJson(order));
+    this.#follow(order, team, 0);
+    return order;
+  }
+
+  list(teamId: string): Order[] {
+    return this.#orders.filter(({ user }) => user.teamId === teamId && !user.erased);
+  }
+
+  /** The account that was named, unless it is the one of an incorrect lab; else the first active one of the lab. */
+  #accountFor(team: Team, { test, accountId, updateReason, origin }: NewOrder): LabAccount {
+    const accounts = this.#labs.accountsOf(team.id);
+    const fresh = accountId === null || updateReason === 'INCORRECT_LAB';
+    const account = fresh
+      ? accounts.find(({ lab, status }) => lab === test.lab && status === 'active')
+      : accounts.find(({ id }) => id === accountId);
+    if (account === undefined) throw new Refusal(fresh ? 400 : 404, 'No lab account for this order');
+    if (account.lab !== test.lab)
+      throw new Refusal(400, 'The lab test is not offered by the lab of the account');
+    const usable = account.status === 'active' || (origin === 'imported' && account.status === 'pending');
+    if (!usable) throw new Refusal(400, `The lab account is ${account.status}`);
+    return account;
+  }
+
+  #follow(order: Order, team: Team, step: number): void {
+    const current = COURSE[step];
+    if (current === undefined || current.hours === 0) return;
+    let next = step + 1;
+    while (!passes(COURSE[next], order, team)) next += 1;
+    this.#timers.after(current.hours * HOUR, () => {
+      if (order.user.erased) return;
+      order.status = COURSE[next]?.status ?? order.status;
+      if (order.status.startsWith('completed.')) {
+        order.interpretation = pick(randomOf(this.#seed, 'result', order.number), [
+          'normal',
+          'abnormal',
+          'critical',
+        ]);
+      }
+      this.#events.emit(order.user, 'labtest.order.updated', orderJson(order));
+      if (order.interpretation === 'critical') {
+        this.#events.emit(order.user, 'labtest.result.critical', { order_id: order.id });
+      }
+      this.#follow(order, team, next);
+    });
+  }
+}
+
+function passes(step: (typeof COURSE)[number] | undefined, order: Order, team: Team): boolean {
+  if (step === undefined) return true;
+  if ('partial' in step) return team.features.partialResults;
+  return 'every' in step ? order.number % step.every === 0 : true;
+}
+
+export function orderJson(order: Order): object {
+  const { id, user, test, account, notes, status, interpretation, origin, createdAt } = order;
+  return {
+    id,
+    team_id: user.teamId,
+    user_id: user.id,
+    lab_test: { id: test.id, name: test.name, lab: test.lab },
+    lab_account_id: account.id,
+    clinical_notes: notes,
+    status,
+    low_level_status: status.split('.').at(-1),
+    interpretation,
+    origin,
+    created_at: createdAt,
+  };
+}

@@ -1,0 +1,178 @@
+import type { Events } from './events.ts';
+import type { Faults } from './faults.ts';
+import { daysWithData, type MealPlan } from './made-up-meals.ts';
+import { randomOf, type Name } from './seeded.ts';
+import type { Timers } from './timers.ts';
+import type { Connection, User } from './users.ts';
+
+/**
+ * Modes of one pull: `scheduled` → `in_progress` → `success`, or `failure`, or `retrying` → `in_progress` …; connections
+ * from before the service knew `retrying` show `in_progress` throughout.
+ */
+export type PullMode = 'scheduled' | 'in_progress' | 'retrying' | 'success' | 'failure';
+
+export interface Pull {
+  readonly user: User;
+  readonly provider: string;
+  readonly resource: string;
+  mode: PullMode;
+  error: { readonly type: string; readonly message: string } | null;
+  attempt: number;
+}
+
+export const PULLED_RESOURCES = ['meal', 'sleep', 'activity'] as const;
+const NOT_PULLED = ['glucose', 'body'] as const;
+
+const SECOND = 1000;
+/** Sandbox time of each step; a pull of more days takes longer. */
+const STEPS = {
+  scheduled: SECOND,
+  perPull: 5 * SECOND,
+  perDay: 20,
+  retrying: 60 * SECOND,
+  hour: 3600 * SECOND,
+};
+const RETRIES = 2;
+const RETRYING_SINCE = Date.parse('2025-05-10T00:00:00Z');
+
+/** Historical pulls: each resource of a connection goes through its modes on the sandbox's clock. */
+export class Pulls {
+  readonly #timers: Timers;
+  readonly #events: Events;
+  readonly #plan: MealPlan;
+  readonly #pulls = new Map<string, Map<string, Map<string, Pull>>>();
+  readonly #failing = new Set<number>();
+  readonly #retrying = new Set<number>();
+  readonly #seed: Name;
+
+  constructor(timers: Timers, events: Events, plan: MealPlan, faults: Faults, users: readonly User[]) {
+    this.#timers = timers;
+    this.#events = events;
+    this.#plan = plan;
+    this.#seed = plan.seed;
+    const { failingUsers = 0, retryingUsers = 0 } = faults.options;
+    const random = randomOf(plan.seed, 'unlucky users');
+    const shuffled = users.map((user) => ({ user, rank: random() })).sort((a, b) => a.rank - b.rank);
+    for (const { user } of shuffled) {
+      if (this.#failing.size < failingUsers) this.#failing.add(user.index);
+      else if (this.#retrying.size < retryingUsers && user.connections.some(isNew))
+        this.#retrying.add(user.index);
+    }
+  }
+
+  /** Whether the pulls of the user end in failure, or retry on the way. */
+  fateOf(user: User): 'failing' | 'retrying' | 'lucky' {
+    if (this.#failing.has(user.index)) return 'failing';
+    return this.#retrying.has(user.index) ? 'retrying' : 'lucky';
+  }
+
+  /** Starts over; a pull under way is replaced. */
+  start(user: User, provider: string): void {
+    const byResource = new Map<string, Pull>();
+    const byProvider = this.#pulls.get(user.id) ?? new Map<string, Map<string, Pull>>();
+    this.#pulls.set(user.id, byProvider.set(provider, byResource));
+    for (const resource of PULLED_RESOURCES) {
+      const pull: Pull = { user, provider, resource, mode: 'scheduled', error: null, attempt: 1 };
+      byResource.set(resource, pull);
+      this.#after(STEPS.scheduled, pull, () => this.#run(pull));
+    }
+  }
+
+  /** The status of a user's pulls, provider by provider, in the service's form; null when there are none. */
+  statusOf(user: User, provider?: string): object | null {
+    const byProvider = [...(this.#pulls.get(user.id) ?? [])].filter(
+      ([name]) => provider === undefined || name === provider,
+    );
+    if (byProvider.length === 0) return null;
+    return Object.fromEntries(
+      byProvider.map(([name, byResource]) => {
+        const pulled = Object.fromEntries(
+          [...byResource].map(([resource, pull]) => [resource, this.#json(pull)]),
+        );
+        return [name, { pulled, not_pulled: NOT_PULLED }];
+      }),
+    );
+  }
+
+  #run(pull: Pull): void {
+    pull.mode = 'in_progress';
+    const duration = STEPS.perPull + STEPS.perDay * this.#plan.days;
+    this.#after(duration, pull, () => this.#end(pull, duration));
+  }
+
+  /** Only meals are unlucky, so that a failed pull stands beside others that succeed. */
+  #end(pull: Pull, duration: number): void {
+    const fate = pull.resource === 'meal' ? this.fateOf(pull.user) : 'lucky';
+    if (fate === 'failing') {
+      pull.mode = 'failure';
+      pull.error = { type: 'provider_permission', message: 'The made-up provider refused for good' };
+      return;
+    }
+    if (fate === 'retrying' && pull.attempt <= RETRIES) {
+      pull.attempt += 1;
+      pull.error = { type: 'provider_timeout', message: 'The made-up provider did not answer' };
+      if (pull.user.connections.some((one) => one.provider === pull.provider && isNew(one)))
+        pull.mode = 'retrying';
+      this.#after(STEPS.retrying, pull, () => {
+        pull.mode = 'in_progress';
+        this.#after(duration, pull, () => this.#end(pull, duration));
+      });
+      return;
+    }
+    pull.mode = 'success';
+    pull.error = null;
+    if (pull.resource === 'meal') pull.user.pulled.add(pull.provider);
+    this.#announce(pull);
+  }
+
+  /** The same completion can be told two to five times within an hour, each with an id of its own. */
+  #announce(pull: Pull): void {
+    const random = randomOf(this.#seed, 'completion', pull.user.id, pull.provider, pull.resource);
+    const times = random() < 0.7 ? 1 : 2 + Math.floor(random() * 4);
+    const { start, end } = this.#range();
+    const send = (): void => {
+      this.#events.emit(pull.user, `historical.data.${pull.resource}.created`, {
+        user_id: pull.user.id,
+        start_date: start,
+        end_date: end,
+        provider: pull.provider,
+        is_final: true,
+      });
+    };
+    send();
+    for (let again = 1; again < times; again += 1) this.#timers.after(random() * STEPS.hour, send);
+  }
+
+  /** A step is dropped when a newer pull took the place, or the connection is gone. */
+  #after(ms: number, pull: Pull, step: () => void): void {
+    this.#timers.after(ms, () => {
+      const current = this.#pulls.get(pull.user.id)?.get(pull.provider)?.get(pull.resource);
+      const connected = pull.user.connections.some(({ provider }) => provider === pull.provider);
+      if (current === pull && connected) step();
+    });
+  }
+
+  #json(pull: Pull): object {
+    const { start, end } = this.#range();
+    const days = pull.resource === 'meal' ? daysWithData(this.#plan) : 0;
+    return {
+      status: pull.mode,
+      range_start: start,
+      range_end: end,
+      days_with_data: pull.mode === 'success' ? days : 0,
+      error_details: pull.error,
+    };
+  }
+
+  #range(): { start: string; end: string } {
+    const { sinceMs, days } = this.#plan;
+    return {
+      start: this.#timers.stamp(sinceMs),
+      end: this.#timers.stamp(sinceMs + days * 86_400_000 - 1000),
+    };
+  }
+}
+
+function isNew({ createdAt }: Connection): boolean {
+  return Date.parse(createdAt) >= RETRYING_SINCE;
+}

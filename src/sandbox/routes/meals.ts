@@ -1,0 +1,82 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import { bound, check, uuid } from '../check.ts';
+import { madeUpMeals } from '../made-up-meals.ts';
+import type { Operation } from '../operation.ts';
+
+const QUERY = z.object({
+  start_date: bound('start'),
+  end_date: bound('end').optional(),
+  provider: z.string().optional(),
+});
+
+export const mealOperations: readonly Operation[] = [
+  {
+    method: 'get',
+    path: '/v2/summary/meal/:user_id',
+    auth: 'team',
+    title: 'Meals of one user: one document, however long the range',
+    handle: async ({ world, bearer, request, response }) => {
+      const { users, mealPlan, options } = world;
+      const { user_id } = check(z.object({ user_id: uuid }), request.params, 'path');
+      const { start_date: startMs, end_date, provider } = check(QUERY, request.query, 'query');
+      const user = users.get(bearer.id, user_id);
+      const meals = madeUpMeals(mealPlan, {
+        user: user.id,
+        // What was collected stays after a deletion was undone, although the connections do not come back.
+        providers: user.sources,
+        startMs,
+        // A bare end day lasts to the end of its last second.
+        endMs: (end_date ?? Number.MAX_SAFE_INTEGER - 1000) + 999,
+        provider,
+      });
+      const there = options.data === 'ready' ? null : user.pulled;
+      response.type('application/json');
+      const cutAfter = response.locals['cut'] === true ? CUT_AFTER : Infinity;
+      // A reader that leaves midway is its own affair.
+      await pipeline(
+        Readable.from(documentOf(meals, there, cutAfter), { objectMode: false }),
+        response,
+      ).catch(() => {
+        response.destroy();
+      });
+      return null;
+    },
+  },
+];
+
+/** Bytes of a document before a drawn fault cuts it: some meals in. */
+const CUT_AFTER = 2000;
+/** Bytes that are gathered before they are written. */
+const PIECE = 32_768;
+
+async function* documentOf(
+  meals: Iterable<object>,
+  pulled: ReadonlySet<string> | null,
+  cutAfter: number,
+): AsyncGenerator<string> {
+  let piece = '{"meals":[';
+  let written = 0;
+  let separator = '';
+  for (const meal of meals) {
+    if (pulled !== null && !pulled.has(providerOf(meal))) continue;
+    piece += separator + JSON.stringify(meal);
+    separator = ',';
+    if (written + piece.length > cutAfter) {
+      yield piece.slice(0, cutAfter);
+      throw new Error('cut on purpose');
+    }
+    if (piece.length < PIECE) continue;
+    written += piece.length;
+    yield piece;
+    piece = '';
+  }
+  if (cutAfter !== Infinity) throw new Error('cut on purpose');
+  yield `${piece}]}`;
+}
+
+function providerOf(meal: object): string {
+  const { source } = meal as { source: { provider?: string; slug?: string } };
+  return source.provider ?? source.slug ?? '';
+}

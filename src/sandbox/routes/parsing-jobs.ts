@@ -1,0 +1,84 @@
+import express, { type Request, type Response as Answer } from 'express';
+import { z } from 'zod';
+import { check, uuid } from '../check.ts';
+import type { Operation } from '../operation.ts';
+import { jobJson } from '../parsing-jobs.ts';
+import { Refusal } from '../refusal.ts';
+import type { Team } from '../teams.ts';
+
+const LARGEST = 10_000_000;
+/** The other fields and the boundaries of a form. */
+const FORM_ROOM = 64 * 1024;
+const MAGIC = [
+  Buffer.from('%PDF-'),
+  Buffer.from([0xff, 0xd8, 0xff]),
+  Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+];
+const FIELDS = z.object({ user_id: uuid, needs_human_review: z.enum(['true', 'false']).default('false') });
+
+const readForm = express.raw({ type: 'multipart/form-data', limit: LARGEST + FORM_ROOM });
+
+export const parsingJobOperations: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/lab_report/v1/parser/job',
+    auth: 'team',
+    title: 'Upload a lab report (PDF, JPEG, PNG; 10 MB); beta',
+    raw: true,
+    handle: async ({ world, bearer, request, response }) => {
+      needBeta(bearer);
+      const form = await formOf(request, response);
+      const file = form.get('file');
+      const { user_id, needs_human_review } = check(
+        FIELDS,
+        Object.fromEntries([...form].filter(([, value]) => typeof value === 'string')),
+        'body',
+      );
+      if (file === null || typeof file === 'string') {
+        throw new Refusal(422, [{ loc: ['body', 'file'], msg: 'Field required', type: 'missing' }]);
+      }
+      if (file.size > LARGEST) throw new Refusal(413, 'The file is larger than 10 MB');
+      const bytes = Buffer.from(await file.arrayBuffer());
+      if (!MAGIC.some((magic) => magic.equals(bytes.subarray(0, magic.length)))) {
+        throw new Refusal(415, 'The file is not a PDF, JPEG or PNG');
+      }
+      const user = world.users.get(bearer.id, user_id);
+      const report = { file: bytes, needsHumanReview: needs_human_review === 'true' };
+      return { json: jobJson(world.parsingJobs.create(user, report)) };
+    },
+  },
+  {
+    method: 'get',
+    path: '/lab_report/v1/parser/job/:job_id',
+    auth: 'team',
+    title: 'Status and results of a parsing job; beta',
+    handle: ({ world, bearer, request }) => {
+      needBeta(bearer);
+      const { job_id } = check(z.object({ job_id: uuid }), request.params, 'path');
+      return { json: jobJson(world.parsingJobs.get(bearer.id, job_id)) };
+    },
+  },
+];
+
+function needBeta(team: Team): void {
+  if (!team.features.parsing)
+    throw new Refusal(403, 'Lab report parsing is in closed beta and not enabled for your team');
+}
+
+/** @throws Refusal 422 when it is no form; whatever the body reader throws, 413 among it */
+async function formOf(request: Request, response: Answer): Promise<FormData> {
+  await new Promise<void>((resolve, reject) => {
+    readForm(request, response, (error?: unknown) => {
+      if (error === undefined) resolve();
+      else reject(error);
+    });
+  });
+  const type = request.headers['content-type'] ?? '';
+  try {
+    return await new Response(request.body as Buffer<ArrayBuffer>, {
+      headers: { 'content-type': type },
+    }).formData();
+  } catch {
+    throw new Refusal(422, [{ loc: ['body'], msg: 'Expected multipart/form-data', type: 'value_error' }]);
+  }
+}

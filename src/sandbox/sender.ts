@@ -1,0 +1,160 @@
+import PQueue from 'p-queue';
+import { Agent, request } from 'undici';
+import { messageOf } from '../core/errors.ts';
+import { signatureHeaders, type Endpoint, type Endpoints } from './endpoints.ts';
+import type { Timers } from './timers.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Waits before each attempt: at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h. */
+export const SCHEDULE = [
+  0,
+  5 * SECOND,
+  5 * MINUTE,
+  30 * MINUTE,
+  2 * HOUR,
+  5 * HOUR,
+  10 * HOUR,
+  10 * HOUR,
+] as const;
+
+/** An endpoint that has failed for so long is disabled. */
+const DISABLED_AFTER = 5 * 24 * HOUR;
+
+/** By the wall, whatever the speed: a real receiver has to answer. */
+const ANSWER_WITHIN = 15 * SECOND;
+
+/** Attempts under way at once, and how many of the latest are remembered. */
+const AT_ONCE = 64;
+const REMEMBERED = 10_000;
+
+/** One event on its way to one endpoint; the id is the same on every attempt. */
+export interface Message {
+  readonly id: string;
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+/** One HTTP attempt at a delivery. */
+export interface Attempt {
+  readonly message: Message;
+  readonly endpoint: Endpoint;
+  /** From 1. */
+  readonly number: number;
+  /** HTTP status; null when no answer came. */
+  readonly status: number | null;
+  readonly ok: boolean;
+  readonly problem: string | null;
+  /** Sandbox time. */
+  readonly at: number;
+}
+
+export interface SenderOptions {
+  readonly timers: Timers;
+  readonly endpoints: Endpoints;
+  /** Wall time for the signatures: receivers compare it with their own clock. */
+  readonly signingNow: () => number;
+  readonly onExhausted: (attempt: Attempt) => void;
+}
+
+/** Delivers messages at least once, in about their order: 2xx within 15 s is success, a redirect is not. */
+export class WebhookSender {
+  readonly attempts: Attempt[] = [];
+  readonly #options: SenderOptions;
+  readonly #agent = new Agent({ connections: AT_ONCE, connect: { timeout: ANSWER_WITHIN } });
+  readonly #queue = new PQueue({ concurrency: AT_ONCE });
+  readonly #listeners = new Set<(attempt: Attempt) => void>();
+  readonly #stopping = new AbortController();
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+  }
+
+  send(endpoint: Endpoint, message: Message): void {
+    this.#enqueue(endpoint, message, 1);
+  }
+
+  /** Called after each attempt. @returns the function that ends it */
+  onAttempt(listener: (attempt: Attempt) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Resolves when no attempt is under way or due now; those that wait for their time are not waited for. */
+  idle(): Promise<void> {
+    return this.#queue.onIdle();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#queue.clear();
+    await this.#queue.onIdle();
+    await this.#agent.destroy();
+  }
+
+  #enqueue(endpoint: Endpoint, message: Message, number: number): void {
+    if (this.#stopping.signal.aborted) return;
+    void this.#queue.add(() => this.#attempt(endpoint, message, number));
+  }
+
+  async #attempt(endpoint: Endpoint, message: Message, number: number): Promise<void> {
+    const { endpoints, timers } = this.#options;
+    if (endpoint.disabled || !endpoints.has(endpoint)) return;
+    const answer = await this.#post(endpoint, message);
+    if (this.#stopping.signal.aborted) return;
+    const { status, problem } = answer;
+    const ok = status !== null && status >= 200 && status < 300;
+    const now = timers.clock.now();
+    const attempt: Attempt = { message, endpoint, number, status, ok, problem, at: now };
+    this.#remember(attempt);
+    if (ok) {
+      endpoint.failingSince = null;
+      return;
+    }
+    endpoint.failingSince ??= now;
+    if (now - endpoint.failingSince >= DISABLED_AFTER) endpoint.disabled = true;
+    const delay = SCHEDULE[number];
+    if (delay === undefined) this.#options.onExhausted(attempt);
+    else
+      timers.after(Math.max(delay, answer.retryAfterMs), () => this.#enqueue(endpoint, message, number + 1));
+  }
+
+  async #post(
+    endpoint: Endpoint,
+    { id, body }: Message,
+  ): Promise<{ status: number | null; retryAfterMs: number; problem: string | null }> {
+    try {
+      const signed = signatureHeaders(endpoint, id, this.#options.signingNow(), body);
+      const response = await request(endpoint.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...endpoint.headers, ...signed },
+        body,
+        dispatcher: this.#agent,
+        signal: AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ANSWER_WITHIN)]),
+      });
+      await response.body.dump();
+      const { statusCode: status, headers } = response;
+      const asked = status === 429 || status === 503 ? headers['retry-after'] : undefined;
+      return { status, retryAfterMs: this.#delayOf(asked), problem: null };
+    } catch (error) {
+      return { status: null, retryAfterMs: 0, problem: messageOf(error) };
+    }
+  }
+
+  /** Retry-After: seconds, or a date by the wall. */
+  #delayOf(header: string | string[] | undefined): number {
+    if (typeof header !== 'string') return 0;
+    const ms = /^\d+$/.test(header)
+      ? Number(header) * SECOND
+      : Date.parse(header) - this.#options.signingNow();
+    return Number.isNaN(ms) ? 0 : ms;
+  }
+
+  #remember(attempt: Attempt): void {
+    this.attempts.push(attempt);
+    if (this.attempts.length > 2 * REMEMBERED) this.attempts.splice(0, REMEMBERED);
+    for (const listener of this.#listeners) listener(attempt);
+  }
+}

@@ -1,0 +1,187 @@
+import type { Timers } from './timers.ts';
+import { PROVIDERS } from './providers.ts';
+import { Refusal } from './refusal.ts';
+import { uuidOf, type Name } from './seeded.ts';
+
+const GRACE_MS = 7 * 86_400_000;
+
+export interface Connection {
+  readonly provider: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+}
+
+/** `active` → (delete) `deleted`, for seven days → (undo) `active`, or (time) erased: then it is no longer here. */
+export interface User {
+  readonly id: string;
+  readonly teamId: string;
+  readonly clientUserId: string;
+  readonly createdOn: string;
+  readonly connections: Connection[];
+  /** Providers that were ever connected: what they brought stays when the connection goes. */
+  readonly sources: string[];
+  deletedAt: number | null;
+  /** The grace period is over: nothing of the user may be shown, whoever still holds on to it. */
+  erased: boolean;
+  /** Historical data has been pulled for these; meals of others are not there yet when data comes after a pull only. */
+  readonly pulled: Set<string>;
+  readonly index: number;
+}
+
+/** What seeded users look like. */
+export interface UserPlan {
+  readonly count: number;
+  readonly seed: Name;
+  readonly teamId: string;
+  /** When given, every user is connected to all of these. Default: `made_up` and one more. */
+  readonly providers: readonly string[] | null;
+}
+
+/** Retrying exists for connections made after 9 May 2025; one user in ten is from before. */
+const OLD = '2025-01-15T08:00:00+00:00';
+const NEW = '2025-06-02T08:00:00+00:00';
+
+/** The users of all teams. */
+export class Users {
+  readonly #timers: Timers;
+  readonly #seed: Name;
+  readonly #byId = new Map<string, User>();
+  /** Erased users leave a gap. */
+  readonly #byIndex: (User | null)[] = [];
+  readonly #byClientId = new Map<string, User>();
+
+  constructor(timers: Timers, plan: UserPlan) {
+    this.#timers = timers;
+    this.#seed = plan.seed;
+    const others = Object.keys(PROVIDERS).filter((name) => name !== 'made_up');
+    for (let index = 0; index < plan.count; index += 1) {
+      const user = this.#add(plan.teamId, `made-up-client-${index}`, index % 10 === 9 ? OLD : NEW);
+      const names = plan.providers ?? ['made_up', others[index % others.length] ?? 'made_up'];
+      for (const provider of names) connect(user, provider, user.createdOn);
+    }
+  }
+
+  /** @throws Refusal 400 with `user_id` and `created_on` of the user that has the client user id */
+  create(teamId: string, clientUserId: string): User {
+    const existing = this.#byClientId.get(clientKey(teamId, clientUserId));
+    if (existing !== undefined) {
+      throw new Refusal(400, {
+        error_type: 'INVALID_REQUEST',
+        error_message: 'Client user id already exists.',
+        user_id: existing.id,
+        created_on: existing.createdOn,
+      });
+    }
+    return this.#add(teamId, clientUserId, this.#timers.stamp());
+  }
+
+  /** An active user of the team. @throws Refusal 404 */
+  get(teamId: string, id: string): User {
+    const user = this.find(teamId, id);
+    if (user === null) throw new Refusal(404, 'User not found');
+    return user;
+  }
+
+  find(teamId: string, id: string): User | null {
+    const user = this.#byId.get(id);
+    return user !== undefined && user.teamId === teamId && user.deletedAt === null ? user : null;
+  }
+
+  /** Active users, oldest first. */
+  list(teamId: string): User[] {
+    return [...this.#byId.values()].filter((user) => user.teamId === teamId && user.deletedAt === null);
+  }
+
+  /** Active users of an index above the given one, oldest first; none of those before is looked at. */
+  *after(teamId: string, index: number): Generator<User> {
+    for (let next = index + 1; next < this.#byIndex.length; next += 1) {
+      const user = this.#byIndex[next];
+      if (user?.teamId === teamId && user.deletedAt === null) yield user;
+    }
+  }
+
+  /** Starts the grace period: connections are gone at once, data when it is over. */
+  delete(teamId: string, id: string): void {
+    const user = this.get(teamId, id);
+    const deletedAt = this.#timers.clock.now();
+    user.deletedAt = deletedAt;
+    user.connections.length = 0;
+    this.#byClientId.delete(clientKey(teamId, user.clientUserId));
+    this.#timers.after(GRACE_MS, () => {
+      if (user.deletedAt === deletedAt) this.#erase(user);
+    });
+  }
+
+  /** Connections are not restored. @throws Refusal 404 when nothing is left, 400 when the client user id is taken */
+  undoDelete(teamId: string, which: { readonly id?: string; readonly clientUserId?: string }): User {
+    const user = [...this.#byId.values()]
+      .filter((one) => one.teamId === teamId && one.deletedAt !== null)
+      .findLast((one) => one.id === which.id || one.clientUserId === which.clientUserId);
+    if (user === undefined) throw new Refusal(404, 'No deleted user within its grace period');
+    const key = clientKey(teamId, user.clientUserId);
+    if (this.#byClientId.has(key))
+      throw new Refusal(400, 'The client user id is used by another user by now');
+    user.deletedAt = null;
+    this.#byClientId.set(key, user);
+    return user;
+  }
+
+  deleteTeam(teamId: string): void {
+    for (const user of this.#byId.values()) {
+      if (user.teamId !== teamId) continue;
+      this.#erase(user);
+      this.#byClientId.delete(clientKey(teamId, user.clientUserId));
+    }
+  }
+
+  #erase(user: User): void {
+    user.erased = true;
+    user.pulled.clear();
+    this.#byId.delete(user.id);
+    this.#byIndex[user.index] = null;
+  }
+
+  #add(teamId: string, clientUserId: string, createdOn: string): User {
+    const index = this.#byIndex.length;
+    const user: User = {
+      id: uuidOf(this.#seed, 'user', index),
+      teamId,
+      clientUserId,
+      createdOn,
+      connections: [],
+      sources: [],
+      deletedAt: null,
+      erased: false,
+      pulled: new Set(),
+      index,
+    };
+    this.#byIndex.push(user);
+    this.#byId.set(user.id, user);
+    this.#byClientId.set(clientKey(teamId, clientUserId), user);
+    return user;
+  }
+}
+
+/** Adds a connection. */
+export function connect(user: User, provider: string, createdAt: string): void {
+  user.connections.push({ provider, createdAt });
+  if (!user.sources.includes(provider)) user.sources.push(provider);
+}
+
+/** A user as the service shows it. */
+export function userJson(user: User): object {
+  return {
+    user_id: user.id,
+    team_id: user.teamId,
+    client_user_id: user.clientUserId,
+    created_on: user.createdOn,
+    connected_sources: user.connections.map(({ provider, createdAt }) => ({
+      source: { slug: provider, name: provider },
+      created_on: createdAt,
+    })),
+  };
+}
+
+function clientKey(teamId: string, clientUserId: string): string {
+  return `${teamId}|${clientUserId}`;
+}

@@ -1,0 +1,86 @@
+import { MillraceError } from '../core/errors.ts';
+
+/** What went wrong, as far as a caller has to tell cases apart; `rejected` is any other 4xx or a redirect. */
+export type ServiceErrorCode =
+  | 'bad_request'
+  | 'user_exists'
+  | 'unauthorised'
+  | 'forbidden'
+  | 'not_found'
+  | 'unprocessable'
+  | 'rate_limited'
+  | 'unavailable'
+  | 'server_error'
+  | 'rejected'
+  | 'timed_out'
+  | 'connection_lost'
+  | 'unreachable'
+  | 'answer_malformed';
+
+export interface ServiceErrorFields {
+  readonly code: ServiceErrorCode;
+  /** `GET /v2/user`: method and path template, without ids. */
+  readonly operation: string;
+  /** HTTP status; null when no answer came. */
+  readonly status: number | null;
+  /** One line, whatever shape the answer's `detail` had. */
+  readonly detail: string;
+  /** The parsed body, its text when it is not JSON, or undefined. */
+  readonly body?: unknown;
+  /** The same call may succeed later. */
+  readonly retryable: boolean;
+  /** From Retry-After, milliseconds from now; null when the answer had none. */
+  readonly retryAfterMs?: number | null;
+  /** The service may have acted on the request although no answer says so. */
+  readonly maybeApplied?: boolean;
+  /** Create User only: the user that has the client_user_id already. */
+  readonly existing?: ExistingUser | null;
+}
+
+/** What a Create User conflict tells about the user that is already there. */
+export interface ExistingUser {
+  readonly userId: string;
+  /** As the service wrote it; null when it did not. */
+  readonly createdOn: string | null;
+}
+
+/** The one error of every operation: the service refused, or its answer did not come. */
+export class ServiceError extends Error {
+  readonly code: ServiceErrorCode;
+  readonly operation: string;
+  readonly status: number | null;
+  readonly detail: string;
+  declare readonly body: unknown;
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | null;
+  readonly maybeApplied: boolean;
+  readonly existing: ExistingUser | null;
+
+  constructor(fields: ServiceErrorFields, options?: ErrorOptions) {
+    const status = fields.status === null ? '' : ` (${fields.status})`;
+    super(`${fields.operation}: ${fields.code}${status}: ${fields.detail}`, options);
+    this.name = 'ServiceError';
+    this.code = fields.code;
+    this.operation = fields.operation;
+    this.status = fields.status;
+    this.detail = fields.detail;
+    // Not enumerable, so that a logger which is handed the error never prints health data.
+    Object.defineProperty(this, 'body', { value: fields.body, enumerable: false });
+    this.retryable = fields.retryable;
+    this.retryAfterMs = fields.retryAfterMs ?? null;
+    this.maybeApplied = fields.maybeApplied ?? false;
+    this.existing = fields.existing ?? null;
+  }
+}
+
+/** A parameter outside the documented limits; nothing was sent. */
+export class ServiceInputError extends MillraceError {
+  /** The parameter as the operation calls it, such as `userIds[3]`. */
+  readonly parameter: string;
+
+  constructor(parameter: string, problem: string) {
+    super('usage', `${parameter} ${problem}`);
+    this.name = 'ServiceInputError';
+    this.parameter = parameter;
+  }
+}

@@ -1,0 +1,80 @@
+import type { Readable } from 'node:stream';
+import type { CallOptions } from './options.ts';
+import { dateRange, text, uuid } from './inputs.ts';
+import { listFrom, type Unknown } from './shape.ts';
+import type { Call, Transport } from './transport.ts';
+
+/** Which meals. A bare end day is read as 23:59:59, a bare start day as 00:00:00. */
+export interface MealRange {
+  /** `YYYY-MM-DD` or an ISO 8601 date-time. */
+  readonly start: string;
+  readonly end?: string;
+  /** Provider identifier; without it, all. */
+  readonly provider?: string;
+}
+
+/** One food of a meal. Energy in kcal, macros in grams, minerals in milligrams, unless its unit says otherwise. */
+export interface Nutrition extends Unknown {
+  readonly energy?: { readonly unit?: string | null; readonly value?: number | null } | null;
+  readonly macros?: (Unknown & { readonly fats?: Unknown | null }) | null;
+  readonly micros?: (Unknown & { readonly minerals?: Unknown | null }) | null;
+}
+
+/** Which fields are always there is not documented, so none is promised but the id. Times are ISO 8601. */
+export interface Meal extends Unknown {
+  readonly id: string;
+  readonly user_id?: string;
+  readonly name?: string | null;
+  readonly timestamp?: string;
+  readonly created_at?: string;
+  readonly updated_at?: string;
+  readonly provider_id?: string | null;
+  readonly source_id?: number | null;
+  readonly source_app_id?: string | null;
+  readonly priority_id?: number | null;
+  readonly source?: Unknown & { readonly provider?: string };
+  /** Food name → nutrition. Names are free text. */
+  readonly data?: Readonly<Record<string, Nutrition>> | null;
+}
+
+export interface MealsDocument extends Unknown {
+  readonly meals: readonly Meal[];
+}
+
+/** Meal summaries. There is no paging: a long range is one very large document. */
+export class Meals {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** The whole document, parsed: for short ranges. @throws ServiceError, ServiceInputError */
+  summary(user: string, range: MealRange, options: CallOptions = {}): Promise<MealsDocument> {
+    return listFrom<MealsDocument>(this.#transport, callOf(user, range, options), 'meals');
+  }
+
+  /**
+   * The document's bytes as they arrive, `{"meals":[…]}`, in constant memory. A failure after the first byte ends the
+   * stream with a ServiceError; start over with a new call then, and throw away what came.
+   */
+  async stream(user: string, range: MealRange, options: CallOptions = {}): Promise<Readable> {
+    return this.#transport.stream(callOf(user, range, options));
+  }
+}
+
+function callOf(user: string, { start, end, provider }: MealRange, { signal }: CallOptions): Call {
+  dateRange(start, end);
+  return {
+    method: 'GET',
+    path: 'mealSummary',
+    parameters: { user_id: uuid('user', user) },
+    query: {
+      start_date: start,
+      end_date: end,
+      provider: provider === undefined ? undefined : text('provider', provider),
+    },
+    idempotent: true,
+    signal,
+  };
+}

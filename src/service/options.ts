@@ -1,0 +1,123 @@
+import type { Dispatcher } from 'undici';
+import { systemClock, type Clock } from '../core/clock.ts';
+import { ServiceInputError } from './errors.ts';
+import { resolvePaths, type Paths } from './paths.ts';
+import type { Retries } from './retry.ts';
+import type { RateLimit } from './token-bucket.ts';
+
+/** How to reach the service. Only `baseUrl` and a key are needed. */
+export interface ServiceOptions {
+  /** `https://…`, with a path when the service lives below one. */
+  readonly baseUrl: string;
+  /** The team API key. */
+  readonly apiKey?: string;
+  /** Default `x-service-api-key`. */
+  readonly apiKeyHeader?: string;
+  /** An Org or Team Management Key, for the `management` and `webhooks` groups. */
+  readonly managementKey?: string;
+  /** Default `X-Management-Key`. The deprecated `X-Service-Org-Key` works, with a warning. */
+  readonly managementKeyHeader?: string;
+  /** Makes a create-order call safe to repeat. Default `x-idempotency-key`. */
+  readonly idempotencyHeader?: string;
+  readonly paths?: Partial<Paths>;
+  readonly timeouts?: Partial<Timeouts>;
+  readonly retries?: Partial<Retries>;
+  /** Default: no pacing of our own. */
+  readonly rateLimit?: RateLimit | null;
+  /** Sockets open at once. Default 16. */
+  readonly connections?: number;
+  /** Aborts every call that is under way and refuses new ones. */
+  readonly signal?: AbortSignal;
+  readonly clock?: Clock;
+  /** Jitter, in [0, 1). Default Math.random. */
+  readonly random?: () => number;
+  /** Told about deprecated settings. */
+  readonly onWarning?: (message: string) => void;
+  /** Told before each repeated attempt. */
+  readonly onRetry?: (retry: Retry) => void;
+  /** In place of a pool of our own, such as a proxy agent. It is not closed with the client. */
+  readonly dispatcher?: Dispatcher;
+}
+
+/** Milliseconds, by the wall. */
+export interface Timeouts {
+  /** Until a connection is made. Default 10 s. */
+  readonly connect: number;
+  /** Until the first byte of an answer. Default 60 s. */
+  readonly headers: number;
+  /** Between two pieces of an answer's body. Default 60 s. */
+  readonly body: number;
+}
+
+/** An attempt that will be repeated. */
+export interface Retry {
+  readonly operation: string;
+  /** The attempt that failed, from 1. */
+  readonly attempt: number;
+  readonly delayMs: number;
+  readonly reason: string;
+}
+
+/** Options of any one call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+export type ResolvedOptions = ReturnType<typeof resolveOptions>;
+
+/** Checks the options and fills in defaults. @throws ServiceInputError naming the option */
+export function resolveOptions(options: ServiceOptions) {
+  const managementKeyHeader = headerName(
+    'managementKeyHeader',
+    options.managementKeyHeader ?? 'X-Management-Key',
+  );
+  if (managementKeyHeader.toLowerCase() === 'x-service-org-key') {
+    options.onWarning?.('the header X-Service-Org-Key is deprecated; use X-Management-Key');
+  }
+  return {
+    base: baseOf(options.baseUrl),
+    apiKey: key('apiKey', options.apiKey),
+    apiKeyHeader: headerName('apiKeyHeader', options.apiKeyHeader ?? 'x-service-api-key'),
+    managementKey: key('managementKey', options.managementKey),
+    managementKeyHeader,
+    idempotencyHeader: headerName('idempotencyHeader', options.idempotencyHeader ?? 'x-idempotency-key'),
+    paths: resolvePaths(options.paths ?? {}),
+    timeouts: { connect: 10_000, headers: 60_000, body: 60_000, ...options.timeouts },
+    retries: { attempts: 6, baseMs: 500, maxMs: 30_000, maxRetryAfterMs: 300_000, ...options.retries },
+    rateLimit: options.rateLimit ?? null,
+    connections: options.connections ?? 16,
+    signal: options.signal,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+    onRetry: options.onRetry,
+    dispatcher: options.dispatcher,
+  };
+}
+
+function baseOf(text: string): { readonly origin: string; readonly path: string } {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (
+    url === null ||
+    !/^https?:$/.test(url.protocol) ||
+    url.search !== '' ||
+    url.hash !== '' ||
+    url.username !== ''
+  ) {
+    throw new ServiceInputError('baseUrl', 'must be an http(s) URL without query, fragment or user name');
+  }
+  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
+}
+
+function headerName(parameter: string, name: string): string {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw new ServiceInputError(parameter, 'must be a header name');
+  return name;
+}
+
+/** The value itself is never quoted: it is a secret. */
+function key(parameter: string, value: string | undefined): string | null {
+  if (value === undefined) return null;
+  if (!/^[\x21-\x7e]+$/.test(value)) {
+    throw new ServiceInputError(parameter, 'must be visible ASCII without spaces, and not empty');
+  }
+  return value;
+}

@@ -1,0 +1,99 @@
+import { detailOf, existingUserOf } from './detail.ts';
+import { ServiceError, type ServiceErrorCode } from './errors.ts';
+import { parseRetryAfter } from './retry-after.ts';
+
+export interface Headers {
+  readonly [name: string]: string | string[] | undefined;
+}
+
+const BY_STATUS: Readonly<Record<number, ServiceErrorCode>> = {
+  400: 'bad_request',
+  401: 'unauthorised',
+  403: 'forbidden',
+  404: 'not_found',
+  408: 'timed_out',
+  409: 'bad_request',
+  410: 'not_found',
+  422: 'unprocessable',
+  429: 'rate_limited',
+  503: 'unavailable',
+  504: 'timed_out',
+};
+
+/** The error that an answer outside 2xx stands for. */
+export function errorOfAnswer(
+  operation: string,
+  answer: { readonly status: number; readonly headers: Headers; readonly text: string },
+  nowMs: number,
+): ServiceError {
+  const { status, headers, text } = answer;
+  const body = parseOrText(text);
+  const known = BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected');
+  const existing = status === 400 || status === 409 ? existingUserOf(body) : null;
+  const header = headers['retry-after'];
+  return new ServiceError({
+    code: existing === null ? known : 'user_exists',
+    operation,
+    status,
+    detail: detailOf(body),
+    body,
+    retryable: status >= 500 || status === 429 || status === 408,
+    retryAfterMs: parseRetryAfter(Array.isArray(header) ? header[0] : header, nowMs),
+    // 429 is answered before any work; a 503 that says when to come back is too.
+    maybeApplied: status >= 500 && !(status === 503 && header !== undefined),
+    existing,
+  });
+}
+
+/** The parsed JSON, or the text itself: formerly some errors were plain text, and proxies still send pages. */
+function parseOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Nothing reached the service under these codes, so that even an order may be sent again. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+const TIMED_OUT = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+const LOST = new Set([
+  'UND_ERR_SOCKET',
+  'ECONNRESET',
+  'EPIPE',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'ERR_STREAM_PREMATURE_CLOSE',
+]);
+
+/** The error that a request without a whole answer stands for; certificate errors and the like are not retryable. */
+export function errorOfFailure(operation: string, cause: unknown): ServiceError {
+  if (cause instanceof ServiceError) return cause;
+  const { code, message } = (
+    cause instanceof Error ? cause : new Error(String(cause))
+  ) as NodeJS.ErrnoException;
+  const name = code ?? '';
+  const detail = [name, message].filter((part) => part !== '').join(' ');
+  const fields = { operation, status: null, detail };
+  if (NOT_SENT.has(name))
+    return new ServiceError({ ...fields, code: 'unreachable', retryable: true }, { cause });
+  if (TIMED_OUT.has(name)) {
+    return new ServiceError({ ...fields, code: 'timed_out', retryable: true, maybeApplied: true }, { cause });
+  }
+  if (LOST.has(name) || name.startsWith('HPE_') || message === 'terminated') {
+    return new ServiceError(
+      { ...fields, code: 'connection_lost', retryable: true, maybeApplied: true },
+      { cause },
+    );
+  }
+  return new ServiceError(
+    { ...fields, code: 'unreachable', retryable: false, maybeApplied: true },
+    { cause },
+  );
+}

@@ -1,0 +1,195 @@
+import { Readable } from 'node:stream';
+import { Pool, type Dispatcher, type FormData } from 'undici';
+import { ServiceError, ServiceInputError } from './errors.ts';
+import { resolveOptions, type ResolvedOptions, type ServiceOptions } from './options.ts';
+import { errorOfAnswer, errorOfFailure, type Headers } from './outcome.ts';
+import { fillPath, type PathName } from './paths.ts';
+import { retryDelay } from './retry.ts';
+import { TokenBucket } from './token-bucket.ts';
+import { wait } from './wait.ts';
+
+type QueryValue = string | number | boolean | readonly string[] | null | undefined;
+
+/** One operation about to be sent. */
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: PathName;
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** Missing and null values are left out; lists repeat their name. */
+  readonly query?: Readonly<Record<string, QueryValue>>;
+  /** Sent as JSON. */
+  readonly json?: object;
+  /** Sent as multipart/form-data; made anew for each attempt. */
+  readonly form?: () => FormData;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Default team. */
+  readonly auth?: 'team' | 'management';
+  /** Safe to repeat when nobody knows whether it was done. */
+  readonly idempotent: boolean;
+  /** At least this long until the answer begins, milliseconds. */
+  readonly patienceMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+type Response = Dispatcher.ResponseData;
+
+/** Sends calls: keys, pacing, time-outs, retries. An answer is taken whole or not at all; nothing is resumed midway. */
+export class Transport {
+  readonly options: ResolvedOptions;
+  readonly #dispatcher: Dispatcher;
+  readonly #bucket: TokenBucket;
+
+  constructor(options: ServiceOptions) {
+    this.options = resolveOptions(options);
+    const { base, connections, timeouts, dispatcher, rateLimit, clock } = this.options;
+    this.#dispatcher =
+      dispatcher ?? new Pool(base.origin, { connections, connect: { timeout: timeouts.connect } });
+    this.#bucket = new TokenBucket(rateLimit, clock);
+  }
+
+  /** @returns a 2xx answer, body read. @throws ServiceError; the signal's reason when it aborts */
+  answer(call: Call): Promise<Answer> {
+    return this.#attempts(call, async ({ statusCode, headers, body }) => {
+      return { status: statusCode, headers, text: await body.text() };
+    });
+  }
+
+  /**
+   * The parsed body of a 2xx answer.
+   * @throws ServiceError, `answer_malformed` when it is not JSON; the signal's reason when it aborts
+   */
+  async json(call: Call): Promise<unknown> {
+    const { status, text } = await this.answer(call);
+    try {
+      return JSON.parse(text) as unknown;
+    } catch (cause) {
+      throw malformed(this.operation(call), 'the answer is not JSON', status, cause);
+    }
+  }
+
+  /**
+   * The body of a 2xx answer as it arrives. Attempts are repeated until the body begins; after that a failure ends the
+   * stream with a ServiceError, and the caller starts over with a new call.
+   */
+  stream(call: Call): Promise<Readable> {
+    const operation = this.operation(call);
+    return this.#attempts(call, async ({ body }, signal) => {
+      const pieces = async function* (): AsyncGenerator<Buffer> {
+        try {
+          for await (const piece of body) yield piece as Buffer;
+        } catch (error) {
+          signal?.throwIfAborted();
+          throw errorOfFailure(operation, error);
+        } finally {
+          body.destroy();
+        }
+      };
+      return Readable.from(pieces(), { objectMode: false });
+    });
+  }
+
+  /** Method and path template: names a call in errors without ids. */
+  operation(call: Call): string {
+    return `${call.method} ${this.options.paths[call.path]}`;
+  }
+
+  /** Lets calls under way finish. */
+  async close(): Promise<void> {
+    if (this.options.dispatcher === undefined) await this.#dispatcher.close();
+  }
+
+  async #attempts<T>(
+    call: Call,
+    read: (response: Response, signal: AbortSignal | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { clock, retries, random, onRetry } = this.options;
+    const operation = this.operation(call);
+    const signals = [call.signal, this.options.signal].filter((signal) => signal !== undefined);
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+    for (let attempt = 1; ; attempt += 1) {
+      await this.#bucket.take(signal);
+      try {
+        return await read(await this.#send(call, signal), signal);
+      } catch (cause) {
+        signal?.throwIfAborted();
+        if (cause instanceof ServiceInputError) throw cause;
+        const error = errorOfFailure(operation, cause);
+        const delayMs = retryDelay(error, { attempt, idempotent: call.idempotent }, retries, random);
+        if (error.status === 429 && error.retryAfterMs !== null && delayMs !== null) {
+          this.#bucket.pause(error.retryAfterMs);
+        }
+        if (delayMs === null) throw error;
+        onRetry?.({ operation, attempt, delayMs, reason: error.message });
+        await wait(clock, delayMs, signal);
+      }
+    }
+  }
+
+  async #send(call: Call, signal: AbortSignal | undefined): Promise<Response> {
+    const { base, paths, timeouts, clock } = this.options;
+    const body = call.json === undefined ? call.form?.() : JSON.stringify(call.json);
+    const response = await this.#dispatcher.request({
+      origin: base.origin,
+      path: base.path + fillPath(paths[call.path], call.parameters ?? {}) + queryOf(call.query ?? {}),
+      method: call.method,
+      headers: {
+        accept: 'application/json',
+        ...(call.json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...call.headers,
+        ...this.#key(call.auth ?? 'team'),
+      },
+      body: body ?? null,
+      headersTimeout: Math.max(timeouts.headers, call.patienceMs ?? 0),
+      bodyTimeout: timeouts.body,
+      signal: signal ?? null,
+    });
+    const { statusCode: status, headers } = response;
+    if (status >= 200 && status < 300) return response;
+    throw errorOfAnswer(
+      this.operation(call),
+      { status, headers, text: await response.body.text() },
+      clock.now(),
+    );
+  }
+
+  #key(auth: 'team' | 'management'): Record<string, string> {
+    const { apiKey, apiKeyHeader, managementKey, managementKeyHeader } = this.options;
+    const value = auth === 'team' ? apiKey : managementKey;
+    if (value === null) {
+      throw new ServiceInputError(
+        auth === 'team' ? 'apiKey' : 'managementKey',
+        'is needed for this operation',
+      );
+    }
+    return { [auth === 'team' ? apiKeyHeader : managementKeyHeader]: value };
+  }
+}
+
+/** A 2xx answer that is not what the operation is described to return. */
+export function malformed(
+  operation: string,
+  detail: string,
+  status: number | null,
+  cause?: unknown,
+): ServiceError {
+  return new ServiceError(
+    { code: 'answer_malformed', operation, status, detail, retryable: false },
+    { cause },
+  );
+}
+
+function queryOf(query: Readonly<Record<string, QueryValue>>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null) continue;
+    for (const one of Array.isArray(value) ? (value as readonly string[]) : [String(value)])
+      search.append(name, one);
+  }
+  return search.size === 0 ? '' : `?${search.toString()}`;
+}

@@ -1,0 +1,97 @@
+/**
+ * What a table is made of. Row type, shaping, DDL, load statements and the reference are all derived from these.
+ */
+export type ColumnType = 'text' | 'integer' | 'decimal' | 'boolean' | 'date' | 'timestamp' | 'json';
+
+/** Where a column's value comes from. */
+export type Origin =
+  /** A path into the document: member names joined with dots. */
+  | string
+  /** A column of the row that this row's document lies inside. */
+  | { readonly parent: string }
+  /** Position among its siblings, from 0. */
+  | { readonly of: 'position' }
+  /** The name it has in the map it lies in. */
+  | { readonly of: 'key' };
+
+export interface Column {
+  /** snake_case; a unit is part of the name. */
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly from: Origin;
+  /** Read when there is nothing at `from`: where older documents have it. */
+  readonly older?: string;
+  /** A row without it is rejected. */
+  readonly required?: true;
+  readonly description: string;
+  readonly unit?: string;
+}
+
+/** Documents inside a document that become rows of their own. */
+export interface Nesting {
+  /** Path of the array, or of the object whose members are the rows. */
+  readonly at: string;
+  readonly each: 'array' | 'map';
+  readonly table: TableDefinition;
+}
+
+export interface TableDefinition {
+  readonly name: string;
+  readonly description: string;
+  /** Columns whose values make a row one thing; the newest row of the same values wins. Empty: every row stands. */
+  readonly key: readonly string[];
+  /** Column that tells which row is the newest. */
+  readonly newest?: string;
+  readonly columns: readonly Column[];
+  readonly nested?: readonly Nesting[];
+}
+
+/** Takes what a column did not; JSON object of the members, nested as in the document. */
+export const EXTRA = {
+  name: 'extra',
+  type: 'json',
+  from: '',
+  description: 'What no column took, as an object nested like the document: unknown fields, unfitting values',
+} as const satisfies Column;
+
+/** Set for all rows of a run by whoever runs it; nothing reads the clock. */
+export const LOADED_AT = {
+  name: '_loaded_at',
+  type: 'timestamp',
+  from: '',
+  description:
+    'Time that was given for the run, if one was; decides between rows that no time of their own tells apart',
+} as const satisfies Column;
+
+/** Keeps names and types of the columns literal, so that the row type can be derived. */
+export function table<const T extends TableDefinition>(definition: T): T {
+  return definition;
+}
+
+/** Every column of the table in order, the ones that all tables have included. */
+export function columnsOf({ columns }: TableDefinition): readonly Column[] {
+  return [...columns, EXTRA, LOADED_AT];
+}
+
+interface Values {
+  text: string;
+  /** JSON number; its text is exact in the row, not in a JavaScript number. */
+  integer: number;
+  decimal: number;
+  boolean: boolean;
+  /** YYYY-MM-DD */
+  date: string;
+  /** ISO 8601 */
+  timestamp: string;
+  json: unknown;
+}
+
+type Named<T extends TableDefinition> = T['columns'][number];
+type Required<T extends TableDefinition> = Extract<Named<T>, { readonly required: true }>;
+
+/** A row as JSON.parse gives it. Columns without a value are left out. */
+export type RowOf<T extends TableDefinition> = {
+  readonly [C in Required<T> as C['name']]: Values[C['type']];
+} & {
+  readonly [C in Exclude<Named<T>, Required<T>> as C['name']]?: Values[C['type']];
+} & { readonly extra?: Readonly<Record<string, unknown>>; readonly _loaded_at?: string };

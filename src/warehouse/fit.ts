@@ -1,0 +1,108 @@
+/**
+ * Whether a value's text fits its column in every dialect. A row that a warehouse refuses can hold up its whole file,
+ * so what does not fit goes to `extra` instead.
+ */
+
+/** Digits in front of the point that a decimal column has room for (DECIMAL(38, 18)), and behind it. */
+export const DECIMAL_WHOLE = 20;
+export const DECIMAL_SCALE = 18;
+
+/** Numbers no longer than this fit, if they have no exponent. */
+const SURELY_FITS = 18;
+/** Sign and digits of the longest integer of 64 bits. */
+const LONGEST_INTEGER = 20;
+
+/** True for whole numbers of 64 bits, signed, written as such: no point, no exponent. */
+export function fitsInteger(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let i = from; i < to; i += 1) {
+    const c = bytes[i] as number;
+    if (c !== 0x2d && (c < 0x30 || c > 0x39)) return false;
+  }
+  if (to - from <= SURELY_FITS) return true;
+  if (to - from > LONGEST_INTEGER) return false;
+  const value = BigInt(latin1(bytes, from, to));
+  return BigInt.asIntN(64, value) === value;
+}
+
+/**
+ * True unless the number is too large for a decimal column, or so small that it would become 0 there. Digits beyond the
+ * column's scale are in the row; the warehouse rounds them away.
+ */
+export function fitsDecimal(bytes: Uint8Array, from: number, to: number): boolean {
+  let plain = to - from <= SURELY_FITS;
+  for (let i = from; i < to && plain; i += 1) plain = ((bytes[i] as number) | 0x20) !== 0x65;
+  return plain || fitsLongDecimal(latin1(bytes, from, to));
+}
+
+function fitsLongDecimal(text: string): boolean {
+  const [, whole = '', fraction = '', exponent = '0'] =
+    /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];
+  const digits = whole + fraction;
+  const zeros = /^0*/.exec(digits)?.[0].length ?? 0;
+  if (zeros === digits.length) return true;
+  /** Power of ten of the first digit that is not 0. */
+  const magnitude = Number(exponent) + whole.length - 1 - zeros;
+  return magnitude < DECIMAL_WHOLE && magnitude >= -DECIMAL_SCALE;
+}
+
+/** True for `"YYYY-MM-DD"`, quotes included, of a day that exists. */
+export function fitsDate(bytes: Uint8Array, from: number, to: number): boolean {
+  return to - from === 12 && isDay(bytes, from + 1);
+}
+
+/**
+ * True for an ISO 8601 date-time in quotes, with seconds, at most six digits of a fraction, and `Z`, an offset or
+ * neither (then UTC). A date alone is one too.
+ */
+export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): boolean {
+  if (!isDay(bytes, from + 1)) return false;
+  const end = to - 1;
+  let i = from + 11;
+  if (i === end) return true;
+  const separator = bytes[i] as number;
+  if (separator !== 0x54 && separator !== 0x20) return false;
+  if (!isBelow(bytes, i + 1, 24) || bytes[i + 3] !== 0x3a || !isBelow(bytes, i + 4, 60)) return false;
+  if (bytes[i + 6] !== 0x3a || !isBelow(bytes, i + 7, 60)) return false;
+  i += 9;
+  if (bytes[i] === 0x2e) {
+    const first = i + 1;
+    i = first;
+    while (isDigit(bytes[i] as number)) i += 1;
+    if (i === first || i - first > 6) return false;
+  }
+  if (i === end) return true;
+  if (bytes[i] === 0x5a) return i + 1 === end;
+  if (bytes[i] !== 0x2b && bytes[i] !== 0x2d) return false;
+  return end - i === 6 && isBelow(bytes, i + 1, 15) && bytes[i + 3] === 0x3a && isBelow(bytes, i + 4, 60);
+}
+
+const DAYS = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** `YYYY-MM-DD` at `at`, from year 1 on. */
+function isDay(bytes: Uint8Array, at: number): boolean {
+  const year = twoDigits(bytes, at) * 100 + twoDigits(bytes, at + 2);
+  const month = twoDigits(bytes, at + 5);
+  const day = twoDigits(bytes, at + 8);
+  if (!(year >= 1) || bytes[at + 4] !== 0x2d || bytes[at + 7] !== 0x2d) return false;
+  if (!(month >= 1 && month <= 12) || !(day >= 1 && day <= (DAYS[month] as number))) return false;
+  return month !== 2 || day < 29 || (year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0));
+}
+
+function isBelow(bytes: Uint8Array, at: number, limit: number): boolean {
+  return twoDigits(bytes, at) < limit;
+}
+
+/** NaN when there are not two digits. */
+function twoDigits(bytes: Uint8Array, at: number): number {
+  const tens = bytes[at] as number;
+  const ones = bytes[at + 1] as number;
+  return isDigit(tens) && isDigit(ones) ? (tens - 0x30) * 10 + ones - 0x30 : Number.NaN;
+}
+
+function isDigit(c: number): boolean {
+  return c >= 0x30 && c <= 0x39;
+}
+
+function latin1(bytes: Uint8Array, from: number, to: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1');
+}

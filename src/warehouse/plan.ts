@@ -1,0 +1,197 @@
+import { canonicalString } from '../lib/json-compact.ts';
+import { type Column, type ColumnType, columnsOf, EXTRA, type TableDefinition } from './definition.ts';
+
+/** A definition made ready for the shaper: paths as trees of fields, columns as slots, everything written as bytes. */
+export interface RowPlan {
+  readonly table: string;
+  /** Slots of the columns in order, then of the places where older documents have them. */
+  readonly slots: number;
+  readonly columns: readonly ColumnPlan[];
+  /** Slot of `extra`. */
+  readonly extra: number;
+  /** Slot that takes the position or the map key; -1 when there is none. */
+  readonly position: number;
+  readonly key: number;
+  readonly required: readonly number[];
+  readonly older: readonly { readonly slot: number; readonly from: number; readonly path: string }[];
+  readonly fields: Fields;
+  /** Columns that come from the row around this one; they stand in front of the others. */
+  readonly inherited: readonly { readonly head: Uint8Array; readonly slot: number }[];
+  readonly nested: readonly NestedPlan[];
+  /** Bytes of a row beside its values from the document. */
+  readonly room: number;
+}
+
+const POSITION_DIGITS = 10;
+
+interface ColumnPlan {
+  readonly name: string;
+  readonly type: ColumnType;
+  /** `,"name":` */
+  readonly head: Uint8Array;
+  /** Written when the document has nothing; empty for null. */
+  readonly given: Uint8Array;
+}
+
+export interface NestedPlan {
+  readonly each: 'array' | 'map';
+  readonly path: string;
+  readonly row: RowPlan;
+}
+
+/** What the shaper does with a member of an object. One shape for all, so that hot code sees one. */
+export interface Field {
+  /** The key with its quotes, as it is usually written. */
+  readonly key: Uint8Array;
+  readonly name: string;
+  readonly slot: number;
+  readonly type: ColumnType;
+  readonly fields: Fields | null;
+  readonly nested: NestedPlan | null;
+}
+
+/** The known members of an object, found by the hash of their key's bytes. */
+export class Fields {
+  readonly path: string;
+  /** `"name":{`, with which `extra` opens this object. */
+  readonly open: Uint8Array;
+  readonly #members = new Map<string, Field>();
+  #byHash: (Field | undefined)[] = [];
+  #mask = 0;
+
+  constructor(path: string, name: string) {
+    this.path = path;
+    this.open = Buffer.from(`${JSON.stringify(name)}:{`);
+  }
+
+  add(member: Omit<Field, 'key'>): void {
+    if (this.#members.has(member.name)) throw new Error(`two columns read ${pathOf(this.path, member.name)}`);
+    this.#members.set(member.name, { ...member, key: Buffer.from(JSON.stringify(member.name)) });
+    this.#spread();
+  }
+
+  inner(name: string): Fields {
+    const path = pathOf(this.path, name);
+    const known = this.#members.get(name)?.fields;
+    if (known !== null && known !== undefined) return known;
+    const fields = new Fields(path, name);
+    this.add({ name, slot: -1, type: 'json', fields, nested: null });
+    return fields;
+  }
+
+  /** @param hash of the bytes between the quotes, as `hashByte` makes it */
+  find(bytes: Uint8Array, from: number, to: number, hash: number): Field | undefined {
+    const field = this.#byHash[hash & this.#mask];
+    if (field === undefined) return undefined;
+    const { key } = field;
+    if (key.length !== to - from) return undefined;
+    for (let i = 1; i < key.length; i += 1) if (bytes[from + i] !== key[i]) return undefined;
+    return field;
+  }
+
+  /** For a key with escapes, whose bytes say nothing. */
+  findEscaped(bytes: Uint8Array, from: number, to: number): Field | undefined {
+    return this.#members.get(JSON.parse(canonicalString(bytes, from, to).toString()) as string);
+  }
+
+  /** Takes the smallest table of hashes in which no two members meet. */
+  #spread(): void {
+    const members = [...this.#members.values()];
+    for (let size = 8; ; size *= 2) {
+      const byHash = Array.from<Field | undefined>({ length: size }).fill(undefined);
+      for (const member of members) byHash[hashOf(member.name) & (size - 1)] = member;
+      if (byHash.filter((member) => member !== undefined).length < members.length) continue;
+      this.#byHash = byHash;
+      this.#mask = size - 1;
+      return;
+    }
+  }
+}
+
+export function hashByte(hash: number, byte: number): number {
+  return (Math.imul(hash, 31) + byte) | 0;
+}
+
+function hashOf(name: string): number {
+  return Buffer.from(name).reduce(hashByte, 0);
+}
+
+export function pathOf(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`;
+}
+
+/**
+ * @param given values of columns for which the document may have none, as text
+ * @throws Error when the definition contradicts itself
+ */
+export function planRow(
+  definition: TableDefinition,
+  given: Readonly<Record<string, string>>,
+  around?: TableDefinition,
+): RowPlan {
+  const all = columnsOf(definition);
+  const own = all.filter(({ from }) => !(typeof from === 'object' && 'parent' in from));
+  const inherited = all.slice(0, all.length - own.length).map(({ name, from }) => {
+    const parent = typeof from === 'object' && 'parent' in from ? from.parent : '';
+    const slot = around === undefined ? -1 : columnsOf(around).findIndex((column) => column.name === parent);
+    if (slot === -1) throw new Error(`${definition.name}.${name} has no column to come from`);
+    return { head: headOf(name), slot };
+  });
+  const fields = new Fields('', '');
+  const older: { slot: number; from: number; path: string }[] = [];
+  for (const [slot, column] of own.entries()) {
+    if (typeof column.from !== 'string' || column.from === '') continue;
+    addColumn(fields, column.from, column, slot);
+    if (column.older === undefined) continue;
+    const from = own.length + older.length;
+    addColumn(fields, column.older, column, from);
+    older.push({ slot, from, path: column.older });
+  }
+  const nested = (definition.nested ?? []).map(({ at, each, table }) => {
+    const plan = { each, path: at, row: planRow(table, given, definition) };
+    const [name, parent] = memberAt(fields, at);
+    parent.add({ name, slot: -1, type: 'json', fields: null, nested: plan });
+    return plan;
+  });
+  const slotOf = (of: string): number =>
+    own.findIndex(({ from }) => typeof from === 'object' && 'of' in from && from.of === of);
+  const columns = own.map(({ name, type }) => {
+    return { name, type, head: headOf(name), given: givenOf(given[name]) };
+  });
+  return {
+    table: definition.name,
+    slots: own.length + older.length,
+    columns,
+    room: columns.reduce((room, { head, given: text }) => room + head.length + text.length, POSITION_DIGITS),
+    extra: own.findIndex(({ name }) => name === EXTRA.name),
+    position: slotOf('position'),
+    key: slotOf('key'),
+    required: own.flatMap(({ required, from }, slot) =>
+      required === true && typeof from === 'string' ? [slot] : [],
+    ),
+    older,
+    fields,
+    inherited,
+    nested,
+  };
+}
+
+function addColumn(fields: Fields, path: string, { type }: Column, slot: number): void {
+  const [name, parent] = memberAt(fields, path);
+  parent.add({ name, slot, type, fields: null, nested: null });
+}
+
+/** The last name of a path and the object it is a member of. */
+function memberAt(fields: Fields, path: string): [name: string, parent: Fields] {
+  const names = path.split('.');
+  const name = names.pop() ?? '';
+  return [name, names.reduce((parent, level) => parent.inner(level), fields)];
+}
+
+function headOf(name: string): Uint8Array {
+  return Buffer.from(`,${JSON.stringify(name)}:`);
+}
+
+function givenOf(value: string | undefined): Uint8Array {
+  return Buffer.from(value === undefined ? '' : JSON.stringify(value));
+}

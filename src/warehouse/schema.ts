@@ -1,0 +1,98 @@
+import { columnsOf, LOADED_AT, type Nesting, type TableDefinition } from './definition.ts';
+import { type Dialect } from './dialects/dialect.ts';
+import { DIALECTS, type DialectName } from './dialects/registry.ts';
+import type { TableEntry } from './tables.ts';
+
+/** Everything a warehouse needs for a table, in the order it is to be run. */
+export interface TableSchema {
+  readonly table: string;
+  /** The table with its columns, each with a comment that says what it is. */
+  readonly createTable: string;
+  /** `<table>_latest`, with the newest version of each row; null for a table whose rows have nothing to be known by. */
+  readonly createView: string | null;
+  readonly load: string;
+}
+
+/** @param from file or address of the rows; the dialect's placeholder when it is left out */
+export function schemaOf(entry: TableEntry, dialectName: DialectName, from?: string): TableSchema {
+  const dialect: Dialect = DIALECTS[dialectName];
+  const { definition } = entry;
+  return {
+    table: definition.name,
+    createTable: createTable(definition, dialect),
+    createView: createView(entry, dialect),
+    load: dialect.load(definition, from ?? dialect.location(definition.name)),
+  };
+}
+
+function createTable(definition: TableDefinition, { quote, types }: Dialect): string {
+  const columns = columnsOf(definition);
+  const lines = columns.map(({ name, type, required, description, unit }, i) => {
+    const comma = i === columns.length - 1 ? '' : ',';
+    const what = unit === undefined ? description : `${description} [${unit}]`;
+    return `  ${quote(name)} ${types[type]}${required === true ? ' NOT NULL' : ''}${comma} -- ${what}`;
+  });
+  return `-- ${definition.description}\nCREATE TABLE IF NOT EXISTS ${quote(definition.name)} (\n${lines.join('\n')}\n);`;
+}
+
+export function latestOf(table: string): string {
+  return `${table}_latest`;
+}
+
+function createView({ definition, document }: TableEntry, dialect: Dialect): string | null {
+  const { name, key } = definition;
+  if (key.length === 0) return null;
+  const nesting = document.nested?.find(({ table }) => table === definition);
+  const body = nesting === undefined ? newest(definition, dialect) : newestInside(document, nesting, dialect);
+  return `CREATE OR REPLACE VIEW ${dialect.quote(latestOf(name))} AS\n${body};`;
+}
+
+/** One row a key: the newest, by the table's own time first and the time of loading second. */
+function newest(definition: TableDefinition, { quote }: Dialect): string {
+  const times = [definition.newest, LOADED_AT.name].filter((time) => time !== undefined);
+  const columns = columnsOf(definition).map(({ name }) => quote(name));
+  return [
+    `SELECT ${columns.join(', ')}`,
+    `FROM (`,
+    `  SELECT rows_.*, row_number() OVER (`,
+    `    PARTITION BY ${definition.key.map(quote).join(', ')}`,
+    `    ORDER BY ${times.map((time) => `${quote(time)} DESC NULLS LAST`).join(', ')}`,
+    `  ) AS rank_`,
+    `  FROM ${quote(definition.name)} AS rows_`,
+    `) AS ranked_`,
+    `WHERE rank_ = 1`,
+  ].join('\n');
+}
+
+/**
+ * The rows inside the newest versions of the documents: a version that has fewer leaves none of an older one behind. The
+ * same version loaded twice counts once.
+ */
+function newestInside(document: TableDefinition, { table }: Nesting, { quote }: Dialect): string {
+  const versions = [...document.key, document.newest].flatMap((parent) => {
+    const column = table.columns.find(
+      ({ from }) => typeof from === 'object' && 'parent' in from && from.parent === parent,
+    );
+    return column === undefined || parent === undefined ? [] : [[column.name, parent] as const];
+  });
+  const same = [...versions, [LOADED_AT.name, LOADED_AT.name] as const].map(([own, parent]) => {
+    const [left, right] = [`rows_.${quote(own)}`, `latest_.${quote(parent)}`];
+    return document.key.includes(parent)
+      ? `${left} = ${right}`
+      : `(${left} = ${right} OR (${left} IS NULL AND ${right} IS NULL))`;
+  });
+  const columns = columnsOf(table).map(({ name }) => quote(name));
+  return [
+    `SELECT ${columns.join(', ')}`,
+    `FROM (`,
+    `  SELECT rows_.*, row_number() OVER (`,
+    `    PARTITION BY ${table.key.map((name) => `rows_.${quote(name)}`).join(', ')}`,
+    `    ORDER BY rows_.${quote(LOADED_AT.name)} DESC NULLS LAST`,
+    `  ) AS rank_`,
+    `  FROM ${quote(table.name)} AS rows_`,
+    `  JOIN ${quote(latestOf(document.name))} AS latest_`,
+    `    ON ${same.join('\n    AND ')}`,
+    `) AS ranked_`,
+    `WHERE rank_ = 1`,
+  ].join('\n');
+}

@@ -1,0 +1,187 @@
+import { isUtf8 } from 'node:buffer';
+import { ByteWriter } from '../lib/byte-writer.ts';
+import { canonicalString } from '../lib/json-compact.ts';
+import { COMMA, OPEN_BRACE, skipValue, unexpected } from '../lib/json-text.ts';
+import { type Fields, pathOf, planRow, type RowPlan } from './plan.ts';
+import { RowReader } from './read-row.ts';
+import { rejectOf, type RowReject, Unfit } from './reject.ts';
+import { RowState } from './row-state.ts';
+import type { TableEntry } from './tables.ts';
+import { writeInherited, writeRow } from './write-row.ts';
+
+/** Paths that are remembered as told for an object: documents of ever new keys must not fill the memory. */
+const MOST_TOLD = 1000;
+
+export interface ShaperOptions {
+  /** Tables whose rows are wanted, of those that the document makes; the other rows are not written. */
+  readonly tables: readonly string[];
+  /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
+  readonly given?: Readonly<Record<string, string>>;
+  onReject(reject: RowReject): void;
+  /** Told once of each path that no column reads, or whose value did not fit its column. It is in `extra`. */
+  onUnknown?(table: string, path: string): void;
+}
+
+/** Rows of one table that nobody has taken yet, and how many there have been. */
+interface Output {
+  rows: ByteWriter;
+  count: number;
+}
+
+/**
+ * Shapes documents into rows, from bytes to bytes: what can be copied is not decoded, so numbers keep their text. The
+ * same document gives the same rows however it was written down; only the order of what goes to `extra` follows it.
+ */
+export class Shaper {
+  readonly #options: ShaperOptions;
+  readonly #outputs = new Map<string, Output>();
+  readonly #row: RowState;
+  readonly #inner = new Map<RowPlan, RowState>();
+  readonly #told = new Map<Fields, Set<string>>();
+  /** Rows inside the document. They wait for what they inherit from it, which may stand after them. */
+  readonly #waiting = new ByteWriter(64 * 1024);
+  readonly #waitingRows: { plan: RowPlan; end: number }[] = [];
+  readonly #inherited = new ByteWriter();
+  readonly #reader: RowReader;
+
+  /** @param entry any table that the documents make */
+  constructor({ document }: TableEntry, options: ShaperOptions) {
+    this.#options = options;
+    for (const name of options.tables) this.#outputs.set(name, { rows: new ByteWriter(), count: 0 });
+    const plan = planRow(document, options.given ?? {});
+    this.#row = new RowState(plan);
+    for (const { row } of plan.nested) {
+      if (this.#outputs.has(row.table)) this.#inner.set(row, new RowState(row));
+    }
+    this.#reader = new RowReader({
+      inner: (nested) => this.#inner.get(nested.row) ?? null,
+      finished: (row, bytes) => {
+        complete(row, bytes);
+        writeRow(this.#waiting, row, bytes);
+        this.#waitingRows.push({ plan: row.plan, end: this.#waiting.length });
+      },
+      refused: (row, error) => options.onReject(rejectOf(row.plan.table, error)),
+      unknown: (fields, row, bytes, keyFrom, keyTo) => this.#tell(fields, row, bytes, keyFrom, keyTo),
+    });
+  }
+
+  /** Rows so far, of each wanted table. */
+  counts(): Record<string, number> {
+    return Object.fromEntries([...this.#outputs].map(([name, { count }]) => [name, count]));
+  }
+
+  /**
+   * The rows shaped since the last time, as lines of NDJSON. They are the caller's until the buffer is handed back.
+   * @param spare where the next rows go; what it held is forgotten
+   */
+  take(table: string, spare: ByteWriter): ByteWriter {
+    const output = this.#output(table);
+    const { rows } = output;
+    spare.length = 0;
+    output.rows = spare;
+    return rows;
+  }
+
+  /** Bytes of rows that wait to be taken. */
+  waiting(table: string): number {
+    return this.#output(table).rows.length;
+  }
+
+  /**
+   * Adds the rows of one document: an object, with nothing around it. A document that is not JSON, or whose own row
+   * cannot be, gives none; a row inside it falls alone.
+   */
+  shape(bytes: Buffer): void {
+    const row = this.#row;
+    this.#waiting.length = 0;
+    this.#waitingRows.length = 0;
+    for (const inner of this.#inner.values()) inner.position = 0;
+    row.reset();
+    try {
+      if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
+      const end = this.#reader.object(row.plan.fields, row, bytes, 0, 1);
+      if (end !== bytes.length) throw unexpected(bytes, end);
+      if (!isUtf8(bytes)) throw new Unfit('not_utf8', 'not UTF-8');
+      complete(row, bytes);
+    } catch (error) {
+      this.#options.onReject(rejectOf(row.plan.table, error));
+      return;
+    }
+    const own = this.#outputs.get(row.plan.table);
+    if (own !== undefined) {
+      writeRow(own.rows, row, bytes);
+      own.count += 1;
+    }
+    if (this.#waitingRows.length > 0) this.#release(bytes);
+  }
+
+  /** Completes the rows inside the document with what they inherit. */
+  #release(bytes: Buffer): void {
+    const inherited = this.#inherited;
+    let prepared: RowPlan | null = null;
+    let from = 0;
+    for (const { plan, end } of this.#waitingRows) {
+      if (prepared !== plan) {
+        inherited.length = 0;
+        writeInherited(inherited, this.#row, plan, bytes);
+        inherited.buffer[0] = OPEN_BRACE;
+        prepared = plan;
+      }
+      const output = this.#output(plan.table);
+      const { rows } = output;
+      rows.room(inherited.length + end - from);
+      inherited.buffer.copy(rows.buffer, rows.length, 0, inherited.length);
+      const at = rows.length + inherited.length;
+      this.#waiting.buffer.copy(rows.buffer, at, from, end);
+      if (inherited.length > 0) rows.buffer[at] = COMMA;
+      rows.length = at + end - from;
+      output.count += 1;
+      from = end;
+    }
+  }
+
+  #output(table: string): Output {
+    const output = this.#outputs.get(table);
+    if (output === undefined) throw new Error(`table ${table} is not among the wanted ones`);
+    return output;
+  }
+
+  #tell(fields: Fields, row: RowState, bytes: Buffer, keyFrom: number, keyTo: number): void {
+    if (this.#options.onUnknown === undefined) return;
+    const told = this.#told.get(fields) ?? new Set();
+    if (told.size === 0) this.#told.set(fields, told);
+    const key = bytes.toString('latin1', keyFrom, Math.abs(keyTo));
+    if (told.has(key) || told.size >= MOST_TOLD) return;
+    told.add(key);
+    const name = JSON.parse(canonicalString(bytes, keyFrom, Math.abs(keyTo)).toString()) as string;
+    this.#options.onUnknown(row.plan.table, pathOf(fields.path, name));
+  }
+}
+
+/** Settles where older documents have something else, and sees that the row has its identity. */
+function complete(row: RowState, bytes: Buffer): void {
+  const { from, to, plan } = row;
+  for (const { slot, from: other, path } of plan.older) {
+    const start = from[other] as number;
+    if (start < 0) continue;
+    if ((from[slot] as number) < 0) {
+      from[slot] = start;
+      to[slot] = to[other] as number;
+    } else {
+      row.extra.named(path, bytes, start, Math.abs(to[other] as number));
+    }
+  }
+  for (const slot of plan.required) {
+    const start = from[slot] as number;
+    // A text of nothing is no identity either.
+    if (start >= 0 && Math.abs(to[slot] as number) - start > 2) continue;
+    if (start >= 0 && plan.columns[slot]?.type !== 'text') continue;
+    throw new Unfit('no_identity', `${plan.columns[slot]?.name ?? ''} is missing`);
+  }
+}
+
+function notAnObject(bytes: Buffer): Error {
+  const end = skipValue(bytes, 0, 1);
+  if (end !== bytes.length) return unexpected(bytes, end);
+  return new Unfit('wrong_type', 'a row has to be an object');
+}

@@ -1,0 +1,68 @@
+import type { ByteWriter } from '../lib/byte-writer.ts';
+import { copy, copyCompact, copyEscaped } from '../lib/json-compact.ts';
+import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../lib/json-text.ts';
+import type { RowPlan } from './plan.ts';
+import type { RowState } from './row-state.ts';
+
+const LINE_FEED = 10;
+
+/** Adds one row: a JSON object of the columns that have a value, in the table's order, and a line feed. */
+export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): void {
+  const { columns, position, extra: extraSlot } = row.plan;
+  const extra = row.extra.finish();
+  // No value grows beyond twice its text, and each stands in the document once.
+  out.room(row.plan.room + bytes.length * 2 + extra.length);
+  const { buffer } = out;
+  const start = out.length;
+  let at = start;
+  for (let slot = 0; slot < columns.length; slot += 1) {
+    const from = row.from[slot] as number;
+    const column = columns[slot] as RowPlan['columns'][number];
+    if (from >= 0) {
+      at = copy(column.head, 0, column.head.length, buffer, at);
+      at = copyValue(column.type === 'json', bytes, from, row.to[slot] as number, buffer, at);
+    } else if (slot === position) {
+      at = copy(column.head, 0, column.head.length, buffer, at);
+      at += buffer.write(String(row.position), at, 'latin1');
+    } else if (column.given.length > 0) {
+      at = copy(column.head, 0, column.head.length, buffer, at);
+      at = copy(column.given, 0, column.given.length, buffer, at);
+    } else if (slot === extraSlot && extra.length > 0) {
+      at = copy(column.head, 0, column.head.length, buffer, at);
+      at = copy(extra, 0, extra.length, buffer, at);
+    }
+  }
+  // Every column came with a comma in front; the first one's place is the brace's.
+  if (at === start) {
+    buffer[at] = COMMA;
+    at += 1;
+  }
+  buffer[start] = OPEN_BRACE;
+  buffer[at] = CLOSE_BRACE;
+  buffer[at + 1] = LINE_FEED;
+  out.length = at + 2;
+}
+
+/** Adds what the rows inside this one inherit, as `,"name":value` for each column that has a value. */
+export function writeInherited(out: ByteWriter, row: RowState, nested: RowPlan, bytes: Uint8Array): void {
+  for (const { head, slot } of nested.inherited) {
+    const from = row.from[slot] as number;
+    if (from < 0) continue;
+    const to = row.to[slot] as number;
+    out.room(head.length + (Math.abs(to) - from) * 2);
+    const at = copy(head, 0, head.length, out.buffer, out.length);
+    out.length = copyValue(row.plan.columns[slot]?.type === 'json', bytes, from, to, out.buffer, at);
+  }
+}
+
+function copyValue(
+  composite: boolean,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  out: Uint8Array,
+  at: number,
+): number {
+  if (composite) return copyCompact(bytes, from, to, out, at);
+  return to > 0 ? copy(bytes, from, to, out, at) : copyEscaped(bytes, from, -to, out, at);
+}

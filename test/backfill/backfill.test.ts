@@ -1,0 +1,217 @@
+import { hash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { execFile, type ChildProcess } from 'node:child_process';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { childEnvironment, MAIN, millrace, type Ended } from '../support/millrace.ts';
+import { until } from '../support/until.ts';
+
+type SandboxOptions = NonNullable<Parameters<typeof startSandbox>[0]>;
+
+const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
+
+async function sandbox(options: SandboxOptions): Promise<Sandbox> {
+  const started = await startSandbox({
+    host: '127.0.0.1',
+    seed: 'made-up',
+    days: 10,
+    mealsPerDay: 2,
+    ...options,
+  });
+  onTestFinished(() => started.stop());
+  return started;
+}
+
+function environment({ url, apiKey }: Sandbox): Record<string, string> {
+  return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: apiKey };
+}
+
+function backfill(service: Sandbox, out: string, ...args: string[]): Promise<Ended> {
+  return millrace(['backfill', '--out', out, '--json', ...args], { env: environment(service), cwd: out });
+}
+
+/** Every file of a folder with a hash of what it holds. */
+function contents(folder: string): Record<string, string> {
+  return Object.fromEntries(
+    readdirSync(folder, { recursive: true, encoding: 'utf8', withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => {
+        const path = join(entry.parentPath, entry.name);
+        return [path.slice(folder.length), hash('sha256', readFileSync(path), 'hex')];
+      }),
+  );
+}
+
+function lines(path: string): Record<string, unknown>[] {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+const lastLine = ({ stdout }: Ended): Record<string, unknown> =>
+  JSON.parse(stdout.trim().split('\n').at(-1) ?? '{}') as Record<string, unknown>;
+
+describe('backfill', () => {
+  test(
+    '2,000 users, 3 failing for good, 50 retrying, 429s and dropped connections: complete, exit 3 naming the 3',
+    { timeout: 240_000 },
+    async () => {
+      const service = await sandbox({
+        users: 2000,
+        speed: 100_000,
+        data: 'after_pull',
+        faults: {
+          failingUsers: 3,
+          retryingUsers: 50,
+          rate429: 0.02,
+          dropConnections: 0.01,
+          retryAfter: 0.01,
+        },
+      });
+      const out = await temporaryFolder();
+      const ended = await backfill(
+        service,
+        out,
+        '--all-users',
+        '--provider',
+        'made_up',
+        '--trigger',
+        '--poll',
+        '200ms',
+        ...RANGE,
+      );
+      expect(ended.stderr).not.toContain('    at ');
+      const summary = lastLine(ended);
+      expect(ended.code, ended.stderr).toBe(3);
+      const outcomes = lines(join(out, '_backfill.ndjson'));
+      expect(outcomes).toHaveLength(2000);
+      const failed = outcomes.filter(({ status }) => status === 'failed');
+      expect(failed).toHaveLength(3);
+      expect(summary).toMatchObject({
+        ok: false,
+        users: 2000,
+        failed_users: failed.map(({ user_id: user }) => user),
+      });
+      for (const { user_id: user } of failed) expect(ended.stderr).toContain(String(user));
+      for (const { error } of failed) expect(error).toBeTruthy();
+      const meals = lines(join(out, 'meals.ndjson'));
+      expect(meals).toHaveLength(Number(summary['meals']));
+      expect(new Set(meals.map(({ id }) => id)).size).toBe(meals.length);
+      expect(new Set(meals.map(({ user_id: user }) => user)).size).toBe(1997);
+      expect(lines(join(out, 'meal_items.ndjson'))).toHaveLength(Number(summary['meal_items']));
+      expect(readdirSync(out).toSorted()).toEqual([
+        '_backfill.ndjson',
+        '_rejects.ndjson',
+        'meal_items.ndjson',
+        'meals.ndjson',
+      ]);
+    },
+  );
+
+  test(
+    'fault 32: killed -9 again and again and resumed, it makes the same files as an undisturbed run',
+    { timeout: 240_000 },
+    async () => {
+      const options = { users: 150, speed: 100_000, days: 10, mealsPerDay: 3 };
+      const undisturbed = await temporaryFolder();
+      const args = ['--provider', 'made_up', '--trigger', '--poll', '100ms', '--window', '3', ...RANGE];
+      expect((await backfill(await sandbox(options), undisturbed, '--all-users', ...args)).code).toBe(0);
+
+      const service = await sandbox(options);
+      const disturbed = await temporaryFolder();
+      const start = (...more: string[]): ChildProcess =>
+        execFile(process.execPath, [MAIN, 'backfill', '--out', disturbed, ...more], {
+          env: childEnvironment(environment(service)),
+        });
+      const work = join(disturbed, '_backfill');
+      const doneTasks = (): number => {
+        try {
+          return readdirSync(join(work, 'tasks'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+            name.endsWith('done.json'),
+          ).length;
+        } catch {
+          return 0;
+        }
+      };
+      for (const [round, goal] of [0, 1, 60, 200, 400].entries()) {
+        const child = start(
+          ...(round === 0 ? ['--all-users', ...args] : ['--resume', '--trigger', '--poll', '100ms']),
+        );
+        const gone = new Promise((resolve) => child.once('exit', resolve));
+        await until(`task ${goal}`, () =>
+          goal === 0 ? contents(disturbed)['/_backfill/state.json'] !== undefined : doneTasks() >= goal,
+        );
+        child.kill('SIGKILL');
+        await gone;
+      }
+      const resumed = await backfill(service, disturbed, '--resume', '--trigger', '--poll', '100ms');
+      expect(resumed.code, resumed.stderr).toBe(0);
+      expect(contents(disturbed)).toEqual(contents(undisturbed));
+    },
+  );
+
+  test('an unfinished run is not overwritten, and a resume asks for the same plan', async () => {
+    const service = await sandbox({ users: 3 });
+    const out = await temporaryFolder();
+    const child = execFile(
+      process.execPath,
+      [MAIN, 'backfill', '--out', out, '--all-users', '--provider', 'made_up', '--trigger', ...RANGE],
+      {
+        env: childEnvironment(environment(service)),
+      },
+    );
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    await until('the first checkpoint', () => contents(out)['/_backfill/state.json'] !== undefined);
+    child.kill('SIGKILL');
+    await gone;
+    const again = await backfill(service, out, '--all-users', ...RANGE);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('--resume')]);
+    const other = await backfill(
+      service,
+      out,
+      '--resume',
+      '--all-users',
+      '--since',
+      '2026-01-02',
+      '--until',
+      '2026-01-03',
+    );
+    expect([other.code, other.stderr]).toEqual([2, expect.stringContaining('the same')]);
+  });
+
+  test('a dry run says what it would do, with an estimate from the throttle, and writes nothing', async () => {
+    const service = await sandbox({ users: 100 });
+    const out = await temporaryFolder();
+    const ended = await backfill(
+      service,
+      out,
+      '--all-users',
+      '--provider',
+      'made_up',
+      '--trigger',
+      '--dry-run',
+      ...RANGE,
+    );
+    expect(lastLine(ended)).toMatchObject({
+      users: 100,
+      tasks: 100,
+      triggers: [{ provider: 'made_up', connections: 100, estimate_ms: 13 * 60_000 }],
+    });
+    expect(readdirSync(out)).toEqual([]);
+  });
+
+  test('what is wrong is said in one line, with the right exit code', async () => {
+    const service = await sandbox({ users: 1 });
+    const out = await temporaryFolder();
+    const wrong = await backfill(service, out, '--user', 'not-a-uuid', ...RANGE);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('not-a-uuid')]);
+    const key = await millrace(['backfill', '--out', out, '--all-users', ...RANGE], {
+      env: { ...environment(service), MILLRACE_SERVICE_API_KEY: 'wrong' },
+      cwd: out,
+    });
+    expect([key.code, key.stderr.trim().split('\n').length]).toEqual([1, 1]);
+  });
+});

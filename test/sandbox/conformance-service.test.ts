@@ -1,0 +1,275 @@
+import { describe, expect, test } from 'vitest';
+import { OPERATIONS } from '../../src/sandbox/operations.ts';
+import { Bench } from './support.ts';
+import { DAY, HOUR, MINUTE } from './manual-clock.ts';
+import { startReceiver } from './receiver.ts';
+import { until } from '../support/until.ts';
+
+const NOBODY = { 'x-service-api-key': 'wrong' };
+
+describe('Authentication', () => {
+  test('every team operation needs the team API key', async () => {
+    const bench = await Bench.start();
+    const { orgManagementKey, teamManagementKey } = bench.sandbox;
+    for (const { method, path, auth } of OPERATIONS) {
+      const statuses = await Promise.all(
+        [
+          {},
+          NOBODY,
+          { 'x-service-api-key': orgManagementKey },
+          { 'x-service-api-key': teamManagementKey },
+        ].map(async (headers) => (await bench.call(method.toUpperCase(), path, undefined, headers)).status),
+      );
+      expect([auth, path, ...statuses]).toEqual([auth, path, 401, 401, 401, 401]);
+    }
+  });
+
+  test('a Management Key cannot be used as a team API key, nor the other way round', async () => {
+    const bench = await Bench.start();
+    const asTeam = await bench.call('GET', '/v2/user', undefined, {
+      'x-service-api-key': bench.sandbox.orgManagementKey,
+    });
+    expect(asTeam.json['detail']).toBe('A Management Key cannot be used as a team API key');
+    expect((await bench.manage('GET', '/team', undefined, bench.sandbox.apiKey)).status).toBe(401);
+  });
+
+  test('the deprecated header is accepted', async () => {
+    const bench = await Bench.start();
+    const headers = { 'x-service-org-key': bench.sandbox.orgManagementKey };
+    const { status, headers: answered } = await bench.call('GET', '/management/v1/team', undefined, headers);
+    expect([status, answered.get('deprecation')]).toEqual([200, 'true']);
+  });
+
+  test('an Org Management Key creates and deletes teams and keys; a new team is a world of its own', async () => {
+    const bench = await Bench.start();
+    const { json: team } = await bench.manage('POST', '/team', { name: 'another' });
+    const id = String(team['id']);
+    const own = { 'x-service-api-key': String(team['api_key']) };
+    expect((await bench.call('GET', '/v2/user', undefined, own)).json['total']).toBe(0);
+    expect((await bench.call('GET', `/v2/user/${bench.user()}`, undefined, own)).status).toBe(404);
+    const { json: second } = await bench.manage('POST', `/team/${id}/api_key`, { label: 'second' });
+    const { json: keys } = await bench.manage('GET', `/team/${id}/api_key`);
+    expect(keys['data']).toHaveLength(2);
+    expect(JSON.stringify(keys)).not.toContain(String(second['key']));
+    await bench.manage('DELETE', `/team/${id}/api_key/${String(second['id'])}`);
+    const gone = { 'x-service-api-key': String(second['key']) };
+    expect((await bench.call('GET', '/v2/user', undefined, gone)).status).toBe(401);
+    expect((await bench.manage('DELETE', `/team/${id}`)).json).toEqual({ success: true });
+    expect((await bench.call('GET', '/v2/user', undefined, own)).status).toBe(401);
+  });
+
+  test('a Team Management Key reaches its teams, and nothing of the organization', async () => {
+    const bench = await Bench.start();
+    const key = bench.sandbox.teamManagementKey;
+    const own = `/team/${bench.sandbox.teamId}`;
+    const other = `/team/${String((await bench.manage('POST', '/team', { name: 'other' })).json['id'])}`;
+    const status = async (method: string, path: string, body?: object) =>
+      (await bench.manage(method, path, body, key)).status;
+    expect(await status('GET', `${own}/api_key`)).toBe(200);
+    expect(await status('PUT', `${own}/brand`, { colour: 'made up' })).toBe(200);
+    expect(await status('GET', `${own}/webhook`)).toBe(200);
+    expect(await status('GET', `${other}/brand`)).toBe(403);
+    expect(await status('POST', '/team', { name: 'mine' })).toBe(403);
+    expect(await status('DELETE', own)).toBe(403);
+    expect(await status('GET', '/key')).toBe(403);
+    expect(await status('POST', '/key', { kind: 'org' })).toBe(403);
+    expect((await bench.manage('GET', '/team', undefined, key)).json['data']).toHaveLength(1);
+  });
+
+  test('a Team Management Key for two teams is made by Create Management Key', async () => {
+    const bench = await Bench.start();
+    const other = String((await bench.manage('POST', '/team', { name: 'other' })).json['id']);
+    const made = await bench.manage('POST', '/key', {
+      kind: 'team',
+      team_ids: [bench.sandbox.teamId, other],
+    });
+    const key = String(made.json['key']);
+    expect((await bench.manage('GET', '/team', undefined, key)).json['data']).toHaveLength(2);
+    await bench.manage('DELETE', `/key/${String(made.json['id'])}`);
+    expect((await bench.manage('GET', '/team', undefined, key)).status).toBe(401);
+    expect((await bench.manage('POST', '/key', { kind: 'team' })).status).toBe(400);
+  });
+
+  test('the Management API is part of the Scale plan', async () => {
+    const bench = await Bench.start({ plan: 'launch' });
+    expect((await bench.manage('GET', '/team')).status).toBe(403);
+  });
+});
+
+describe('Events', () => {
+  test('parsing jobs and orders are told, with team, user and client user at the top level', async () => {
+    const receiver = await startReceiver();
+    const bench = await Bench.start({
+      webhooks: [{ url: receiver.url }],
+      features: { partialResults: true },
+    });
+    const form = new FormData();
+    form.set('file', new Blob(['%PDF-1.7 made up report']));
+    form.set('user_id', bench.user());
+    form.set('needs_human_review', 'true');
+    await bench.call('POST', '/lab_report/v1/parser/job', form);
+    bench.clock.advance(2 * HOUR);
+    const lab_test_id = bench.sandbox.state.labs.tests[0]!.id;
+    await bench.post('/v3/order/create', { user_id: bench.user(), lab_test_id });
+    bench.clock.advance(30 * DAY);
+    await bench.sandbox.state.sender.idle();
+    for (const { event } of receiver.received) {
+      expect(event).toMatchObject({
+        team_id: bench.sandbox.teamId,
+        user_id: bench.user(),
+        client_user_id: 'made-up-client-0',
+      });
+    }
+    const told = receiver.received
+      .map(({ event }) => `${String(event['event_type'])} ${statusOf(event)}`)
+      .sort();
+    expect(told).toEqual(
+      expect.arrayContaining([
+        'lab_report.parsing_job.created upload_pending',
+        'lab_report.parsing_job.updated completed',
+        'lab_report.parsing_job.updated pending_review',
+        'labtest.order.created received.testkit.ordered',
+        'labtest.order.updated completed.testkit.completed',
+        'labtest.order.updated sample_with_lab.testkit.partial_results',
+      ]),
+    );
+  });
+
+  test('partial results are told to teams that enabled them only', async () => {
+    const bench = await Bench.start();
+    const partial = async (): Promise<boolean> => {
+      const lab_test_id = bench.sandbox.state.labs.tests[0]!.id;
+      await bench.post('/v3/order/create', { user_id: bench.user(), lab_test_id });
+      let seen = false;
+      for (let hours = 0; hours < 24 * 8; hours += 6) {
+        bench.clock.advance(6 * HOUR);
+        seen ||= JSON.stringify((await bench.get('/orders')).json).includes('partial_results');
+      }
+      return seen;
+    };
+    expect(await partial()).toBe(false);
+    await bench.manage('PATCH', `/team/${bench.sandbox.teamId}`, { partial_results: true });
+    expect(await partial()).toBe(true);
+  });
+
+  test('a completed pull is told for each resource, up to five times within the hour', async () => {
+    const bench = await Bench.start({ providers: ['made_up_bulk_a'] });
+    const user_ids = Array.from({ length: 20 }, (_, n) => bench.user(n));
+    await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider: 'made_up_bulk_a' });
+    bench.clock.advance(MINUTE);
+    const { counts } = bench.sandbox.state.events;
+    const soon = counts.get('historical.data.meal.created') ?? 0;
+    bench.clock.advance(HOUR);
+    const later = counts.get('historical.data.meal.created') ?? 0;
+    expect(soon).toBeGreaterThanOrEqual(20);
+    expect(later).toBeGreaterThan(soon);
+    expect(later).toBeLessThanOrEqual(100);
+    expect(counts.get('historical.data.sleep.created')).toBeGreaterThanOrEqual(20);
+  });
+
+  test('a connection is told', async () => {
+    const receiver = await startReceiver();
+    const bench = await Bench.start({ webhooks: [{ url: receiver.url }] });
+    bench.sandbox.connect(bench.user(), 'made_up_9');
+    await until('the event', () => receiver.received.length > 0);
+    expect(receiver.received[0]?.event).toMatchObject({ event_type: 'provider.connection.created' });
+  });
+
+  test('daily data goes on by itself when asked to', async () => {
+    const bench = await Bench.start({ dailyEveryMs: MINUTE });
+    bench.clock.advance(HOUR);
+    expect(bench.sandbox.state.events.counts.get('daily.data.meal.created')).toBe(60);
+  });
+});
+
+describe('Errors', () => {
+  test('Create User with a client_user_id that already exists', async () => {
+    const bench = await Bench.start();
+    const { status, json } = await bench.post('/v2/user', { client_user_id: 'made-up-client-3' });
+    expect(status).toBe(400);
+    expect(json['detail']).toMatchObject({ user_id: bench.user(3), created_on: '2025-06-02T08:00:00+00:00' });
+    const made = await bench.post('/v2/user', { client_user_id: 'new' });
+    expect(made.json).toMatchObject({ client_user_id: 'new', connected_sources: [] });
+  });
+
+  test('a closed beta that the team is not enabled for answers JSON', async () => {
+    const bench = await Bench.start({ features: { parsing: false } });
+    const { status, json } = await bench.get(`/lab_report/v1/parser/job/${bench.user()}`);
+    expect([status, typeof json['detail']]).toEqual([403, 'string']);
+  });
+
+  test('unknown paths, other methods, broken JSON', async () => {
+    const bench = await Bench.start();
+    expect((await bench.get('/v9/nothing')).json).toEqual({ detail: 'Not Found' });
+    const other = await bench.call('PUT', '/v2/user');
+    expect([other.status, other.headers.get('allow')]).toEqual([405, 'POST, GET']);
+    const response = await fetch(`${bench.sandbox.url}/v2/user`, {
+      method: 'POST',
+      headers: { 'x-service-api-key': bench.sandbox.apiKey, 'content-type': 'application/json' },
+      body: '{"client_user_id":',
+    });
+    expect(response.status).toBe(422);
+  });
+});
+
+describe('Limits', () => {
+  test.each([
+    ['made_up_slow', [2, 4, 6]],
+    ['made_up', [8, 16, 24]],
+    ['made_up_slowest', [1, 1, 1]],
+    ['made_up_batch', [150, 150, 150]],
+  ])('the throttle of %s, minute by minute', async (provider, expected) => {
+    const bench = await Bench.start({ users: 500, providers: [provider] });
+    const ids = bench.sandbox.state.users.list(bench.sandbox.teamId).map(({ id }) => id);
+    await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids: ids, provider });
+    const [op] = bench.sandbox.state.bulkOps.list(bench.sandbox.teamId);
+    bench.clock.advance(0);
+    const seen = expected.map(() => {
+      const { processed } = op!;
+      bench.clock.advance(MINUTE);
+      return processed;
+    });
+    expect(seen).toEqual(expected);
+    bench.clock.advance(12 * MINUTE);
+    expect(op!.processed).toBe(
+      { made_up_slow: 32, made_up: 128, made_up_slowest: 2, made_up_batch: 500 }[provider],
+    );
+  });
+
+  test('250 connections at a time are not throttled by time', async () => {
+    const bench = await Bench.start({ users: 500, providers: ['made_up_bulk_b'] });
+    const user_ids = bench.sandbox.state.users.list(bench.sandbox.teamId).map(({ id }) => id);
+    await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider: 'made_up_bulk_b' });
+    const [op] = bench.sandbox.state.bulkOps.list(bench.sandbox.teamId);
+    bench.clock.advance(0);
+    expect(op!.processed).toBe(250);
+    bench.clock.advance(1000);
+    expect(op!.status).toBe('success');
+  });
+
+  test('operations of one provider share its rate', async () => {
+    const bench = await Bench.start();
+    for (let n = 0; n < 2; n += 1) {
+      const user_ids = Array.from({ length: 6 }, (_, user) => bench.user(user));
+      await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider: 'made_up' });
+    }
+    bench.clock.advance(0);
+    const [second, first] = bench.sandbox.state.bulkOps.list(bench.sandbox.teamId);
+    expect([first!.processed, second!.processed]).toEqual([6, 2]);
+  });
+});
+
+describe('Versioning', () => {
+  test('the version is part of the path, and the page lists every operation', async () => {
+    const bench = await Bench.start();
+    const { json, headers } = await bench.call('GET', '/', undefined, {});
+    expect(headers.get('content-type')).toContain('text/html');
+    for (const { path } of OPERATIONS) expect(String(json['text'])).toContain(path);
+    const core = OPERATIONS.filter(({ auth }) => auth === 'team').map(({ path }) => path);
+    expect(core.filter((path) => !/^\/(v2|v3|lab_report\/v1)\//.test(path))).toEqual(['/orders']);
+  });
+});
+
+function statusOf(event: Readonly<Record<string, unknown>>): string {
+  return String((event['data'] as { status?: string }).status);
+}

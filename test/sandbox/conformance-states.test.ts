@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { Bench, formOf, pdf } from './support.ts';
+import { DAY, HOUR, MINUTE, SECOND } from './manual-clock.ts';
+
+describe('User deletion', () => {
+  test('connections are deregistered at once; undo brings the user back, but not them', async () => {
+    const bench = await Bench.start();
+    const id = bench.user();
+    const before = await bench.get(`/v2/summary/meal/${id}?start_date=2026-01-01`);
+    expect((await bench.call('DELETE', `/v2/user/${id}`)).json).toEqual({ success: true });
+    expect((await bench.get(`/v2/user/${id}`)).status).toBe(404);
+    expect((await bench.get(`/v2/summary/meal/${id}?start_date=2026-01-01`)).status).toBe(404);
+    bench.clock.advance(7 * DAY - SECOND);
+    expect((await bench.post(`/v2/user/undo_delete?user_id=${id}`)).json).toEqual({ success: true });
+    expect((await bench.get(`/v2/user/${id}`)).json).toMatchObject({ user_id: id, connected_sources: [] });
+    const after = await bench.get(`/v2/summary/meal/${id}?start_date=2026-01-01`);
+    expect(after.json).toEqual(before.json);
+    bench.clock.advance(DAY);
+    expect((await bench.get(`/v2/user/${id}`)).status).toBe(200);
+  });
+
+  test('after seven days the data is erased, and nothing can be undone', async () => {
+    const bench = await Bench.start();
+    const id = bench.user();
+    const form = formOf({ file: pdf(), user_id: id });
+    const job = String((await bench.call('POST', '/lab_report/v1/parser/job', form)).json['id']);
+    await bench.call('DELETE', `/v2/user/${id}`);
+    bench.clock.advance(7 * DAY);
+    const undone = await bench.post('/v2/user/undo_delete?client_user_id=made-up-client-0');
+    expect(undone.status).toBe(404);
+    expect((await bench.get(`/lab_report/v1/parser/job/${job}`)).status).toBe(404);
+    expect((await bench.call('DELETE', `/v2/user/${id}`)).status).toBe(404);
+    expect((await bench.get('/v2/user')).json['total']).toBe(19);
+  });
+
+  test('undo fails when the client user id was used again', async () => {
+    const bench = await Bench.start();
+    await bench.call('DELETE', `/v2/user/${bench.user()}`);
+    expect((await bench.post('/v2/user', { client_user_id: 'made-up-client-0' })).status).toBe(200);
+    expect((await bench.post('/v2/user/undo_delete?client_user_id=made-up-client-0')).status).toBe(400);
+  });
+});
+
+describe('Other state sets', () => {
+  test('lab account status: active, pending and suspended occur', async () => {
+    const bench = await Bench.start();
+    for (const status of ['active', 'pending', 'suspended']) {
+      const { json } = await bench.get(`/v3/lab_test/lab_account?status=${status}`);
+      const found = (json['data'] as { status: string }[]).map((account) => account.status);
+      expect(new Set(found)).toEqual(new Set([status]));
+    }
+  });
+
+  test('order statuses: both problems in transit occur, and orders complete', async () => {
+    const bench = await Bench.start();
+    const lab_test_id = bench.sandbox.state.labs.tests[0]!.id;
+    const seen = new Set<unknown>();
+    for (let n = 0; n < 11; n += 1)
+      await bench.post('/v3/order/create', { user_id: bench.user(n), lab_test_id });
+    for (let hour = 0; hour < 24 * 8; hour += 6) {
+      const { json } = await bench.get('/orders?size=100');
+      for (const order of json['orders'] as { status: string; low_level_status: string }[]) {
+        seen.add(order.status).add(order.low_level_status);
+      }
+      bench.clock.advance(6 * HOUR);
+    }
+    expect([...seen]).toEqual(
+      expect.arrayContaining([
+        'problem_in_transit_lab',
+        'problem_in_transit_customer',
+        'collecting_sample.testkit.problem_in_transit_customer',
+        'collecting_sample.testkit.problem_in_transit_lab',
+        'completed.testkit.completed',
+      ]),
+    );
+  });
+
+  test('parsing job statuses: completed, failed, and pending review before completion', async () => {
+    const bench = await Bench.start();
+    const create = async (fields: Record<string, string | Blob>): Promise<string> => {
+      const form = formOf({ user_id: bench.user(), ...fields });
+      return String((await bench.call('POST', '/lab_report/v1/parser/job', form)).json['id']);
+    };
+    const plain = await create({ file: pdf() });
+    const empty = await create({ file: new Blob(['%PDF-']) });
+    const reviewed = await create({ file: pdf(), needs_human_review: 'true' });
+    const read = async (id: string) => (await bench.get(`/lab_report/v1/parser/job/${id}`)).json;
+    bench.clock.advance(SECOND);
+    expect(await read(plain)).toMatchObject({ status: 'started' });
+    bench.clock.advance(MINUTE);
+    expect(await read(plain)).toMatchObject({ status: 'completed', is_reviewed: false });
+    expect(await read(empty)).toMatchObject({
+      status: 'failed',
+      failure_reason: expect.any(String) as string,
+    });
+    expect(await read(reviewed)).toMatchObject({ status: 'pending_review', data: null });
+    bench.clock.advance(HOUR);
+    expect(await read(reviewed)).toMatchObject({ status: 'completed', is_reviewed: true });
+  });
+
+  test('historical pulls: retrying is temporary, failure permanent, with error details', async () => {
+    const bench = await Bench.start({
+      faults: { failingUsers: 1, retryingUsers: 1 },
+      providers: ['made_up_bulk_a'],
+    });
+    const { users, pulls } = bench.sandbox.state;
+    const all = users.list(bench.sandbox.teamId);
+    const find = (fate: string): string => all.find((user) => pulls.fateOf(user) === fate)!.id;
+    await trigger(
+      bench,
+      all.map(({ id }) => id),
+      'made_up_bulk_a',
+    );
+    const seen = { failing: new Set<unknown>(), retrying: new Set<unknown>(), lucky: new Set<unknown>() };
+    let last: Record<string, unknown> = {};
+    for (let half = 0; half < 600; half += 1) {
+      for (const fate of ['failing', 'retrying', 'lucky'] as const) {
+        last = { ...last, [fate]: await mealPull(bench, find(fate)) };
+        seen[fate].add((last[fate] as { status?: string }).status);
+      }
+      bench.clock.advance(SECOND / 2);
+    }
+    expect([...seen.failing]).toEqual([undefined, 'scheduled', 'in_progress', 'failure']);
+    expect([...seen.retrying]).toEqual([undefined, 'scheduled', 'in_progress', 'retrying', 'success']);
+    expect([...seen.lucky]).toEqual([undefined, 'scheduled', 'in_progress', 'success']);
+    expect(last['failing']).toMatchObject({ error_details: { message: expect.any(String) as string } });
+    expect(last['lucky']).toMatchObject({ error_details: null, days_with_data: 10 });
+  });
+
+  test('retrying applies to connections established after 9 May 2025', async () => {
+    const bench = await Bench.start({ faults: { retryingUsers: 20 }, providers: ['made_up_bulk_a'] });
+    const { users, pulls } = bench.sandbox.state;
+    const fates = users.list(bench.sandbox.teamId).map((user) => pulls.fateOf(user));
+    expect(fates.filter((fate) => fate === 'retrying')).toHaveLength(18);
+    expect(fates[9]).toBe('lucky');
+  });
+});
+
+async function trigger(bench: Bench, user_ids: readonly string[], provider: string): Promise<void> {
+  const { status } = await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider });
+  expect(status).toBe(202);
+}
+
+async function mealPull(bench: Bench, user: string): Promise<unknown> {
+  const { json } = await bench.get(`/v2/introspect/historical_pull?user_id=${user}`);
+  const [first] = json['data'] as { provider: Record<string, { pulled: Record<string, object> }> }[];
+  return first?.provider['made_up_bulk_a']?.pulled['meal'] ?? {};
+}

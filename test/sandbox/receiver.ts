@@ -1,0 +1,42 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly event: Readonly<Record<string, unknown>>;
+}
+
+export interface Receiver {
+  readonly url: string;
+  readonly received: Received[];
+  /** What it answers from now on. */
+  answer: { status: number; headers?: Record<string, string> };
+}
+
+/** An endpoint for webhooks that keeps what it gets. */
+export async function startReceiver(): Promise<Receiver> {
+  const receiver: { -readonly [Key in keyof Receiver]: Receiver[Key] } = {
+    url: '',
+    received: [],
+    answer: { status: 204 },
+  };
+  const server = createServer((request, response) => {
+    void buffer(request).then((body) => {
+      const event = JSON.parse(body.toString()) as Received['event'];
+      receiver.received.push({ headers: request.headers, body, event });
+      response.writeHead(receiver.answer.status, receiver.answer.headers).end();
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  receiver.url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/hooks`;
+  return receiver;
+}

@@ -1,0 +1,272 @@
+import { buffer } from 'node:stream/consumers';
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { ServiceError } from '../../src/service/errors.ts';
+import { parseRetryAfter } from '../../src/service/retry-after.ts';
+import type { Fault } from '../../src/sandbox/faults.ts';
+import { ManualClock } from '../sandbox/manual-clock.ts';
+import { until } from '../support/until.ts';
+import { rejection, setUp } from './support.ts';
+
+const busy = (status: number, after?: string): Fault => ({
+  kind: 'answer',
+  status,
+  headers: after === undefined ? {} : { 'retry-after': after },
+  body: { detail: 'busy' },
+});
+
+describe('detail in all its shapes becomes one error', () => {
+  test.each<[string, unknown, string]>([
+    ['a string', { detail: 'Not allowed' }, 'Not allowed'],
+    [
+      'an object with a message',
+      { detail: { error_type: 'X', error_message: 'Not\nallowed' } },
+      'Not allowed',
+    ],
+    ['an object without one', { detail: { why: 1 } }, '{"why":1}'],
+    [
+      'a list of problems',
+      { detail: [{ loc: ['body', 'user_ids', 0], msg: 'not a UUID', type: 'uuid' }, 'and more'] },
+      'body.user_ids.0: not a UUID; and more',
+    ],
+    ['missing', { message: 'Not allowed' }, 'Not allowed'],
+    ['null', { detail: null }, 'no detail was given'],
+    ['plain text', 'Closed beta.', 'Closed beta.'],
+    ['nothing', '', 'no detail was given'],
+    ['endless', { detail: 'x'.repeat(5000) }, `${'x'.repeat(500)}…`],
+  ])('%s', async (_, body, detail) => {
+    const { client, sandbox } = await setUp();
+    sandbox.state.faults.next({ kind: 'answer', status: 403, body });
+    const error = await rejection(client.users.list());
+    expect(error).toBeInstanceOf(ServiceError);
+    expect(error).toMatchObject({
+      code: 'forbidden',
+      status: 403,
+      detail,
+      body,
+      retryable: false,
+      retryAfterMs: null,
+    });
+  });
+
+  test('a Create User conflict names the user that is there', async () => {
+    const { client, user } = await setUp();
+    const error = await rejection(client.users.create('made-up-client-4'));
+    expect(error).toMatchObject({
+      code: 'user_exists',
+      status: 400,
+      existing: { userId: user(4), createdOn: '2025-06-02T08:00:00+00:00' },
+    });
+  });
+
+  test('the body stays out of logs, and ids out of the operation', async () => {
+    const { client, user } = await setUp();
+    const error = await rejection(client.users.latestInsurance(user(7)));
+    expect(error).toMatchObject({ code: 'not_found', operation: 'GET /v2/user/{user_id}/insurance/latest' });
+    expect(JSON.stringify(error)).not.toContain('"body"');
+    expect(inspect(error)).not.toContain('body:');
+  });
+
+  test.each<[string, unknown]>([
+    ['not JSON', 'fine'],
+    ['not an object', []],
+    ['without its list', { meals: null }],
+  ])('a success that is %s is malformed', async (_, body) => {
+    const { client, sandbox, user } = await setUp();
+    sandbox.state.faults.next({ kind: 'answer', status: 200, body });
+    const error = await rejection(client.meals.summary(user(), { start: '2026-01-01' }));
+    expect(error).toMatchObject({ code: 'answer_malformed', retryable: false });
+  });
+
+  test('unknown fields and unknown values stay in answers', async () => {
+    const { client, sandbox } = await setUp();
+    const body = { data: [{ id: 'made-up', status: 'something new', extra: { deep: [1] } }], next: 1 };
+    sandbox.state.faults.next({ kind: 'answer', status: 200, body });
+    expect(await client.labs.accounts()).toEqual(body);
+  });
+
+  test('a cursor that stands still is an error, not an endless list', async () => {
+    const { client, sandbox } = await setUp();
+    const page: Fault = {
+      kind: 'answer',
+      status: 200,
+      body: { data: [{ provider: 'made_up' }], next_cursor: 'same' },
+    };
+    sandbox.state.faults.next(page, page, page);
+    const read = async (): Promise<void> => {
+      for await (const op of client.bulk.ops()) expect(op.provider).toBe('made_up');
+    };
+    expect(await rejection(read())).toMatchObject({ code: 'answer_malformed' });
+  });
+});
+
+describe('retries', () => {
+  test('429 and 503 are repeated after Retry-After, in seconds or as a date', async () => {
+    const { client, sandbox, waits } = await setUp();
+    const date = new Date(Date.UTC(2026, 10, 21, 0, 0, 10)).toUTCString();
+    sandbox.state.faults.next(busy(429, '7'), busy(503, date), busy(429), null);
+    expect((await client.users.list()).total).toBe(20);
+    // The bucket is paused as well, which is over by the time the attempt is repeated.
+    expect(waits.map(Math.round)).toEqual([7000, 3000, 1000]);
+  });
+
+  test('even a trigger is repeated when it was refused for now', async () => {
+    const { client, sandbox, user } = await setUp();
+    sandbox.state.faults.next(busy(429, '1'), busy(503, '1'), null);
+    await client.bulk.trigger({ userIds: [user()], provider: 'made_up' });
+    expect(sandbox.state.bulkOps.list(sandbox.teamId)).toHaveLength(1);
+  });
+
+  test.each<Fault>([{ kind: 'drop-after' }, busy(500), busy(503), busy(504)])(
+    'a trigger is not repeated when it may have been taken: %j',
+    async (fault) => {
+      const { client, sandbox, user, waits } = await setUp();
+      sandbox.state.faults.next(fault);
+      const error = await rejection(client.bulk.trigger({ userIds: [user()], provider: 'made_up' }));
+      expect(error).toMatchObject({ retryable: true, maybeApplied: true });
+      expect(waits).toEqual([]);
+    },
+  );
+
+  test('what only reads is repeated after dropped connections and server errors', async () => {
+    const { client, sandbox, waits } = await setUp();
+    sandbox.state.faults.next({ kind: 'drop-before' }, { kind: 'drop-after' }, busy(500), busy(502), null);
+    expect((await client.users.list()).total).toBe(20);
+    expect(waits).toEqual([250, 500, 1000, 2000]);
+  });
+
+  test('attempts come to an end, and the last error is told', async () => {
+    const { client, sandbox, waits } = await setUp({ retries: { attempts: 3 } });
+    sandbox.state.faults.next(busy(500), busy(500), busy(500), null);
+    expect(await rejection(client.users.list())).toMatchObject({ code: 'server_error', status: 500 });
+    expect(waits).toHaveLength(2);
+  });
+
+  test('a Retry-After that is too long is handed to the caller', async () => {
+    const { client, sandbox } = await setUp();
+    sandbox.state.faults.next(busy(429, '3600'));
+    expect(await rejection(client.users.list())).toMatchObject({
+      code: 'rate_limited',
+      retryAfterMs: 3_600_000,
+    });
+  });
+
+  test('other errors are not repeated', async () => {
+    const { client, sandbox, waits } = await setUp();
+    sandbox.state.faults.next({ kind: 'answer', status: 302, headers: { location: '/' }, body: '' });
+    expect(await rejection(client.users.list())).toMatchObject({ code: 'rejected', status: 302 });
+    sandbox.state.faults.next({ kind: 'answer', status: 401, body: { detail: 'no' } });
+    expect(await rejection(client.users.list())).toMatchObject({ code: 'unauthorised' });
+    expect(waits).toEqual([]);
+  });
+
+  test('a service that nobody answers for is unreachable', async () => {
+    const { client, sandbox } = await setUp({ retries: { attempts: 2 } });
+    await sandbox.stop();
+    expect(await rejection(client.users.list())).toMatchObject({ code: 'unreachable', retryable: true });
+  });
+
+  test('a document that is cut midway is asked for again, whole', async () => {
+    const { client, sandbox, user, waits } = await setUp();
+    sandbox.state.faults.next({ kind: 'drop-after' }, null);
+    const { meals } = await client.meals.summary(user(), { start: '2026-01-01' });
+    expect(meals).toHaveLength(30);
+    expect(waits).toHaveLength(1);
+  });
+
+  test('a stream that is cut midway ends with an error and is never resumed', async () => {
+    const { client, sandbox, user, waits } = await setUp();
+    sandbox.state.faults.next({ kind: 'drop-after' }, null);
+    const stream = await client.meals.stream(user(), { start: '2026-01-01' });
+    expect(await rejection(buffer(stream))).toMatchObject({ code: 'connection_lost', retryable: true });
+    expect(waits).toEqual([]);
+  });
+
+  test('attempts of a stream are repeated until its body begins', async () => {
+    const { client, sandbox, user } = await setUp();
+    sandbox.state.faults.next({ kind: 'drop-before' }, busy(503), null);
+    const stream = await client.meals.stream(user(), { start: '2026-01-01', end: '2026-01-01' });
+    expect(JSON.parse((await buffer(stream)).toString())).toMatchObject({ meals: { length: 3 } });
+  });
+
+  test('silence is a time-out', async () => {
+    const { client, sandbox, waits } = await setUp({ timeouts: { headers: 50 }, retries: { attempts: 2 } });
+    sandbox.state.faults.next({ kind: 'hang' }, { kind: 'hang' });
+    expect(await rejection(client.users.list())).toMatchObject({ code: 'timed_out', status: null });
+    expect(waits).toHaveLength(1);
+  });
+
+  test('each repeated attempt is told', async () => {
+    const told: string[] = [];
+    const { client, sandbox } = await setUp({
+      onRetry: ({ operation, attempt }) => told.push(`${operation} ${attempt}`),
+    });
+    sandbox.state.faults.next(busy(503), busy(503), null);
+    await client.users.list();
+    expect(told).toEqual(['GET /v2/user 1', 'GET /v2/user 2']);
+  });
+});
+
+describe('signals', () => {
+  test('end a call under way with their reason', async () => {
+    const { client, sandbox } = await setUp();
+    sandbox.state.faults.next({ kind: 'hang' });
+    const stop = new AbortController();
+    const call = rejection(client.users.list({}, { signal: stop.signal }));
+    const reason = new Error('enough');
+    setImmediate(() => stop.abort(reason));
+    expect(await call).toBe(reason);
+  });
+
+  test('end a wait, and a stream midway', async () => {
+    const stop = new AbortController();
+    const clock = new ManualClock();
+    let waiting = false;
+    const { client, sandbox, user } = await setUp(
+      { signal: stop.signal, clock, onRetry: () => (waiting = true) },
+      { days: 36_500, mealsPerDay: 20, since: '1927-01-01' },
+    );
+    const stream = await client.meals.stream(user(), { start: '1927-01-01' });
+    sandbox.state.faults.next(busy(503));
+    const call = rejection(client.users.list());
+    await until('a retry', () => waiting);
+    const reason = new Error('enough');
+    stop.abort(reason);
+    expect(await call).toBe(reason);
+    expect(await rejection(buffer(stream))).toBe(reason);
+    expect(await rejection(client.users.list())).toBe(reason);
+  });
+});
+
+describe('rate limit', () => {
+  test('requests are paced by a token bucket', async () => {
+    const { client, waits } = await setUp({ rateLimit: { perSecond: 2, burst: 3 } });
+    await Promise.all(Array.from({ length: 6 }, () => client.users.list()));
+    expect(waits).toEqual([500, 500, 500]);
+  });
+});
+
+test.each<[string | undefined, number | null]>([
+  [undefined, null],
+  ['120', 120_000],
+  ['0.5', 500],
+  ['Sat, 21 Nov 2026 00:01:00 GMT', 60_000],
+  ['Fri, 20 Nov 2026 00:00:00 GMT', 0],
+  ['-5', null],
+  ['soon', null],
+  ['2026', 2_026_000],
+])('Retry-After %s is %s ms', (value, expected) => {
+  expect(parseRetryAfter(value, Date.UTC(2026, 10, 21))).toBe(expected);
+});
+
+test('under drawn faults, every user and every meal arrives once', async () => {
+  const faults = { rate429: 0.1, rate503: 0.1, dropConnections: 0.2, retryAfter: 0 };
+  const { client, sandbox } = await setUp({ retries: { attempts: 30 } }, { users: 60, faults });
+  const seen: string[] = [];
+  for await (const { user_id } of client.users.all({ pageSize: 7 })) {
+    const { meals } = await client.meals.summary(user_id, { start: '2026-01-01' });
+    expect(meals).toHaveLength(30);
+    seen.push(user_id);
+  }
+  expect(seen).toEqual(sandbox.state.users.list(sandbox.teamId).map(({ id }) => id));
+});

@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'vitest';
+import { ServiceClient } from '../../src/service/client.ts';
+import { ServiceInputError } from '../../src/service/errors.ts';
+import type { ServiceOptions } from '../../src/service/options.ts';
+import { rejection } from './support.ts';
+
+const USER = '00000000-0000-4000-8000-000000000001';
+
+/** Nothing listens there: whatever is sent would fail in another way. */
+const client = new ServiceClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'made-up' });
+
+type Case = readonly [parameter: string, call: () => Promise<unknown>];
+
+const CASES: readonly Case[] = [
+  ['user', () => client.meals.summary('me', { start: '2026-01-01' })],
+  ['start', () => client.meals.summary(USER, { start: '2026-02-30' })],
+  ['start', () => client.meals.stream(USER, { start: '1 Jan 2026' })],
+  ['end', () => client.meals.stream(USER, { start: '2026-01-02', end: '2026-01-01' })],
+  [
+    'end',
+    () => client.meals.stream(USER, { start: '2026-01-02T10:00:00Z', end: '2026-01-02T12:30:00+03:00' }),
+  ],
+  ['provider', () => client.meals.stream(USER, { start: '2026-01-02', provider: '' })],
+  ['userIds', () => client.bulk.trigger({ userIds: [], provider: 'made_up' })],
+  ['userIds[1]', () => client.bulk.trigger({ userIds: [USER, 'me'], provider: 'made_up' })],
+  ['provider', () => client.bulk.trigger({ userIds: [USER], provider: '' })],
+  ['teamId', () => client.bulk.trigger({ userIds: [USER], provider: 'made_up', teamId: 'ours' })],
+  ['pageSize', () => client.bulk.listOps({ pageSize: 51 })],
+  ['pageSize', () => client.bulk.listOps({ pageSize: 0 })],
+  ['userLimit', () => client.pulls.status({ userLimit: 51 })],
+  ['userId', () => client.pulls.status({ userId: 'me' })],
+  ['page', () => client.labs.orderSetMarkers({}, { page: 0 })],
+  ['size', () => client.labs.orderSetMarkers({}, { size: 101 })],
+  ['size', () => client.labs.markers({ size: 1.5 })],
+  ['zipCode', () => client.labs.areaInfo({ zipCode: '12345-6789' })],
+  ['radius', () => client.labs.areaInfo({ zipCode: '12345', radius: 30 as 25 })],
+  ['labs[0]', () => client.labs.areaInfo({ zipCode: '12345', labs: [''] })],
+  ['labAccountId', () => client.labs.accounts({ labAccountId: 'ours' })],
+  ['clientUserId', () => client.users.create('')],
+  ['limit', () => client.users.list({ limit: 501 })],
+  ['offset', () => client.users.list({ offset: -1 })],
+  ['user', () => client.users.delete('../team')],
+  ['clinicalNotes', () => client.orders.create({ userId: USER, clinicalNotes: 'x'.repeat(1001) })],
+  ['idempotencyKey', () => client.orders.create({ userId: USER, idempotencyKey: 'a\nb' })],
+  ['startDate', () => client.orders.appointmentAvailability('2026-1-1')],
+  ['file', () => client.parsingJobs.create({ userId: USER, file: Buffer.alloc(10_000_001, '%PDF-') })],
+  ['file', () => client.parsingJobs.create({ userId: USER, file: Buffer.from('GIF89a') })],
+  ['teamIds', () => client.management.createManagementKey({ kind: 'team' })],
+  ['url', () => client.webhooks.create(USER, { url: 'file:///made/up' })],
+  ['managementKey', () => client.management.teams()],
+];
+
+describe('nothing is sent when a parameter is wrong', () => {
+  test.each(CASES)('%s', async (parameter, call) => {
+    // Some throw at once; to a caller that awaits, it is the same.
+    const error = await rejection((async () => call())());
+    expect(error).toBeInstanceOf(ServiceInputError);
+    expect(error).toMatchObject({ parameter, code: 'usage' });
+  });
+});
+
+describe('options', () => {
+  test.each<[string, Partial<ServiceOptions>]>([
+    ['baseUrl', { baseUrl: 'service' }],
+    ['baseUrl', { baseUrl: 'ftp://made.up' }],
+    ['baseUrl', { baseUrl: 'https://made.up/?key=1' }],
+    ['apiKey', { apiKey: '' }],
+    ['apiKey', { apiKey: 'two words' }],
+    ['apiKeyHeader', { apiKeyHeader: 'x key' }],
+    ['paths.users', { paths: { users: '/v2/user' } as object }],
+    ['paths.deleteUser', { paths: { deleteUser: '/v2/user' } }],
+  ])('%s', (parameter, options) => {
+    const create = (): ServiceClient => new ServiceClient({ baseUrl: 'http://127.0.0.1:9', ...options });
+    expect(create).toThrow(expect.objectContaining({ parameter }) as Error);
+  });
+
+  test('a key is never quoted in an error', () => {
+    const options = { baseUrl: 'http://made.up', apiKey: 'secret words' };
+    expect(() => new ServiceClient(options)).not.toThrow(/secret/);
+    expect(() => new ServiceClient(options)).toThrow(ServiceInputError);
+  });
+});
+
+test('limits count characters, and non-exhaustive enums stay open', async () => {
+  const notes = '💧'.repeat(1000);
+  const order = { userId: USER, clinicalNotes: notes, updateReason: 'SOMETHING_NEW' };
+  const once = new ServiceClient({
+    baseUrl: 'http://127.0.0.1:9',
+    apiKey: 'made-up',
+    retries: { attempts: 1 },
+  });
+  const sent = [
+    once.orders.create(order),
+    once.labs.accounts({ status: 'something new' }),
+    once.orders.list({ interpretation: 'something new' }),
+  ];
+  for (const call of sent)
+    expect(await rejection(call)).toMatchObject({ name: 'ServiceError', code: 'unreachable' });
+});
