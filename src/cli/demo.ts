@@ -6,6 +6,7 @@ import { EXIT, MillraceError } from '../core/errors.ts';
 import { countArchive, type DemoCounts } from './demo-count.ts';
 import { demoRequests, Tally } from './demo-requests.ts';
 import { startDemoApp, untilDelivered } from './demo-app.ts';
+import { demoHistory, type DemoHistory } from './demo-history.ts';
 import { note, print, type Io } from './io.ts';
 import { Sender } from './sender.ts';
 
@@ -15,8 +16,9 @@ Examples:
   millrace demo --events 5000 --json
 
 Starts a receiver on a free port with a secret made for the occasion, sends it signed events of the documented types
-and, beside them, duplicates, forged, stale, unfit and oversized ones. Then it waits for delivery, stops the receiver
-and counts from the archive's own files. Exit codes: 0 the counts add up, 1 they do not.`;
+and, beside them, duplicates, forged, stale, unfit and oversized ones. A stand-in of the service sends its own, has its
+bulk pull triggered and followed, and its meals land in tables. Then the demo waits for delivery, stops the receiver and
+counts from the files themselves. Exit codes: 0 the counts add up, 1 they do not.`;
 
 /** Connections of the sender: as many as a busy service would hold open. */
 const CONNECTIONS = 16;
@@ -36,14 +38,17 @@ export function demoCommand(io: Io): Command {
       const app = await startDemoApp(io, folder);
       note(io, `receiver   ${app.url}`);
       const tally = new Tally();
+      let history: DemoHistory;
       try {
         await send(io, app.url, demoRequests(events, app.secret), tally);
         note(io, `answered   ${tally.sent} requests`);
+        note(io, 'history    a bulk pull from a stand-in of the service');
+        history = await demoHistory(app, folder, io.signal);
         await untilDelivered(app.operations, io.signal);
       } finally {
         await app.stop(AbortSignal.timeout(30_000));
       }
-      const counts = await countArchive(join(folder, 'archive'), tally);
+      const counts = await countArchive(join(folder, 'archive'), tally, history);
       if (options.json === true) print(io, JSON.stringify(counts));
       else print(io, render(counts));
       io.setExit(counts.ok ? EXIT.done : EXIT.failed);
@@ -81,8 +86,8 @@ async function send(
 }
 
 function render(counts: DemoCounts): string {
-  const { ok, sent, accepted, duplicates, quarantined, refused, delivered, archive, files, problems } =
-    counts;
+  const { ok, sent, accepted, duplicates, quarantined, refused, delivered } = counts;
+  const { archive, files, history, problems } = counts;
   return [
     `sent         ${sent}`,
     `accepted     ${accepted}`,
@@ -90,6 +95,8 @@ function render(counts: DemoCounts): string {
     `quarantined  ${quarantined}   (authentic, but unfit: kept apart)`,
     `refused      ${refused}   (forged, stale or too large)`,
     `delivered    ${delivered}   in ${files} files below ${archive}`,
+    `history      ${history.meals} meals with ${history.meal_items} foods of ${history.users} users in ${history.tables}`,
+    `             beside ${history.events} events the service's stand-in signed and sent itself`,
     ...problems.map((problem) => `problem      ${problem}`),
     ok ? 'The files hold every accepted event once, byte for byte.' : 'The counts do not add up.',
   ].join('\n');

@@ -5,7 +5,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { SinkModule } from '../core/sink.ts';
 
 /** Types that can stand under `sinks.<name>.type` by name. */
-export const SINK_TYPES = ['files', 'stdout', 'event-hubs', 'pubsub'] as const;
+export const SINK_TYPES = ['files', 'stdout', 'event-hubs', 'pubsub', 'follow-up'] as const;
 
 export type SinkType = (typeof SINK_TYPES)[number];
 
@@ -15,6 +15,7 @@ const BUILT_IN = {
   stdout: () => import('./stdout/index.ts'),
   'event-hubs': () => import('./event-hubs/index.ts'),
   pubsub: () => import('./pubsub/index.ts'),
+  'follow-up': () => import('./follow-up/index.ts'),
 } as const satisfies Record<SinkType, () => Promise<SinkModule>>;
 
 const VERBS = ['parseOptions', 'createSink'] as const;

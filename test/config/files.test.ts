@@ -17,6 +17,7 @@ const EVENT_HUBS =
 const ENV = {
   MILLRACE_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`,
   WEBHOOK_SECRET: 'x',
+  SERVICE_API_KEY: 'x',
   EVENT_HUBS,
 };
 

@@ -11,6 +11,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['verify'],
   sources: ['validate', 'sinks'],
   ndjson: ['warehouse'],
+  sinks: ['backfill', 'service'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };
 /** They choose and wire, so they may import every room: the commands, and the files beside the rooms. */

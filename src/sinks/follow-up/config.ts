@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { parseOptionsWith } from '../../lib/parse-options.ts';
+
+const schema = z.strictObject({
+  /** Folder of the tables; each pull has a folder of its own below it. */
+  path: z.string().min(1),
+  /** Address of the service's API. */
+  baseUrl: z.string().regex(/^https?:\/\/\S+$/, 'must be an http or https URL'),
+  /** Team API key. */
+  apiKey: z.string().min(1),
+  apiKeyHeader: z.string().min(1).default('x-service-api-key'),
+});
+
+/** What the follow-up sink works with. */
+export type FollowUpOptions = z.output<typeof schema>;
+
+/** @throws Error that names the key */
+export function parseOptions(options: unknown): FollowUpOptions {
+  return parseOptionsWith(schema, options);
+}
