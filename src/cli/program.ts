@@ -7,6 +7,7 @@ import { deadLettersCommand } from './dead-letters.ts';
 import { demoCommand } from './demo.ts';
 import type { Io } from './io.ts';
 import { ndjsonCommand } from './ndjson.ts';
+import { pullCommand } from './pull.ts';
 import { quarantineCommand } from './quarantine.ts';
 import { routeCommand } from './route.ts';
 import { schemaCommand } from './schema.ts';
@@ -44,6 +45,7 @@ export function createProgram(io: Io): Command {
     deadLettersCommand(io),
     archiveCommand(io),
     backfillCommand(io),
+    pullCommand(io),
     sandboxCommand(io),
     ndjsonCommand(io),
     schemaCommand(io),

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { pullReference, RESOURCES } from '../backfill/reference.ts';
+import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { note, print, type Io } from './io.ts';
+import { openService } from './service.ts';
+
+const NAMES = Object.keys(RESOURCES).join(', ');
+
+const HELP = `
+Examples:
+  millrace pull markers --out ./data/reference
+  millrace pull areas --zip 10001 --zip 94103 --out ./data/reference
+  millrace pull insurance --users-file users.txt --out ./data/reference
+
+Resources: ${NAMES}. Writes a file for the table and each nested in it; \`millrace schema\` prints the DDL that fits.
+The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected.`;
+
+interface Options {
+  readonly out: string;
+  readonly user?: readonly string[];
+  readonly usersFile?: string;
+  readonly zip?: readonly string[];
+  readonly config?: string;
+  readonly baseUrl?: string;
+  readonly json?: boolean;
+}
+
+const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
+
+/** `millrace pull`: reference data from the service into tables. */
+export function pullCommand(io: Io): Command {
+  return new Command('pull')
+    .description('fetch reference data from the service into tables')
+    .argument('<resource>', NAMES)
+    .requiredOption('--out <dir>', 'folder of the tables')
+    .option('--user <id>', 'a user, for insurance; may be repeated', collect)
+    .option('--users-file <file>', 'users, one a line')
+    .option('--zip <code>', 'a zip code of five digits, for areas; may be repeated', collect)
+    .option('--config <file>', 'the config file, for its service section')
+    .option('--base-url <url>', 'address of the service')
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', HELP)
+    .action(async (name: string, options: Options) => {
+      const resource = Object.hasOwn(RESOURCES, name) ? RESOURCES[name] : undefined;
+      if (resource === undefined) throw new MillraceError('usage', `${name} is not one of ${NAMES}`);
+      const query = { users: usersOf(options), zipCodes: options.zip ?? [] };
+      if (resource.needs === 'users' && query.users.length === 0)
+        throw new MillraceError('usage', `${name} needs --user`);
+      if (resource.needs === 'zipCodes' && query.zipCodes.length === 0)
+        throw new MillraceError('usage', `${name} needs --zip`);
+      const service = openService(io, options);
+      try {
+        const summary = await pullReference(service, resource, query, options.out, io.signal);
+        for (const field of summary.unknown_fields) note(io, `no column takes ${field}; it is in extra`);
+        if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
+        else
+          for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);
+        io.setExit(summary.rejects === 0 ? EXIT.done : EXIT.partial);
+      } finally {
+        await service.close().catch(() => undefined);
+      }
+    });
+}
+
+function usersOf({ user = [], usersFile }: Options): readonly string[] {
+  if (usersFile === undefined) return user;
+  try {
+    return [...user, ...readFileSync(usersFile, 'utf8').split(/\s+/).filter(Boolean)];
+  } catch (error) {
+    throw new MillraceError('usage', `--users-file ${messageOf(error)}`, { cause: error });
+  }
+}
