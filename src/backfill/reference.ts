@@ -21,7 +21,11 @@ interface Resource {
   readonly table: string;
   /** What it needs to be asked for, as a flag. */
   readonly needs: 'users' | 'zipCodes' | null;
-  fetch(service: ServiceClient, query: ReferenceQuery, options: CallOptions): AsyncGenerator<Answer>;
+  readonly fetch: (
+    service: ServiceClient,
+    query: ReferenceQuery,
+    options: CallOptions,
+  ) => AsyncGenerator<Answer>;
 }
 
 const PAGE = 100;

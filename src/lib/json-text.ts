@@ -56,7 +56,7 @@ export function skipValue(bytes: Uint8Array, at: number, depth: number): number 
 
 /** A number, `true`, `false` or `null`. */
 export function skipScalar(bytes: Uint8Array, at: number): number {
-  switch (bytes[at]) {
+  switch (bytes[at] ?? 0) {
     case 0x74:
       return skipWord(bytes, at, TRUE);
     case 0x66:

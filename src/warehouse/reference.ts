@@ -64,7 +64,9 @@ function code(text: string): string {
 }
 
 function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  return [line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n');
+  return [markdownLine(header), markdownLine(header.map(() => '---')), ...rows.map(markdownLine)].join('\n');
+}
+
+function markdownLine(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 }

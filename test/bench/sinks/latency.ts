@@ -20,7 +20,6 @@ const CONNECTIONS = 32;
  */
 export async function endToEnd(perSecond: number, seconds: number): Promise<number[]> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
-  const clock = (): number => performance.timeOrigin + performance.now();
   const peer = await startAmqpPeer({ hubs: ['events'], now: clock });
   const config = join(folder, 'millrace.yaml');
   await writeFile(
@@ -88,4 +87,8 @@ async function listening(stderr: NodeJS.ReadableStream): Promise<string> {
     }
   }
   throw new Error('the receiver ended before it listened');
+}
+
+function clock(): number {
+  return performance.timeOrigin + performance.now();
 }
