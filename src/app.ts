@@ -108,7 +108,9 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
         log.warn({ key }, 'a change of this needs a restart');
       // Sinks first: a route must never name a sink that is not there. A reload that fails leaves the old plan whole.
       await sinks.change(plan, next, AbortSignal.timeout(config.shutdown.deadline));
+      const { table } = plan;
       plan = next;
+      dispatcher.rerouted((type) => table.routesFor(type).targets, intake.lastSeq());
       receiver.replace({ verifier: next.verifier, quarantineStatus: next.config.quarantine.respond });
       await sinks.removeAllBut(next, AbortSignal.timeout(config.shutdown.deadline));
       log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');

@@ -58,7 +58,14 @@ async function journaledIntake({ plan, clock, validate, onFailure }: IntakeOptio
     quarantine: (event, reasons, dedupKey) => journal.quarantine(event, reasons, dedupKey),
     checkpoints: journal.checkpoints,
     onDelivered: () => undefined,
-    operations: (sinks) => createOperations({ journal, validate, pid: process.pid, sinks }),
+    operations: (sinks) =>
+      createOperations({
+        journal,
+        validate,
+        pid: process.pid,
+        sinks,
+        hasSink: (name) => plan().config.sinks[name] !== undefined,
+      }),
     announce: (admin) => writeOwner(path, { pid: process.pid, admin }),
     close: async () => {
       clearOwner(path);
@@ -77,13 +84,13 @@ function directIntake({ plan, log, routesFor }: IntakeOptions): Intake {
   return {
     log: direct,
     lastSeq: () => direct.lastSeq,
-    accept: (event) => direct.append(event),
+    accept: (event, dedupKey) => direct.append(event, {}, dedupKey),
     // There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender.
-    quarantine: (event, reasons) => {
+    quarantine: (event, reasons, dedupKey) => {
       const { to } = plan().config.quarantine;
       return to === null
         ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))
-        : direct.append(event, { only: [to] });
+        : direct.append(event, { only: [to] }, dedupKey);
     },
     // The brokers that are read in this mode keep their own place.
     checkpoints: { load: () => Promise.resolve(null), save: () => Promise.resolve() },

@@ -1,5 +1,6 @@
 import type { Clock } from './core/clock.ts';
 import type { Sink, SinkLog } from './core/sink.ts';
+import type { Keep } from './deliver/claim-check.ts';
 import type { Dispatcher } from './deliver/dispatcher.ts';
 import type { Plan, PlannedSink } from './plan.ts';
 
@@ -18,12 +19,13 @@ export class LiveSinks {
   async open(plan: Plan): Promise<void> {
     // All made before the first is opened, so that every keeper is there for whoever needs it.
     for (const [name, { resolved }] of plan.sinks) this.#make(name, resolved);
-    await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
+    await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink, true)));
   }
 
   /**
-   * Adds what is new and exchanges what has changed; what is gone stays until removeAllBut. If one cannot be opened,
-   * those of the old plan are brought back before the error is passed on.
+   * Adds what is new and exchanges what has changed; what is gone stays until removeAllBut. They load nothing until the
+   * dispatcher is told that the routes have changed, or they would load by the old ones. If one cannot be opened, those
+   * of the old plan are brought back before the error is passed on.
    */
   async change(from: Plan, to: Plan, signal: AbortSignal): Promise<void> {
     const changed = [...to.sinks].filter(
@@ -41,6 +43,7 @@ export class LiveSinks {
         if (before === undefined) await this.#remove(name, signal);
         else await this.#exchange(name, before, signal);
       }
+      this.#dispatcher.begin();
       throw error;
     }
   }
@@ -52,18 +55,26 @@ export class LiveSinks {
   async #exchange(name: string, sink: PlannedSink, signal: AbortSignal): Promise<void> {
     await this.#remove(name, signal);
     this.#make(name, sink.resolved);
-    await this.#start(name, sink);
+    await this.#start(name, sink, false);
   }
 
   #make(name: string, { module, options }: PlannedSink['resolved']): void {
     this.#open.set(name, module.createSink(options, { name, ...this.#parts }));
   }
 
-  async #start(name: string, { keeper }: PlannedSink): Promise<void> {
+  async #start(name: string, { keeper }: PlannedSink, begin: boolean): Promise<void> {
     const sink = this.#open.get(name);
     if (sink === undefined) return;
-    const kept = keeper === null ? undefined : this.#open.get(keeper);
-    await this.#dispatcher.add(name, sink, kept?.keep?.bind(kept));
+    await this.#dispatcher.add(name, sink, keeper === null ? undefined : this.#keepAt(keeper), begin);
+  }
+
+  /** Asks each time for the keeper that is open then: a reload may exchange it after the sinks that use it. */
+  #keepAt(keeper: string): Keep {
+    return async (event, signal) => {
+      const sink = this.#open.get(keeper);
+      if (sink?.keep === undefined) throw new Error(`${keeper} is not open`);
+      return sink.keep(event, signal);
+    };
   }
 
   async #remove(name: string, signal: AbortSignal): Promise<void> {

@@ -9,12 +9,14 @@ export interface OperationsOptions {
   /** Process id to report, or null for a command that opened the journal itself. */
   readonly pid: number | null;
   readonly sinks: () => readonly SinkStatus[];
+  /** Whether a sink of that name is configured: what is put back for one that is not would reach nobody. */
+  readonly hasSink: (name: string) => boolean;
 }
 
 const PAGE = 200;
 
 /** The operations on a journal this process holds. */
-export function createOperations({ journal, validate, pid, sinks }: OperationsOptions): Operations {
+export function createOperations({ journal, validate, pid, sinks, hasSink }: OperationsOptions): Operations {
   return {
     status: async () => ({ pid, journal: await journal.status(), sinks: sinks() }),
     listQuarantine: async (selection, bodies) =>
@@ -30,9 +32,27 @@ export function createOperations({ journal, validate, pid, sinks }: OperationsOp
         ...letter,
         died_at: new Date(diedAt).toISOString(),
       })),
-    retryDeadLetters: async (selection) => ({ retried: await journal.retryDeadLetters(selection), kept: 0 }),
+    retryDeadLetters: (selection) => retryDeadLetters(journal, hasSink, selection),
     dropDeadLetters: (selection) => journal.dropDeadLetters(selection),
   };
+}
+
+/** Puts each back for its sink; those whose sink is configured no longer stay where they are. */
+async function retryDeadLetters(
+  journal: Journal,
+  hasSink: OperationsOptions['hasSink'],
+  selection: Selection,
+): Promise<RetryResult> {
+  let retried = 0;
+  let kept = 0;
+  for (let after = 0; ;) {
+    const page = await journal.listDeadLetters({ ...selection, after, limit: PAGE });
+    after = page.at(-1)?.key ?? after;
+    const keys = page.flatMap(({ key, sink }) => (hasSink(sink) ? [key] : []));
+    kept += page.length - keys.length;
+    if (keys.length > 0) retried += await journal.retryDeadLetters({ keys });
+    if (page.length < PAGE) return { retried, kept };
+  }
 }
 
 /** Looks at each event again under the rules of now; what is fit joins the journal, the rest stays where it is. */

@@ -49,6 +49,7 @@ export const CATALOGUE = {
   receiver_unreachable: { title: 'Receiver cannot be reached', exit: EXIT.failed, retryable: true },
   archive_unreadable: { title: 'Archive cannot be read', exit: EXIT.failed, retryable: false },
   archive_differs: { title: 'Archive differs from its manifest', exit: EXIT.difference, retryable: false },
+  document_unreadable: { title: 'Document cannot be read', exit: EXIT.failed, retryable: false },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof CATALOGUE;

@@ -69,8 +69,12 @@ export interface EventLog {
   subscribe(listener: (lastSeq: number) => void): () => void;
   /** Where the sink stands. A sink never seen before starts at the end. */
   openCursor(sink: string): Promise<number>;
-  /** The sink is gone: what it has not had is no longer held back for it. Its cursor is kept. */
-  releaseCursor(sink: string): void;
+  /**
+   * The sink is gone: what it has not had is no longer held back for it. Its cursor is kept, so that it can go on where
+   * it stood.
+   * @param forget when the sink could not be opened: a cursor that was placed for this attempt goes with it
+   */
+  releaseCursor(sink: string, forget?: boolean): void;
   /** Remembers that all up to `seq` is settled; written soon, and by `flush` at the latest. */
   moveCursor(sink: string, seq: number): void;
   flush(): Promise<void>;

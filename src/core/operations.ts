@@ -49,7 +49,7 @@ export interface DeadLetterSummary extends EventSummary {
 
 export interface RetryResult {
   readonly retried: number;
-  /** Looked at and found unfit again; they stay. */
+  /** Still unfit, or for a sink that is configured no longer; they stay. */
   readonly kept: number;
 }
 

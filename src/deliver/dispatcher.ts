@@ -4,6 +4,7 @@ import type { EventLog } from '../core/journal.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
 import type { Keep } from './claim-check.ts';
+import { EarlierRoutes, type RoutesFor } from './earlier-routes.ts';
 import { Feed } from './feed.ts';
 import type { FeedOptions, FeedStatus } from './feed-options.ts';
 import type { RetryOptions } from './retry.ts';
@@ -15,7 +16,7 @@ export interface DispatcherOptions {
   readonly retry: RetryOptions;
   readonly maxPending: number;
   readonly maxPendingBytes: number;
-  readonly routesFor: (type: string) => readonly Target[];
+  readonly routesFor: RoutesFor;
   /** Told of each delivery a sink has confirmed. */
   readonly onDelivered?: (sink: string, event: JournalEvent) => void;
 }
@@ -24,11 +25,13 @@ export interface DispatcherOptions {
 export class Dispatcher {
   readonly #options: Omit<FeedOptions, 'name' | 'sink' | 'keep'>;
   readonly #feeds = new Map<string, Feed>();
+  readonly #routes: EarlierRoutes;
 
   constructor({ routesFor, ...shared }: DispatcherOptions) {
+    this.#routes = new EarlierRoutes(routesFor);
     const targetsOf = (event: JournalEvent): readonly Target[] => {
       const { only } = event.handling;
-      return only === undefined ? routesFor(event.type) : only.map(parseTarget);
+      return only === undefined ? this.#routes.targetsOf(event.seq, event.type) : only.map(parseTarget);
     };
     this.#options = { ...shared, targetsOf };
   }
@@ -36,11 +39,13 @@ export class Dispatcher {
   /**
    * Takes a sink in: places its cursor, opens it, starts delivering.
    * @param keep where its large events are kept, for `oversize: claim-check`
+   * @param begin false when the routes are about to change: nothing is loaded before `begin` or `rerouted` is called
    * @throws what Feed.start throws; the sink is then not taken in
    */
-  async add(name: string, sink: Sink, keep?: Keep): Promise<void> {
+  async add(name: string, sink: Sink, keep?: Keep, begin = true): Promise<void> {
     const feed = new Feed({ ...this.#options, name, sink, ...(keep === undefined ? {} : { keep }) });
     this.#feeds.set(name, feed);
+    if (begin) feed.begin();
     try {
       await feed.start();
     } catch (error) {
@@ -48,6 +53,22 @@ export class Dispatcher {
       this.#options.journal.releaseCursor(name, true);
       throw error;
     }
+  }
+
+  /** Lets every sink load that was added to begin later. */
+  begin(): void {
+    for (const feed of this.#feeds.values()) feed.begin();
+  }
+
+  /**
+   * To be told, at once, that `routesFor` has changed.
+   * @param before what it was
+   * @param upTo the newest seq accepted by then
+   */
+  rerouted(before: RoutesFor, upTo: number): void {
+    const loaded = new Map(Array.from(this.#feeds, ([name, feed]) => [name, feed.position]));
+    this.#routes.changed({ upTo, before, loaded }, this.slowestCursor());
+    this.begin();
   }
 
   /** Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back. */

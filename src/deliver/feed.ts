@@ -31,6 +31,7 @@ export class Feed {
   #mode: FeedMode = 'opening';
   #position = 0;
   #started = false;
+  #begun = false;
   #loading = false;
   #loadAgain = false;
   #loaded = 0;
@@ -39,6 +40,8 @@ export class Feed {
   #lastSend = Number.NEGATIVE_INFINITY;
   /** Whether a timer will pump once the sink's `linger` is over. */
   #lingering = false;
+  /** Monotonic time at which the pause is over. */
+  #pausedUntil = 0;
   /** Failures of the sink itself in a row. */
   #failures = 0;
   #counts = { delivered: 0, retried: 0, dead: 0 };
@@ -69,6 +72,18 @@ export class Feed {
       cancel();
       this.#started = true;
     }
+  }
+
+  /** From now on events are loaded, as soon as the sink is open. */
+  begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#pump();
+  }
+
+  /** Everything up to and including this seq has been loaded, and goes by the routes of then. */
+  get position(): number {
+    return this.#position;
   }
 
   /** Everything up to and including this seq is settled. */
@@ -169,6 +184,7 @@ export class Feed {
   }
 
   #load(): void {
+    if (!this.#begun) return;
     const { maxPending, maxPendingBytes, journal } = this.#options;
     const free = maxPending - this.#loaded;
     const count = Math.min(free, LOAD_AT_ONCE);
@@ -296,11 +312,15 @@ export class Feed {
       this.#enter('stopped');
       this.#wakeDrain();
     }
-    if (this.#mode === 'paused' || this.#mode === 'stopped') return;
-    this.#enter('paused');
+    if (this.#mode === 'stopped') return;
     const pause = Math.max(delayMs, backoff(this.#failures, this.#options.retry));
+    const until = this.#options.clock.monotonic() + pause;
+    // Batches side by side can fail with different waits: the longest one holds.
+    if (this.#mode === 'paused' && until <= this.#pausedUntil) return;
+    this.#pausedUntil = until;
+    this.#enter('paused');
     this.#options.clock.after(pause, () => {
-      if (this.#mode !== 'paused') return;
+      if (this.#mode !== 'paused' || this.#pausedUntil !== until) return;
       this.#enter('running');
       this.#pump();
     });

@@ -3,7 +3,7 @@ import type { Envelope, Event } from '../core/event.ts';
 import type { AppendResult, Unfitness } from '../core/journal.ts';
 import type { IncomingMessage } from '../core/source.ts';
 import type { Validation } from '../validate/envelope.ts';
-import { decodeBody } from './decode.ts';
+import { decodeBody, type Decoded } from './decode.ts';
 
 export interface IntakeOptions {
   /** Becomes the `source` of the events. */
@@ -32,9 +32,8 @@ const DETAIL = {
 export function createSourceIntake(
   options: IntakeOptions,
 ): (batch: readonly IncomingMessage[]) => Promise<void> {
-  const takeOne = async (message: IncomingMessage): Promise<void> => {
+  const takeOne = async (message: IncomingMessage, decoded: Decoded): Promise<void> => {
     const metadata = readMetadata(message.properties);
-    const decoded = await decodeBody(message.body, message.encoding, options.maxBytes);
     const { body } = decoded;
     const id = metadata.idempotencyKey ?? hash('sha256', body, 'hex');
     const validation = options.validate(body, metadata.envelope);
@@ -56,7 +55,14 @@ export function createSourceIntake(
     else await options.quarantine(event, validation.reasons, dedupKey);
   };
   return async (batch) => {
-    const results = await Promise.allSettled(batch.map(takeOne));
+    const decoded = await Promise.all(
+      batch.map(async (message) => ({
+        message,
+        body: await decodeBody(message.body, message.encoding, options.maxBytes),
+      })),
+    );
+    // Only now, and without waiting in between: decompressing takes each its time, and the journal keeps the order.
+    const results = await Promise.allSettled(decoded.map(({ message, body }) => takeOne(message, body)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 }

@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { DELIVERED } from '../../src/core/sink.ts';
+import { DELIVERED, type SinkModule } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { LiveSinks } from '../../src/live-sinks.ts';
+import type { Plan, PlannedSink } from '../../src/plan.ts';
 import { createSink, parseOptions } from '../../src/sinks/files/index.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -44,5 +46,47 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
   expect(claim).toMatchObject({ sha256: hash('sha256', large.body, 'hex'), bytes: large.body.length });
   expect(claim.path).toMatch(new RegExp(`^claim-checks/${TEAM}/${USER}/[^/]+\\.json\\.gz$`));
   expect(gunzipSync(readFileSync(join(path, claim.path)))).toEqual(large.body);
+  await dispatcher.stop(AbortSignal.timeout(5000));
+});
+
+test('a reload that exchanges the keeper after the sink that uses it leaves the large events a way through', async () => {
+  const folder = await temporaryFolder();
+  const clock = new ManualClock();
+  const journal = new ArrayJournal();
+  const dispatcher = new Dispatcher({
+    journal,
+    clock,
+    log: silentLog,
+    retry: { initial: 1, max: 1, giveUpAfter: 0 },
+    maxPending: 10,
+    maxPendingBytes: 1e6,
+    routesFor: () => [{ sink: 'hub', destination: null }],
+  });
+  const hubs: ScriptedSink[] = [];
+  const planOf = (path: string): Plan => {
+    const module: SinkModule = {
+      parseOptions: (options) => options,
+      createSink: () => hubs[hubs.push(new ScriptedSink(() => DELIVERED, { eventBytes: 1000 })) - 1]!,
+    };
+    const hub = { name: 'hub', module, options: {} };
+    const archive = {
+      name: 'archive',
+      module: { parseOptions, createSink } as SinkModule,
+      options: parseOptions({ path }),
+    };
+    const sinks = new Map<string, PlannedSink>([
+      ['hub', { resolved: hub as never, keeper: 'archive', fingerprint: path }],
+      ['archive', { resolved: archive as never, keeper: null, fingerprint: path }],
+    ]);
+    return { sinks } as unknown as Plan;
+  };
+  const [before, after] = [planOf(join(folder, 'before')), planOf(join(folder, 'after'))];
+  const live = new LiveSinks(dispatcher, { log: silentLog, clock });
+  await live.open(before);
+  await live.change(before, after, AbortSignal.timeout(5000));
+  dispatcher.begin();
+  journal.put(makeEvent({ body: Buffer.alloc(5000, 'x') }));
+  await until('the pointer to be delivered', () => (clock.next(), journal.cursors.get('hub') === 1));
+  expect(hubs.at(-1)?.taken).toHaveLength(1);
   await dispatcher.stop(AbortSignal.timeout(5000));
 });

@@ -11,10 +11,11 @@ const targets = [
 ];
 
 async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
+  const routes = { targets };
   const skipped: [string, number][] = [];
   const log = new DirectLog({
     isRequired: (sink) => sink === 'must',
-    targetsOf: () => targets,
+    targetsOf: () => routes.targets,
     maxBytes,
     onSkipped: (sink, events) => skipped.push([sink, events]),
   });
@@ -26,17 +27,19 @@ async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
     retry: { initial: 10, max: 100, giveUpAfter: 0 },
     maxPending: 100,
     maxPendingBytes: 1e6,
-    routesFor: () => targets,
+    routesFor: () => routes.targets,
     onDelivered: (sink, event) => log.delivered(sink, event),
   });
   await Promise.all([dispatcher.add('must', must), dispatcher.add('may', may)]);
-  return { log, clock, dispatcher, skipped };
+  return { log, clock, dispatcher, skipped, routes };
 }
 
 const settled = async (promise: Promise<unknown>): Promise<boolean> => {
-  const marker = Symbol('pending');
+  let done = false;
+  const note = (): void => void (done = true);
+  promise.then(note, note);
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-  return (await Promise.race([promise.catch(() => null), Promise.resolve(marker)])) !== marker;
+  return done;
 };
 
 test('an event is answered once the required sink has it, whatever the best-effort one does', async () => {
@@ -94,3 +97,45 @@ test('memory is bounded: a required sink that is down ends in backlog_full, a be
 function alwaysDown(): ScriptedSink {
   return new ScriptedSink(() => ({ status: 'retry', reason: 'down', sink: true }));
 }
+
+test('when a reload exchanges a required sink, what it had not confirmed is given back, and can come again', async () => {
+  const may = new ScriptedSink(() => DELIVERED);
+  const { log, dispatcher } = await build(alwaysDown(), may);
+  const event = makeEvent();
+  const first = log.append(event);
+  expect(await settled(first)).toBe(false);
+  await dispatcher.remove('must', AbortSignal.abort());
+  await expect(first).rejects.toMatchObject({ code: 'not_confirmed' });
+  const must = new ScriptedSink(() => DELIVERED);
+  await dispatcher.add('must', must);
+  expect(await log.append(event)).toMatchObject({ status: 'accepted' });
+  expect(must.taken.map(({ event: { id } }) => id)).toEqual([event.id]);
+  expect(log.waiting.bytes).toBe(0);
+});
+
+test('when a route no longer names a required sink, nobody waits for it in vain', async () => {
+  const must = alwaysDown();
+  const { log, routes, clock } = await build(must, new ScriptedSink(() => DELIVERED));
+  // The first keeps the sink paused with a full load, so that the rest is loaded by the new routes.
+  const waiting = Array.from({ length: 150 }, () => log.append(makeEvent()));
+  const all = Promise.allSettled(waiting);
+  expect(await settled(all)).toBe(false);
+  routes.targets = [{ sink: 'may', destination: null }];
+  must.answer = () => DELIVERED;
+  for (let turn = 0; turn < 50 && !(await settled(all)); turn += 1) clock.next();
+  expect(await settled(all)).toBe(true);
+  const results = await all;
+  expect(results[0]).toMatchObject({ status: 'fulfilled' });
+  expect(results[149]).toMatchObject({ status: 'rejected', reason: { code: 'not_confirmed' } });
+  expect(log.waiting).toEqual({ events: 0, bytes: 0 });
+});
+
+test('what tells a repetition is the key, where a source gives one', async () => {
+  const must = new ScriptedSink(() => DELIVERED);
+  const { log } = await build(must, new ScriptedSink(() => DELIVERED));
+  const [one, other] = [makeEvent({ id: 'same', user: 'u1' }), makeEvent({ id: 'same', user: 'u2' })];
+  expect(await log.append(one, {}, 'hub/u1/same')).toMatchObject({ status: 'accepted' });
+  expect(await log.append(other, {}, 'hub/u2/same')).toMatchObject({ status: 'accepted' });
+  expect(await log.append(one, {}, 'hub/u1/same')).toEqual({ status: 'duplicate' });
+  expect(must.taken.map(({ event }) => event.user)).toEqual(['u1', 'u2']);
+});

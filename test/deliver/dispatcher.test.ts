@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DELIVERED, type Delivery, type Sink } from '../../src/core/sink.ts';
+import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { EarlierRoutes } from '../../src/deliver/earlier-routes.ts';
 import { Ledger } from '../../src/deliver/ledger.ts';
 import { backoff } from '../../src/deliver/retry.ts';
 import { makeEvent } from '../support/events.ts';
@@ -222,4 +223,107 @@ test('backoff grows, stays under its cap and keeps half of itself fixed', () => 
   expect(backoff(1, retry, () => 1)).toBe(100);
   expect(backoff(4, retry, () => 1)).toBe(800);
   expect(backoff(99, retry, () => 1)).toBe(1000);
+});
+
+test('fault 14: suspects go first: what its user has behind them waits, and does not overtake them', async () => {
+  // As a broker that takes two events of a user in a message: they are refused together, what follows them waits.
+  const sink = new ScriptedSink(() => DELIVERED);
+  const send = sink.send.bind(sink);
+  sink.send = async (batch) => {
+    const results = await Promise.all(
+      ['u', 'v'].map(async (user) => {
+        const own = batch.filter(({ event }) => event.user === user);
+        const message = own.slice(0, 2);
+        const alone = message.length === 1;
+        if (!message.some(({ event }) => event.id.endsWith('2'))) return own.length === 0 ? [] : send(own);
+        return own.map((delivery): SendResult => {
+          if (!message.includes(delivery)) return { status: 'retry', reason: 'waits' };
+          return { status: 'refused', code: 'bad', reason: 'bad', batch: !alone };
+        });
+      }),
+    );
+    const queues = new Map([
+      ['u', results[0]!],
+      ['v', results[1]!],
+    ]);
+    return batch.map(({ event }) => queues.get(event.user!)!.shift()!);
+  };
+  const { journal, clock, dispatcher, start } = build({ a: sink });
+  for (const n of [1, 2, 3])
+    for (const user of ['u', 'v']) journal.put(makeEvent({ id: `${user}${n}`, user }));
+  await start();
+  await until(clock, () => journal.cursors.get('a') === 6);
+  expect(journal.letters.map(({ event }) => event.id).sort()).toEqual(['u2', 'v2']);
+  for (const user of ['u', 'v'])
+    expect(idsOf(sink.taken).filter((id) => id.startsWith(user))).toEqual([`${user}1`, `${user}3`]);
+  await dispatcher.stop(AbortSignal.timeout(1000));
+});
+
+test('fault 13: pointers keep the order of a user, also where one of them has to wait', async () => {
+  const sink = new ScriptedSink(() => DELIVERED, { eventBytes: 100 });
+  const { journal, clock, dispatcher } = build({ a: sink });
+  const ids = ['a', 'b', 'c', 'd'];
+  for (const id of ids) journal.put(makeEvent({ id, body: Buffer.alloc(1000) }));
+  const failing = new Set(['a', 'c']);
+  await dispatcher.add('a', sink, ({ id, body }) => {
+    if (failing.delete(id)) return Promise.reject(new Error('no room'));
+    return Promise.resolve({ path: id, sha256: '', bytes: body.length });
+  });
+  await until(clock, () => journal.cursors.get('a') === 4);
+  expect(idsOf(sink.taken)).toEqual(ids);
+  await dispatcher.stop(AbortSignal.timeout(1000));
+});
+
+test('a route moved away from a sink that is behind loses nothing: what its new sink is past goes the old way', async () => {
+  const routes = { to: 'a' };
+  let down = true;
+  const a = new ScriptedSink(() => (down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED));
+  const b = new ScriptedSink(() => DELIVERED);
+  const journal = new ArrayJournal();
+  const clock = new ManualClock();
+  const routesFor = () => [{ sink: routes.to, destination: null }];
+  const dispatcher = new Dispatcher({
+    journal,
+    clock,
+    log: silentLog,
+    retry,
+    maxPending: 8,
+    maxPendingBytes: 1e6,
+    routesFor,
+  });
+  await Promise.all([dispatcher.add('a', a), dispatcher.add('b', b)]);
+  const put = (from: number): void => {
+    for (let n = from; n < from + 20; n += 1) journal.put(makeEvent({ id: `e${n}` }));
+  };
+  put(0);
+  await until(clock, () => journal.cursors.get('b') === 20);
+  // A sink that comes with the new routes loads by them only, however early it is open.
+  const c = new ScriptedSink(() => DELIVERED);
+  journal.cursors.set('c', 20);
+  await dispatcher.add('c', c, undefined, false);
+  put(20);
+  await until(clock, () => journal.cursors.get('b') === 40);
+  for (const to of ['b', 'c']) {
+    const before = routes.to;
+    routes.to = to;
+    dispatcher.rerouted(() => [{ sink: before, destination: null }], 40);
+  }
+  put(40);
+  down = false;
+  await until(clock, () => ['a', 'b', 'c'].every((sink) => journal.cursors.get(sink) === 60));
+  const found = new Set([a, b, c].flatMap(({ taken }) => idsOf(taken)));
+  expect(found.size).toBe(60);
+  expect(idsOf(c.taken)).toEqual(expect.arrayContaining(Array.from({ length: 20 }, (_, n) => `e${n + 40}`)));
+  await dispatcher.stop(AbortSignal.timeout(1000));
+});
+
+test('what waits goes by the corrected route where its sink has not passed it', () => {
+  let now = [{ sink: 'a', destination: 'typo' }];
+  const routes = new EarlierRoutes(() => now);
+  const before = now;
+  now = [{ sink: 'a', destination: 'right' }];
+  routes.changed({ upTo: 10, before: () => before, loaded: new Map([['a', 4]]) }, 4);
+  expect(routes.targetsOf(5, 't')).toEqual(now);
+  expect(routes.targetsOf(4, 't')).toEqual([...before, ...now]);
+  expect(routes.targetsOf(11, 't')).toEqual(now);
 });

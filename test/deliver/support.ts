@@ -94,11 +94,11 @@ export class ScriptedSink implements Sink {
   readonly batches: number[] = [];
   opens = 0;
   closed = false;
-  #answer: (delivery: Delivery, call: number) => SendResult;
+  answer: (delivery: Delivery, call: number) => SendResult;
   openFailures = 0;
 
   constructor(answer: (delivery: Delivery, call: number) => SendResult, limits: Partial<SinkLimits> = {}) {
-    this.#answer = answer;
+    this.answer = answer;
     this.limits = { ...LIMITS, ...limits };
   }
 
@@ -110,7 +110,7 @@ export class ScriptedSink implements Sink {
   async send(batch: readonly Delivery[]): Promise<SendResult[]> {
     const call = this.batches.push(batch.length);
     await new Promise((resolve) => setImmediate(resolve));
-    const results = batch.map((delivery) => this.#answer(delivery, call));
+    const results = batch.map((delivery) => this.answer(delivery, call));
     for (const [index, result] of results.entries()) {
       const delivery = batch[index];
       if (result.status === 'delivered' && delivery !== undefined) this.taken.push(delivery);

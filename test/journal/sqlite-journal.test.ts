@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/core/clock.ts';
+import { createOperations } from '../../src/admin/operations.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { makeEvent } from '../support/events.ts';
@@ -94,7 +95,46 @@ describe('cursors', () => {
   });
 });
 
+describe('cursors of sinks that go', () => {
+  test('a sink exchanged before it has had anything goes on where it was placed', async () => {
+    const journal = await open(await temporaryFolder());
+    await journal.openCursor('hubs');
+    await journal.append(makeEvent());
+    journal.releaseCursor('hubs');
+    // Its successor cannot be opened, and the one before is brought back.
+    expect(await journal.openCursor('hubs')).toBe(0);
+    journal.releaseCursor('hubs', true);
+    expect(await journal.openCursor('hubs')).toBe(0);
+  });
+
+  test('a sink that never came to be leaves no cursor', async () => {
+    const journal = await open(await temporaryFolder());
+    await journal.append(makeEvent());
+    expect(await journal.openCursor('hubs')).toBe(1);
+    journal.releaseCursor('hubs', true);
+    await journal.append(makeEvent());
+    expect(await journal.openCursor('hubs')).toBe(2);
+  });
+});
+
 describe('quarantine and dead letters', () => {
+  test('a dead letter whose sink is configured no longer stays where it is', async () => {
+    const journal = await open(await temporaryFolder());
+    await journal.append(makeEvent());
+    const [event] = await journal.read(0, ALL);
+    const letter = { destination: null, code: 'c', reason: 'r', attempts: 1, diedAt: 5, event: event! };
+    for (const sink of ['hubs', 'gone', 'hubs']) await journal.addDeadLetter({ ...letter, sink });
+    const operations = createOperations({
+      journal,
+      validate: () => ({ fit: true, envelope: event! }),
+      pid: null,
+      sinks: () => [],
+      hasSink: (name) => name === 'hubs',
+    });
+    expect(await operations.retryDeadLetters({})).toEqual({ retried: 2, kept: 1 });
+    expect(await journal.listDeadLetters({})).toMatchObject([{ sink: 'gone' }]);
+  });
+
   test('a quarantined event is kept whole and can be released or dropped', async () => {
     const journal = await open(await temporaryFolder());
     const event = makeEvent({ team: null });
@@ -179,6 +219,11 @@ describe('limits', () => {
     for (const callback of tick.splice(0)) callback();
     // A call is answered after those before it: the status sees what maintenance left.
     expect(await journal.status()).toMatchObject({ events: 1, firstSeq: 2, lastSeq: 2 });
+    // A command has no sinks of its own: nobody there can say what is settled.
+    await journal.close();
+    const command = await open(path, { clock, create: false });
+    for (const callback of tick.splice(0)) callback();
+    expect(await command.status()).toMatchObject({ events: 1, firstSeq: 2, lastSeq: 2 });
   });
 });
 

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -124,4 +125,32 @@ test('a config that cannot be used changes nothing, and the log says why', async
   const found = await readBack(join(folder, 'archive'));
   expect(found.size).toBe(1);
   for (const [copy] of found.values()) expect(copy?.file).toMatch(/\.ndjson\.gz$/);
+});
+
+test('a new sink and its route corrected while events wait for it: it gets every one of them', async () => {
+  const folder = await temporaryFolder();
+  const type = fileURLToPath(new URL('./picky-sink.ts', import.meta.url));
+  const config = writeConfig(folder, {
+    sinks: { picky: { type, folder, ready: false } },
+    routes: [{ match: '*', to: ['picky:wrong'] }],
+  });
+  const receiver = await ReceiverProcess.start(config);
+  const events = [1, 2, 3].map((n) => madeUpEvent(n));
+  for (const { id, body } of events) {
+    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+  }
+  await reload(
+    receiver,
+    config,
+    (file) => (file.sinks['picky'] = { type, folder, ready: true } as never),
+    'reloaded',
+  );
+  await until('the sink to be in trouble', () =>
+    receiver.logLines().some(({ msg }) => msg === 'sink paused'),
+  );
+  await reload(receiver, config, (file) => (file.routes = [{ match: '*', to: ['picky:right'] }]), 'reloaded');
+  await receiver.drained();
+  await receiver.kill('SIGTERM');
+  const delivered = readFileSync(join(folder, 'delivered'), 'utf8').trim().split('\n');
+  expect(delivered.sort()).toEqual(events.map(({ id }) => id).sort());
 });

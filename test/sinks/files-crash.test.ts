@@ -132,3 +132,19 @@ describe('files sink after kill -9', () => {
     expect(differences).toContainEqual(expect.objectContaining({ code: 'record_invalid', line: 2 }));
   });
 });
+
+it('an event that shares its id with one in a part a crash left behind is another one: ids of sources are unique for a user', async () => {
+  const path = tempFolder();
+  const crashed = filesSink(path);
+  await crashed.sink.open();
+  const [delivery] = deliver(1, 1);
+  await crashed.sink.send([delivery!], signal);
+  // Its lock goes with it, as with a process that was killed; the part stays.
+  await crashed.sink.close(AbortSignal.abort());
+  const { sink } = filesSink(path);
+  await sink.open();
+  const other = { ...delivery!, event: { ...delivery!.event, user: 'another-user' } };
+  await sink.send([delivery!, other], signal);
+  await sink.close(signal);
+  expect(await ids(path)).toEqual(['msg_1', 'msg_1']);
+});

@@ -7,6 +7,7 @@ import { errorCode, openPlain, READ_WRITE, readPlain } from '../../lib/durable.t
 import { cutLines } from '../../lib/lines.ts';
 import type { ManifestWriter } from './manifest.ts';
 import { Part, PartStats, type PartPlace } from './part.ts';
+import { identityOf } from './recovered-ids.ts';
 import { isLockFile } from './writer-folders.ts';
 
 const COMPRESSIONS: readonly Compression[] = ['none', 'gzip', 'zstd'];
@@ -16,6 +17,7 @@ const HOLE = Buffer.alloc(64);
 /** A part found at open, mended. */
 export interface RecoveredPart {
   readonly part: Part;
+  /** As `identityOf` says them. */
   readonly ids: readonly string[];
   /**
    * `unfinished`: can take more records. `renamed`: the finished file exists, its manifest line does not; finish it
@@ -115,8 +117,9 @@ async function mendPart(
         log.error({ path, line: number }, 'damaged record in an unfinished file; kept as it is');
         stats.records += 1;
       } else {
-        stats.add(head.record.event_type, Date.parse(head.record.received_at));
-        ids.push(head.record.id);
+        const { id, source, event_type: type, user_id: user, received_at: receivedAt } = head.record;
+        stats.add(type, Date.parse(receivedAt));
+        ids.push(identityOf({ id, source, type, user }));
       }
       length = end;
     }

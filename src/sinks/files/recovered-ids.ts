@@ -1,3 +1,4 @@
+import type { Event } from '../../core/event.ts';
 import { destinationLevelOf } from './partition.ts';
 import type { Part } from './part.ts';
 import type { RecoveredPart } from './recover.ts';
@@ -8,8 +9,18 @@ interface Remembered {
   readonly resumed: Set<Part>;
 }
 
+/** What tells one event from another: ids from a source are unique within one user and one event type only. */
+export function identityOf({
+  id,
+  source,
+  type,
+  user,
+}: Pick<Event, 'id' | 'source' | 'type' | 'user'>): string {
+  return JSON.stringify([id, source, type, user]);
+}
+
 /**
- * The ids in the parts a crash left behind, for each destination. After a crash the dispatcher sends again what it had
+ * The identities of what is in the parts a crash left behind, for each destination. After a crash the dispatcher sends again what it had
  * not noted as delivered; what is in a recovered part is on disk already. The ids of a destination are forgotten once
  * every part taken up again, or the first new one if there was none, has been finished: by then those are long sent.
  */
@@ -29,8 +40,8 @@ export class RecoveredIds {
   }
 
   /** @param level the destination's folder level, empty for the default place */
-  has(level: string, id: string): boolean {
-    return this.#destinations.get(level)?.ids.has(id) ?? false;
+  has(level: string, event: Event): boolean {
+    return this.#destinations.get(level)?.ids.has(identityOf(event)) ?? false;
   }
 
   /** To be told of each part finished, but for those whose finishing a crash had interrupted. */

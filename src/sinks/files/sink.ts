@@ -182,7 +182,7 @@ export class FilesSink implements Sink {
     const { event, destination } = delivery;
     // A replay is meant to write again what has been written before.
     if (event.handling.replayId !== undefined) return false;
-    return this.#recovered.has(this.#partitioner.destinationLevel(destination), event.id);
+    return this.#recovered.has(this.#partitioner.destinationLevel(destination), event);
   }
 
   #append(folder: string, events: readonly Event[], signal: AbortSignal): Promise<SendResult> {

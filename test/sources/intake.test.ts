@@ -1,0 +1,30 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { expect, test } from 'vitest';
+import type { IncomingMessage } from '../../src/core/source.ts';
+import { createSourceIntake } from '../../src/sources/intake.ts';
+
+const message = async (id: string, size: number): Promise<IncomingMessage> => {
+  const body = Buffer.alloc(size, 'x');
+  return {
+    body: size > 1000 ? await promisify(gzip)(body) : body,
+    encoding: size > 1000 ? 'gzip' : null,
+    properties: { 'idempotency-key': id },
+    receivedAt: 0,
+  };
+};
+
+test('messages enter the journal in the order they came in, whatever decompressing takes', async () => {
+  const order: string[] = [];
+  const deliver = createSourceIntake({
+    name: 'hub',
+    validate: () => ({ fit: true, envelope: { type: 't', team: null, user: 'u', clientUser: null } }),
+    accept: (event) => Promise.resolve({ status: 'accepted', seq: order.push(event.id) }),
+    quarantine: () => Promise.reject(new Error('nothing here is unfit')),
+    maxBytes: 1e9,
+  });
+  await deliver(
+    await Promise.all([message('a', 5e6), message('b', 10), message('c', 5000), message('d', 10)]),
+  );
+  expect(order).toEqual(['a', 'b', 'c', 'd']);
+});
