@@ -89,7 +89,10 @@ interface Values {
 type Named<T extends TableDefinition> = T['columns'][number];
 type Required<T extends TableDefinition> = Extract<Named<T>, { readonly required: true }>;
 
-/** A row as JSON.parse gives it. Columns without a value are left out. */
+/**
+ * A row as JSON.parse gives it. Columns without a value are left out.
+ * @public
+ */
 export type RowOf<T extends TableDefinition> = {
   readonly [C in Required<T> as C['name']]: Values[C['type']];
 } & {
