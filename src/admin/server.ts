@@ -67,8 +67,11 @@ function createAdminApp({ token, operations, ready }: AdminOptions): Express {
   });
   app.use((_request, response) => sendProblem(response, 404, 'not_found', 'no such path'));
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
-    const code = error instanceof MillraceError ? error.code : 'internal';
-    sendProblem(response, code === 'usage' ? 400 : 500, code, messageOf(error));
+    if (error instanceof MillraceError && error.code === 'usage')
+      return sendProblem(response, 400, 'usage', error.detail);
+    const status = unreadable(error);
+    if (status !== null) return sendProblem(response, status, 'body_malformed', messageOf(error));
+    sendProblem(response, 500, error instanceof MillraceError ? error.code : 'internal', messageOf(error));
   });
   return app;
 }
@@ -94,6 +97,12 @@ function guard(token: string | null) {
     }
     next();
   };
+}
+
+/** Status of a request that express could not read: no JSON, too large, of an unknown encoding. */
+function unreadable(error: unknown): number | null {
+  const status = error instanceof Error && 'status' in error ? error.status : null;
+  return typeof status === 'number' && status >= 400 && status < 500 ? status : null;
 }
 
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');

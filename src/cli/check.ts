@@ -33,7 +33,9 @@ export function checkCommand(io: Io, loadModule: LoadSinkModule = builtIn): Comm
         (name) => !loaded.unset.some((key) => key.startsWith(`sinks.${name}.`)),
       );
       await resolveSinks(loaded, loadModule, complete);
-      if (loaded.config.signing.secrets.length > 0) createVerifier(loaded.config.signing);
+      const { signing } = loaded.config;
+      const awaited = loaded.unset.some((key) => key.startsWith('signing.secrets'));
+      if (signing.secrets.length > 0 || !awaited) createVerifier(signing);
       const { file, warnings } = loaded;
       for (const warning of warnings) note(io, `warning: ${warning}`);
       if (options.json === true) {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
+import { isDeliveryId } from '../verify/headers.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { note, print, type Io } from './io.ts';
 import { Sender } from './sender.ts';
@@ -41,6 +42,8 @@ export function sendCommand(io: Io): Command {
       const count = Number(options.count);
       if (!Number.isSafeInteger(count) || count < 1)
         throw new MillraceError('usage', '--count must be 1 or more');
+      if (options.id !== undefined && !isDeliveryId(options.id))
+        throw new MillraceError('usage', '--id must be 1 to 256 visible ASCII characters');
       const sender = new Sender(urlOf(options.url), Math.min(count, 16));
       let refused = 0;
       try {
@@ -73,12 +76,13 @@ function eventOf(options: Options, n: number): { id: string; body: Buffer } {
   try {
     return { id: options.id ?? newDeliveryId(), body: readFileSync(options.file) };
   } catch (error) {
-    throw new MillraceError('usage', `--file ${messageOf(error)}`, { cause: error });
+    throw new MillraceError('usage', `--file ${options.file}: ${messageOf(error)}`, { cause: error });
   }
 }
 
 function urlOf(text: string): string {
-  if (!URL.canParse(text)) throw new MillraceError('usage', `--url ${text} is not a URL`);
+  if (!/^https?:$/.test(URL.parse(text)?.protocol ?? ''))
+    throw new MillraceError('usage', `--url ${text} is not a URL of http or https`);
   return text;
 }
 

@@ -36,9 +36,13 @@ export class Sender {
         });
         return { status: response.statusCode, body: await response.body.text() };
       } catch (error) {
-        throw new MillraceError('receiver_unreachable', `${this.#url.href}: ${messageOf(error)}`, {
-          cause: error,
-        });
+        throw new MillraceError(
+          'receiver_unreachable',
+          `${this.#url.origin}${this.#url.pathname}: ${messageOf(error)}`,
+          {
+            cause: error,
+          },
+        );
       }
     });
   }

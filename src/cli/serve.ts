@@ -12,9 +12,9 @@ Examples:
   millrace serve --config /etc/millrace/millrace.yaml
 
 Logs JSON lines on stderr; the one with "msg":"listening" names the real URL. SIGTERM stops the intake, flushes the
-sinks within shutdown.deadline and exits 0; a second SIGTERM exits at once. SIGHUP
-reads the config again: secrets, envelope, routes and sinks change without losing a request; a config that cannot be
-used changes nothing. What was acknowledged is never lost.`;
+sinks within shutdown.deadline and exits 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
+envelope, routes and sinks change without losing a request; a config that cannot be used changes nothing. What was
+acknowledged is never lost.`;
 
 /** `millrace serve`: the receiver, until a signal ends it. */
 export function serveCommand(io: Io): Command {

@@ -32,7 +32,9 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new MillraceError('config_missing', `${file}: ${messageOf(error)}`, { cause: error });
+    const asked = options.file !== undefined || Boolean(options.env['MILLRACE_CONFIG']);
+    const advice = asked ? '' : '; name yours with --config FILE or MILLRACE_CONFIG';
+    throw new MillraceError('config_missing', `${file}: ${messageOf(error)}${advice}`, { cause: error });
   }
   return parseConfig(text, { ...options, file });
 }

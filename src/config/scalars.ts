@@ -49,7 +49,10 @@ export const SCALARS = {
     retryAfter: duration('10s', 'What Retry-After says in a 503.', TIMER),
   },
   admin: {
-    enabled: flag(true, 'Whether health, metrics and the console are served at all.'),
+    enabled: flag(
+      true,
+      'Whether health (`/livez`, `/readyz`) and the API of the commands are served at all.',
+    ),
     host: text('127.0.0.1', 'Address of the admin listener. Any other than loopback needs admin.token.'),
     port: port(9090, 'Port of the admin listener; 0 takes any free one.'),
     token: optionalText('Bearer token the admin listener asks for.', {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, constants, gunzip, inflate, zstdDecompress } from 'node:zlib';
+import PQueue from 'p-queue';
 import { getRawBody } from 'raw-body';
 import type { Share } from './budget.ts';
 import type { Encoding } from './content.ts';
@@ -32,6 +33,16 @@ const PIECE_BYTES = 256;
 const FREE_PIECES = 4096;
 const MIN_PIECE = 64;
 
+/**
+ * What a compressed body may become without waiting: a few bytes can ask for the whole limit, and without this bound a
+ * few hundred senders, whom nobody has verified yet, would take gigabytes. What turns out larger goes a few at a time.
+ */
+const LIKELY_BYTES = 64 * 1024;
+const LIKELY_RATIO = 32;
+const LARGE = new PQueue({ concurrency: 4 });
+/** Brotli and zstd open windows of up to 16 MiB however little comes out of them. */
+const WINDOWED = new PQueue({ concurrency: 16 });
+
 /** A frame may ask for a window of gigabytes; RFC 9659 says that no HTTP sender needs more than 8 MiB. */
 const ZSTD = { [constants.ZSTD_d_windowLogMax]: 23 };
 
@@ -57,7 +68,22 @@ export async function readBody(
 ): Promise<BodyResult> {
   const read = await readBytes(request, length, limit, share);
   if (encoding === 'identity' || !read.ok) return read;
-  return decompress(read.body, encoding, limit, share);
+  // Whoever was answered while it waited needs it no more.
+  const upTo = async (max: number): Promise<BodyResult> =>
+    request.socket.writable ? decompress(read.body, encoding, max, share) : { ok: false, code: 'gone' };
+  const likely = Math.min(limit, Math.max(LIKELY_BYTES, read.body.length * LIKELY_RATIO));
+  const hasWindow = encoding === 'br' || encoding === 'zstd';
+  const first = await (hasWindow ? WINDOWED.add(() => upTo(likely)) : upTo(likely));
+  if (first.ok || first.code !== 'body_too_large' || likely === limit) return first;
+  return LARGE.add(() => upTo(limit));
+}
+
+/**
+ * Ends the reading, so that what is held of the body is let go: once its answer is written, node tells nobody that the
+ * rest never came. An error of the stream is the way that raw-body knows. Does nothing when the body is complete.
+ */
+export function stopReading(request: IncomingMessage, reason: string): void {
+  if (request.listenerCount('error') > 0) request.emit('error', new Error(reason));
 }
 
 async function readBytes(
@@ -75,8 +101,7 @@ async function readBytes(
     bytes += chunk.length;
     if (!share.take(chunk.length + PIECE_BYTES)) refusal = CROWDED;
     else if (pieces > FREE_PIECES && bytes < pieces * MIN_PIECE) refusal = CRUMBLED;
-    // Ends the reading in the way that raw-body knows: as an error of its stream.
-    if (refusal !== null) request.emit('error', new Error(refusal.detail));
+    if (refusal !== null) stopReading(request, refusal.detail);
   };
   request.on('data', count);
   try {
@@ -104,11 +129,13 @@ async function decompress(
   limit: number,
   share: Share,
 ): Promise<BodyResult> {
+  if (!share.take(limit)) return CROWDED;
   try {
     const body = await DECOMPRESS[encoding](bytes, { maxOutputLength: limit });
-    if (!share.take(body.length)) return CROWDED;
+    share.give(limit - body.length);
     return { ok: true, body };
   } catch (error) {
+    share.give(limit);
     if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
       return { ok: false, code: 'body_too_large', detail: `more than ${limit} bytes when decompressed` };
     }

@@ -29,8 +29,13 @@ export class Share {
     return true;
   }
 
+  /** Gives back a part of what was taken. */
+  give(bytes: number): void {
+    this.#budget.used -= bytes;
+    this.#bytes -= bytes;
+  }
+
   release(): void {
-    this.#budget.used -= this.#bytes;
-    this.#bytes = 0;
+    this.give(this.#bytes);
   }
 }

@@ -71,7 +71,8 @@ export async function handleDelivery(
   }
 
   progress.stage = 'body';
-  if (headers.expect !== undefined) response.writeContinue();
+  // HTTP/1.0 does not know an answer before the answer.
+  if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
   const read = await readBody(request, encoding, length, stages.maxBodyBytes, share);
   if (!read.ok) return read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail);
   const { body } = read;

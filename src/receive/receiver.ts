@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../core/clock.ts';
+import { stopReading } from './body.ts';
 import { Budget, type Share } from './budget.ts';
 import { handleDelivery, type Progress, type Stages } from './handle-delivery.ts';
 import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
@@ -145,7 +146,11 @@ class HttpReceiver implements Receiver {
     };
     const { bodyTimeout, answerTimeout } = this.#limits;
     let cancel = this.#clock.after(Math.min(bodyTimeout, answerTimeout), () => {
-      if (progress.stage !== 'journal') return end(problem('too_slow', 'the body did not arrive in time'));
+      if (progress.stage !== 'journal') {
+        end(problem('too_slow', 'the body did not arrive in time'));
+        stopReading(request, 'too slow');
+        return;
+      }
       // Only now, because almost none gets so far: a second timer for each delivery would cost more than it says.
       const left = Math.max(0, started + answerTimeout - this.#clock.monotonic());
       cancel = this.#clock.after(left, () =>

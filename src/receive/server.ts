@@ -18,6 +18,9 @@ export function createReceivingServer(
   const dispatch = (request: IncomingMessage, response: ServerResponse): void => {
     const url = request.url ?? '';
     if (request.method === 'POST' && (url === path || url.startsWith(withQuery))) deliver(request, response);
+    // Express does not even look at an address that is none, and answers in HTML.
+    else if (!URL.canParse(url, 'http://localhost'))
+      refuse(request, response, 'not_found', 'nothing is here');
     else fallback(request, response);
   };
   const server = createServer(

@@ -35,6 +35,11 @@ describe('millrace check', () => {
     expect(stderr).toMatch(/^warning: .*MILLRACE_SECRET/);
   });
 
+  it('refuses a config that names no secret at all, as serve does', async () => {
+    const file = temporaryFile('c.yaml', GOOD.replace(/signing: .*/, ''));
+    await expect(run(checkCommand, ['--config', file])).rejects.toMatchObject({ code: 'secret_missing' });
+  });
+
   it('lets sinks judge their options', async () => {
     const file = temporaryFile('c.yaml', GOOD.replace('path: ./data', 'path: ./data, compress: rar'));
     await expect(run(checkCommand, ['--config', file])).rejects.toMatchObject({

@@ -89,6 +89,25 @@ describe('the limit', () => {
     expect(accepted).toEqual([]);
   });
 
+  it('fault 20: many small bombs at once take no more memory than there is, and others get through', async () => {
+    const { url, outcomes } = await start({ limits: { maxBodyBytes: MIB, maxBufferedBytes: MIB + MIB / 2 } });
+    const sent = brotliCompressSync(Buffer.alloc(MIB));
+    const bomb = (): ReturnType<typeof deliver> =>
+      deliver(url, EVENT, { sent, headers: { 'content-encoding': 'br' } });
+    const bombs = await Promise.all(Array.from({ length: 8 }, bomb));
+    expect(new Set(bombs.map(({ json }) => json['code']))).toEqual(
+      new Set(['signature_invalid', 'overloaded']),
+    );
+    // All of it has been given back.
+    expect(await bomb()).toMatchObject({ status: 401 });
+    const small = await deliver(url, EVENT, {
+      sent: gzipSync(EVENT),
+      headers: { 'content-encoding': 'gzip' },
+    });
+    expect(small.status).toBe(202);
+    expect(outcomes).toHaveLength(10);
+  });
+
   it('fault 20: refuses a zstd frame that asks for a huge window', async () => {
     const { url } = await start();
     const sent = zstdCompressSync(Buffer.alloc(64 * MIB), { params: { [constants.ZSTD_c_windowLog]: 26 } });
@@ -130,6 +149,13 @@ describe('the limit', () => {
     small.socket.write(EVENT);
     await small.until(/accepted/);
     expect(small.text).toMatch(/ 202 /);
+    const old = new RawClient(port);
+    const headers = { ...signed(EVENT), 'content-length': EVENT.length, expect: '100-continue' };
+    old.socket.write(head(headers, 'POST /webhooks HTTP/1.0'));
+    old.socket.write(EVENT);
+    await old.closed;
+    expect(old.text).not.toContain('100 Continue');
+    expect(old.status).toBe(202);
   });
 
   it('fault 21: cuts off endless chunks, and holds no more than the limit of them', async () => {

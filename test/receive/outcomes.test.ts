@@ -102,7 +102,11 @@ describe('a refusal', () => {
       expect(await response.json()).toMatchObject({ code: 'not_found', status: 404 });
       expect(response.headers.get('x-powered-by')).toBe(null);
     }
-    expect(outcomes).toHaveLength(12);
+    const client = new RawClient(port);
+    client.socket.write(head({ 'content-length': 0 }, 'POST http://[::: HTTP/1.1'));
+    await client.until(/not_found/);
+    expect(client.status).toBe(404);
+    expect(outcomes).toHaveLength(13);
   });
 
   it('is not for another spelling of the path', async () => {

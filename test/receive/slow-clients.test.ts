@@ -27,6 +27,26 @@ describe('a slow sender', () => {
     expect(accepted).toHaveLength(1);
   });
 
+  it('fault 22: of a body gives back the memory that its bytes took', async () => {
+    const clock = new ManualClock();
+    // Room for one event, with what a piece takes beside its bytes.
+    const { url, port, nextOutcome } = await start({
+      clock,
+      limits: { maxBufferedBytes: EVENT.length + 256 },
+    });
+    const slow = new RawClient(port);
+    slow.socket.write(HEAD() + EVENT.toString().slice(0, 20));
+    while ((await deliver(url)).status !== 503)
+      expect(await nextOutcome()).toMatchObject({ kind: 'accepted' });
+    expect(await nextOutcome()).toMatchObject({ code: 'overloaded' });
+    clock.elapse();
+    expect(await nextOutcome()).toMatchObject({ code: 'too_slow' });
+    expect((await deliver(url)).status).toBe(202);
+    await slow.closed;
+    expect(slow.status).toBe(408);
+    expect((await deliver(url)).status).toBe(202);
+  });
+
   it('fault 22: who never closes its side is destroyed after a while', async () => {
     const clock = new ManualClock();
     const { port, nextOutcome } = await start({ clock });

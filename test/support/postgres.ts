@@ -1,0 +1,77 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { firstLack, lacksProgram, type Lack } from './requirements.ts';
+
+/** The server refuses to run as root; this user has nothing else to do. */
+const OTHER = 'nobody';
+
+const isRoot = process.getuid?.() === 0;
+
+/** Why a PostgreSQL server cannot be run here, or null. */
+export function lacksPostgres(): Lack {
+  const server = binary('initdb') === null ? 'needs the PostgreSQL server' : null;
+  return firstLack(server, lacksProgram('psql'), isRoot ? lacksProgram('runuser') : null);
+}
+
+/** A server of its own in a temporary folder, on a socket there. */
+export class Postgres {
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  static start(): Postgres {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-pg-'));
+    const server = new Postgres(folder);
+    if (isRoot) {
+      const [uid, gid] = ['-u', '-g'].map((flag) => Number(run('id', [flag, OTHER])));
+      chownSync(folder, uid ?? 0, gid ?? 0);
+    }
+    chmodSync(folder, 0o755);
+    const data = join(folder, 'data');
+    asOther('initdb', ['-D', data, '-U', 'postgres', '--auth=trust', '--no-sync']);
+    const options = `-k ${folder} -c listen_addresses='' -c fsync=off`;
+    asOther('pg_ctl', ['-D', data, '-w', '-l', join(folder, 'log'), '-o', options, 'start']);
+    return server;
+  }
+
+  /** Runs SQL, stopping at the first error, and returns what it prints: unaligned, without headers. */
+  sql(text: string): string {
+    return run('psql', ['-h', this.#folder, '-U', 'postgres', '-v', 'ON_ERROR_STOP=1', '-qAt'], text).trim();
+  }
+
+  stop(): void {
+    asOther('pg_ctl', ['-D', join(this.#folder, 'data'), '-m', 'immediate', 'stop']);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+function asOther(program: string, args: readonly string[]): void {
+  const path = binary(program) ?? program;
+  if (isRoot) run('runuser', ['-u', OTHER, '--', path, ...args]);
+  else run(path, args);
+}
+
+/** The newest server's own program: Debian keeps them off the PATH. */
+function binary(name: string): string | null {
+  const found = globSync(`/usr/lib/postgresql/*/bin/${name}`).toSorted().at(-1);
+  if (found !== undefined) return found;
+  const onPath = (process.env['PATH'] ?? '').split(':').map((folder) => join(folder, name));
+  return onPath.find((path) => existsSync(path)) ?? null;
+}
+
+function run(program: string, args: readonly string[], input = ''): string {
+  // Not in a folder that the other user may not enter.
+  const { status, stdout, stderr, error } = spawnSync(program, args, {
+    input,
+    encoding: 'utf8',
+    cwd: tmpdir(),
+    stdio: ['pipe', 'pipe', 'pipe'],
+    timeout: 60_000,
+  });
+  if (status === 0) return stdout;
+  throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? stderr}`);
+}
