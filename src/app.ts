@@ -13,6 +13,7 @@ import type { Outcome } from './receive/outcome.ts';
 import { createReceiver } from './receive/receiver.ts';
 import { LiveSinks } from './live-sinks.ts';
 import { makePlan, needsRestart, type Plan } from './plan.ts';
+import { RouteHistory } from './route-history.ts';
 import { createSourceIntake } from './sources/intake.ts';
 import { Reader } from './sources/reader.ts';
 import type { Validator } from './validate/envelope.ts';
@@ -96,6 +97,12 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     }
     started.push(dispatcher);
     await sinks.open(plan);
+    const { checkpoints } = intake;
+    const history = await RouteHistory.resume(
+      { checkpoints, dispatcher, log },
+      config.routes,
+      intake.lastSeq(),
+    );
     const readers = startReaders(plan, intake, { log, clock }, validate);
     started.push(...readers);
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
@@ -108,10 +115,11 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
         log.warn({ key }, 'a change of this needs a restart');
       // Sinks first: a route must never name a sink that is not there. A reload that fails leaves the old plan whole.
       await sinks.change(plan, next, AbortSignal.timeout(config.shutdown.deadline));
-      const { table } = plan;
       plan = next;
-      dispatcher.rerouted((type) => table.routesFor(type).targets, intake.lastSeq());
+      const remembered = history.changed(next.config.routes, intake.lastSeq());
+      dispatcher.begin();
       receiver.replace({ verifier: next.verifier, quarantineStatus: next.config.quarantine.respond });
+      await remembered;
       await sinks.removeAllBut(next, AbortSignal.timeout(config.shutdown.deadline));
       log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
     };

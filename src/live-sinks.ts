@@ -15,11 +15,11 @@ export class LiveSinks {
     this.#parts = parts;
   }
 
-  /** Opens all the sinks of the first plan, side by side. */
+  /** Opens all the sinks of the first plan, side by side. They load nothing until the dispatcher lets them begin. */
   async open(plan: Plan): Promise<void> {
     // All made before the first is opened, so that every keeper is there for whoever needs it.
     for (const [name, { resolved }] of plan.sinks) this.#make(name, resolved);
-    await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink, true)));
+    await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
   }
 
   /**
@@ -55,17 +55,17 @@ export class LiveSinks {
   async #exchange(name: string, sink: PlannedSink, signal: AbortSignal): Promise<void> {
     await this.#remove(name, signal);
     this.#make(name, sink.resolved);
-    await this.#start(name, sink, false);
+    await this.#start(name, sink);
   }
 
   #make(name: string, { module, options }: PlannedSink['resolved']): void {
     this.#open.set(name, module.createSink(options, { name, ...this.#parts }));
   }
 
-  async #start(name: string, { keeper }: PlannedSink, begin: boolean): Promise<void> {
+  async #start(name: string, { keeper }: PlannedSink): Promise<void> {
     const sink = this.#open.get(name);
     if (sink === undefined) return;
-    await this.#dispatcher.add(name, sink, keeper === null ? undefined : this.#keepAt(keeper), begin);
+    await this.#dispatcher.add(name, sink, keeper === null ? undefined : this.#keepAt(keeper), false);
   }
 
   /** Asks each time for the keeper that is open then: a reload may exchange it after the sinks that use it. */

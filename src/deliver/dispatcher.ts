@@ -39,7 +39,7 @@ export class Dispatcher {
   /**
    * Takes a sink in: places its cursor, opens it, starts delivering.
    * @param keep where its large events are kept, for `oversize: claim-check`
-   * @param begin false when the routes are about to change: nothing is loaded before `begin` or `rerouted` is called
+   * @param begin false when the routes are about to change: nothing is loaded before `begin` is called
    * @throws what Feed.start throws; the sink is then not taken in
    */
   async add(name: string, sink: Sink, keep?: Keep, begin = true): Promise<void> {
@@ -61,14 +61,18 @@ export class Dispatcher {
   }
 
   /**
-   * To be told, at once, that `routesFor` has changed.
+   * To be told that `routesFor` has changed, before anything is loaded under the new routes. Changes are told oldest first.
    * @param before what it was
    * @param upTo the newest seq accepted by then
+   * @param loaded how far each sink had loaded by then
    */
-  rerouted(before: RoutesFor, upTo: number): void {
-    const loaded = new Map(Array.from(this.#feeds, ([name, feed]) => [name, feed.position]));
+  rerouted(before: RoutesFor, upTo: number, loaded: ReadonlyMap<string, number>): void {
     this.#routes.changed({ upTo, before, loaded }, this.slowestCursor());
-    this.begin();
+  }
+
+  /** How far each sink has loaded. */
+  positions(): ReadonlyMap<string, number> {
+    return new Map(Array.from(this.#feeds, ([name, feed]) => [name, feed.position]));
   }
 
   /** Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back. */

@@ -306,7 +306,8 @@ test('a route moved away from a sink that is behind loses nothing: what its new 
   for (const to of ['b', 'c']) {
     const before = routes.to;
     routes.to = to;
-    dispatcher.rerouted(() => [{ sink: before, destination: null }], 40);
+    dispatcher.rerouted(() => [{ sink: before, destination: null }], 40, dispatcher.positions());
+    dispatcher.begin();
   }
   put(40);
   down = false;

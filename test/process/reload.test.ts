@@ -154,3 +154,30 @@ test('a new sink and its route corrected while events wait for it: it gets every
   const delivered = readFileSync(join(folder, 'delivered'), 'utf8').trim().split('\n');
   expect(delivered.sort()).toEqual(events.map(({ id }) => id).sort());
 });
+
+test('routes edited while nothing runs: what waits still goes where it was to go, over two starts', async () => {
+  const folder = await temporaryFolder();
+  const gated = { type: fileURLToPath(new URL('./gated-sink.ts', import.meta.url)), folder };
+  const sinks = { gated, archive: { type: 'files', path: join(folder, 'archive') } };
+  const configOf = (to: string): string => writeConfig(folder, { sinks, routes: [{ match: '*', to: [to] }] });
+  const first = await ReceiverProcess.start(configOf('gated'));
+  const waiting = Array.from({ length: 30 }, (_, n) => madeUpEvent(n));
+  for (const { id, body } of waiting) expect((await postSigned(first.url, body, { id })).status).toBe(202);
+  // The archive has nothing to take of them, and is past them for good.
+  await until('the archive to pass them', async () => {
+    const { journal } = await first.status();
+    return journal?.cursors.find(({ sink }) => sink === 'archive')?.seq === waiting.length;
+  });
+  await first.kill('SIGKILL');
+  const second = await ReceiverProcess.start(configOf('archive'));
+  await second.kill('SIGKILL');
+  const third = await ReceiverProcess.start(configOf('archive'));
+  const later = madeUpEvent(30);
+  expect((await postSigned(third.url, later.body, { id: later.id })).status).toBe(202);
+  writeFileSync(join(folder, 'gate'), '');
+  await third.drained();
+  await third.kill('SIGTERM');
+  const delivered = new Set(readFileSync(join(folder, 'delivered'), 'utf8').trim().split('\n'));
+  expect(delivered).toEqual(new Set(waiting.map(({ id }) => id)));
+  expect([...(await readBack(join(folder, 'archive'))).keys()]).toEqual([later.id]);
+});

@@ -12,6 +12,8 @@ import type { ManifestWriter } from './manifest.ts';
 import type { Part } from './part.ts';
 
 const CHUNK = 256 * 1024;
+/** On JSON, two thirds faster than zlib's default and 4 % larger: at full load compression is the archive's largest cost. */
+const GZIP_LEVEL = 4;
 
 /** Steps of finishing a file, each named after what has just become true. A crash between any two is mended at open. */
 export const FINISH_STEPS = ['sealed', 'written', 'renamed', 'listed', 'removed'] as const;
@@ -109,7 +111,7 @@ async function writeFinished(
 }
 
 const COMPRESSORS = {
-  gzip: () => createGzip({ chunkSize: CHUNK }),
+  gzip: () => createGzip({ chunkSize: CHUNK, level: GZIP_LEVEL }),
   zstd: () => createZstdCompress({ chunkSize: CHUNK }),
   none: () => new PassThrough(),
 } as const satisfies Record<Compression, () => Duplex>;

@@ -16,7 +16,7 @@ export interface IngestOptions {
 export const HELP = `Flags:
   --rounds N        rounds, each with every server once (default 5)
   --per-round N     events of one round (default 50000)
-  --connections N   keep-alive connections of the load generator (default 64)
+  --connections N   keep-alive connections of the load generator (default 256)
   --pace-seconds N  length of the latency run at half the measured rate (default 6)
   --long            also measure a receiver whose journal holds --events already (about 4 GB of disk, some minutes)
   --events N        events in that journal (default 2000000; implies --long)
@@ -51,7 +51,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
   return {
     rounds: number('rounds', 5),
     perRound: number('per-round', 50_000),
-    connections: number('connections', 64),
+    connections: number('connections', 256),
     paceSeconds: number('pace-seconds', 6),
     filled: values.long === true || values.events !== undefined ? number('events', 2_000_000) : 0,
     folder: values.folder ?? null,
