@@ -45,10 +45,16 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   return options.plan().config.acknowledge === 'delivered' ? directIntake(options) : journaledIntake(options);
 }
 
-async function journaledIntake({ plan, clock, validate, onFailure }: IntakeOptions): Promise<Intake> {
+async function journaledIntake({ plan, clock, log, validate, onFailure }: IntakeOptions): Promise<Intake> {
   const { config } = plan();
   const { path } = config.journal;
-  const journal = await SqliteJournal.open({ ...config.journal, create: true, clock, onFailure });
+  const journal = await SqliteJournal.open({
+    ...config.journal,
+    create: true,
+    clock,
+    onFailure,
+    onDamage: (record) => log.error({ path, ...record }, 'a record of the journal is damaged'),
+  });
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
   writeOwner(path, { pid: process.pid, admin: null });
   return {

@@ -27,6 +27,7 @@ export function directOperations(
           maxBytes: 0,
           quarantined: 0,
           deadLetters: 0,
+          damaged: 0,
           cursors: Array.from(state.cursors(), ([sink, seq]) => ({
             sink,
             seq,

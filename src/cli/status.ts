@@ -44,6 +44,9 @@ function render({ pid, journal, sinks }: SystemStatus): string {
     `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
     `quarantine   ${journal.quarantined}`,
     `dead letters ${journal.deadLetters}`,
+    ...(journal.damaged === 0
+      ? []
+      : [`damaged      ${journal.damaged} records of the journal are not what was written`]),
     '',
     renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
   ].join('\n');

@@ -49,6 +49,8 @@ export interface JournalStatus {
   readonly maxBytes: number;
   readonly quarantined: number;
   readonly deadLetters: number;
+  /** Records found not to be what was written. */
+  readonly damaged: number;
   readonly cursors: readonly CursorStatus[];
 }
 

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { readOwner } from './owner.ts';
 
-const VERSION = 1;
+const VERSION = 2;
 const FILE = 'journal.db';
 
 /** Columns that hold an event, the same in every table that holds one. */
@@ -17,7 +17,10 @@ const EVENT_DDL = `
 
 // `upto` is the sum of body bytes up to and including the row: the size of any backlog is one subtraction.
 const DDL = `
-CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY AUTOINCREMENT, upto INTEGER NOT NULL, ${EVENT_DDL});
+CREATE TABLE IF NOT EXISTS events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, upto INTEGER NOT NULL, crc INTEGER, ${EVENT_DDL});
+-- Records that turned out not to be what was written; those that could be read are in quarantine as well.
+CREATE TABLE IF NOT EXISTS damaged (seq INTEGER PRIMARY KEY, id TEXT, found_at INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS cursors (sink TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS checkpoints (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS quarantine (key INTEGER PRIMARY KEY AUTOINCREMENT, reasons TEXT NOT NULL, ${EVENT_DDL});
@@ -69,6 +72,8 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     db.exec('BEGIN IMMEDIATE; COMMIT');
     const version = Number(db.pragma('user_version', { simple: true }));
     if (version > VERSION) throw new Error(`it was written by a newer millrace (format ${version})`);
+    // Records of format 1 have no checksum and are not checked.
+    if (version === 1) db.exec('ALTER TABLE events ADD COLUMN crc INTEGER');
     db.exec(DDL);
     // After the first write: better-sqlite3 drops WAL databases to NORMAL, which would not fsync each commit.
     db.pragma('synchronous = FULL');

@@ -48,7 +48,13 @@ export interface AppendRequest extends Packed {
 
 export type Request =
   | AppendRequest
-  | { readonly op: 'read'; readonly after: number; readonly count: number; readonly bytes: number }
+  | {
+      readonly op: 'read';
+      readonly after: number;
+      readonly count: number;
+      readonly bytes: number;
+      readonly now: number;
+    }
   | { readonly op: 'openCursor'; readonly sink: string; readonly now: number }
   | { readonly op: 'releaseCursor'; readonly sink: string; readonly forget: boolean }
   | {
@@ -79,7 +85,11 @@ export type LetterRow = Pick<
 /** Answers by operation. `append`: a seq, or 0 for a duplicate, or -1 for one put in quarantine. */
 export interface Answers {
   append: readonly number[];
-  read: Packed & { readonly seqs: readonly number[] };
+  /** `damaged`: records that were found so by this read, for the first time. */
+  read: Packed & {
+    readonly seqs: readonly number[];
+    readonly damaged: readonly { readonly seq: number; readonly id: string | null }[];
+  };
   openCursor: number;
   releaseCursor: null;
   moveCursors: null;

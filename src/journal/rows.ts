@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { EventRow, Packed } from './protocol.ts';
 
 /** What the tables hold of an event, in the order of EVENT_COLUMNS. */
@@ -22,6 +23,13 @@ export function bodyOf(packed: Packed, at: number, length: number): Buffer {
 export function storedOf(row: EventRow, body: Buffer): StoredEvent {
   const [id, source, type, team, user, client_user, received_at, headers, handling] = row;
   return { id, source, type, team, user, client_user, received_at, headers, handling, body };
+}
+
+/** CRC-32 over all that is stored of an event: what a disk gives back wrong is noticed before it is delivered. */
+export function checksumOf(event: StoredEvent): number {
+  const { id, source, type, team, user, client_user, received_at, headers, handling, body } = event;
+  const head = [id, source, type, team, user, client_user, received_at, headers, handling];
+  return crc32(body, crc32(JSON.stringify(head)));
 }
 
 /** In the order of EVENT_COLUMNS. */

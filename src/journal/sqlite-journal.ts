@@ -30,6 +30,8 @@ export interface SqliteJournalOptions extends JournalOptions {
   readonly clock: Clock;
   /** Called once when the journal can no longer be trusted; the process must end. */
   readonly onFailure: (error: MillraceError) => void;
+  /** Told of each record that is not what was written; it is in quarantine if it could be read. */
+  readonly onDamage?: (record: { readonly seq: number; readonly id: string | null }) => void;
   /** Bytes of newest events kept in memory for sinks that keep up. */
   readonly tailBytes?: number;
 }
@@ -113,7 +115,9 @@ export class SqliteJournal implements Journal {
     if (after >= this.#lastSeq) return [];
     const recent = this.#tail.read(after, limits);
     if (recent !== null) return recent;
-    const packed = await this.#call('read', { op: 'read', after, ...limits });
+    const now = this.#options.clock.now();
+    const packed = await this.#call('read', { op: 'read', after, ...limits, now });
+    for (const record of packed.damaged) this.#options.onDamage?.(record);
     return unpack(packed, packed.seqs);
   }
 

@@ -4,9 +4,10 @@ import { MillraceError } from '../core/errors.ts';
 import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { DiskRoom } from './disk-room.ts';
+import { EventReader, type DamagedRecord } from './event-reader.ts';
 import { Letters } from './letters.ts';
-import type { Answers, AppendRequest, EventRow, JournalOptions, Packed } from './protocol.ts';
-import { bodyOf, storedOf, valuesOf, type StoredEvent } from './rows.ts';
+import type { Answers, AppendRequest, JournalOptions, Packed } from './protocol.ts';
+import { bodyOf, checksumOf, storedOf, valuesOf, type StoredEvent } from './rows.ts';
 
 /**
  * The journal's tables, synchronous, inside the writer thread. Every public method is one transaction; what it has
@@ -19,7 +20,9 @@ export class Store {
   readonly letters: Letters;
   readonly #insert;
   readonly #quarantine;
-  readonly #select;
+  readonly #reader: EventReader;
+  /** Damage found by the read that is under way. */
+  #found: DamagedRecord[] = [];
   readonly #begin;
   readonly #commit;
   readonly #counters;
@@ -40,15 +43,12 @@ export class Store {
     this.#options = options;
     this.#seen = new SeenIds(db);
     this.#insert = db.prepare(
-      `INSERT INTO events (upto, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO events (upto, crc, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#quarantine = db.prepare(
       `INSERT INTO quarantine (reasons, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    // As arrays: an object for each row costs as much as the row.
-    this.#select = db
-      .prepare(`SELECT seq, ${EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`)
-      .raw();
+    this.#reader = new EventReader(db, (record) => this.#found.push(record));
     // Prepared once: they run with each commit, and to compile them takes longer than to run them.
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
@@ -101,28 +101,25 @@ export class Store {
     return answers;
   }
 
-  read(after: number, count: number, bytes: number): Answers['read'] {
-    const rows: EventRow[] = [];
-    const seqs: number[] = [];
-    const bodies: Buffer[] = [];
-    let size = 0;
-    for (const found of this.#select.iterate(after, count) as Iterable<[number, ...EventRow]>) {
-      const [seq, ...row] = found;
-      const body = row.pop() as unknown as Buffer;
-      if (rows.length > 0 && size + body.length > bytes) break;
-      size += body.length;
-      seqs.push(seq);
-      bodies.push(body);
-      row.push(body.length);
-      rows.push(row);
-    }
-    const all = new Uint8Array(size);
-    let at = 0;
-    for (const body of bodies) {
-      all.set(body, at);
-      at += body.length;
-    }
-    return { rows, bodies: all, seqs };
+  /** Records that are damaged are noted, and what can be read of them goes to quarantine, where a person sees it. */
+  read(after: number, limits: { count: number; bytes: number }, now: number): Answers['read'] {
+    this.#found = [];
+    const page = this.#reader.read(after, this.#lastSeq, limits);
+    return { ...page, damaged: this.#found.length === 0 ? [] : this.#noteDamage(this.#found, now) };
+  }
+
+  /** Each is noted once, however many sinks come across it; returns those that were new. */
+  #noteDamage(found: readonly DamagedRecord[], now: number): Answers['read']['damaged'] {
+    const note = this.#db.prepare('INSERT OR IGNORE INTO damaged VALUES (?, ?, ?)');
+    return this.#transaction(() =>
+      found.flatMap(({ seq, id, event }) => {
+        if (note.run(seq, id, now).changes === 0) return [];
+        const detail = `journal record ${seq} is not what was written`;
+        if (event !== null)
+          this.#quarantine.run(JSON.stringify([{ code: 'damaged', detail }]), ...valuesOf(event));
+        return [{ seq, id }];
+      }),
+    );
   }
 
   openCursor(sink: string): number {
@@ -218,6 +215,7 @@ export class Store {
       maxBytes: this.#options.maxBytes,
       quarantined: one('SELECT count(*) FROM quarantine'),
       deadLetters: one('SELECT count(*) FROM dead_letters'),
+      damaged: one('SELECT count(*) FROM damaged'),
       cursors: [...this.#cursors].map(([sink, seq]) => this.#cursorStatus(sink, seq, now)),
     };
   }
@@ -229,7 +227,9 @@ export class Store {
 
   #put(event: StoredEvent): number {
     this.#upto += event.body.length;
-    this.#lastSeq = Number(this.#insert.run(this.#upto, ...valuesOf(event)).lastInsertRowid);
+    this.#lastSeq = Number(
+      this.#insert.run(this.#upto, checksumOf(event), ...valuesOf(event)).lastInsertRowid,
+    );
     return this.#lastSeq;
   }
 

@@ -47,7 +47,9 @@ function answer(request: Request): Reply {
     const full =
       sqliteCode(error) === 'SQLITE_FULL' ||
       (error instanceof MillraceError && error.code === 'journal_full');
-    const reading = READS.has(request.op);
+    // A bad page that cannot be cleared away lies there; what comes after it is not in danger.
+    const reading =
+      READS.has(request.op) || (request.op === 'maintain' && sqliteCode(error).startsWith('SQLITE_CORRUPT'));
     const detail = error instanceof MillraceError ? error.detail : `${sqliteCode(error)} ${messageOf(error)}`;
     return {
       ok: false,
@@ -62,7 +64,7 @@ function perform(request: Request): Answers[Request['op']] {
     case 'append':
       return store.append(request);
     case 'read':
-      return store.read(request.after, request.count, request.bytes);
+      return store.read(request.after, request, request.now);
     case 'openCursor':
       return store.openCursor(request.sink);
     case 'releaseCursor':
