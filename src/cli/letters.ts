@@ -79,7 +79,10 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     .option('--all', 'all of them')
     .action(async (keys: string[], options: Options) => {
       const selection = selectionOf(keys, options);
-      const result = await run(options, (operations) => box.retry(operations, selection));
+      const result = await run(options, async (operations) => {
+        await requireAll(box, operations, selection);
+        return box.retry(operations, selection);
+      });
       if (options.json === true) print(io, JSON.stringify(result));
       else print(io, `put back ${result.retried}${result.kept === 0 ? '' : `, kept ${result.kept}`}`);
     });
@@ -89,10 +92,27 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     .option('--all', 'all of them')
     .action(async (keys: string[], options: Options) => {
       const selection = selectionOf(keys, options);
-      const dropped = await run(options, (operations) => box.drop(operations, selection));
+      const dropped = await run(options, async (operations) => {
+        await requireAll(box, operations, selection);
+        return box.drop(operations, selection);
+      });
       print(io, options.json === true ? JSON.stringify({ dropped }) : `dropped ${dropped}`);
     });
   return command;
+}
+
+/** A key that is not there is more likely a slip than a wish for nothing: it is named, and nothing is done. */
+async function requireAll<Summary extends EventSummary>(
+  box: LetterBox<Summary>,
+  operations: Operations,
+  selection: Selection,
+): Promise<void> {
+  const { keys } = selection;
+  if (keys === undefined) return;
+  const found = await box.list(operations, { ...selection, limit: keys.length }, false);
+  const missing = keys.filter((key) => !found.some((summary) => summary.key === key));
+  if (missing.length > 0)
+    throw new MillraceError('usage', `${box.name} has no ${missing.join(', ')}; nothing was changed`);
 }
 
 /** All of them only when asked for in words: an empty list of keys is more likely a slip. */

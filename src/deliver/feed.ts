@@ -12,6 +12,8 @@ import { sendBatch, type Outcome } from './send.ts';
 const OPEN_WAIT = 5000;
 /** Events read in one go: while these are sent, the journal reads the next. */
 const LOAD_AT_ONCE = 1000;
+/** Room for fewer is not worth a read. */
+const LOAD_AT_LEAST = 250;
 
 /**
  * Carries the journal to one sink.
@@ -189,7 +191,7 @@ export class Feed {
     const free = maxPending - this.#loaded;
     const count = Math.min(free, LOAD_AT_ONCE);
     const bytes = maxPendingBytes - this.#loadedBytes;
-    if (this.#mode === 'draining' || bytes <= 0 || free < maxPending / 4) return;
+    if (this.#mode === 'draining' || bytes <= 0 || free < Math.min(maxPending / 4, LOAD_AT_LEAST)) return;
     if (this.#loading) {
       // What came meanwhile may be too late for the answer on its way.
       this.#loadAgain = true;

@@ -1,6 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { parseConfig } from '../../src/config/load.ts';
 import type { LoadedConfig } from '../../src/config/config.ts';
 import { MillraceError } from '../../src/core/errors.ts';
@@ -34,7 +35,9 @@ export function failure(
 }
 
 export function temporaryFile(name: string, text: string): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'millrace-')), name);
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-config-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, name);
   writeFileSync(file, text);
   return file;
 }

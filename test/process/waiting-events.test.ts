@@ -43,6 +43,9 @@ test('quarantine: kept, shown, retried after a change of the config, dropped; wi
     foreign.map(({ id }) => id),
   );
   expect(documents(await inBox('quarantine', strict, 'retry', '--all'))).toEqual([{ retried: 0, kept: 3 }]);
+  const slip = await inBox('quarantine', strict, 'drop', '3', '99');
+  expect(slip).toMatchObject({ code: 2, stdout: '' });
+  expect(slip.stderr).toContain('quarantine has no 99; nothing was changed');
   expect(documents(await inBox('quarantine', strict, 'drop', '3'))).toEqual([{ dropped: 1 }]);
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
 
