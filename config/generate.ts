@@ -1,13 +1,17 @@
 /**
- * Writes what is generated from the code: schema.json for editors, and the parts of two README.md between markers: the
- * config's keys and errors here, the tables in src/warehouse.
+ * Writes what is generated from the code: schema.json for editors, and the parts of pages between markers: the
+ * config's keys and errors here, the commands in commands.md, the metrics in metrics.md, the tables in src/warehouse.
  * `node config/generate.ts` writes; with `--check` it writes nothing and exits 1 when a file is stale, naming it.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { format, resolveConfig } from 'prettier';
+import { createProgram } from '../src/cli/program.ts';
+import { commandReference, environmentReference } from '../src/cli/reference.ts';
 import { jsonSchema } from '../src/config/json-schema.ts';
 import { errorReference, exitReference, keyReference, requireDefault } from '../src/config/reference.ts';
+import { metricReference } from '../src/metrics/reference.ts';
 import { decimalRule, tableReference, typeReference } from '../src/warehouse/reference.ts';
 
 const SECTIONS = {
@@ -17,18 +21,40 @@ const SECTIONS = {
   exits: exitReference,
 };
 
+const COMMAND_SECTIONS = { commands: () => commandReference(program()), environment: environmentReference };
+
+const METRIC_SECTIONS = { metrics: metricReference };
+
 const WAREHOUSE_SECTIONS = { types: typeReference, decimals: decimalRule, tables: tableReference };
 
 /** Path and text of every generated file, as the format gate wants them. */
 async function generated(): Promise<{ path: string; text: string }[]> {
   const schema = join(import.meta.dirname, 'schema.json');
   const readme = join(import.meta.dirname, 'README.md');
+  const commands = join(import.meta.dirname, 'commands.md');
+  const metrics = join(import.meta.dirname, 'metrics.md');
   const tables = join(import.meta.dirname, '../src/warehouse/README.md');
   return [
     { path: schema, text: await pretty(JSON.stringify(jsonSchema()), schema) },
     { path: readme, text: await pretty(replaceSections(readme, SECTIONS), readme) },
+    { path: commands, text: await pretty(replaceSections(commands, COMMAND_SECTIONS), commands) },
+    { path: metrics, text: await pretty(replaceSections(metrics, METRIC_SECTIONS), metrics) },
     { path: tables, text: await pretty(replaceSections(tables, WAREHOUSE_SECTIONS), tables) },
   ];
+}
+
+/** The command line, to be looked at only. */
+function program(): ReturnType<typeof createProgram> {
+  const none = new PassThrough();
+  return createProgram({
+    stdout: none,
+    stderr: none,
+    stdin: none,
+    env: {},
+    signal: new AbortController().signal,
+    onHangUp: () => undefined,
+    setExit: () => undefined,
+  });
 }
 
 function replaceSections(path: string, sections: Readonly<Record<string, () => string>>): string {
@@ -41,7 +67,7 @@ function replaceSection(text: string, name: string, content: string): string {
   const [start, end] = [`<!-- ${name}: generated -->`, `<!-- /${name} -->`];
   const from = text.indexOf(start);
   const to = text.indexOf(end);
-  if (from === -1 || to < from) throw new Error(`A README.md has lost its markers ${start} and ${end}`);
+  if (from === -1 || to < from) throw new Error(`A page has lost its markers ${start} and ${end}`);
   return `${text.slice(0, from + start.length)}\n\n${content}\n\n${text.slice(to)}`;
 }
 

@@ -1,14 +1,20 @@
 import type { Logger } from 'pino';
-import { startAdmin, type Admin } from './admin/server.ts';
+import { ActivityBoard } from './admin/activities.ts';
+import { startAdmin, type Admin, type AdminOptions } from './admin/server.ts';
 import type { Config, LoadedConfig } from './config/config.ts';
 import { systemClock, type Clock } from './core/clock.ts';
-import type { MillraceError } from './core/errors.ts';
+import { messageOf, type MillraceError } from './core/errors.ts';
 import type { Operations } from './core/operations.ts';
 import type { Target } from './core/route.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
+import { counted, Insight } from './insight.ts';
+import { ErasedUsers } from './erase/erased-users.ts';
+import { runErasures } from './erasing.ts';
+import { openInlet } from './inlet.ts';
 import { openIntake, type Intake } from './intake.ts';
+import { Meter } from './metrics/meter.ts';
+import { createTracing } from './metrics/tracing.ts';
 import type { Admission } from './receive/handle-delivery.ts';
-import type { Receiver } from './receive/options.ts';
 import type { Outcome } from './receive/outcome.ts';
 import { createReceiver } from './receive/receiver.ts';
 import { LiveSinks } from './live-sinks.ts';
@@ -36,6 +42,8 @@ export interface App {
    * @throws MillraceError when it cannot be used; everything then stays as it was
    */
   reload(loaded: LoadedConfig): Promise<void>;
+  /** Notes, for whoever watches, that a changed config could not be read or used. */
+  noteFailedReload(error: unknown): void;
   /** Ends the intake, flushes what it can until `signal` aborts, and lets go of everything. Nothing durable is lost. */
   stop(signal: AbortSignal): Promise<void>;
 }
@@ -59,9 +67,24 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
   try {
     const routesFor = (type: string): readonly Target[] => plan.table.routesFor(type).targets;
     const validate: Validator = (body, known) => plan.validate(body, known);
-    const intake = await openIntake({ plan: () => plan, clock, log, validate, routesFor, onFailure });
+    const meter = new Meter({ clock, routeOf: (type) => plan.table.routesFor(type).index });
+    const tracing = createTracing() ?? undefined;
+    const onCommit: Meter['committed'] = (events, ms) => meter.committed(events, ms);
+    const users = ErasedUsers.open(config.erasure.path);
+    const intake = await openIntake({
+      plan: () => plan,
+      clock,
+      log,
+      validate,
+      routesFor,
+      onFailure,
+      onCommit,
+      isErased: (event) => users.has(event),
+    });
+    const { accept, quarantine } = counted(intake, meter);
     started.push({ stop: () => intake.close() });
     const { retryInitial, retryMax, giveUpAfter, maxPending, maxPendingBytes } = config.delivery;
+    const before = intake.lastSeq();
     const dispatcher = new Dispatcher({
       journal: intake.log,
       clock,
@@ -70,10 +93,19 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       maxPending,
       maxPendingBytes,
       routesFor,
-      onDelivered: (sink, event) => intake.onDelivered(sink, event),
+      // What comes from now on was looked at when it came in.
+      isErased: (event) => event.seq <= before && users.has(event),
+      onDelivered: (sink, event) => {
+        meter.delivered(sink, event);
+        intake.onDelivered(sink, event);
+      },
+      observer: meter,
+      tracing,
     });
-    const sinks = new LiveSinks(dispatcher, { log, clock });
+    const inlet = openInlet({ plan: () => plan, validate, accept, quarantine });
+    const sinks = new LiveSinks(dispatcher, { log, clock, ...(inlet === null ? {} : { inlet }) });
     const operations = intake.operations(() => dispatcher.status());
+    const erasures = runErasures({ config: () => plan.config, users, intake, dispatcher, sinks, log, clock });
     const receiver = createReceiver({
       ...receiverOptions(config),
       clock,
@@ -81,15 +113,31 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       validate,
       quarantineStatus: config.quarantine.respond,
       admission: () => admit(config, intake, dispatcher),
-      accept: (event) => intake.accept(event),
+      accept: (event, handling) => accept(event, undefined, handling),
       quarantine: (event, reasons) => {
         log.warn({ id: event.id, type: event.type, codes: reasons.map(({ code }) => code) }, 'quarantined');
-        return intake.quarantine(event, reasons);
+        return quarantine(event, reasons);
       },
-      onOutcome: (outcome) => logOutcome(log, outcome),
+      tracing,
+      onOutcome: (outcome, info) => {
+        meter.answered(outcome.kind === 'problem' ? outcome.code : outcome.kind, info);
+        logOutcome(log, outcome);
+      },
       onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
     });
-    const admin = await startAdminFor(config, operations, receiver);
+    const board = new ActivityBoard(clock);
+    const insight = new Insight({
+      plan: () => plan,
+      meter,
+      clock,
+      intake,
+      dispatcher,
+      receiver,
+      operations,
+      activities: () => [...erasures.activities(), ...board.list()],
+    });
+    started.push(insight);
+    const admin = await startAdminFor(config, { operations, erasures, board }, insight);
     if (admin !== null) {
       // Below the dispatcher: health and status can be asked for as long as there is something to flush.
       started.push({ stop: () => admin.close() });
@@ -103,10 +151,12 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       config.routes,
       intake.lastSeq(),
     );
-    const readers = startReaders(plan, intake, { log, clock }, validate);
+    const readers = startReaders(plan, { ...intake, accept, quarantine }, { log, clock }, validate);
     started.push(...readers);
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
+    started.push(erasures);
     const { url } = await receiver.listen();
+    erasures.start();
     log.info({ url, admin: admin?.url ?? null, sinks: [...plan.sinks.keys()] }, 'listening');
 
     const reload = async (changed: LoadedConfig): Promise<void> => {
@@ -121,9 +171,12 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       receiver.replace({ verifier: next.verifier, quarantineStatus: next.config.quarantine.respond });
       await remembered;
       await sinks.removeAllBut(next, AbortSignal.timeout(config.shutdown.deadline));
+      meter.reloaded(null);
       log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
     };
-    return { url, adminUrl: admin?.url ?? null, operations, reload: serially(reload), stop };
+    const adminUrl = admin?.url ?? null;
+    const noteFailedReload = (error: unknown): void => meter.reloaded(messageOf(error));
+    return { url, adminUrl, operations, reload: serially(reload), noteFailedReload, stop };
   } catch (error) {
     await stop(AbortSignal.abort()).catch((late: unknown) =>
       log.error({ err: late }, 'could not stop cleanly'),
@@ -172,10 +225,22 @@ function admit(config: Config, intake: Intake, dispatcher: Dispatcher): Admissio
 
 const ADMITTED: Admission = { ok: true };
 
-function startAdminFor(config: Config, operations: Operations, receiver: Receiver): Promise<Admin | null> {
+function startAdminFor(
+  config: Config,
+  parts: Pick<AdminOptions, 'operations' | 'erasures' | 'board'>,
+  insight: Insight,
+): Promise<Admin | null> {
   if (!config.admin.enabled) return Promise.resolve(null);
   const { host, port, token } = config.admin;
-  return startAdmin({ host, port, token, operations, ready: () => receiver.ready });
+  return startAdmin({
+    host,
+    port,
+    token,
+    ...parts,
+    health: () => insight.health(),
+    metrics: () => insight.metrics(),
+    console: config.console.enabled ? insight.console : null,
+  });
 }
 
 function receiverOptions({

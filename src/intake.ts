@@ -2,7 +2,7 @@ import { createOperations } from './admin/operations.ts';
 import { directOperations } from './admin/direct-operations.ts';
 import type { Clock } from './core/clock.ts';
 import { MillraceError } from './core/errors.ts';
-import type { Event, JournalEvent } from './core/event.ts';
+import type { Envelope, Event, Handling, JournalEvent } from './core/event.ts';
 import type { AppendResult, EventLog, Unfitness } from './core/journal.ts';
 import type { Operations, SinkStatus } from './core/operations.ts';
 import { parseTarget, type Target } from './core/route.ts';
@@ -20,8 +20,12 @@ export interface Intake {
   /** Newest seq, for the backlog. */
   lastSeq(): number;
   /** @param dedupKey what tells a repetition; the event's id when left out */
-  accept(event: Event, dedupKey?: string): Promise<AppendResult>;
+  accept(event: Event, dedupKey?: string, handling?: Handling): Promise<AppendResult>;
   quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult>;
+  /** Resolves when everything handed in before has been answered. */
+  settled(): Promise<void>;
+  /** What an erasure clears of it; null when nothing is kept on disk. */
+  readonly erasable: SqliteJournal | null;
   readonly checkpoints: CheckpointStore;
   onDelivered(sink: string, event: JournalEvent): void;
   operations(sinks: () => readonly SinkStatus[]): Operations;
@@ -38,6 +42,10 @@ export interface IntakeOptions {
   readonly validate: Validator;
   readonly routesFor: (type: string) => readonly Target[];
   readonly onFailure: (error: MillraceError) => void;
+  /** Events of erased users are dropped. */
+  readonly isErased: (event: Envelope) => boolean;
+  /** Told of each group commit of the journal. */
+  readonly onCommit?: (events: number, durationMs: number) => void;
 }
 
 /** Opens what the config asks for. @throws MillraceError as SqliteJournal.open does */
@@ -45,7 +53,8 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   return options.plan().config.acknowledge === 'delivered' ? directIntake(options) : journaledIntake(options);
 }
 
-async function journaledIntake({ plan, clock, log, validate, onFailure }: IntakeOptions): Promise<Intake> {
+async function journaledIntake(options: IntakeOptions): Promise<Intake> {
+  const { plan, clock, log, validate, onFailure, isErased, onCommit } = options;
   const { config } = plan();
   const { path } = config.journal;
   const journal = await SqliteJournal.open({
@@ -53,6 +62,8 @@ async function journaledIntake({ plan, clock, log, validate, onFailure }: Intake
     create: true,
     clock,
     onFailure,
+    isErased,
+    ...(onCommit === undefined ? {} : { onCommit }),
     onDamage: (record) => log.error({ path, ...record }, 'a record of the journal is damaged'),
   });
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
@@ -60,7 +71,9 @@ async function journaledIntake({ plan, clock, log, validate, onFailure }: Intake
   return {
     log: journal,
     lastSeq: () => journal.lastSeq,
-    accept: (event, dedupKey) => journal.append(event, undefined, dedupKey),
+    settled: () => journal.settled(),
+    erasable: journal,
+    accept: (event, dedupKey, handling) => journal.append(event, handling, dedupKey),
     quarantine: (event, reasons, dedupKey) => journal.quarantine(event, reasons, dedupKey),
     checkpoints: journal.checkpoints,
     onDelivered: () => undefined,
@@ -80,7 +93,7 @@ async function journaledIntake({ plan, clock, log, validate, onFailure }: Intake
   };
 }
 
-function directIntake({ plan, log, routesFor }: IntakeOptions): Intake {
+function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake {
   const direct = new DirectLog({
     isRequired: (sink) => plan().config.sinks[sink]?.required === true,
     targetsOf: ({ type, handling }) => handling.only?.map(parseTarget) ?? routesFor(type),
@@ -90,9 +103,13 @@ function directIntake({ plan, log, routesFor }: IntakeOptions): Intake {
   return {
     log: direct,
     lastSeq: () => direct.lastSeq,
-    accept: (event, dedupKey) => direct.append(event, {}, dedupKey),
+    settled: () => Promise.resolve(),
+    erasable: null,
+    accept: (event, dedupKey, handling = {}) =>
+      isErased(event) ? ERASED : direct.append(event, handling, dedupKey),
     // There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender.
     quarantine: (event, reasons, dedupKey) => {
+      if (isErased(event)) return ERASED;
       const { to } = plan().config.quarantine;
       return to === null
         ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))
@@ -106,3 +123,5 @@ function directIntake({ plan, log, routesFor }: IntakeOptions): Intake {
     close: () => Promise.resolve(),
   };
 }
+
+const ERASED: Promise<AppendResult> = Promise.resolve({ status: 'erased' });

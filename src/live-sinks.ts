@@ -1,5 +1,5 @@
-import type { Clock } from './core/clock.ts';
-import type { Sink, SinkLog } from './core/sink.ts';
+import type { ErasableStore } from './core/erasure.ts';
+import type { Sink, SinkContext } from './core/sink.ts';
 import type { Keep } from './deliver/claim-check.ts';
 import type { Dispatcher } from './deliver/dispatcher.ts';
 import type { Plan, PlannedSink } from './plan.ts';
@@ -7,16 +7,16 @@ import type { Plan, PlannedSink } from './plan.ts';
 /** The sinks that are open now, and how they become those of another plan. */
 export class LiveSinks {
   readonly #dispatcher: Dispatcher;
-  readonly #parts: { readonly log: SinkLog; readonly clock: Clock };
+  readonly #parts: Omit<SinkContext, 'name'>;
   readonly #open = new Map<string, Sink>();
 
-  constructor(dispatcher: Dispatcher, parts: { readonly log: SinkLog; readonly clock: Clock }) {
+  constructor(dispatcher: Dispatcher, parts: Omit<SinkContext, 'name'>) {
     this.#dispatcher = dispatcher;
     this.#parts = parts;
   }
 
   /** Opens all the sinks of the first plan, side by side. They load nothing until the dispatcher lets them begin. */
-  async open(plan: Plan): Promise<void> {
+  async open(plan: Pick<Plan, 'sinks'>): Promise<void> {
     // All made before the first is opened, so that every keeper is there for whoever needs it.
     for (const [name, { resolved }] of plan.sinks) this.#make(name, resolved);
     await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
@@ -46,6 +46,16 @@ export class LiveSinks {
       this.#dispatcher.begin();
       throw error;
     }
+  }
+
+  /** Lets a sink finish the files for which `holds` answers true; a sink that is not open has none of its own. */
+  async settle(name: string, holds: (path: string) => Promise<boolean>): Promise<void> {
+    await this.#open.get(name)?.settle?.(holds);
+  }
+
+  /** What a sink has to clear for an erasure beside its files; null for one that has nothing, or is not open. */
+  erasable(name: string): ErasableStore | null {
+    return this.#open.get(name)?.erasable?.() ?? null;
   }
 
   async removeAllBut(plan: Plan, signal: AbortSignal): Promise<void> {

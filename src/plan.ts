@@ -34,20 +34,35 @@ export async function makePlan(loaded: LoadedConfig): Promise<Plan> {
   const { config } = loaded;
   requireSecrets(config);
   const verifier = createVerifier(config.signing);
-  const resolved = await resolveSinks(loaded, loadSinkModule);
   return {
     config,
     verifier,
     validate: createValidatorFor(config),
     table: compileRoutes(config.routes),
-    sinks: new Map(resolved.map((sink) => [sink.name, planSink(config, sink)])),
+    sinks: await planSinks(loaded),
     sources: await resolveSources(loaded, loadSourceModule),
   };
 }
 
+/**
+ * The sinks of these names and the keepers they need; all of them when no names are given.
+ * @throws MillraceError as resolveSinks does
+ */
+export async function planSinks(loaded: LoadedConfig, names?: readonly string[]): Promise<Plan['sinks']> {
+  const { config } = loaded;
+  const keepers = (names ?? []).flatMap((name) => keeperOf(config, name) ?? []);
+  const needed = names === undefined ? undefined : [...new Set([...names, ...keepers])];
+  const resolved = await resolveSinks(loaded, loadSinkModule, needed);
+  return new Map(resolved.map((sink) => [sink.name, planSink(config, sink)]));
+}
+
+function keeperOf(config: Config, name: string): string | null {
+  return config.sinks[name]?.oversize === 'claim-check' ? claimCheckSink(config, name) : null;
+}
+
 function planSink(config: Config, resolved: ResolvedSink): PlannedSink {
   const own = config.sinks[resolved.name];
-  const keeper = own?.oversize === 'claim-check' ? claimCheckSink(config, resolved.name) : null;
+  const keeper = keeperOf(config, resolved.name);
   return {
     resolved,
     keeper,
@@ -77,6 +92,7 @@ export function needsRestart(from: Config, to: Config): readonly string[] {
   const fixed = [
     'server',
     'admin',
+    'console',
     'journal',
     'delivery',
     'acknowledge',
@@ -84,6 +100,7 @@ export function needsRestart(from: Config, to: Config): readonly string[] {
     'log',
     'sources',
     'service',
+    'erasure',
   ] as const;
   return fixed.filter((key) => JSON.stringify(from[key]) !== JSON.stringify(to[key]));
 }

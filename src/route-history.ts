@@ -17,6 +17,8 @@ interface PastChange {
 interface Saved {
   readonly routes: readonly Route[] | null;
   readonly changes: readonly PastChange[];
+  /** The newest changes, also those that no event waits for: for whoever asks later where an event was to go. */
+  readonly past?: readonly Pick<PastChange, 'upTo' | 'before'>[];
 }
 
 interface Parts {
@@ -26,6 +28,8 @@ interface Parts {
 }
 
 const KEY = 'routes';
+/** Changes that are remembered. */
+const PAST = 50;
 const NOTHING: Saved = { routes: null, changes: [] };
 
 /**
@@ -60,16 +64,18 @@ export class RouteHistory {
 
   /** To be told, at once, that `routes` apply from now on. Resolves when a restart would know it too. */
   async changed(routes: readonly Route[], lastSeq: number): Promise<void> {
-    const { routes: before, changes } = this.#saved;
+    const { routes: before, changes, past = [] } = this.#saved;
+    let known = past;
     const settled = this.#dispatcher.slowestCursor();
     let waiting = changes.filter(({ upTo }) => upTo > settled);
     if (before !== null && !isDeepStrictEqual(before, routes)) {
       const loaded = this.#dispatcher.positions();
       this.#dispatcher.rerouted(routesFor(before), lastSeq, loaded);
+      known = [...past, { upTo: lastSeq, before }].slice(-PAST);
       if (lastSeq > settled) waiting = [...waiting, { upTo: lastSeq, before, loaded: [...loaded] }];
     }
-    const saved = { routes, changes: waiting };
-    if (isDeepStrictEqual(saved, this.#saved)) return;
+    const saved = { routes, changes: waiting, past: known };
+    if (isDeepStrictEqual(saved, { past: [], ...this.#saved })) return;
     this.#saved = saved;
     // A full disk must not stop what empties it.
     await this.#checkpoints.save(KEY, JSON.stringify(saved)).catch((error: unknown) => {

@@ -14,11 +14,19 @@ export interface OperationsOptions {
 }
 
 const PAGE = 200;
+/** What one answer holds of the journal. */
+const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 
 /** The operations on a journal this process holds. */
 export function createOperations({ journal, validate, pid, sinks, hasSink }: OperationsOptions): Operations {
   return {
     status: async () => ({ pid, journal: await journal.status(), sinks: sinks() }),
+    listEvents: async ({ after = 0, limit = EVENTS.count }) => {
+      const found = await journal.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });
+      return found.map((event) => summarise(event.seq, event, true));
+    },
+    listHeads: (after) => journal.heads(after),
+    account: (since, until) => journal.account(since, until),
     listQuarantine: async (selection, bodies) =>
       (await journal.listQuarantine(selection)).map((event) => ({
         ...summarise(event.key, event, bodies),
@@ -89,6 +97,8 @@ function summarise(key: number, event: Event, bodies: boolean): EventSummary {
     user_id: event.user,
     client_user_id: event.clientUser,
     bytes: event.body.length,
-    ...(bodies ? { body_base64: event.body.toString('base64') } : {}),
+    ...(bodies
+      ? { body_base64: event.body.toString('base64'), source: event.source, headers: event.headers }
+      : {}),
   };
 }

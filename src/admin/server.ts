@@ -1,9 +1,15 @@
 import { createServer, type Server } from 'node:http';
-import { timingSafeEqual, hash } from 'node:crypto';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Selection } from '../core/journal.ts';
+import type { Erasures } from '../core/erasure.ts';
 import type { Operations } from '../core/operations.ts';
+import { activityApi, type ActivityBoard } from './activities.ts';
+import { createApi } from './api.ts';
+import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
+import { createErasureApi } from './erasure-api.ts';
+import { guard, requireLoopback } from './guard.ts';
+import { addHealth, type Health } from './health.ts';
+import { sendProblem } from './problem.ts';
 
 export interface AdminOptions {
   readonly host: string;
@@ -11,8 +17,15 @@ export interface AdminOptions {
   /** Bearer token; null only on loopback. */
   readonly token: string | null;
   readonly operations: Operations;
-  /** Whether new deliveries are welcome now. */
-  readonly ready: () => boolean;
+  /** Left out where nothing can be erased. */
+  readonly erasures?: Erasures;
+  /** Where commands say how far they are. */
+  readonly board: ActivityBoard;
+  readonly health: () => Health;
+  /** Everything that is measured, as Prometheus reads it. */
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  /** Null serves no console. */
+  readonly console: ConsoleSource | null;
 }
 
 export interface Admin {
@@ -21,7 +34,7 @@ export interface Admin {
   close(): Promise<void>;
 }
 
-/** The operator's listener: health for a supervisor, and the admin API that the commands use. */
+/** The operator's listener: health for a supervisor, metrics, the console, and the admin API that the commands use. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, createAdminApp(options));
   const port = await listen(server, options.host, options.port);
@@ -36,35 +49,25 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   };
 }
 
-function createAdminApp({ token, operations, ready }: AdminOptions): Express {
+function createAdminApp(options: AdminOptions): Express {
+  const { token, operations, erasures, board, health, metrics, console: source } = options;
   const app = express();
   app.disable('x-powered-by');
-  app.get('/livez', (_request, response) => void response.json({ status: 'ok' }));
-  app.get('/readyz', (_request, response) => {
-    const isReady = ready();
-    response.status(isReady ? 200 : 503).json({ status: isReady ? 'ready' : 'not ready' });
+  app.use(setHeaders);
+  addHealth(app, health);
+  app.get('/metrics', guard(token), async (_request, response) => {
+    const { contentType, text } = await metrics();
+    response.setHeader('content-type', contentType);
+    response.send(text);
   });
-  const api = express.Router();
-  app.use('/api', guard(token), express.json(), api);
-  api.get('/status', async (_request, response) => void response.json(await operations.status()));
-  api.get('/quarantine', async (request, response) => {
-    response.json(await operations.listQuarantine(selectionOf(request.query), wantsBodies(request)));
-  });
-  api.post('/quarantine/retry', async (request, response) => {
-    response.json(await operations.retryQuarantine(selectionOf(request.body)));
-  });
-  api.post('/quarantine/drop', async (request, response) => {
-    response.json({ dropped: await operations.dropQuarantine(selectionOf(request.body)) });
-  });
-  api.get('/dead-letters', async (request, response) => {
-    response.json(await operations.listDeadLetters(selectionOf(request.query), wantsBodies(request)));
-  });
-  api.post('/dead-letters/retry', async (request, response) => {
-    response.json(await operations.retryDeadLetters(selectionOf(request.body)));
-  });
-  api.post('/dead-letters/drop', async (request, response) => {
-    response.json({ dropped: await operations.dropDeadLetters(selectionOf(request.body)) });
-  });
+  app.use('/api/activities', guard(token), express.json(), activityApi(board));
+  if (source !== null) {
+    app.use('/console', requireLoopback(token), consolePages());
+    app.use('/api/console', guard(token), consoleApi(source));
+  }
+  if (erasures !== undefined)
+    app.use('/api/erasures', guard(token), express.json(), createErasureApi(erasures));
+  app.use('/api', guard(token), express.json(), createApi(operations));
   app.use((_request, response) => sendProblem(response, 404, 'not_found', 'no such path'));
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     if (error instanceof MillraceError && error.code === 'usage')
@@ -76,68 +79,27 @@ function createAdminApp({ token, operations, ready }: AdminOptions): Express {
   return app;
 }
 
-/**
- * With a token, only its bearer gets in. Without one the listener is on loopback, and what remains is a web page that
- * the operator's own browser was lured to: it cannot name a loopback host, nor send JSON across origins.
- */
-function guard(token: string | null) {
-  return (request: Request, response: Response, next: NextFunction): void => {
-    if (token !== null) {
-      const given = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
-      if (timingSafeEqual(digest(given), digest(token))) return next();
-      response.setHeader('WWW-Authenticate', 'Bearer');
-      return sendProblem(response, 401, 'unauthorised', 'a bearer token is needed: admin.token');
-    }
-    const host = (request.headers.host ?? '').replace(/:\d+$/, '');
-    if (!/^(localhost|127(\.\d+){3}|\[::1\])$/.test(host)) {
-      return sendProblem(response, 403, 'forbidden', 'the admin listener answers to a loopback host only');
-    }
-    if (request.method !== 'GET' && request.is('application/json') !== 'application/json') {
-      return sendProblem(response, 415, 'media_type_unsupported', 'Content-Type must be application/json');
-    }
-    next();
-  };
+/** Pages run our own files only, stand in no frame, and their answers are read by no other site. */
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+    "require-trusted-types-for 'script'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+} as const;
+
+function setHeaders(_request: Request, response: Response, next: NextFunction): void {
+  for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+  next();
 }
 
 /** Status of a request that express could not read: no JSON, too large, of an unknown encoding. */
 function unreadable(error: unknown): number | null {
   const status = error instanceof Error && 'status' in error ? error.status : null;
   return typeof status === 'number' && status >= 400 && status < 500 ? status : null;
-}
-
-const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
-
-function wantsBodies(request: Request): boolean {
-  return request.query['bodies'] === 'true';
-}
-
-/** Reads `keys` (comma-separated or a list), `sink`, `limit` and `after`. */
-function selectionOf(value: unknown): Selection {
-  const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
-  const selection: { -readonly [Key in keyof Selection]: Selection[Key] } = {};
-  const { keys, sink } = fields;
-  if (keys !== undefined)
-    selection.keys = (Array.isArray(keys) ? keys : textOf(keys).split(',')).map(wholeNumber);
-  if (typeof sink === 'string') selection.sink = sink;
-  if (fields['limit'] !== undefined) selection.limit = wholeNumber(fields['limit']);
-  if (fields['after'] !== undefined) selection.after = wholeNumber(fields['after']);
-  return selection;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-}
-
-function wholeNumber(value: unknown): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 0)
-    throw new MillraceError('usage', 'keys, limit and after must be whole numbers');
-  return number;
-}
-
-function sendProblem(response: Response, status: number, code: string, detail: string): void {
-  response.status(status).type('application/problem+json');
-  response.send(JSON.stringify({ type: 'about:blank', title: detail, status, code, detail }));
 }
 
 function listen(server: Server, host: string, port: number): Promise<number> {

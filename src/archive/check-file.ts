@@ -1,124 +1,60 @@
-import { createHash } from 'node:crypto';
-import { join } from 'node:path';
-import { MANIFEST, type ManifestEntry } from '../core/archive.ts';
-import { messageOf } from '../core/errors.ts';
-import type { Verifier } from '../core/verifier.ts';
-import { readPlain } from '../lib/durable.ts';
-import { readArchiveFile, type ArchiveItem } from './read.ts';
-import type { DifferenceCode, Tally } from './report.ts';
+import { MANIFEST } from '../core/archive.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
+import type { FileFacts } from './facts.ts';
+import type { DifferenceCode } from './report.ts';
 
-/** What a file turned out to hold. */
-interface Contents {
-  records: number;
-  readonly types: Map<string, number>;
-  first: string;
-  last: string;
+type Found = readonly [code: DifferenceCode, detail: string];
+
+/** What one file on disk is held against. */
+export interface Listed {
+  /** Its newest line; null when the manifest has none. */
+  readonly line: ManifestLine | null;
+  /** Another file that these very bytes are listed as; null when there is none. */
+  readonly elsewhere: string | null;
 }
 
-/** Reads one file to its end and tells the tally what differs from its manifest line, if it has one. */
-export async function checkFile(
-  root: string,
-  file: string,
-  entry: ManifestEntry | null,
-  tally: Tally,
-  options: { readonly verifier?: Verifier; readonly signal?: AbortSignal },
-): Promise<void> {
-  const differ = (code: DifferenceCode, detail: string, line: number | null = null): void =>
-    tally.differ({ code, file, line, detail });
-  if (entry === null) differ('file_extra', `there, not listed in ${MANIFEST}`);
-  const hash = createHash('sha256');
-  let size = 0;
-  const contents: Contents = { records: 0, types: new Map(), first: '', last: '' };
-  let whole = true;
-  const see = (chunk: Buffer): void => {
-    hash.update(chunk);
-    size += chunk.length;
-  };
-  for await (const item of readArchiveFile(root, file, options.signal, see)) {
-    if (item.kind === 'record') {
-      count(contents, item);
-      checkSignature(item, tally, options.verifier);
-    } else {
-      whole &&= item.line !== null;
-      differ(item.line === null ? 'file_unreadable' : 'record_invalid', item.reason, item.line);
-    }
+/** Says how a file differs from its line in the manifest, apart from what its records say. */
+export function compareFile(facts: FileFacts, { line, elsewhere }: Listed): Found[] {
+  const moved = elsewhere === null ? '' : `; it holds what is listed as ${elsewhere}`;
+  if (line === null) return [['file_extra', `there, not listed in ${MANIFEST}${moved}`]];
+  if (line.sha256 === null) {
+    const by = 'erasure' in line ? ` by erasure ${line.erasure}` : '';
+    return [['file_returned', `was removed${by}, and is there`]];
   }
-  // The reader stops where a file is damaged; its bytes are hashed to the end all the same.
-  const onDisk = whole ? { bytes: size, sha256: hash.digest('hex') } : await hashFile(join(root, file));
-  tally.files += 1;
-  tally.records += contents.records;
-  if (typeof onDisk === 'string') {
-    differ('file_unreadable', onDisk);
-    return;
+  if ('claim_check' in line) return [['file_extra', 'listed as a kept event, not as a file of records']];
+  const found: Found[] = [];
+  const counts = countDifferences(facts, line);
+  if (facts.bytes !== line.bytes) {
+    const code = facts.bytes < line.bytes ? 'file_truncated' : 'file_changed';
+    found.push([code, `${facts.bytes} bytes instead of ${line.bytes}${moved}`]);
+  } else if (facts.sha256 !== line.sha256) {
+    const order =
+      counts.length === 0 && facts.disorderedAt !== null && facts.whole
+        ? `; the counts are right, and line ${facts.disorderedAt} was received before the line in front of it: reordered?`
+        : '';
+    found.push(['file_changed', `SHA-256 is ${facts.sha256} instead of ${line.sha256}${moved || order}`]);
   }
-  tally.bytes += onDisk.bytes;
-  if (entry === null) return;
-  if (onDisk.bytes < entry.bytes) {
-    differ('file_truncated', `${onDisk.bytes} bytes instead of ${entry.bytes}`);
-  } else if (onDisk.bytes !== entry.bytes) {
-    differ('file_changed', `${onDisk.bytes} bytes instead of ${entry.bytes}`);
-  } else if (onDisk.sha256 !== entry.sha256) {
-    differ('file_changed', `SHA-256 is ${onDisk.sha256} instead of ${entry.sha256}`);
-  }
-  for (const detail of countDifferences(contents, entry)) differ('counts_differ', detail);
+  for (const detail of counts) found.push(['counts_differ', detail]);
+  return found;
 }
 
-function count(contents: Contents, item: ArchiveItem & { kind: 'record' }): void {
-  const { event_type: type, received_at: at } = item.record;
-  contents.records += 1;
-  contents.types.set(type, (contents.types.get(type) ?? 0) + 1);
-  // ISO 8601 in UTC with a fixed number of digits: the order of the texts is the order of the times.
-  if (contents.first === '' || at < contents.first) contents.first = at;
-  if (at > contents.last) contents.last = at;
-}
-
-function checkSignature(item: ArchiveItem & { kind: 'record' }, tally: Tally, verifier?: Verifier): void {
-  if (verifier === undefined) return;
-  const { record, body, file, line } = item;
-  if (Object.keys(record.headers).length === 0) {
-    tally.signatures.unsigned += 1;
-    return;
-  }
-  const result = verifier.verify(record.headers, body, Date.parse(record.received_at));
-  if (result.ok && result.id === record.id) {
-    tally.signatures.valid += 1;
-    return;
-  }
-  tally.signatures.invalid += 1;
-  const detail = result.ok
-    ? 'the signed id is another than the record’s'
-    : `${result.code}: ${result.detail}`;
-  tally.differ({ code: 'signature_invalid', file, line, detail });
-}
-
-function countDifferences(contents: Contents, entry: ManifestEntry): string[] {
+function countDifferences(facts: FileFacts, line: Exclude<ManifestLine, { claim_check: string }>): string[] {
   const details: string[] = [];
-  const compare = (what: string, is: string | number, listed: string | number): void => {
-    if (is !== listed) details.push(`${what}: ${is} instead of ${listed}`);
+  const compare = (what: string, is: string | number, listed: string | number | null): void => {
+    if (is !== listed) details.push(`${what}: ${is} instead of ${listed ?? 'none'}`);
   };
-  compare('records', contents.records, entry.records);
-  const listed = new Map(Object.entries(entry.types));
-  for (const type of new Set([...contents.types.keys(), ...listed.keys()])) {
-    compare(`records of type ${JSON.stringify(type)}`, contents.types.get(type) ?? 0, listed.get(type) ?? 0);
+  compare('records', facts.records, line.records);
+  const listed = new Map<string, number>();
+  // As a record spells them: in its line, no half of a character stands alone.
+  for (const [type, count] of Object.entries(line.types)) {
+    listed.set(type.toWellFormed(), (listed.get(type.toWellFormed()) ?? 0) + count);
   }
-  if (contents.records > 0) {
-    compare('first_received_at', contents.first, entry.first_received_at);
-    compare('last_received_at', contents.last, entry.last_received_at);
+  for (const type of new Set([...facts.types.keys(), ...listed.keys()])) {
+    compare(`records of type ${JSON.stringify(type)}`, facts.types.get(type) ?? 0, listed.get(type) ?? 0);
+  }
+  if (facts.records > 0) {
+    compare('first_received_at', facts.first, line.first_received_at);
+    compare('last_received_at', facts.last, line.last_received_at);
   }
   return details;
-}
-
-/** Size and hash of a file, or why it cannot be read. */
-async function hashFile(path: string): Promise<{ bytes: number; sha256: string } | string> {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  try {
-    for await (const chunk of readPlain(path)) {
-      hash.update(chunk);
-      bytes += chunk.length;
-    }
-  } catch (error) {
-    return messageOf(error);
-  }
-  return { bytes, sha256: hash.digest('hex') };
 }

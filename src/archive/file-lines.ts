@@ -18,6 +18,11 @@ const DECOMPRESSORS: readonly [extension: string, make: () => Duplex & { bytesWr
  * @throws NotFollowed, a zlib error when the file is damaged or cut short, or the system's error
  */
 export async function* fileLines(path: string, onBytes?: (chunk: Buffer) => void): AsyncGenerator<Line[]> {
+  yield* cutLines(fileChunks(path, onBytes), LONGEST_LINE);
+}
+
+/** The bytes of a file, decompressed by its extension, as `fileLines` cuts them. Throws what that does. */
+export async function* fileChunks(path: string, onBytes?: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
   let size = 0;
   const source = tap(readPlain(path), (chunk) => {
     size += chunk.length;
@@ -25,13 +30,13 @@ export async function* fileLines(path: string, onBytes?: (chunk: Buffer) => void
   });
   const make = DECOMPRESSORS.find(([extension]) => path.endsWith(extension))?.[1];
   if (make === undefined) {
-    yield* cutLines(source, LONGEST_LINE);
+    yield* source;
     return;
   }
   const decompressor = make();
   // An error of the source destroys the decompressor with it, so the loop below throws it.
   pipeline(source, decompressor, () => undefined);
-  yield* cutLines(decompressor, LONGEST_LINE);
+  yield* decompressor as AsyncIterable<Buffer>;
   // Node reads one zstd frame of a chunk and drops what follows without a word.
   if (decompressor.bytesWritten < size) throw new Error('bytes follow after the end of the compressed data');
 }

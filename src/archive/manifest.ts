@@ -1,16 +1,47 @@
 import { join } from 'node:path';
-import { hashLine, MANIFEST, parseManifestEntry, type ManifestEntry } from '../core/archive.ts';
+import { MANIFEST } from '../core/archive.ts';
+import {
+  hashLine,
+  parseManifestLine,
+  type ErasureLine,
+  type ManifestLine,
+} from '../core/archive-manifest.ts';
 import { readPlain } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
 import type { Difference } from './report.ts';
 
 /** A manifest as it stands, with what is wrong with it. */
 export interface Manifest {
-  /** By file; the last line of a file counts. */
-  readonly entries: ReadonlyMap<string, ManifestEntry>;
-  /** Files with more than one line. */
+  /** By file; the newest line of a file counts, which may be one that says that an erasure removed it. */
+  readonly entries: ReadonlyMap<string, ManifestLine>;
+  /** Files with a line before the newest that says something else. */
   readonly superseded: ReadonlySet<string>;
+  /** Files listed anew after an erasure had changed them. */
+  readonly returned: ReadonlyMap<string, ErasureLine>;
+  readonly lines: number;
+  /** Hash of the last line; of the empty string when there is none. Whoever has noted it can tell a cut end later. */
+  readonly head: string;
+  /** Line number by hash, of every line that has its end. */
+  readonly hashes: ReadonlyMap<string, number>;
+  /** The line from which on the chain or a line is not sound; null when all is. */
+  readonly brokenAt: number | null;
   readonly differences: readonly Difference[];
+}
+
+/** One line as `manifestLines` yields it. */
+export interface StoredLine {
+  /** Counted from 1. */
+  readonly number: number;
+  readonly text: Buffer;
+  /** Null when it is no line of a manifest. */
+  readonly entry: ManifestLine | null;
+  /** False for a last line that was cut short. */
+  readonly ended: boolean;
+}
+
+interface Link {
+  readonly number: number;
+  readonly previous: string;
 }
 
 /**
@@ -19,27 +50,62 @@ export interface Manifest {
  * @param root the archive's folder
  */
 export async function readManifest(root: string): Promise<Manifest> {
-  const entries = new Map<string, ManifestEntry>();
+  const entries = new Map<string, ManifestLine>();
   const superseded = new Set<string>();
+  const returned = new Map<string, ErasureLine>();
+  const hashes = new Map<string, number>();
+  const broken: Link[] = [];
   const differences: Difference[] = [];
-  const differ = (code: Difference['code'], line: number, detail: string): void => {
-    differences.push({ code, file: MANIFEST, line, detail });
-  };
-  let previous = hashLine('');
+  let brokenAt: number | null = null;
+  let lines = 0;
+  let head = hashLine('');
+  for await (const { number, text, entry, ended } of manifestLines(root)) {
+    lines = number;
+    if (entry === null) {
+      const detail = ended ? 'not a manifest line' : 'the line has no end';
+      differences.push({ code: 'manifest_line_invalid', file: MANIFEST, line: number, detail });
+      brokenAt ??= number;
+    } else {
+      if (entry.previous !== head) {
+        broken.push({ number, previous: entry.previous });
+        brokenAt ??= number;
+      }
+      const before = entries.get(entry.file);
+      if (before !== undefined && before.sha256 !== entry.sha256) superseded.add(entry.file);
+      if (before !== undefined && 'erasure' in before && !('erasure' in entry))
+        returned.set(entry.file, before);
+      entries.set(entry.file, entry);
+    }
+    head = hashLine(text);
+    if (ended) hashes.set(head, number);
+  }
+  for (const link of broken) {
+    differences.push({
+      code: 'chain_broken',
+      file: MANIFEST,
+      line: link.number,
+      detail: explain(link, hashes),
+    });
+  }
+  return { entries, superseded, returned, lines, head, hashes, brokenAt, differences };
+}
+
+/** The lines of a manifest in order, each taken apart. */
+export async function* manifestLines(root: string): AsyncGenerator<StoredLine> {
   for await (const lines of cutLines(readPlain(join(root, MANIFEST)))) {
     for (const { number, bytes, ended } of lines) {
       const text = bytes ?? Buffer.alloc(0);
-      const entry = ended ? parseManifestEntry(text.toString()) : null;
-      if (entry === null) {
-        differ('manifest_line_invalid', number, ended ? 'not a manifest line' : 'the line has no end');
-      } else {
-        if (entry.previous !== previous)
-          differ('chain_broken', number, 'does not follow from the line before it');
-        if (entries.has(entry.file)) superseded.add(entry.file);
-        entries.set(entry.file, entry);
-      }
-      previous = hashLine(text);
+      yield { number, text, entry: ended ? parseManifestLine(text.toString()) : null, ended };
     }
   }
-  return { entries, superseded, differences };
+}
+
+/** What a link that does not fit says about the lines around it. */
+function explain({ number, previous }: Link, hashes: ReadonlyMap<string, number>): string {
+  const elsewhere = hashes.get(previous);
+  if (elsewhere !== undefined)
+    return `follows from line ${elsewhere}, not from the one before it: lines were reordered`;
+  if (previous === hashLine('')) return 'was the first line: lines were reordered, or put in front of it';
+  if (number === 1) return 'was not the first line: lines before it were removed or changed';
+  return `does not follow from line ${number - 1}: that was changed, or lines between were removed`;
 }

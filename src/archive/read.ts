@@ -3,6 +3,14 @@ import { join } from 'node:path';
 import { DATA_EXTENSIONS, PART_EXTENSION, type ArchiveRecord } from '../core/archive.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import { messageOf } from '../core/errors.ts';
+import {
+  isSealed,
+  parseSealed,
+  SEALED_REASONS,
+  type OpenedRecord,
+  type RecordOpener,
+  type SealedWhy,
+} from '../core/sealed-record.ts';
 import { fileLines } from './file-lines.ts';
 import { listArchive } from './list.ts';
 
@@ -19,18 +27,28 @@ export type ArchiveItem =
       readonly record: ArchiveRecord;
       /** May be a view into a larger buffer: copy it to keep it for long. */
       readonly body: Buffer;
+      /** The record's line without its line break, opened if it was sealed; a view, as `body`. */
+      readonly text: Buffer;
+      /** True when the archive holds it sealed. */
+      readonly sealed: boolean;
     }
   | {
       readonly kind: 'problem';
       readonly file: string;
       readonly line: number | null;
       readonly reason: string;
+      /** Set for a sealed record that stays closed; it is a record all the same. */
+      readonly sealed?: { readonly why: SealedWhy; readonly received_at: string };
     };
 
 export interface ReadOptions {
   /** Read the unfinished files too; their last line may be incomplete while a receiver runs, and is then left out. */
   readonly parts?: boolean;
   readonly signal?: AbortSignal;
+  /** Finished files to pass over, relative to the archive. */
+  readonly skip?: ReadonlySet<string>;
+  /** Opens what is sealed; without it a sealed record is a problem that says so. */
+  readonly opener?: RecordOpener | undefined;
 }
 
 /**
@@ -43,7 +61,10 @@ export async function* readArchive(path: string, options: ReadOptions = {}): Asy
   for (const file of notFollowed) {
     yield { kind: 'problem', file, line: null, reason: 'not a plain file; not followed' };
   }
-  for (const file of files) yield* readArchiveFile(root, file, options.signal);
+  for (const file of files) {
+    if (options.skip?.has(file) === true) continue;
+    yield* readArchiveFile(root, file, options.signal, undefined, options.opener);
+  }
   if (options.parts !== true) return;
   const read = new Set(files);
   for (const part of parts) {
@@ -51,12 +72,12 @@ export async function* readArchive(path: string, options: ReadOptions = {}): Asy
     const names = finishedNames(part);
     if (names.some((name) => read.has(name))) continue;
     const finished = names.find((name) => existsSync(join(root, name)));
-    yield* readArchiveFile(root, finished ?? part, options.signal);
+    yield* readArchiveFile(root, finished ?? part, options.signal, undefined, options.opener);
   }
 }
 
 /** What a part may be called once it is finished: `_open/<writer>/<folder>/<stem>.part` → `<folder>/<stem>.ndjson…`. */
-function finishedNames(part: string): string[] {
+export function finishedNames(part: string): string[] {
   const stem = part.split('/').slice(2).join('/').slice(0, -PART_EXTENSION.length);
   return Object.values(DATA_EXTENSIONS).map((extension) => `${stem}${extension}`);
 }
@@ -71,6 +92,7 @@ export async function* readArchiveFile(
   file: string,
   signal?: AbortSignal,
   onBytes?: (chunk: Buffer) => void,
+  opener?: RecordOpener,
 ): AsyncGenerator<ArchiveItem> {
   const unfinished = file.endsWith(PART_EXTENSION);
   try {
@@ -82,13 +104,33 @@ export async function* readArchiveFile(
           continue;
         }
         if (!ended && unfinished) return;
-        const parsed = ended ? parseRecord(bytes) : ({ ok: false, reason: 'the line has no end' } as const);
-        if (parsed.ok) yield { kind: 'record', file, line, record: parsed.record, body: parsed.body };
-        else yield { kind: 'problem', file, line, reason: parsed.reason };
+        yield ended
+          ? itemOf(file, line, bytes, opener)
+          : { kind: 'problem', file, line, reason: 'the line has no end' };
       }
     }
   } catch (error) {
     if (signal?.aborted === true) throw error;
     yield { kind: 'problem', file, line: null, reason: messageOf(error) };
   }
+}
+
+function itemOf(file: string, line: number, bytes: Buffer, opener?: RecordOpener): ArchiveItem {
+  let text = bytes;
+  const sealed = isSealed(bytes);
+  if (sealed) {
+    const record = parseSealed(bytes);
+    if (record === null)
+      return { kind: 'problem', file, line, reason: 'not a sealed record of this version' };
+    const opened: OpenedRecord = opener?.open(record) ?? { ok: false, why: 'no_keys' };
+    if (!opened.ok) {
+      const { why } = opened;
+      const about = { why, received_at: record.received_at };
+      return { kind: 'problem', file, line, reason: SEALED_REASONS[why], sealed: about };
+    }
+    text = opened.line;
+  }
+  const parsed = parseRecord(text);
+  if (!parsed.ok) return { kind: 'problem', file, line, reason: parsed.reason };
+  return { kind: 'record', file, line, record: parsed.record, body: parsed.body, text, sealed };
 }

@@ -5,14 +5,17 @@ export type DifferenceCode =
   | 'manifest_missing'
   | 'manifest_line_invalid'
   | 'chain_broken'
+  | 'head_missing'
   | 'file_missing'
   | 'file_extra'
+  | 'file_returned'
   | 'file_truncated'
   | 'file_changed'
   | 'file_not_followed'
   | 'file_unreadable'
   | 'record_invalid'
   | 'counts_differ'
+  | 'signature_unmatched'
   | 'signature_invalid';
 
 /** One thing that is not as the manifest, or a signature, says. */
@@ -33,11 +36,36 @@ export interface VerifyReport {
   readonly files: number;
   readonly records: number;
   readonly bytes: number;
-  /** `unsigned` records came without signature headers. All 0 without a verifier. */
-  readonly signatures: { readonly valid: number; readonly invalid: number; readonly unsigned: number };
+  /** Events kept whole in files of their own. */
+  readonly claim_checks: number;
+  /** Lines of the manifest, and the hash of the last one: noted down, it proves later that no end was cut off. */
+  readonly manifest: { readonly lines: number; readonly head: string };
+  readonly signatures: Readonly<SignatureCounts>;
+  readonly sealed: Readonly<SealedCounts>;
   readonly differences: readonly Difference[];
   /** Worth knowing, and no fault: unfinished files, manifest lines superseded by later ones. */
   readonly notes: readonly { readonly file: string; readonly detail: string }[];
+}
+
+/**
+ * Records by what their signature says; all 0 without a verifier. `unmatched`: no secret that was given fits, because the
+ * event was changed or the secret is another. `invalid`: wrong whatever the secret. `unsigned`: came without one.
+ */
+export interface SignatureCounts {
+  verified: number;
+  unmatched: number;
+  invalid: number;
+  unsigned: number;
+}
+
+/**
+ * Sealed records, which are among the records: `closed` for want of keys, or of their key; `erased`: their key was
+ * destroyed. Neither can have its signature checked.
+ */
+export interface SealedCounts {
+  opened: number;
+  closed: number;
+  erased: number;
 }
 
 /** Gathers a report. */
@@ -45,7 +73,10 @@ export class Tally {
   files = 0;
   records = 0;
   bytes = 0;
-  readonly signatures = { valid: 0, invalid: 0, unsigned: 0 };
+  claims = 0;
+  manifest = { lines: 0, head: '' };
+  readonly signatures: SignatureCounts = { verified: 0, unmatched: 0, invalid: 0, unsigned: 0 };
+  readonly sealed: SealedCounts = { opened: 0, closed: 0, erased: 0 };
   readonly #differences: Difference[] = [];
   readonly #notes: { file: string; detail: string }[] = [];
   #file = '';
@@ -63,8 +94,9 @@ export class Tally {
   }
 
   report(path: string): VerifyReport {
-    const { files, records, bytes, signatures } = this;
-    return { path, files, records, bytes, signatures, differences: this.#differences, notes: this.#notes };
+    const { files, records, bytes, claims: claim_checks, manifest, signatures, sealed } = this;
+    const found = { differences: this.#differences, notes: this.#notes };
+    return { path, files, records, bytes, claim_checks, manifest, signatures, sealed, ...found };
   }
 
   #countUnnamed({ code, file }: Difference): void {

@@ -1,9 +1,16 @@
 import { MANIFEST } from '../core/archive.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
 import type { Verifier } from '../core/verifier.ts';
-import { checkFile } from './check-file.ts';
-import { listArchive } from './list.ts';
-import { readManifest } from './manifest.ts';
+import { compareClaim, readClaim, type ClaimFacts } from './check-claim.ts';
+import { compareFile } from './check-file.ts';
+import { reportManifest, reportMissing, reportOthers } from './check-listing.ts';
+import { checkRecord } from './check-record.ts';
+import { readFacts, type FileFacts } from './facts.ts';
+import { listArchive, type ArchiveListing } from './list.ts';
+import { readManifest, type Manifest } from './manifest.ts';
+import type { ArchiveItem } from './read.ts';
 import { Tally, type VerifyReport } from './report.ts';
 
 export type { VerifyReport } from './report.ts';
@@ -11,9 +18,24 @@ export type { VerifyReport } from './report.ts';
 export interface VerifyOptions {
   /** Checks each record's signature at the time of its receipt. Give it a boundless tolerance, lest clocks matter. */
   readonly verifier?: Verifier;
+  /** Opens sealed records; without it they are counted, and their signatures are not checked. */
+  readonly opener?: RecordOpener;
+  /** Head that an earlier run reported: the manifest must still hold the line it is the hash of. */
+  readonly head?: string;
   readonly signal?: AbortSignal;
   /** Told before each file: how many are done, and how many there are. */
   readonly onProgress?: (done: number, total: number, file: string) => void;
+}
+
+/** All that verifying has read, for the repair to build on. */
+export interface Inspection {
+  readonly report: VerifyReport;
+  readonly listing: ArchiveListing;
+  /** Null when there is none. */
+  readonly manifest: Manifest | null;
+  /** Of every file that could be read. */
+  readonly files: ReadonlyMap<string, FileFacts>;
+  readonly claims: ReadonlyMap<string, ClaimFacts>;
 }
 
 /**
@@ -25,37 +47,86 @@ export interface VerifyOptions {
  * @throws MillraceError archive_unreadable
  */
 export async function verifyArchive(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  const { root, files, parts, notFollowed, hasManifest, isFolder } = await listArchive(path);
+  return (await inspectArchive(path, options)).report;
+}
+
+/** Like `verifyArchive`, with everything it has learnt. */
+export async function inspectArchive(path: string, options: VerifyOptions = {}): Promise<Inspection> {
+  const listing = await listArchive(path);
+  refuseUnlessArchive(path, listing);
+  const { root } = listing;
+  const tally = new Tally();
+  const manifest = listing.hasManifest ? await readManifest(root) : null;
+  reportManifest(manifest, tally, options.head);
+  reportOthers(listing, tally);
+  const lines = manifest?.entries ?? new Map<string, ManifestLine>();
+  const files = await checkFiles(listing, lines, tally, options);
+  const claims = await checkClaims(listing, lines, tally, options);
+  reportMissing(lines, listing, files, tally);
+  return { report: tally.report(root), listing, manifest, files, claims };
+}
+
+type Lines = ReadonlyMap<string, ManifestLine>;
+
+async function checkFiles(
+  { root, files, claims }: ArchiveListing,
+  lines: Lines,
+  tally: Tally,
+  { verifier, opener, signal, onProgress }: VerifyOptions,
+): Promise<Map<string, FileFacts>> {
+  const found = new Map<string, FileFacts>();
+  const names = new Map<string, string>();
+  for (const [file, { sha256 }] of lines) if (sha256 !== null) names.set(sha256, file);
+  const onItem = (item: ArchiveItem): void => checkRecord(item, tally, verifier);
+  for (const [done, file] of files.entries()) {
+    onProgress?.(done, files.length + claims.length, file);
+    const facts = await readFacts(root, file, { onItem, opener, signal });
+    tally.files += 1;
+    if (typeof facts === 'string') {
+      tally.differ({ code: 'file_unreadable', file, line: null, detail: facts });
+      continue;
+    }
+    found.set(file, facts);
+    tally.records += facts.records;
+    tally.bytes += facts.bytes;
+    const name = names.get(facts.sha256) ?? file;
+    const listed = { line: lines.get(file) ?? null, elsewhere: name === file ? null : name };
+    for (const [code, detail] of compareFile(facts, listed)) tally.differ({ code, file, line: null, detail });
+  }
+  return found;
+}
+
+async function checkClaims(
+  { root, files, claims }: ArchiveListing,
+  lines: Lines,
+  tally: Tally,
+  { signal, onProgress }: VerifyOptions,
+): Promise<Map<string, ClaimFacts>> {
+  const found = new Map<string, ClaimFacts>();
+  for (const [done, file] of claims.entries()) {
+    onProgress?.(files.length + done, files.length + claims.length, file);
+    const facts = await readClaim(root, file, signal);
+    tally.claims += 1;
+    if (typeof facts === 'string') {
+      tally.differ({ code: 'file_unreadable', file, line: null, detail: facts });
+      continue;
+    }
+    found.set(file, facts);
+    tally.bytes += facts.bytes;
+    for (const [code, detail] of compareClaim(facts, lines.get(file) ?? null)) {
+      tally.differ({ code, file, line: null, detail });
+    }
+  }
+  return found;
+}
+
+function refuseUnlessArchive(path: string, listing: ArchiveListing): void {
+  const { isFolder, hasManifest, files, parts, claims } = listing;
   if (!isFolder)
     throw new MillraceError('archive_unreadable', `${path} is a file; name the archive's folder`);
-  if (!hasManifest && files.length === 0 && parts.length === 0) {
-    throw new MillraceError(
-      'archive_unreadable',
-      `${path} holds no archive: neither ${MANIFEST} nor *.ndjson*`,
-    );
-  }
-  const tally = new Tally();
-  const manifest = hasManifest ? await readManifest(root) : null;
-  if (manifest === null) {
-    tally.differ({ code: 'manifest_missing', file: MANIFEST, line: null, detail: 'there is none' });
-  }
-  for (const difference of manifest?.differences ?? []) tally.differ(difference);
-  for (const file of manifest?.superseded ?? [])
-    tally.note(file, 'listed more than once; the last line counts');
-  for (const file of notFollowed) {
-    tally.differ({ code: 'file_not_followed', file, line: null, detail: 'not a plain file; not followed' });
-  }
-  for (const file of parts) {
-    tally.note(file, 'unfinished: a receiver is running, or was not stopped in an orderly way');
-  }
-  const present = new Set([...files, ...notFollowed]);
-  for (const file of manifest?.entries.keys() ?? []) {
-    if (present.has(file)) continue;
-    tally.differ({ code: 'file_missing', file, line: null, detail: `listed in ${MANIFEST}, not there` });
-  }
-  for (const [done, file] of files.entries()) {
-    options.onProgress?.(done, files.length, file);
-    await checkFile(root, file, manifest?.entries.get(file) ?? null, tally, options);
-  }
-  return tally.report(root);
+  if (hasManifest || files.length + parts.length + claims.length > 0) return;
+  throw new MillraceError(
+    'archive_unreadable',
+    `${path} holds no archive: neither ${MANIFEST} nor *.ndjson*`,
+  );
 }

@@ -3,9 +3,8 @@ import { open, rename } from 'node:fs/promises';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
-import { errorCode, syncFolder } from '../lib/durable.ts';
+import { errorCode, syncFolder, writeDurably } from '../lib/durable.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { writeDurably } from './checkpoint.ts';
 import { MEAL_TABLES } from './pull-meals.ts';
 import { tasksOf, type BackfillPlan } from './plan.ts';
 

@@ -1,7 +1,7 @@
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { CREATE, errorCode, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
+import { errorCode, writeDurably } from '../lib/durable.ts';
 import { planId, type BackfillPlan } from './plan.ts';
 
 /** What is known of the trigger of one provider. */
@@ -96,21 +96,6 @@ export class Checkpoint {
   async #save(): Promise<void> {
     await writeDurably(this.folder, STATE, `${JSON.stringify(this.#state)}\n`);
   }
-}
-
-/** A file that is there whole or not at all. */
-export async function writeDurably(folder: string, name: string, text: string): Promise<void> {
-  const temporary = join(folder, `${name}.tmp`);
-  const handle = await openPlain(temporary, CREATE);
-  try {
-    await handle.truncate();
-    await writeAll(handle, Buffer.from(text), 0);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, join(folder, name));
-  await syncFolder(folder);
 }
 
 async function readState(folder: string): Promise<State | null> {

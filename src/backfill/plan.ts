@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 
 /** What one backfill is to fetch. Two runs with equal plans make equal files. */
@@ -46,7 +47,7 @@ export function* tasksOf({ users, providers, since, until, windowDays }: Backfil
   for (const user of users) {
     for (const provider of providers.length === 0 ? [null] : providers) {
       for (const { start, end } of windows) {
-        yield { index, user, provider, start, end };
+        if (user !== ERASED_USER) yield { index, user, provider, start, end };
         index += 1;
       }
     }

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
 import type { ServiceClient } from '../service/client.ts';
-import { errorCode } from '../lib/durable.ts';
-import { writeDurably } from './checkpoint.ts';
+import { errorCode, writeDurably } from '../lib/durable.ts';
+import { eachMeal, type OnMeals } from './each-meal.ts';
 import type { Task } from './plan.ts';
 
 /** The tables a meal document makes. */
@@ -34,20 +34,22 @@ export async function finishedTask(folder: string): Promise<TaskResult | null> {
 /**
  * Fetches one user's meals of one window, as they stream in, and leaves rows and result in the task's folder. What an
  * attempt that failed midway had written is thrown away: a page is there whole or not at all.
+ * @param onMeals given the meals of each attempt as well, before the task is finished
  */
 export async function pullMeals(
   service: ServiceClient,
   { user, provider, start, end }: Omit<Task, 'index'>,
   folder: string,
   signal: AbortSignal,
+  onMeals?: OnMeals,
 ): Promise<TaskResult> {
   await mkdir(folder, { recursive: true });
   const files = await RowFiles.open(folder, MEAL_TABLES);
   const unknown = new Set<string>();
   try {
     const range = { start, end, ...(provider === null ? {} : { provider }) };
-    const document = await service.meals.stream(user, range, { signal });
-    const shaped = await shapeText(document as AsyncIterable<Buffer>, {
+    const document: AsyncIterable<Buffer> = await service.meals.stream(user, range, { signal });
+    const shaped = await shapeText(onMeals === undefined ? document : eachMeal(document, onMeals), {
       tables: MEAL_TABLES,
       given: { user_id: user },
       write: (table, rows) => files.write(table, rows),

@@ -1,79 +1,133 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { verifyArchive, type VerifyReport } from '../archive/verify.ts';
+import { repairArchive, type RepairAction } from '../archive/repair.ts';
+import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
 import { loadConfig } from '../config/load.ts';
-import { EXIT, MillraceError } from '../core/errors.ts';
+import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import type { Verifier } from '../core/verifier.ts';
-import { createVerifier } from '../verify/registry.ts';
+import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, type Io } from './io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 
 const HELP = `
 Examples:
   millrace archive verify ./data/archive
-  millrace archive verify ./data/archive --config config/millrace.yaml
+  millrace archive verify ./data/archive --config config/millrace.yaml --secret-file retired-secrets.txt
   millrace archive verify ./data/archive --secret-env MILLRACE_SECRET --secret-env OLD_SECRET --json
+  millrace archive verify ./data/archive --repair --dry-run
 
-Signatures are checked when --config or --secret-env says how; --secret-env names variables with Standard Webhooks secrets.
-Nothing is changed. Exit codes: 0 all as it should be, 1 not readable, 2 usage or config, 4 a difference, named by file.`;
+Signatures are checked when a secret is at hand: --config takes the signing section, all its secrets; --secret-env names
+variables and --secret-file a file (one secret a line, # begins a comment), both with Standard Webhooks secrets unless
+--config says otherwise. Sealed records are opened with the keys of --config or --keys; without, they are only counted.
+Nothing of a record is ever changed. --repair removes temporary files, gives files back the names they are listed by, and
+mends the manifest: what it replaces stays beside as _manifest.jsonl.<time>. What a repair listed is proven from then on
+only. The printed head is the hash of the manifest's last line: noted down elsewhere and given as --head, it proves later
+that no end was cut off.
+Exit codes: 0 all as it should be, 1 not readable, 2 usage or config, 4 a difference, named by file; also after a repair
+that could not mend all, and after --dry-run.`;
 
-interface Options {
+interface Options extends KeyOptions {
   readonly json?: boolean;
   readonly config?: string;
-  readonly secretEnv: readonly string[];
+  readonly secretEnv?: readonly string[];
+  readonly secretFile?: readonly string[];
+  readonly head?: string;
+  readonly repair?: boolean;
+  readonly dryRun?: boolean;
 }
+
+const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
 
 /** `millrace archive …`: looks at what the files sink wrote. */
 export function archiveCommand(io: Io): Command {
   const archive = new Command('archive')
     .description('look at what the files sink wrote')
     .addHelpText('after', HELP);
-  archive
-    .command('verify')
+  addKeyOptions(archive.command('verify'))
     .description('hold every file against the manifest: counts, sizes, hashes, chain and signatures')
     .argument('<path>', 'the folder of the archive')
     .option('--config <file>', 'check signatures as the signing section of this config says')
-    .option(
-      '--secret-env <name>',
-      'check signatures with the secret in this environment variable; may be repeated',
-      (name: string, names: readonly string[]) => [...names, name],
-      [],
-    )
+    .option('--secret-env <name>', 'check with the secret in this variable; may be repeated', collect)
+    .option('--secret-file <file>', 'check with the secrets in this file; may be repeated', collect)
+    .option('--head <sha256>', 'the manifest must still hold the line that an earlier run named as its head')
+    .option('--repair', 'mend what can be mended, then verify again')
+    .option('--dry-run', 'with --repair: only say what it would do')
     .option(
       '--json',
-      'print one JSON document: {path, files, records, bytes, signatures, differences, notes}',
+      'print one JSON document: {path, files, records, bytes, claim_checks, manifest, signatures, sealed, differences, notes}; with --repair also {repair: {dry_run, actions}}',
     )
     .addHelpText('after', HELP)
     .action(async (path: string, options: Options) => {
+      if (options.dryRun === true && options.repair !== true)
+        throw new MillraceError('usage', '--dry-run goes with --repair');
       const verifier = verifierOf(options, io);
-      const report = await verifyArchive(path, {
+      const opener = await openerOf(options, io, 'nothing');
+      const how: VerifyOptions = {
+        ...(opener === undefined ? {} : { opener }),
         ...(verifier === null ? {} : { verifier }),
+        ...(options.head === undefined ? {} : { head: options.head.toLowerCase() }),
         signal: io.signal,
         onProgress: progressTo(io),
-      });
-      if (options.json === true) print(io, JSON.stringify(report, null, 2));
-      else render(report, verifier !== null, io);
+      };
+      const { report, actions } = await work(path, options, how, io);
+      if (options.json === true) {
+        const repair = actions === null ? {} : { repair: { dry_run: options.dryRun === true, actions } };
+        print(io, JSON.stringify({ ...report, ...repair }, null, 2));
+      } else render(report, verifier !== null, io);
       if (report.differences.length > 0) io.setExit(EXIT.difference);
     });
   return archive;
 }
 
+async function work(
+  path: string,
+  options: Options,
+  how: VerifyOptions,
+  io: Io,
+): Promise<{ report: VerifyReport; actions: readonly RepairAction[] | null }> {
+  if (options.repair !== true) return { report: await verifyArchive(path, how), actions: null };
+  const dryRun = options.dryRun === true;
+  const onAction = ({ action, file, detail }: RepairAction): void => {
+    const line = `${dryRun ? 'would     ' : 'repair    '} ${action.replace('_', ' ')} ${file}: ${detail}`;
+    if (options.json === true) note(io, line);
+    else print(io, line);
+  };
+  const { actions, after } = await repairArchive(path, { ...how, dryRun, now: Date.now(), onAction });
+  if (actions.length === 0) note(io, 'nothing to repair');
+  return { report: after, actions };
+}
+
 /** Null when nothing says how to check. Age is no fault in an archive, so the tolerance has no bounds. */
-function verifierOf({ config, secretEnv }: Options, io: Io): Verifier | null {
-  const tolerance = Number.POSITIVE_INFINITY;
-  if (config !== undefined && secretEnv.length > 0) {
-    throw new MillraceError('usage', 'give --config or --secret-env, not both');
+function verifierOf({ config, secretEnv = [], secretFile = [] }: Options, io: Io): Verifier | null {
+  if (config === undefined && secretEnv.length + secretFile.length === 0) return null;
+  const given = [
+    ...secretEnv.map((name) => {
+      const secret = io.env[name];
+      if (secret === undefined || secret === '')
+        throw new MillraceError('usage', `--secret-env ${name}: not set`);
+      return secret;
+    }),
+    ...secretFile.flatMap(readSecrets),
+  ];
+  const signing: Pick<SigningOptions, 'scheme' | 'secrets'> =
+    config === undefined
+      ? { scheme: 'standard-webhooks', secrets: [] }
+      : loadConfig({ file: config, env: io.env, lenient: true }).config.signing;
+  const secrets = [...signing.secrets, ...given];
+  return createVerifier({ ...signing, secrets, tolerance: Number.POSITIVE_INFINITY });
+}
+
+function readSecrets(file: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new MillraceError('usage', `--secret-file ${messageOf(error)}`, { cause: error });
   }
-  if (config !== undefined) {
-    const { signing } = loadConfig({ file: config, env: io.env, lenient: true }).config;
-    return createVerifier({ ...signing, tolerance });
-  }
-  if (secretEnv.length === 0) return null;
-  const secrets = secretEnv.map((name) => {
-    const secret = io.env[name];
-    if (secret === undefined || secret === '')
-      throw new MillraceError('usage', `--secret-env ${name}: not set`);
-    return secret;
-  });
-  return createVerifier({ scheme: 'standard-webhooks', secrets, tolerance });
+  const lines = text.split('\n').map((line) => line.trim());
+  const secrets = lines.filter((line) => line !== '' && !line.startsWith('#'));
+  if (secrets.length === 0) throw new MillraceError('usage', `--secret-file ${file} holds no secret`);
+  return secrets;
 }
 
 /** One line that is written over on a terminal; elsewhere a line for every hundredth file. */
@@ -88,17 +142,27 @@ function progressTo(io: Io): (done: number, total: number, file: string) => void
 }
 
 function render(report: VerifyReport, checked: boolean, io: Io): void {
-  const { files, records, bytes, signatures, differences, notes } = report;
+  const { files, records, bytes, claim_checks: claims, manifest, sealed, differences, notes } = report;
   for (const { file, detail } of notes) print(io, `note       ${file}: ${detail}`);
   for (const { code, file, line, detail } of differences) {
     print(io, `difference ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`);
   }
-  print(io, `${files} files, ${records} records, ${bytes} bytes`);
+  print(
+    io,
+    `${files} files, ${records} records, ${bytes} bytes${claims === 0 ? '' : `, ${claims} kept events`}`,
+  );
   if (checked) {
-    const { valid, invalid, unsigned } = signatures;
-    print(io, `signatures: ${valid} valid, ${invalid} invalid, ${unsigned} without`);
+    const { verified, unmatched, invalid, unsigned } = report.signatures;
+    print(
+      io,
+      `signatures: ${verified} verified, ${unmatched} without a matching secret, ${invalid} invalid, ${unsigned} unsigned`,
+    );
   } else {
-    print(io, 'signatures: not checked; --config or --secret-env says how');
+    print(io, 'signatures: not checked; --config, --secret-env or --secret-file says how');
   }
+  if (sealed.opened + sealed.closed + sealed.erased > 0) {
+    print(io, `sealed: ${sealed.opened} opened, ${sealed.closed} closed, ${sealed.erased} erased`);
+  }
+  if (manifest.lines > 0) print(io, `manifest: ${manifest.lines} lines, head ${manifest.head}`);
   print(io, differences.length === 0 ? 'all as the manifest says' : `${differences.length} differences`);
 }

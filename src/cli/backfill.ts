@@ -9,6 +9,7 @@ import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { formatDuration, parseDuration } from '../lib/units.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { backfillProgress } from './backfill-progress.ts';
+import { withoutErased } from './erased.ts';
 import { note, print, type Io } from './io.ts';
 import { openService } from './service.ts';
 
@@ -109,7 +110,7 @@ async function planOf(io: Io, options: Options, service: ServiceClient): Promise
   if (!named) throw new MillraceError('usage', 'name the users: --user, --users-file or --all-users');
   if (options.since === undefined) throw new MillraceError('usage', '--since is needed');
   return makePlan({
-    users: await usersOf(io, options, service),
+    users: withoutErased(io, options.config, await usersOf(io, options, service)),
     providers: options.provider ?? [],
     since: options.since,
     until: options.until ?? new Date().toISOString().slice(0, 10),

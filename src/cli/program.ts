@@ -3,12 +3,19 @@ import { Command } from 'commander';
 import { archiveCommand } from './archive.ts';
 import { backfillCommand } from './backfill.ts';
 import { checkCommand } from './check.ts';
+import { completionCommand } from './completion.ts';
 import { deadLettersCommand } from './dead-letters.ts';
+import { eraseCommand } from './erase.ts';
 import { demoCommand } from './demo.ts';
+import { devCommand } from './dev.ts';
+import { exportCommand } from './export.ts';
 import type { Io } from './io.ts';
+import { keysCommand } from './keys.ts';
 import { ndjsonCommand } from './ndjson.ts';
 import { pullCommand } from './pull.ts';
 import { quarantineCommand } from './quarantine.ts';
+import { reconcileCommand } from './reconcile.ts';
+import { replayCommand } from './replay.ts';
 import { routeCommand } from './route.ts';
 import { schemaCommand } from './schema.ts';
 import { sandboxCommand } from './sandbox.ts';
@@ -19,6 +26,7 @@ import { statusCommand } from './status.ts';
 const HELP = `
 Start here:
   millrace demo                 see it work, in a temporary folder
+  millrace dev                  all of it on this machine, to develop against
   millrace check                is my config right, and what does it do?
   MILLRACE_SECRET=… millrace serve
 
@@ -36,6 +44,7 @@ export function createProgram(io: Io): Command {
     .addHelpText('after', HELP);
   const commands = [
     serveCommand(io),
+    devCommand(io),
     demoCommand(io),
     checkCommand(io),
     routeCommand(io),
@@ -44,11 +53,17 @@ export function createProgram(io: Io): Command {
     quarantineCommand(io),
     deadLettersCommand(io),
     archiveCommand(io),
+    reconcileCommand(io),
+    eraseCommand(io),
     backfillCommand(io),
     pullCommand(io),
+    replayCommand(io),
+    exportCommand(io),
+    keysCommand(io),
     sandboxCommand(io),
     ndjsonCommand(io),
     schemaCommand(io),
+    completionCommand(io),
   ];
   for (const command of commands) program.addCommand(command);
   return configure(program, io);

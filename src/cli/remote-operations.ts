@@ -38,6 +38,9 @@ export function remoteOperations(base: string, token: string | null): Operations
     (await call<{ dropped: number }>('POST', path, selection)).dropped;
   return {
     status: () => call('GET', '/status'),
+    listEvents: (selection) => list('/events', selection, true),
+    listHeads: (after) => call('GET', `/heads?after=${after}`),
+    account: (since, until) => call('GET', `/account?since=${since}&until=${until}`),
     listQuarantine: (selection, bodies) => list('/quarantine', selection, bodies),
     retryQuarantine: (selection) => call('POST', '/quarantine/retry', selection),
     dropQuarantine: (selection) => drop('/quarantine/drop', selection),

@@ -59,6 +59,7 @@ async function reload(app: App, file: string | undefined, io: Io, log: Logger): 
     for (const warning of loaded.warnings) log.warn(warning);
     await app.reload(loaded);
   } catch (error) {
+    app.noteFailedReload(error);
     log.error({ error: messageOf(error) }, 'reload failed; the config before it stays in force');
   }
 }

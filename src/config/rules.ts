@@ -1,6 +1,6 @@
 import type { Config } from './config.ts';
 import { parseTarget } from '../core/route.ts';
-import type { Problem } from './paths.ts';
+import { isMapping, type Problem } from './paths.ts';
 
 /** What one key demands of another. Everything here can be told from the config alone. */
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
@@ -15,7 +15,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     if (config.sinks[name]?.oversize === 'claim-check' && claimCheckSink(config, name) === null) {
       wrong(
         ['sinks', name, 'claimCheck'],
-        'must name another sink, of type files, that keeps the large events',
+        'must name another sink, of type files and without encrypt, that keeps the large events',
       );
     }
   }
@@ -61,7 +61,11 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
 
 /** The files sink that keeps what is too large for `name`; null when there is none, or no way to tell which. */
 export function claimCheckSink({ sinks }: Pick<Config, 'sinks'>, name: string): string | null {
-  const candidates = Object.keys(sinks).filter((other) => other !== name && sinks[other]?.type === 'files');
+  // A sealed archive keeps none: what a pointer names has to be readable by who reads the pointer.
+  const candidates = Object.keys(sinks).filter(
+    (other) =>
+      other !== name && sinks[other]?.type === 'files' && !isMapping(sinks[other].options['encrypt']),
+  );
   const named = sinks[name]?.claimCheck ?? (candidates.length === 1 ? candidates[0] : undefined);
   return named !== undefined && candidates.includes(named) ? named : null;
 }
@@ -69,9 +73,19 @@ export function claimCheckSink({ sinks }: Pick<Config, 'sinks'>, name: string): 
 type Say = (path: readonly string[], message: string) => void;
 
 function checkDelivered({ sinks, sources, routes, quarantine }: Config, wrong: Say, risky: Say): void {
-  for (const [name, { type }] of Object.entries(sources)) {
-    if (type !== 'event-hubs') continue;
-    wrong(['sources', name], 'needs acknowledge: journaled, because its checkpoints lie in the journal');
+  for (const [name, { type, options }] of Object.entries(sources)) {
+    if (type !== 'event-hubs' || typeof options['checkpoints'] === 'object') continue;
+    wrong(
+      ['sources', name],
+      'needs acknowledge: journaled, because its checkpoints lie in the journal, or checkpoints of type blob-storage',
+    );
+  }
+  for (const [name, { type, options }] of Object.entries(sinks)) {
+    if (type === 'follow-up' && options['events'] === true)
+      wrong(
+        ['sinks', name, 'events'],
+        'needs acknowledge: journaled, because the events go into the journal',
+      );
   }
   const isRequired = (sink: string): boolean => sinks[sink]?.required === true;
   for (const { match, to } of routes) {

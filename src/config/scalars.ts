@@ -51,7 +51,7 @@ export const SCALARS = {
   admin: {
     enabled: flag(
       true,
-      'Whether health (`/livez`, `/readyz`) and the API of the commands are served at all.',
+      'Whether health (`/livez`, `/readyz`), `/metrics`, the console and the API of the commands are served at all.',
     ),
     host: text('127.0.0.1', 'Address of the admin listener. Any other than loopback needs admin.token.'),
     port: port(9090, 'Port of the admin listener; 0 takes any free one.'),
@@ -60,6 +60,13 @@ export const SCALARS = {
       pattern: '^\\S+$',
       hint: 'must not be empty or hold spaces',
     }),
+  },
+  console: {
+    enabled: flag(true, 'Whether the admin listener serves the console, a page at `/console`.'),
+    payloads: flag(
+      false,
+      'Whether the console shows the bodies of events. They are health data: leave it off where the screen is not private.',
+    ),
   },
   signing: {
     scheme: choice(
@@ -138,6 +145,18 @@ export const SCALARS = {
     ),
     maxPending: count(5000, 'Events held in memory for one sink.', AT_LEAST_ONE),
     maxPendingBytes: bytes('32MiB', 'Body bytes held in memory for one sink.', AT_LEAST_ONE),
+  },
+  erasure: {
+    path: text(
+      './data/erasure',
+      'Folder of requests, receipts and the keyed hashes of erased users. Keep it: without it their events come in again.',
+      '\\S',
+      'must not be empty',
+    ),
+    grace: duration('7d', 'Time between a request and its erasure, in which it can be cancelled.'),
+    folders: texts(
+      'Further folders to erase from, such as the outputs of backfills; files and follow-up sinks and the journal are known.',
+    ),
   },
   service: {
     baseUrl: optionalText("Address of the service's API, for backfill and follow-up pulls.", {

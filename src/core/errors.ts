@@ -48,7 +48,15 @@ export const CATALOGUE = {
   sink_module_invalid: { title: 'Sink module cannot be used', exit: EXIT.usage, retryable: false },
   receiver_unreachable: { title: 'Receiver cannot be reached', exit: EXIT.failed, retryable: true },
   archive_unreadable: { title: 'Archive cannot be read', exit: EXIT.failed, retryable: false },
+  keys_unusable: { title: 'Key store cannot be used', exit: EXIT.failed, retryable: true },
+  keys_in_use: { title: 'Key store is in use', exit: EXIT.failed, retryable: true },
+  master_key_wrong: { title: 'Master key does not fit', exit: EXIT.usage, retryable: false },
+  archive_sealed: { title: 'Archive is sealed', exit: EXIT.usage, retryable: false },
+  archive_in_use: { title: 'Archive is in use by another process', exit: EXIT.failed, retryable: true },
   archive_differs: { title: 'Archive differs from its manifest', exit: EXIT.difference, retryable: false },
+  erasure_unreadable: { title: 'Erasure folder cannot be used', exit: EXIT.failed, retryable: false },
+  erasure_in_use: { title: 'Erasure folder is in use', exit: EXIT.failed, retryable: true },
+  erasure_begun: { title: 'Erasure has begun', exit: EXIT.failed, retryable: false },
   document_unreadable: { title: 'Document cannot be read', exit: EXIT.failed, retryable: false },
 } as const satisfies Record<string, Entry>;
 

@@ -1,3 +1,5 @@
+import type { TraceContext } from './trace.ts';
+
 /**
  * What an event says about itself at its top level. Every value is what the sender wrote; `null` means the key was
  * absent or null. Types are open, dot-separated strings (`daily.data.meal.created`): never match them exhaustively.
@@ -30,6 +32,10 @@ export interface Handling {
   readonly replayId?: string;
   /** The body is a claim check, not the event: sinks say so with `claim-check` = `true`. Never set in the journal. */
   readonly claimCheck?: boolean;
+  /** Its content was erased: an empty event that keeps its place and goes nowhere. */
+  readonly erased?: boolean;
+  /** The trace it belongs to; sinks pass it on as `traceparent` and `tracestate`. */
+  readonly trace?: TraceContext;
 }
 
 /** An event with its place in the journal. */

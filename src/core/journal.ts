@@ -7,7 +7,10 @@ export interface Unfitness {
 }
 
 export type AppendResult =
-  { readonly status: 'accepted'; readonly seq: number } | { readonly status: 'duplicate' };
+  | { readonly status: 'accepted'; readonly seq: number }
+  | { readonly status: 'duplicate' }
+  /** Of a user whose data was erased: dropped, and counted. */
+  | { readonly status: 'erased' };
 
 /** An authentic event that is not fit to route, whole. */
 export interface QuarantinedEvent extends Event {
@@ -52,6 +55,51 @@ export interface JournalStatus {
   /** Records found not to be what was written. */
   readonly damaged: number;
   readonly cursors: readonly CursorStatus[];
+}
+
+/** What a reconciliation needs of an event: whose it is, it does not say. */
+export interface EventHead {
+  readonly seq: number;
+  readonly id: string;
+  readonly type: string;
+  /** Milliseconds since the epoch. */
+  readonly receivedAt: number;
+  /** The targets it is for, whatever the routes say; null where they decide. */
+  readonly only: readonly string[] | null;
+  /** Sent again by a replay. */
+  readonly replayed: boolean;
+  /** Its content was erased. */
+  readonly erased: boolean;
+}
+
+/**
+ * What became of an event when it came in, and later. Every delivery is one of `accepted`, `duplicates`, `quarantined`,
+ * and `erased`: dropped, because the data of its user had been erased before it came. `released`: let out of quarantine.
+ * `replayed`: sent again from the archive or the journal.
+ */
+export type CountKind = 'accepted' | 'duplicates' | 'quarantined' | 'released' | 'replayed' | 'erased';
+
+export interface HourCount {
+  /** Beginning of the hour of receipt, milliseconds since the epoch. */
+  readonly hour: number;
+  readonly kind: CountKind;
+  readonly n: number;
+}
+
+/** What the journal can say of a span of time, all of one moment. */
+export interface JournalAccount {
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly cursors: readonly (readonly [sink: string, seq: number])[];
+  readonly counts: readonly HourCount[];
+  /** The first hour ever counted; null when nothing was. */
+  readonly countedSince: number | null;
+  /** Where each sink began: what came before is not for it. */
+  readonly started: readonly (readonly [sink: string, seq: number])[];
+  /** Letters a person let go of; `sink` is empty for those of the quarantine. */
+  readonly dropped: readonly { readonly id: string; readonly sink: string }[];
+  /** What the receiver has noted of its routes, JSON; null without a note. */
+  readonly routes: string | null;
 }
 
 /** Selects quarantined events or dead letters; absent fields select all. */
@@ -103,5 +151,9 @@ export interface Journal extends EventLog {
   /** Moves one event out of quarantine into the journal proper. */
   release(key: number, event: Event): Promise<void>;
   dropQuarantine(selection: Selection): Promise<number>;
+  /** Heads of the events after `seq` in order, as many as an answer should hold; none at the end. */
+  heads(after: number): Promise<readonly EventHead[]>;
+  /** @param since and `until`: milliseconds since the epoch; counts are of whole hours */
+  account(since: number, until: number): Promise<JournalAccount>;
   close(): Promise<void>;
 }

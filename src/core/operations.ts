@@ -1,4 +1,4 @@
-import type { JournalStatus, Selection, Unfitness } from './journal.ts';
+import type { EventHead, JournalAccount, JournalStatus, Selection, Unfitness } from './journal.ts';
 
 /** How one sink is doing, beside what its cursor says. */
 export interface SinkStatus {
@@ -30,8 +30,10 @@ export interface EventSummary {
   readonly user_id: string | null;
   readonly client_user_id: string | null;
   readonly bytes: number;
-  /** The body, base64; only where it was asked for. */
+  /** The body, base64, and what else an event consists of; only where bodies were asked for. */
   readonly body_base64?: string;
+  readonly source?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface QuarantineSummary extends EventSummary {
@@ -59,6 +61,15 @@ export interface RetryResult {
  */
 export interface Operations {
   status(): Promise<SystemStatus>;
+  /**
+   * Events of the journal after seq `selection.after`, whole and in order, their seq as `key`: as many as an answer
+   * should hold, none at the journal's end.
+   */
+  listEvents(selection: Selection): Promise<readonly EventSummary[]>;
+  /** Heads of the journal's events after seq `after`, in order, as many as an answer should hold; none at its end. */
+  listHeads(after: number): Promise<readonly EventHead[]>;
+  /** @param since and `until`: milliseconds since the epoch */
+  account(since: number, until: number): Promise<JournalAccount>;
   listQuarantine(selection: Selection, bodies: boolean): Promise<readonly QuarantineSummary[]>;
   retryQuarantine(selection: Selection): Promise<RetryResult>;
   dropQuarantine(selection: Selection): Promise<number>;

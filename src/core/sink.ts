@@ -1,4 +1,6 @@
-import type { JournalEvent } from './event.ts';
+import type { ErasableStore } from './erasure.ts';
+import type { Envelope, JournalEvent } from './event.ts';
+import type { IncomingMessage } from './source.ts';
 
 /** One event on its way to one place inside a sink. */
 export interface Delivery {
@@ -70,6 +72,13 @@ export interface Sink {
    * event again gives the same path. Only sinks that can be read by path have it.
    */
   keep?(event: JournalEvent, signal: AbortSignal): Promise<ClaimCheck>;
+  /**
+   * Finishes the open files for which `holds` answers true, so that they can be rewritten by an erasure. Only sinks that
+   * keep files have it.
+   */
+  settle?(holds: (path: string) => Promise<boolean>): Promise<void>;
+  /** What an erasure has to clear beside the sink's files, such as the keys of sealed records; null while it is not open. */
+  erasable?(): ErasableStore | null;
   /** Flushes what is buffered, then lets go of every resource. Must settle soon after `signal` aborts. */
   close(signal: AbortSignal): Promise<void>;
 }
@@ -80,6 +89,20 @@ export interface SinkContext {
   readonly name: string;
   readonly log: SinkLog;
   readonly clock: import('./clock.ts').Clock;
+  /** Absent where nothing runs that would deliver such events: in commands, and with `acknowledge: delivered`. */
+  readonly inlet?: Inlet;
+}
+
+/** A way into the journal for events that a sink makes itself, to be routed like any other. */
+export interface Inlet {
+  /** Names of the envelope's fields in a body. */
+  fields(): Readonly<Record<keyof Envelope, string>>;
+  /**
+   * Resolves once all of them are durable, or were before; rejects when one could not be stored, and all have to come
+   * again.
+   * @param source becomes the `source` of the events
+   */
+  take(source: string, batch: readonly IncomingMessage[]): Promise<void>;
 }
 
 /** The part of the logger that a sink may use. Never pass a body to it: bodies are health data. */

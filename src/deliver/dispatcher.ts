@@ -3,10 +3,11 @@ import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
+import { orAborted } from '../lib/abort.ts';
 import type { Keep } from './claim-check.ts';
 import { EarlierRoutes, type RoutesFor } from './earlier-routes.ts';
 import { Feed } from './feed.ts';
-import type { FeedOptions, FeedStatus } from './feed-options.ts';
+import type { FeedObserver, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import type { RetryOptions } from './retry.ts';
 
 export interface DispatcherOptions {
@@ -17,8 +18,12 @@ export interface DispatcherOptions {
   readonly maxPending: number;
   readonly maxPendingBytes: number;
   readonly routesFor: RoutesFor;
+  /** Events of users whose erasure has begun go nowhere. */
+  readonly isErased?: (event: JournalEvent) => boolean;
   /** Told of each delivery a sink has confirmed. */
   readonly onDelivered?: (sink: string, event: JournalEvent) => void;
+  readonly observer?: FeedObserver;
+  readonly tracing?: FeedOptions['tracing'];
 }
 
 /** Everything after the 2xx: one feed a sink, each at its own pace. Sinks can come and go while it runs. */
@@ -27,9 +32,10 @@ export class Dispatcher {
   readonly #feeds = new Map<string, Feed>();
   readonly #routes: EarlierRoutes;
 
-  constructor({ routesFor, ...shared }: DispatcherOptions) {
+  constructor({ routesFor, isErased, ...shared }: DispatcherOptions) {
     this.#routes = new EarlierRoutes(routesFor);
     const targetsOf = (event: JournalEvent): readonly Target[] => {
+      if (isErased?.(event) === true) return NOWHERE;
       const { only } = event.handling;
       return only === undefined ? this.#routes.targetsOf(event.seq, event.type) : only.map(parseTarget);
     };
@@ -95,9 +101,27 @@ export class Dispatcher {
     return Array.from(this.#feeds.values(), (feed) => feed.status());
   }
 
+  /** Never sends what is owned again. */
+  forget(forgotten: Forgotten): void {
+    for (const feed of this.#feeds.values()) feed.forget(forgotten);
+  }
+
+  /** Waits for the batches that are under way now; returns the sinks that have not answered when `signal` aborts. */
+  async answered(signal: AbortSignal): Promise<readonly string[]> {
+    const open = new Set(this.#feeds.keys());
+    const all = Array.from(this.#feeds, async ([name, feed]) => {
+      await feed.answered();
+      open.delete(name);
+    });
+    await orAborted(Promise.all(all), signal);
+    return [...open];
+  }
+
   /** Settles when every feed has stopped; they have until `signal` aborts to send what they have loaded. */
   async stop(signal: AbortSignal): Promise<void> {
     const results = await Promise.allSettled(Array.from(this.#feeds.values(), (feed) => feed.stop(signal)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 }
+
+const NOWHERE: readonly Target[] = [];

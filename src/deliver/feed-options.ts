@@ -2,9 +2,18 @@ import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
-import type { Sink, SinkLog } from '../core/sink.ts';
+import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
+import type { Tracing } from '../core/trace.ts';
 import type { Keep } from './claim-check.ts';
 import type { RetryOptions } from './retry.ts';
+
+/** Watches what feeds do; its methods must be cheap and never throw. */
+export interface FeedObserver {
+  /** One batch has been sent, whatever came of it. */
+  sent(sink: string, batch: readonly Delivery[], durationMs: number): void;
+  /** A delivery has become a dead letter. */
+  died(sink: string, code: string): void;
+}
 
 export interface FeedOptions {
   readonly name: string;
@@ -22,6 +31,9 @@ export interface FeedOptions {
   readonly keep?: Keep;
   /** Told of each delivery the sink has confirmed. */
   readonly onDelivered?: (sink: string, event: JournalEvent) => void;
+  readonly observer?: FeedObserver;
+  /** Records a span around each batch; left out when nobody collects them. */
+  readonly tracing?: Pick<Tracing, 'deliver'> | undefined;
 }
 
 export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
@@ -37,4 +49,11 @@ export interface FeedStatus {
   readonly retried: number;
   readonly dead: number;
   readonly lastError: string | null;
+}
+
+/** What has been loaded and is not to be sent any more. */
+export interface Forgotten {
+  /** Nothing newer is concerned: it was looked at when it came in. */
+  readonly upTo: number;
+  readonly owned: (event: JournalEvent) => boolean;
 }

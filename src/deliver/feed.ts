@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
-import type { FeedMode, FeedOptions, FeedStatus } from './feed-options.ts';
+import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { Ledger } from './ledger.ts';
 import { Pending, type Item } from './pending.ts';
 import { backoff } from './retry.ts';
@@ -47,6 +47,10 @@ export class Feed {
   /** Failures of the sink itself in a row. */
   #failures = 0;
   #counts = { delivered: 0, retried: 0, dead: 0 };
+  /** Batches being sent. */
+  readonly #underWay = new Set<Promise<void>>();
+  /** What was loaded, up to a seq, and is not to be sent any more. */
+  #forgotten: readonly Forgotten[] = [];
   #lastError: string | null = null;
   #unsubscribe: () => void = () => {};
   #wakeDrain: () => void = () => {};
@@ -86,6 +90,16 @@ export class Feed {
   /** Everything up to and including this seq has been loaded, and goes by the routes of then. */
   get position(): number {
     return this.#position;
+  }
+
+  /** Never sends what is `owned` again: its data is being erased. What is under way already is not held back. */
+  forget(forgotten: Forgotten): void {
+    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.#ledger.floor), forgotten];
+  }
+
+  /** Settles when every batch that is under way now has been answered. */
+  async answered(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
   }
 
   /** Everything up to and including this seq is settled. */
@@ -162,7 +176,7 @@ export class Feed {
       const batch = this.#pending.take();
       if (batch === null) break;
       // Pumped again once the queue has let go of the job, or a single lane would look taken for ever.
-      void this.#queue.add(() => this.#deliver(batch)).then(() => this.#pump());
+      void this.#queue.add(() => this.#tracked(this.#deliver(batch))).then(() => this.#pump());
     }
     // What waits for a later retry is not waited for: it stays in the journal.
     if (!this.#pending.ready && this.#queue.pending + this.#queue.size === 0) this.#wakeDrain();
@@ -225,14 +239,28 @@ export class Feed {
     }
   }
 
-  async #deliver(batch: readonly Item[]): Promise<void> {
+  async #tracked(work: Promise<void>): Promise<void> {
+    this.#underWay.add(work);
+    try {
+      await work;
+    } finally {
+      this.#underWay.delete(work);
+    }
+  }
+
+  async #deliver(taken: readonly Item[]): Promise<void> {
+    const batch = this.#withoutForgotten(taken);
+    if (batch.length === 0) return;
     const now = this.#options.clock.monotonic();
     this.#lastSend = now;
     for (const item of batch) {
       item.attempts += 1;
       item.firstTry ??= now;
     }
-    const outcomes = await sendBatch(this.#options, batch, this.#pending, this.#abort.signal);
+    const { tracing, observer, clock } = this.#options;
+    const send = (): Promise<Outcome[]> => sendBatch(this.#options, batch, this.#pending, this.#abort.signal);
+    const outcomes = await (tracing === undefined ? send() : tracing.deliver(this.name, batch, send));
+    observer?.sent(this.name, batch, clock.monotonic() - now);
     try {
       await this.#settle(outcomes);
     } catch (error) {
@@ -280,6 +308,17 @@ export class Feed {
       this.#failures = 0;
       this.#lastError = null;
     }
+  }
+
+  #withoutForgotten(items: readonly Item[]): readonly Item[] {
+    const isForgotten = ({ event }: Item): boolean =>
+      this.#forgotten.some(({ upTo, owned }) => event.seq <= upTo && owned(event));
+    const gone = this.#forgotten.length === 0 ? [] : items.filter(isForgotten);
+    if (gone.length === 0) return items;
+    for (const item of gone) this.#forget(item);
+    this.#pending.release(gone.map((item) => ({ item, settled: true })));
+    this.#moveCursor();
+    return items.filter((item) => !gone.includes(item));
   }
 
   /** Retries of one user come back together and in order; until then nothing of that user is sent. */
@@ -341,6 +380,7 @@ export class Feed {
       event,
     });
     this.#counts.dead += 1;
+    this.#options.observer?.died(this.name, code);
     this.#options.log.error({ sink: this.name, destination, id: event.id, code, reason }, 'dead letter');
   }
 

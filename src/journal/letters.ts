@@ -78,7 +78,16 @@ export class Letters {
 
   drop(table: 'dead_letters' | 'quarantine', selection: Selection): number {
     const { where, values } = conditions(table, selection);
-    return this.#db.prepare(`DELETE FROM ${table} ${where}`).run(...values).changes;
+    const sink = table === 'dead_letters' ? 'sink' : `''`;
+    return this.#db.transaction(() => {
+      // Their ids stay, so that what was let go of is never taken for lost.
+      this.#db
+        .prepare(
+          `INSERT OR IGNORE INTO dropped_letters SELECT ${sink}, id, received_at FROM ${table} ${where}`,
+        )
+        .run(...values);
+      return this.#db.prepare(`DELETE FROM ${table} ${where}`).run(...values).changes;
+    })();
   }
 
   listQuarantine(selection: Selection): Answers['listQuarantine'] {

@@ -1,5 +1,7 @@
-import type { DeadLetter, JournalStatus, Selection } from '../core/journal.ts';
+import type { Subject } from '../core/erasure.ts';
+import type { DeadLetter, EventHead, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
+import type { EraseStep, ErasedCounts } from './erase.ts';
 
 /**
  * What crosses between the process and its writer thread. Bodies of a batch travel as one transferred buffer and the
@@ -72,6 +74,12 @@ export type Request =
   | { readonly op: 'listQuarantine'; readonly selection: Selection }
   | { readonly op: 'release'; readonly key: number; readonly event: Packed }
   | { readonly op: 'dropQuarantine'; readonly selection: Selection }
+  | { readonly op: 'erase'; readonly subjects: readonly Subject[]; readonly step: EraseStep }
+  | { readonly op: 'erasedCounts'; readonly request: string }
+  /** Milliseconds since the epoch at which each came. */
+  | { readonly op: 'countErased'; readonly receivedAt: readonly number[] }
+  | { readonly op: 'heads'; readonly after: number }
+  | { readonly op: 'account'; readonly since: number; readonly until: number }
   | { readonly op: 'maintain'; readonly now: number }
   | { readonly op: 'close' };
 
@@ -103,6 +111,12 @@ export interface Answers {
   listQuarantine: Packed & { readonly keys: readonly number[]; readonly unfit: readonly string[] };
   release: number;
   dropQuarantine: number;
+  heads: readonly EventHead[];
+  account: JournalAccount;
+  /** The step that follows; null after the last. */
+  erase: EraseStep | null;
+  erasedCounts: ErasedCounts;
+  countErased: null;
   /** True while there is more to clear away. */
   maintain: boolean;
   close: null;

@@ -1,17 +1,21 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../core/clock.ts';
+import type { ErasableStore, ErasureRun, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Event, Handling, JournalEvent } from '../core/event.ts';
+import type { Envelope, Event, Handling, JournalEvent } from '../core/event.ts';
 import type {
   AppendResult,
   DeadLetter,
+  EventHead,
   Journal,
+  JournalAccount,
   JournalStatus,
   QuarantinedEvent,
   Selection,
   Unfitness,
 } from '../core/journal.ts';
 import type { CheckpointStore } from '../core/source.ts';
+import type { EraseStep } from './erase.ts';
 import { clearOwner } from './owner.ts';
 import { NO_HANDLING, pack, unpack } from './protocol.ts';
 import type { Answers, JournalOptions, Opened, Reply, Request } from './protocol.ts';
@@ -24,12 +28,17 @@ interface Waiting {
   readonly dedupKey: string | null;
   readonly resolve: (result: AppendResult) => void;
   readonly reject: (error: MillraceError) => void;
+  readonly answered: Promise<AppendResult>;
 }
 
 export interface SqliteJournalOptions extends JournalOptions {
   readonly clock: Clock;
   /** Called once when the journal can no longer be trusted; the process must end. */
   readonly onFailure: (error: MillraceError) => void;
+  /** Told of each group commit: how many events, and milliseconds from handing them over to the answer. */
+  readonly onCommit?: (events: number, durationMs: number) => void;
+  /** Events of erased users are not taken in, whichever way they come. */
+  readonly isErased?: (event: Envelope) => boolean;
   /** Told of each record that is not what was written; it is in quarantine if it could be read. */
   readonly onDamage?: (record: { readonly seq: number; readonly id: string | null }) => void;
   /** Bytes of newest events kept in memory for sinks that keep up. */
@@ -52,7 +61,8 @@ const MAINTAIN_EVERY = 5_000;
  * called) or open → closing → closed. `#mode` changes in `#fail` and `close` only.
  * Events of one turn of the event loop share a commit; while one commit runs the next gathers.
  */
-export class SqliteJournal implements Journal {
+export class SqliteJournal implements Journal, ErasableStore {
+  readonly name = 'journal';
   readonly #worker: Worker;
   readonly #options: SqliteJournalOptions;
   readonly #tail: Tail;
@@ -65,6 +75,10 @@ export class SqliteJournal implements Journal {
   #waiting: Waiting[] = [];
   #committing = 0;
   #busy = false;
+  /** When events of erased users came that are not counted yet. */
+  #dropped: number[] = [];
+  /** Settles with the commit under way. */
+  #lastBatch: Promise<unknown> = Promise.resolve();
   #scheduled = false;
   #lastSeq: number;
   #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
@@ -144,6 +158,8 @@ export class SqliteJournal implements Journal {
   }
 
   async flush(): Promise<void> {
+    if (this.#dropped.length > 0)
+      await this.#call('countErased', { op: 'countErased', receivedAt: this.#dropped.splice(0) });
     const cursors = [...this.#cursors];
     if (cursors.length === 0) return;
     await this.#call('moveCursors', { op: 'moveCursors', cursors, now: this.#options.clock.now() });
@@ -164,6 +180,7 @@ export class SqliteJournal implements Journal {
 
   async addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
     const { event, ...rest } = letter;
+    if (this.#options.isErased?.(event) === true) return;
     await this.#call('addDeadLetter', {
       op: 'addDeadLetter',
       letter: { ...rest, seq: event.seq },
@@ -203,6 +220,57 @@ export class SqliteJournal implements Journal {
     return this.#call('dropQuarantine', { op: 'dropQuarantine', selection });
   }
 
+  /** Resolves when everything handed in before has been answered, and `lastSeq` says so. */
+  settled(): Promise<void> {
+    const last = this.#waiting.at(-1)?.answered ?? this.#lastBatch;
+    return last.then(
+      () => undefined,
+      () => undefined,
+    );
+  }
+
+  /** Takes the subjects out, a slice at a time, so that events go on coming in between. Nothing of theirs may be under way. */
+  async erase({ subjects, signal, record, onStep }: ErasureRun): Promise<void> {
+    const perform = (step: EraseStep): Promise<EraseStep | null> =>
+      this.#call('erase', { op: 'erase', subjects, step });
+    this.#tail.clear();
+    let next: EraseStep | null = { do: 'events', after: 0, upTo: this.#lastSeq };
+    while (next !== null) {
+      signal.throwIfAborted();
+      // Without sinks nothing comes in, and nobody waits.
+      const step: EraseStep = next.do === 'scrub' ? { do: 'scrub', alone: this.#floors.size === 0 } : next;
+      next = await perform(step);
+      if (next?.do !== step.do) onStep(`journal ${step.do}`);
+    }
+    for (const { request } of subjects) {
+      const counts = await this.#call('erasedCounts', { op: 'erasedCounts', request });
+      for (const [item, count] of Object.entries(counts)) {
+        if (count === 0) continue;
+        await record({
+          store: this.name,
+          item,
+          removed: { [request]: count },
+          sha256_before: null,
+          sha256_after: null,
+        });
+      }
+    }
+  }
+
+  /** The receipts have the counts. */
+  async erased(subjects: readonly Subject[]): Promise<void> {
+    await this.#call('erase', { op: 'erase', subjects, step: { do: 'forget' } });
+  }
+
+  heads(after: number): Promise<readonly EventHead[]> {
+    return this.#call('heads', { op: 'heads', after });
+  }
+
+  async account(since: number, until: number): Promise<JournalAccount> {
+    await this.flush().catch(() => undefined);
+    return this.#call('account', { op: 'account', since, until });
+  }
+
   async close(): Promise<void> {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
     const failed = this.#mode === 'failed';
@@ -225,10 +293,15 @@ export class SqliteJournal implements Journal {
     dedupKey: string | null,
   ): Promise<AppendResult> {
     if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ event, handling, unfit, dedupKey, resolve, reject });
-      this.#schedule();
-    });
+    if (this.#options.isErased?.(event) === true) {
+      this.#dropped.push(event.receivedAt);
+      this.#scheduleFlush();
+      return Promise.resolve({ status: 'erased' });
+    }
+    const { promise: answered, resolve, reject } = Promise.withResolvers<AppendResult>();
+    this.#waiting.push({ event, handling, unfit, dedupKey, resolve, reject, answered });
+    this.#schedule();
+    return answered;
   }
 
   #commit(): void {
@@ -236,6 +309,7 @@ export class SqliteJournal implements Journal {
       const batch = this.#takeBatch();
       this.#busy = batch.length > GATHER / 4;
       this.#committing += 1;
+      this.#lastBatch = batch.at(-1)?.answered ?? this.#lastBatch;
       const request: Request = {
         op: 'append',
         ...pack(batch),
@@ -243,8 +317,13 @@ export class SqliteJournal implements Journal {
         keys: batch.map(({ dedupKey }) => dedupKey),
         now: this.#options.clock.now(),
       };
+      const { clock, onCommit } = this.#options;
+      const started = clock.monotonic();
       this.#call('append', request).then(
-        (answers) => this.#answer(batch, answers),
+        (answers) => {
+          onCommit?.(batch.length, clock.monotonic() - started);
+          this.#answer(batch, answers);
+        },
         (error: MillraceError) => {
           this.#committing -= 1;
           for (const { reject } of batch) reject(error);

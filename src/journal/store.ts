@@ -1,10 +1,12 @@
 import type Database from 'better-sqlite3';
-import type { CursorStatus, JournalStatus, Selection } from '../core/journal.ts';
+import type { CursorStatus, EventHead, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import { MillraceError } from '../core/errors.ts';
 import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { DiskRoom } from './disk-room.ts';
+import { Eraser } from './erase.ts';
 import { EventReader, type DamagedRecord } from './event-reader.ts';
+import { LedgerReader } from './ledger-reader.ts';
 import { Letters } from './letters.ts';
 import type { Answers, AppendRequest, JournalOptions, Packed } from './protocol.ts';
 import { bodyOf, checksumOf, storedOf, valuesOf, type StoredEvent } from './rows.ts';
@@ -18,6 +20,8 @@ export class Store {
   readonly #options: JournalOptions;
   readonly #seen: SeenIds;
   readonly letters: Letters;
+  readonly #ledger: LedgerReader;
+  readonly eraser: Eraser;
   readonly #insert;
   readonly #quarantine;
   readonly #reader: EventReader;
@@ -65,7 +69,9 @@ export class Store {
       db.prepare(`SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'`).pluck().get(),
     );
     this.#upto = Number(db.prepare('SELECT upto FROM events ORDER BY seq DESC LIMIT 1').pluck().get() ?? 0);
+    this.#ledger = new LedgerReader(db);
     this.letters = new Letters(db, (event) => this.#put(event));
+    this.eraser = new Eraser(db, (work) => this.#transaction(work));
   }
 
   get lastSeq(): number {
@@ -86,10 +92,12 @@ export class Store {
         at += row[9];
         if (!this.#seen.add(request.keys[index] ?? row[0], request.now)) {
           answers.push(0);
+          this.#ledger.counts.add('duplicates', row[6]);
           continue;
         }
         added += 1;
         const unfit = request.unfit[index] ?? null;
+        this.#ledger.counts.add(unfit !== null ? 'quarantined' : countedAs(row[8]), row[6]);
         if (unfit === null) answers.push(this.#put(storedOf(row, body)));
         else {
           this.#quarantine.run(unfit, ...valuesOf(storedOf(row, body)));
@@ -97,6 +105,7 @@ export class Store {
         }
       }
       this.#seen.advance(added);
+      this.#ledger.counts.save();
     }, request.now);
     return answers;
   }
@@ -133,6 +142,7 @@ export class Store {
     // start has no history, so that it too starts at 0.
     const seq = this.#lastSeq;
     this.moveCursors([[sink, seq]]);
+    this.#transaction(() => this.#ledger.sinkStarted(sink, seq));
     this.#fresh.add(sink);
     return seq;
   }
@@ -141,7 +151,10 @@ export class Store {
   releaseCursor(sink: string, forget: boolean): void {
     this.#held.delete(sink);
     if (!this.#fresh.delete(sink) || !forget) return;
-    this.#transaction(() => this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink));
+    this.#transaction(() => {
+      this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
+      this.#ledger.sinkForgotten(sink);
+    });
     this.#cursors.delete(sink);
   }
 
@@ -178,7 +191,10 @@ export class Store {
     if (row === undefined) return 0;
     return this.#transaction(() => {
       const { changes } = this.#db.prepare('DELETE FROM quarantine WHERE key = ?').run(key);
-      return changes === 0 ? 0 : this.#put(storedOf(row, bodyOf(packed, 0, row[9])));
+      if (changes === 0) return 0;
+      this.#ledger.counts.add('released', row[6]);
+      this.#ledger.counts.save();
+      return this.#put(storedOf(row, bodyOf(packed, 0, row[9])));
     });
   }
 
@@ -220,6 +236,30 @@ export class Store {
     };
   }
 
+  /** Counts events of erased users, which leave nothing else. */
+  countErased(receivedAt: readonly number[]): void {
+    this.#transaction(() => {
+      for (const at of receivedAt) this.#ledger.counts.add('erased', at);
+      this.#ledger.counts.save();
+    });
+  }
+
+  /** Heads of the events after `seq`, as many as an answer should hold. */
+  heads(after: number): EventHead[] {
+    return this.#ledger.heads(after);
+  }
+
+  /** What has been counted, and how far each sink is: all of one moment. */
+  account(since: number, until: number): JournalAccount {
+    const cursors = [...this.#cursors];
+    return {
+      firstSeq: this.#firstSeq(),
+      lastSeq: this.#lastSeq,
+      cursors,
+      ...this.#ledger.account(since, until),
+    };
+  }
+
   close(): void {
     this.#db.pragma('wal_checkpoint(TRUNCATE)');
     this.#db.close();
@@ -247,6 +287,7 @@ export class Store {
       this.#upto = upto;
       this.#lastSeq = lastSeq;
       this.#seen.rolledBack();
+      this.#ledger.counts.rolledBack();
       // A full disk is asked again now and then, not by each of a thousand requests a second.
       if (sqliteCode(error) === 'SQLITE_FULL') this.#fullUntil = now + FULL_PAUSE;
       throw error;
@@ -267,7 +308,9 @@ export class Store {
   }
 
   #bytes(): number {
-    return (this.#pages('page_count') - this.#pages('freelist_count')) * this.#pageSize;
+    return (
+      (this.#pages('page_count') - this.#pages('freelist_count')) * this.#pageSize - this.eraser.heldBytes
+    );
   }
 
   #pages(counter: 'page_count' | 'freelist_count'): number {
@@ -279,7 +322,7 @@ export class Store {
     const { path, maxBytes } = this.#options;
     const bytes = this.#bytes();
     if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
-    const free = this.#disk.free() + this.#pages('freelist_count') * this.#pageSize;
+    const free = this.#disk.free() + this.#pages('freelist_count') * this.#pageSize + this.eraser.heldBytes;
     return free < this.#disk.reserve ? `the disk of ${path} has ${free} bytes left` : null;
   }
 
@@ -314,6 +357,11 @@ export class Store {
       backlogAge: Math.max(0, now - next.at),
     };
   }
+}
+
+/** A replay sends again what was counted when it came. */
+function countedAs(handling: string | null): 'accepted' | 'replayed' {
+  return handling !== null && handling.includes('"replayId"') ? 'replayed' : 'accepted';
 }
 
 /** Events cleared away in one transaction. */

@@ -36,6 +36,9 @@ const READS: ReadonlySet<Request['op']> = new Set([
   'status',
   'listDeadLetters',
   'listQuarantine',
+  'heads',
+  'account',
+  'erasedCounts',
 ]);
 
 function answer(request: Request): Reply {
@@ -95,6 +98,17 @@ function perform(request: Request): Answers[Request['op']] {
       return store.release(request.key, request.event);
     case 'dropQuarantine':
       return store.letters.drop('quarantine', request.selection);
+    case 'erase':
+      return store.eraser.perform(request.subjects, request.step);
+    case 'countErased':
+      store.countErased(request.receivedAt);
+      return null;
+    case 'erasedCounts':
+      return store.eraser.counts(request.request);
+    case 'heads':
+      return store.heads(request.after);
+    case 'account':
+      return store.account(request.since, request.until);
     case 'maintain':
       return store.maintain(request.now);
     case 'close':

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 // Windows has neither flag; there, lstat in the callers is all the protection there is.
@@ -78,6 +78,21 @@ export async function writeAll(handle: FileHandle, data: Buffer, position: numbe
     const { bytesWritten } = await handle.write(data, done, data.length - done, position + done);
     done += bytesWritten;
   }
+}
+
+/** A file that is there whole or not at all. */
+export async function writeDurably(folder: string, name: string, text: string): Promise<void> {
+  const temporary = join(folder, `${name}.tmp`);
+  const handle = await openPlain(temporary, CREATE);
+  try {
+    await handle.truncate();
+    await writeAll(handle, Buffer.from(text), 0);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, join(folder, name));
+  await syncFolder(folder);
 }
 
 /** Makes the names inside a folder survive a power cut. */

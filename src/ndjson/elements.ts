@@ -1,6 +1,7 @@
 import { BACKSLASH, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../lib/json-text.ts';
 import type { RejectCode } from '../warehouse/reject.ts';
 import { Brackets, closes, opens } from './brackets.ts';
+import type { Damage } from './damage.ts';
 import { Holder } from './holder.ts';
 
 const LINE_FEED = 10;
@@ -15,6 +16,12 @@ export interface ElementOptions {
   readonly longest: number;
   /** True when the text is known to be NDJSON; otherwise its first line shows it. */
   readonly lines?: boolean;
+  /**
+   * Takes the object at this index of the chunk, an item of an array, if it is well and the chunk holds all of it. Asked
+   * before the scanner looks for the item's end, so that good ones are stepped over once, not twice.
+   * @returns index of the comma or bracket after it; 0 when it is not taken, and then it becomes an element
+   */
+  take?(at: number): number;
   /** An element without white space around it: a view that is valid until the call returns. `offset` counts bytes of text. */
   onElement(bytes: Buffer, offset: number): void;
   /** Something that is no element. */
@@ -79,17 +86,37 @@ export class ElementScanner {
     this.#before += chunk.length;
   }
 
-  /** The text is complete. */
-  end(): void {
+  /**
+   * There is no more text.
+   * @param damage why, when that was not to be; what has been found stands
+   */
+  end(damage: Damage | null = null): void {
     const { onFault } = this.#options;
-    if (this.#mode === 'lines' && this.#start >= 0) this.#element(this.#held.rest(), this.#before);
-    else if (this.#mode === 'broken') {
+    if (this.#mode === 'broken') {
       const { offset, reason } = this.#broken;
       onFault('broken', `${reason}; nothing after it can be read`, offset, this.#before - offset);
-    } else if (this.#mode !== 'between' && this.#mode !== 'lines') {
-      const offset = this.#start >= 0 ? this.#start : this.#before;
-      onFault('cut', 'the document ends before it is complete', offset, this.#before - offset);
+      return;
     }
+    if (this.#isWhole() && (damage === null || this.#mode === 'array'))
+      this.#element(this.#held.rest(), this.#before);
+    const cut = this.#mode === 'array' || this.#mode === 'members';
+    if (damage === null && !cut) return;
+    const offset = this.#start >= 0 ? this.#start : this.#before;
+    const { code, reason } = damage ?? { code: 'cut', reason: 'the document ends before it is complete' };
+    onFault(code, reason, offset, this.#before - offset);
+  }
+
+  /** The element being read may end here: the last line, or an item with its brackets closed. */
+  #isWhole(): boolean {
+    if (this.#start < 0 || this.#mode === 'members') return false;
+    const last = this.#held.lastByte;
+    return (
+      this.#mode === 'lines' || (!this.#inString && this.#brackets.depth === this.#outside && closes(last))
+    );
+  }
+
+  get #outside(): number {
+    return this.#wrapped ? 1 : 0;
   }
 
   #between(chunk: Buffer, at: number): number {
@@ -106,7 +133,7 @@ export class ElementScanner {
       this.#start = this.#before + at;
       this.#brackets.open(c);
     } else {
-      return this.#break(chunk, at, 'neither an object nor an array begins here');
+      return this.#break(chunk, at, 'neither an object nor an array');
     }
     return at + 1;
   }
@@ -121,7 +148,7 @@ export class ElementScanner {
   /** In an array of elements; goes on until the chunk or the array ends. */
   #inArray(chunk: Buffer, from: number): number {
     const brackets = this.#brackets;
-    const outside = this.#wrapped ? 1 : 0;
+    const outside = this.#outside;
     const { length } = chunk;
     let i = from;
     if (this.#inString) i = this.#stringEnd(chunk, i);
@@ -132,6 +159,11 @@ export class ElementScanner {
       if (c === QUOTE) {
         i = this.#stringEnd(chunk, i + 1) - 1;
       } else if (opens(c)) {
+        const next = c === OPEN_BRACE ? this.#take(chunk, i) : 0;
+        if (next > 0) {
+          i = next - 1;
+          continue;
+        }
         brackets.open(c);
         i = this.#inElement(chunk, i + 1, outside) - 1;
         if (this.#mode !== 'array') return i + 1;
@@ -149,10 +181,21 @@ export class ElementScanner {
         this.#mode = this.#wrapped ? 'members' : 'between';
         return i + 1;
       } else if (closes(c)) {
-        return this.#break(chunk, i, 'a } without its { stands here');
+        return this.#break(chunk, i, 'a } without its {');
       }
     }
     return i;
+  }
+
+  /** Offers the item to whoever can read it as it stands. Returns the index of what comes next; 0 when it is not taken. */
+  #take(chunk: Buffer, at: number): number {
+    const offset = this.#before + at;
+    if (this.#start !== offset || this.#options.take === undefined) return 0;
+    const end = this.#options.take(at);
+    if (end === 0) return 0;
+    this.#start = -1;
+    this.#comma = chunk[end] === COMMA;
+    return this.#comma ? end + 1 : end;
   }
 
   /** Inside the brackets of an element; goes on until the chunk or the outermost bracket ends. The hot loop. */
@@ -171,7 +214,7 @@ export class ElementScanner {
       } else if (opens(c)) {
         brackets.open(c);
       } else if (closes(c)) {
-        if (!brackets.close(c)) return this.#break(chunk, i, 'a bracket that does not match stands here');
+        if (!brackets.close(c)) return this.#break(chunk, i, 'a bracket that does not match');
         if (brackets.depth === outside) return i + 1;
       }
     }
@@ -219,7 +262,7 @@ export class ElementScanner {
         }
         brackets.open(c);
       } else if (closes(c)) {
-        if (!brackets.close(c)) return this.#break(chunk, i - 1, 'a bracket that does not match stands here');
+        if (!brackets.close(c)) return this.#break(chunk, i - 1, 'a bracket that does not match');
         if (brackets.depth > 0) continue;
         if (!this.#wrapped) this.#finish(chunk, i);
         this.#mode = 'between';
@@ -268,8 +311,12 @@ export class ElementScanner {
   #break(chunk: Buffer, at: number, reason: string): number {
     const c = chunk[at] as number;
     const shown = c > 0x20 && c < 0x7f ? ` ('${String.fromCharCode(c)}')` : '';
+    const offset = this.#before + at;
     this.#mode = 'broken';
-    this.#broken = { offset: this.#before + at, reason: `${reason}${shown}` };
+    this.#broken = {
+      offset: this.#start >= 0 ? this.#start : offset,
+      reason: `${reason}${shown}, at byte ${offset}`,
+    };
     this.#start = -1;
     this.#held.drop();
     return chunk.length;

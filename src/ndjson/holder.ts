@@ -8,13 +8,16 @@ export class Holder {
   readonly #longest: number;
   /** Bytes so far, kept or not. */
   length = 0;
+  lastByte = 0;
 
   constructor(longest: number) {
     this.#longest = longest;
   }
 
   add(chunk: Buffer, from: number, to: number): void {
+    if (to === from) return;
     this.length += to - from;
+    this.lastByte = chunk[to - 1] as number;
     if (this.length <= this.#longest) this.#kept.append(chunk.subarray(from, to));
   }
 

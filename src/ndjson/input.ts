@@ -2,18 +2,11 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { pipeline, type Duplex } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../core/errors.ts';
+import { DamagedText } from './damage.ts';
 
 const CHUNK = 1024 * 1024;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
-
-/** Compressed data that is damaged or ends too early. What came before was good. */
-export class DamagedInput extends Error {
-  constructor(cause: unknown) {
-    super(`the compressed data is damaged or cut: ${messageOf(cause)}`, { cause });
-    this.name = 'DamagedInput';
-  }
-}
 
 /** The bytes of a file or pipe, for reading once. */
 export interface Input {
@@ -64,7 +57,7 @@ async function* readAhead(handle: FileHandle): AsyncGenerator<Buffer> {
 
 /**
  * Decompresses gzip and zstd, which the first bytes tell; any other text passes through.
- * @throws DamagedInput while it is read
+ * @throws DamagedText while it is read
  */
 export async function* decompressed(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const source = chunks[Symbol.asyncIterator]();
@@ -72,12 +65,11 @@ export async function* decompressed(chunks: AsyncIterable<Buffer>): AsyncGenerat
   try {
     const first = await firstBytes(source, ZSTD.length);
     if (startsWith(first, GZIP)) {
-      yield* through(createGunzip({ chunkSize: CHUNK }), owned(first, rest));
+      yield* through(createGunzip({ chunkSize: CHUNK }), after(first, rest));
     } else if (startsWith(first, ZSTD)) {
-      yield* through(createZstdDecompress({ chunkSize: CHUNK }), owned(first, rest));
+      yield* through(createZstdDecompress({ chunkSize: CHUNK }), after(first, rest));
     } else {
-      yield first;
-      yield* rest;
+      yield* after(first, rest);
     }
   } finally {
     await source.return?.();
@@ -90,7 +82,8 @@ async function firstBytes(source: AsyncIterator<Buffer>, wanted: number): Promis
   while (first.length < wanted) {
     const { done, value } = await source.next();
     if (done === true) break;
-    first = first.length === 0 ? value : Buffer.concat([first, value]);
+    // A copy: the chunk is overwritten when the next one is asked for.
+    first = Buffer.concat([first, value]);
   }
   return first;
 }
@@ -99,10 +92,9 @@ function startsWith(bytes: Buffer, magic: Buffer): boolean {
   return bytes.subarray(0, magic.length).equals(magic);
 }
 
-/** Copies: a stream keeps chunks for longer than they are valid. */
-async function* owned(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield Buffer.from(first);
-  for await (const chunk of rest) yield Buffer.from(chunk);
+async function* after(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield first;
+  yield* rest;
 }
 
 async function* through(
@@ -110,27 +102,30 @@ async function* through(
   source: AsyncIterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   let size = 0;
-  let failed: unknown = null;
-  const counted = async function* (): AsyncGenerator<Buffer> {
+  let failure: { error: unknown } | null = null;
+  const copies = async function* (): AsyncGenerator<Buffer> {
     try {
       for await (const chunk of source) {
         size += chunk.length;
-        yield chunk;
+        // A stream keeps chunks for longer than they are valid.
+        yield Buffer.from(chunk);
       }
     } catch (error) {
-      failed = error;
+      failure = { error };
       throw error;
     }
   };
-  // An error of the source destroys the decompressor with it, so the loop below throws it.
-  pipeline(counted, decompressor, () => undefined);
+  // An error of the source destroys the stream with it, so the loop below throws it.
+  pipeline(copies, decompressor, () => undefined);
   try {
     yield* decompressor as AsyncIterable<Buffer>;
   } catch (error) {
-    throw failed ?? new DamagedInput(error);
+    const sources = failure as { error: unknown } | null;
+    if (sources !== null) throw sources.error;
+    const reason = `the compressed data is damaged or cut: ${messageOf(error)}`;
+    throw new DamagedText('cut', reason, { cause: error });
   }
   // Node reads one zstd frame of a chunk and drops what follows without a word.
-  if (decompressor.bytesWritten < size) {
-    throw new DamagedInput(new Error('bytes follow after the end of the compressed data'));
-  }
+  if (decompressor.bytesWritten < size)
+    throw new DamagedText('cut', 'bytes follow after the end of the compressed data');
 }

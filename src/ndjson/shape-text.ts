@@ -1,10 +1,10 @@
-import { messageOf } from '../core/errors.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import type { RowReject } from '../warehouse/reject.ts';
 import { Shaper } from '../warehouse/shape.ts';
 import { TABLES, type TableEntry } from '../warehouse/tables.ts';
+import { DamagedText } from './damage.ts';
 import { ElementScanner } from './elements.ts';
-import { DamagedInput } from './input.ts';
+import { PaddedChunk } from './padded.ts';
 
 /** Redshift's COPY takes no row above 4 MB, and nobody's meal is that long. */
 export const LONGEST_ELEMENT = 4 * 1024 * 1024;
@@ -68,10 +68,17 @@ export async function shapeText(
     onReject: (fault) => reject(fault, element.offset, element.length),
     ...(options.onUnknown === undefined ? {} : { onUnknown: options.onUnknown }),
   });
+  const padded = new PaddedChunk();
+  const longest = options.longest ?? LONGEST_ELEMENT;
   const scanner = new ElementScanner({
     containers: [name, 'data'],
-    longest: options.longest ?? LONGEST_ELEMENT,
+    longest,
     lines: options.lines ?? false,
+    take: (at) => {
+      const next = shaper.shapeItem(padded.bytes, at, longest);
+      if (next > 0) progress.elements += 1;
+      return next;
+    },
     onElement: (bytes, offset) => {
       progress.elements += 1;
       element = { offset, length: bytes.length };
@@ -84,16 +91,17 @@ export async function shapeText(
   try {
     for await (const chunk of chunks) {
       options.signal?.throwIfAborted();
+      padded.fill(chunk);
       scanner.push(chunk);
       progress.bytes += chunk.length;
       for (const output of outputs) await output.flush(PIECE);
       options.onProgress?.(report());
     }
+    scanner.end();
   } catch (error) {
-    if (!(error instanceof DamagedInput)) throw error;
-    reject({ table: name, code: 'cut', reason: messageOf(error) }, progress.bytes, 0);
+    if (!(error instanceof DamagedText)) throw error;
+    scanner.end(error);
   }
-  scanner.end();
   for (const output of outputs) await output.end();
   return report();
 }

@@ -43,6 +43,11 @@ const LARGE = new PQueue({ concurrency: 4 });
 /** Brotli and zstd open windows of up to 16 MiB however little comes out of them. */
 const WINDOWED = new PQueue({ concurrency: 16 });
 
+/** How many bodies wait to be decompressed. */
+export function waitingBodies(): number {
+  return LARGE.size + WINDOWED.size;
+}
+
 /** A frame may ask for a window of gigabytes; RFC 9659 says that no HTTP sender needs more than 8 MiB. */
 const ZSTD = { [constants.ZSTD_d_windowLogMax]: 23 };
 

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MillraceError } from '../core/errors.ts';
-import type { Event } from '../core/event.ts';
+import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult, Unfitness } from '../core/journal.ts';
-import type { Verifier } from '../core/verifier.ts';
+import { traceOf, type TraceContext } from '../core/trace.ts';
+import type { RequestHeaders, Verifier } from '../core/verifier.ts';
 import type { Validator } from '../validate/envelope.ts';
 import { readBody } from './body.ts';
 import type { Share } from './budget.ts';
@@ -24,7 +25,7 @@ export interface Stages {
   readonly verifier: Verifier;
   readonly validate: Validator;
   /** Resolves once the event is durable. Rejects with a MillraceError whose code has a status, such as `journal_full`. */
-  accept(event: Event): Promise<AppendResult>;
+  accept(event: Event, handling?: Handling): Promise<AppendResult>;
   quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
   readonly source: string;
   readonly maxBodyBytes: number;
@@ -42,6 +43,8 @@ export interface Progress {
   secret: number | null;
   /** Event type, `null` as long as it is not known. */
   type: string | null;
+  /** The trace of the span around this delivery; `null` when nobody records one. */
+  readonly trace: TraceContext | null;
 }
 
 /** Takes one delivery from its headers to its outcome; answers nothing itself. */
@@ -101,13 +104,13 @@ export async function handleDelivery(
   progress.stage = 'journal';
   try {
     if (validation.fit) {
-      const { status } = await stages.accept(event);
+      const { status } = await stages.accept(event, handlingOf(headers, progress));
       return { kind: status, id };
     }
     const { status } = await stages.quarantine(event, validation.reasons);
-    return status === 'duplicate'
-      ? { kind: status, id }
-      : { kind: 'quarantined', id, reasons: validation.reasons };
+    return status === 'accepted'
+      ? { kind: 'quarantined', id, reasons: validation.reasons }
+      : { kind: status, id };
   } catch (error) {
     if (error instanceof MillraceError && isProblem(error.code)) {
       return problem(error.code, error.code === 'unfit' ? error.detail : 'nothing was stored');
@@ -115,4 +118,9 @@ export async function handleDelivery(
     stages.onError(error);
     return problem('internal', 'the event could not be stored');
   }
+}
+
+function handlingOf(headers: RequestHeaders, progress: Progress): Handling | undefined {
+  const trace = progress.trace ?? traceOf(headers);
+  return trace === null ? undefined : { trace };
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import type { Tracing } from '../core/trace.ts';
 import type { Stages } from './handle-delivery.ts';
 import type { ReceiverLimits } from './limits.ts';
 import type { Outcome } from './outcome.ts';
@@ -34,6 +35,8 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' |
   readonly clock?: Clock;
   /** Told of every request once, when it is answered or given up. */
   readonly onOutcome?: (outcome: Outcome, info: DeliveryInfo) => void;
+  /** Records a span around each delivery; left out when nobody collects them. */
+  readonly tracing?: Pick<Tracing, 'receive'> | undefined;
   /** Told of what nobody expected: a rejection that is not in the catalogue, a fault in a hook. */
   readonly onError?: (error: unknown) => void;
 }

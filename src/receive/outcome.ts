@@ -14,6 +14,8 @@ export function isProblem(code: ErrorCode): code is ProblemCode {
 export type Outcome =
   | { readonly kind: 'accepted'; readonly id: string }
   | { readonly kind: 'duplicate'; readonly id: string }
+  /** Of a user whose data was erased: dropped. */
+  | { readonly kind: 'erased'; readonly id: string }
   | {
       readonly kind: 'quarantined';
       readonly id: string;

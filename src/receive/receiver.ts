@@ -45,7 +45,7 @@ class HttpReceiver implements Receiver {
       admission: () => options.admission(),
       verifier: options.verifier,
       validate: options.validate,
-      accept: (event) => options.accept(event),
+      accept: (event, handling) => options.accept(event, handling),
       quarantine: (event, reasons) => options.quarantine(event, reasons),
       source: options.source ?? 'webhooks',
       maxBodyBytes: this.#limits.maxBodyBytes,
@@ -129,12 +129,20 @@ class HttpReceiver implements Receiver {
   #deliver(request: IncomingMessage, response: ServerResponse): void {
     const started = this.#clock.monotonic();
     const share = this.#budget.share();
-    const progress: Progress = { stage: 'headers', bodyBytes: 0, secret: null, type: null };
+    const span = this.#options.tracing?.receive(request.headers);
+    const progress: Progress = {
+      stage: 'headers',
+      bodyBytes: 0,
+      secret: null,
+      type: null,
+      trace: span?.trace ?? null,
+    };
     let ended = false;
     const end = (outcome: Outcome): void => {
       if (ended) return;
       ended = true;
       cancel();
+      span?.end(outcome.kind === 'problem' ? outcome.code : outcome.kind, progress.type);
       this.#settle(request, response, outcome, {
         durationMs: this.#clock.monotonic() - started,
         bodyBytes: progress.bodyBytes,

@@ -10,7 +10,7 @@ export interface Answer {
 }
 
 /** Status of each outcome; a problem has the status of its code in the catalogue. */
-const STATUS = { accepted: 202, duplicate: 200, quarantined: 202 } as const;
+const STATUS = { accepted: 202, duplicate: 200, erased: 202, quarantined: 202 } as const;
 
 const JSON_TYPE = 'application/json';
 const PROBLEM_TYPE = 'application/problem+json';
@@ -27,6 +27,7 @@ export function answerOf(
   switch (outcome.kind) {
     case 'accepted':
     case 'duplicate':
+    case 'erased':
       return json(STATUS[outcome.kind], `{"status":"${outcome.kind}","id":${JSON.stringify(outcome.id)}}`);
     case 'quarantined': {
       const { id, reasons } = outcome;

@@ -1,3 +1,4 @@
+import { canonicalString } from '../lib/json-compact.ts';
 import { MINUS, QUOTE, skipNumber, skipScalar, skipString, skipValue } from '../lib/json-text.ts';
 import type { ColumnType } from './definition.ts';
 import { fitsDate, fitsDecimal, fitsInteger, fitsTimestamp } from './fit.ts';
@@ -22,7 +23,10 @@ export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, dept
     case 'date': {
       if (bytes[at] !== QUOTE) return 0;
       const end = skipString(bytes, at);
-      return end > 0 && (type === 'date' ? fitsDate : fitsTimestamp)(bytes, at, end) ? end : 0;
+      const fits = type === 'date' ? fitsDate : fitsTimestamp;
+      if (end > 0) return fits(bytes, at, end) ? end : 0;
+      const text = canonicalString(bytes, at, -end);
+      return fits(text, 0, text.length) ? end : 0;
     }
     case 'boolean':
       return bytes[at] === 0x74 || bytes[at] === 0x66 ? skipScalar(bytes, at) : 0;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { canonicalString } from '../lib/json-compact.ts';
-import { COMMA, OPEN_BRACE, skipValue, unexpected } from '../lib/json-text.ts';
+import { CLOSE_BRACKET, COMMA, OPEN_BRACE, skipValue, skipWhite, unexpected } from '../lib/json-text.ts';
 import { type Fields, pathOf, planRow, type RowPlan } from './plan.ts';
 import { RowReader } from './read-row.ts';
 import { rejectOf, type RowReject, Unfit } from './reject.ts';
@@ -43,6 +43,8 @@ export class Shaper {
   readonly #waitingRows: { plan: RowPlan; end: number }[] = [];
   readonly #inherited = new ByteWriter();
   readonly #reader: RowReader;
+  /** What is wrong is thrown, not told. */
+  #trying = false;
 
   /** @param entry any table that the documents make */
   constructor({ document }: TableEntry, options: ShaperOptions) {
@@ -60,7 +62,10 @@ export class Shaper {
         writeRow(this.#waiting, row, bytes);
         this.#waitingRows.push({ plan: row.plan, end: this.#waiting.length });
       },
-      refused: (row, error) => options.onReject(rejectOf(row.plan.table, error)),
+      refused: (row, error) => {
+        if (this.#trying) throw error;
+        options.onReject(rejectOf(row.plan.table, error));
+      },
       unknown: (fields, row, bytes, keyFrom, keyTo) => this.#tell(fields, row, bytes, keyFrom, keyTo),
     });
   }
@@ -92,21 +97,61 @@ export class Shaper {
    * cannot be, gives none; a row inside it falls alone.
    */
   shape(bytes: Buffer): void {
+    try {
+      if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
+      const end = this.#read(bytes, 0);
+      if (end !== bytes.length) throw unexpected(bytes, end);
+      this.#settle(bytes, bytes);
+    } catch (error) {
+      this.#options.onReject(rejectOf(this.#row.plan.table, error));
+      return;
+    }
+    this.#write(bytes);
+  }
+
+  /**
+   * Adds the rows of a document that is an item of an array, when all is well with it: saves whoever calls looking for its
+   * end. Whatever is wrong, nothing is added or rejected.
+   * @param bytes with zeros at their end, at which a document that is cut stops
+   * @param at index of its opening brace
+   * @returns index of the comma or bracket after it; 0 when it has to be looked at more closely, or is not all there
+   */
+  shapeItem(bytes: Buffer, at: number, longest: number): number {
+    this.#trying = true;
+    try {
+      const end = this.#read(bytes, at);
+      const next = skipWhite(bytes, end);
+      if ((bytes[next] !== COMMA && bytes[next] !== CLOSE_BRACKET) || next - at > longest) return 0;
+      this.#settle(bytes, bytes.subarray(at, end));
+      this.#write(bytes);
+      return next;
+    } catch (error) {
+      // Throws what is no fault of the document.
+      rejectOf(this.#row.plan.table, error);
+      return 0;
+    } finally {
+      this.#trying = false;
+    }
+  }
+
+  /** Returns the index after the document. */
+  #read(bytes: Buffer, at: number): number {
     const row = this.#row;
     this.#waiting.length = 0;
     this.#waitingRows.length = 0;
     for (const inner of this.#inner.values()) inner.position = 0;
     row.reset();
-    try {
-      if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
-      const end = this.#reader.object(row.plan.fields, row, bytes, 0, 1);
-      if (end !== bytes.length) throw unexpected(bytes, end);
-      if (!isUtf8(bytes)) throw new Unfit('not_utf8', 'not UTF-8');
-      complete(row, bytes);
-    } catch (error) {
-      this.#options.onReject(rejectOf(row.plan.table, error));
-      return;
-    }
+    return this.#reader.object(row.plan.fields, row, bytes, at, 1);
+  }
+
+  /** @param document the part of `bytes` that has been read */
+  #settle(bytes: Buffer, document: Buffer): void {
+    if (!isUtf8(document)) throw new Unfit('not_utf8', 'not UTF-8');
+    complete(this.#row, bytes);
+  }
+
+  #write(bytes: Buffer): void {
+    const row = this.#row;
     const own = this.#outputs.get(row.plan.table);
     if (own !== undefined) {
       writeRow(own.rows, row, bytes);

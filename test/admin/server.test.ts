@@ -1,15 +1,25 @@
+import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
+import { ActivityBoard } from '../../src/admin/activities.ts';
+import type { ConsoleSource } from '../../src/admin/console.ts';
 import { directOperations } from '../../src/admin/direct-operations.ts';
 import { startAdmin } from '../../src/admin/server.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { ManualClock } from '../deliver/support.ts';
 
-async function start(token: string | null = null): Promise<string> {
+const CONSOLE: ConsoleSource = { state: (since, after) => Promise.resolve({ since, after }) };
+
+async function start(token: string | null = null, console: ConsoleSource | null = CONSOLE): Promise<string> {
   const state = { lastSeq: 0, waiting: { events: 0, bytes: 0 }, cursors: () => new Map<string, number>() };
   const admin = await startAdmin({
     host: '127.0.0.1',
     port: 0,
     token,
     operations: directOperations(state, 1, () => []),
-    ready: () => true,
+    board: new ActivityBoard(systemClock),
+    health: () => ({ ready: true, checks: [] }),
+    metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),
+    console,
   });
   onTestFinished(() => admin.close());
   return admin.url;
@@ -40,4 +50,108 @@ test('with a token nobody else gets in, and health needs none', async () => {
   }
   const right = { authorization: 'Bearer made-up-token' };
   expect((await fetch(`${url}/api/status`, { headers: right })).status).toBe(200);
+});
+
+/** With a Host header of one's own, which `fetch` does not allow. */
+async function askAs(host: string, url: string): Promise<number> {
+  const { statusCode, body } = await request(url, { headers: { host } });
+  await body.dump();
+  return statusCode;
+}
+
+test('without a token, a page of another name is kept out: metrics, console and API', async () => {
+  const url = await start();
+  const { port } = new URL(url);
+  for (const path of ['/metrics', '/console/', '/api/console', '/api/status', '/api/activities']) {
+    expect([path, await askAs(`attacker.example:${port}`, url + path)]).toEqual([path, 403]);
+    expect([path, await askAs(`127.0.0.1.attacker.example:${port}`, url + path)]).toEqual([path, 403]);
+    expect([path, await askAs(`localhost:${port}`, url + path)]).toEqual([path, 200]);
+  }
+  // A supervisor asks by whatever name it knows.
+  expect(await askAs('millrace.example', `${url}/readyz`)).toBe(200);
+});
+
+test('with a token the page is there to ask for it, and tells nothing by itself', async () => {
+  const url = await start('made-up-token');
+  for (const [path, status] of [
+    ['/console/', 200],
+    ['/console/main.js', 200],
+    ['/metrics', 401],
+    ['/api/console', 401],
+    ['/api/activities', 401],
+  ] as const)
+    expect([path, (await fetch(url + path)).status]).toEqual([path, status]);
+  const authorization = 'Bearer made-up-token';
+  const metrics = await fetch(`${url}/metrics`, { headers: { authorization } });
+  expect([metrics.status, await metrics.text()]).toEqual([200, 'made_up 1\n']);
+});
+
+test('the page runs its own files only, in no frame, and is asked for anew', async () => {
+  const url = await start();
+  const page = await fetch(`${url}/console`);
+  expect(page.url).toBe(`${url}/console/`);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'self'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).not.toContain('unsafe');
+  expect(page.headers.get('x-content-type-options')).toBe('nosniff');
+  expect(page.headers.get('cache-control')).toBe('no-cache');
+  const html = await page.text();
+  // Neither anything inline nor anything from elsewhere.
+  expect(html).not.toMatch(/<style|\son[a-z]+=|\sstyle=|https?:|<script(?![^>]*src=)/);
+  expect((await fetch(`${url}/console/%2e%2e/server.ts`)).status).toBe(404);
+  expect((await fetch(`${url}/console/..%2fserver.ts`)).status).toBe(404);
+});
+
+test('the console asks for what it has not seen; bodies are refused unless they are allowed', async () => {
+  const url = await start();
+  expect(await (await fetch(`${url}/api/console?since=5&after=7`)).json()).toEqual({ since: 5, after: 7 });
+  expect((await fetch(`${url}/api/console?since=x`)).status).toBe(400);
+  expect((await fetch(`${url}/api/console/events/1`)).status).toBe(403);
+  const open = await start(null, {
+    ...CONSOLE,
+    body: (seq) => Promise.resolve(seq === 1 ? Buffer.from('{"made":"up"}') : null),
+  });
+  expect(await (await fetch(`${open}/api/console/events/1`)).json()).toEqual({
+    body_base64: Buffer.from('{"made":"up"}').toString('base64'),
+  });
+  expect((await fetch(`${open}/api/console/events/2`)).status).toBe(404);
+  const none = await start(null, null);
+  expect((await fetch(`${none}/console/`)).status).toBe(404);
+  expect((await fetch(`${none}/api/console`)).status).toBe(404);
+});
+
+test('commands note how far they are; one that falls silent was interrupted', async () => {
+  const clock = new ManualClock();
+  const board = new ActivityBoard(clock);
+  const activity = {
+    kind: 'replay',
+    id: 'made-up',
+    title: 'an archive',
+    state: 'running',
+    unit: 'events',
+    done: 5,
+    total: 10,
+    startedAt: 1,
+    updatedAt: 1,
+    detail: null,
+  } as const;
+  board.note(activity);
+  expect(board.list()).toMatchObject([{ state: 'running', done: 5 }]);
+  clock.after(20_000, () => undefined);
+  clock.next();
+  expect(board.list()).toMatchObject([{ state: 'interrupted', done: 5 }]);
+  board.note({ ...activity, state: 'done', done: 10 });
+  expect(board.list()).toMatchObject([{ state: 'done', done: 10 }]);
+
+  const url = await start();
+  const post = async (body: object): Promise<number> => {
+    const headers = { 'content-type': 'application/json' };
+    return (await fetch(`${url}/api/activities`, { method: 'POST', headers, body: JSON.stringify(body) }))
+      .status;
+  };
+  expect(await post(activity)).toBe(200);
+  expect(await post({ ...activity, kind: 'mischief' })).toBe(400);
+  expect(await post({ ...activity, user: 'made-up' })).toBe(400);
+  expect(await (await fetch(`${url}/api/activities`)).json()).toMatchObject([{ id: 'made-up', done: 5 }]);
 });

@@ -1,4 +1,4 @@
-import { appendFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { Webhook } from 'standardwebhooks';
@@ -57,7 +57,7 @@ describe('millrace archive verify', () => {
     });
     expect(exit).toBe(0);
     expect(out).toContain('1 files, 4 records');
-    expect(out).toContain('signatures: 3 valid, 0 invalid, 1 without');
+    expect(out).toContain('signatures: 3 verified, 0 without a matching secret, 0 invalid, 1 unsigned');
     expect(err).toContain('reading file 1 of 1');
     expect(out + err).not.toContain(SECRET);
   });
@@ -69,7 +69,7 @@ describe('millrace archive verify', () => {
       config,
       `signing: { secrets: ["\${S}"] }\nsinks: { archive: { type: files, path: x } }\nroutes: [{ match: "*", to: [archive] }]\n`,
     );
-    expect((await run(['verify', path, '--config', config], { S: SECRET })).out).toContain('3 valid');
+    expect((await run(['verify', path, '--config', config], { S: SECRET })).out).toContain('3 verified');
   });
 
   it('ends with 4 and names the file when something differs', async () => {
@@ -77,7 +77,10 @@ describe('millrace archive verify', () => {
     const { exit, out } = await run(['verify', path, '--json', '--secret-env', 'S'], { S: OTHER });
     expect(exit).toBe(4);
     const report: unknown = JSON.parse(out);
-    expect(report).toMatchObject({ records: 4, signatures: { valid: 0, invalid: 3, unsigned: 1 } });
+    expect(report).toMatchObject({
+      records: 4,
+      signatures: { verified: 0, unmatched: 3, invalid: 0, unsigned: 1 },
+    });
     const [file = ''] = (await listArchive(path)).files;
     appendFileSync(join(path, file), 'x');
     const plain = await run(['verify', path]);
@@ -92,6 +95,31 @@ describe('millrace archive verify', () => {
       code: 'usage',
       detail: '--secret-env GONE: not set',
     });
+  });
+
+  it('takes secrets from a file, beside those of a config', async () => {
+    const path = await signedArchive();
+    const secrets = join(tempFolder(), 'secrets');
+    writeFileSync(secrets, `# retired\n${OTHER}\n\n  ${SECRET}\n`);
+    const { exit, out } = await run(['verify', path, '--secret-file', secrets]);
+    expect(exit).toBe(0);
+    expect(out).toContain('3 verified');
+    expect(out).not.toContain(SECRET);
+    writeFileSync(secrets, '# none\n');
+    await expect(run(['verify', path, '--secret-file', secrets])).rejects.toMatchObject({ code: 'usage' });
+  });
+
+  it('repairs when told to, after saying what it would do', async () => {
+    const path = await signedArchive();
+    rmSync(join(path, '_manifest.jsonl'));
+    const dry = await run(['verify', path, '--repair', '--dry-run']);
+    expect(dry.exit).toBe(4);
+    expect(dry.out).toContain('would      write manifest _manifest.jsonl: made anew from the files');
+    const wet = await run(['verify', path, '--repair', '--json']);
+    expect(wet.exit).toBe(0);
+    expect(JSON.parse(wet.out)).toMatchObject({ differences: [], repair: { dry_run: false } });
+    expect((await run(['verify', path])).exit).toBe(0);
+    await expect(run(['verify', path, '--dry-run'])).rejects.toMatchObject({ code: 'usage' });
   });
 
   it('has help with examples', () => {
@@ -109,5 +137,6 @@ describe('millrace archive verify', () => {
     verify.configureOutput({ writeOut: (text) => void (help += text) }).outputHelp();
     expect(help).toContain('Examples:');
     expect(help).toContain('Exit codes:');
+    expect(help).not.toContain('default: []');
   });
 });

@@ -44,7 +44,7 @@ describe('verifyArchive', () => {
   it('finds nothing wrong with what the sink wrote', async () => {
     const report = await verifyArchive(path);
     expect(report).toMatchObject({ files: 3, records: 15, differences: [], notes: [] });
-    expect(report.signatures).toEqual({ valid: 0, invalid: 0, unsigned: 0 });
+    expect(report.signatures).toEqual({ verified: 0, unmatched: 0, invalid: 0, unsigned: 0 });
   });
 
   it('fault 4: a flipped bit is reported by name, and the other files are still read', async () => {

@@ -1,12 +1,22 @@
 import { messageOf } from '../../src/core/errors.ts';
 import type { Bench } from './bench.ts';
+import { consoleCost } from './console/console.ts';
 import { eventHubs } from './event-hubs/event-hubs.ts';
 import { ingest } from './ingest/ingest.ts';
+import { ndjson } from './ndjson/ndjson.ts';
+import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
 import { sinks } from './sinks/sinks.ts';
 
 /** One entry a bench; each is a file or folder beside this one. */
-const BENCHES: Readonly<Record<string, Bench>> = { ingest, 'event-hubs': eventHubs, sinks };
+const BENCHES: Readonly<Record<string, Bench>> = {
+  ingest,
+  console: consoleCost,
+  'event-hubs': eventHubs,
+  sinks,
+  ndjson,
+  replay,
+};
 
 const USAGE = `Usage: npm run bench -- NAME [flags]
 

@@ -1,22 +1,25 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Io } from '../../src/cli/io.ts';
 import { routeCommand } from '../../src/cli/route.ts';
 import { temporaryFile } from '../config/helpers.ts';
 import { run } from './run.ts';
 
-const CONFIG = temporaryFile(
-  'c.yaml',
-  `
+const CONFIG = `
 sinks: { labs: { type: files }, archive: { type: files } }
 routes:
   - { match: labtest., to: ["labs:eu", archive] }
   - { match: daily., to: archive }
-`,
-);
+`;
+
+let config = '';
+
+beforeEach(() => {
+  config = temporaryFile('c.yaml', CONFIG);
+});
 
 describe('millrace route', () => {
   it('explains types for people', async () => {
-    const { stdout } = await run(routeCommand, ['labtest.order.created', 'raw.x', '--config', CONFIG]);
+    const { stdout } = await run(routeCommand, ['labtest.order.created', 'raw.x', '--config', config]);
     expect(stdout).toContain('routes[0], by "labtest."');
     expect(stdout).toContain('labs, destination eu');
     expect(stdout).toContain('none: the event goes nowhere');
@@ -28,7 +31,7 @@ describe('millrace route', () => {
       'raw.x',
       '--json',
       '--config',
-      CONFIG,
+      config,
     ]);
     expect(JSON.parse(stdout).results).toMatchObject([
       {
@@ -51,7 +54,7 @@ describe('millrace route', () => {
       data: 'ü',
     });
     const file = temporaryFile('event.json', body);
-    const { stdout } = await run(routeCommand, ['--event', file, '--json', '--config', CONFIG]);
+    const { stdout } = await run(routeCommand, ['--event', file, '--json', '--config', config]);
     expect(JSON.parse(stdout).results).toMatchObject([
       {
         type: 'daily.data.meal.created',
@@ -61,14 +64,14 @@ describe('millrace route', () => {
     ]);
   });
 
-  it.each([
-    ['nothing to explain', []],
-    ['a missing event file', ['--event', '/no/such.json']],
-    ['an event that is not JSON', ['--event', temporaryFile('event.json', 'nope')]],
-    ['an event without a type', ['--event', temporaryFile('event.json', '{"type":"x"}')]],
-    ['an event that is null', ['--event', temporaryFile('event.json', 'null')]],
+  it.each<[string, () => string[]]>([
+    ['nothing to explain', () => []],
+    ['a missing event file', () => ['--event', '/no/such.json']],
+    ['an event that is not JSON', () => ['--event', temporaryFile('event.json', 'nope')]],
+    ['an event without a type', () => ['--event', temporaryFile('event.json', '{"type":"x"}')]],
+    ['an event that is null', () => ['--event', temporaryFile('event.json', 'null')]],
   ])('refuses %s', async (_, args) => {
-    await expect(run(routeCommand, [...args, '--config', CONFIG])).rejects.toMatchObject({
+    await expect(run(routeCommand, [...args(), '--config', config])).rejects.toMatchObject({
       code: 'usage',
       exit: 2,
     });

@@ -16,6 +16,7 @@ const EVENT_HUBS =
   'Endpoint=sb://made-up.servicebus.windows.net/;SharedAccessKeyName=made-up;SharedAccessKey=bWFkZSB1cA==';
 const ENV = {
   MILLRACE_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`,
+  MILLRACE_MASTER_KEY: Buffer.alloc(32).toString('base64'),
   WEBHOOK_SECRET: 'x',
   SERVICE_API_KEY: 'x',
   EVENT_HUBS,

@@ -44,7 +44,7 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
     claim_check: { path: string; sha256: string; bytes: number };
   };
   expect(claim).toMatchObject({ sha256: hash('sha256', large.body, 'hex'), bytes: large.body.length });
-  expect(claim.path).toMatch(new RegExp(`^claim-checks/${TEAM}/${USER}/[^/]+\\.json\\.gz$`));
+  expect(claim.path).toMatch(new RegExp(`^claim-checks/${TEAM}/2026-11-21/[^/]+\\.json\\.gz$`));
   expect(gunzipSync(readFileSync(join(path, claim.path)))).toEqual(large.body);
   await dispatcher.stop(AbortSignal.timeout(5000));
 });

@@ -11,7 +11,11 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['verify'],
   sources: ['validate', 'sinks'],
   ndjson: ['warehouse'],
-  sinks: ['backfill', 'service'],
+  reconcile: ['archive', 'backfill', 'ndjson', 'service'],
+  replay: ['archive', 'validate'],
+  erase: ['archive'],
+  export: ['archive', 'warehouse'],
+  sinks: ['archive', 'backfill', 'seal', 'service'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };
 /** They choose and wire, so they may import every room: the commands, and the files beside the rooms. */
@@ -20,7 +24,9 @@ const isComposer = (from: string): boolean => from === 'cli' || from.endsWith('.
 /** SDKs and the folder that may import each, of a sink and of a source. Their registries load the folders lazily. */
 const VENDORS: Readonly<Record<string, string>> = {
   '@azure/event-hubs': 'event-hubs',
+  '@azure/eventhubs-checkpointstore-blob': 'event-hubs',
   '@azure/identity': 'event-hubs',
+  '@azure/storage-blob': 'event-hubs',
   '@google-cloud/pubsub': 'pubsub',
 };
 

@@ -1,9 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/start.ts';
+import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
+import { ServiceClient } from '../../src/service/client.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
+import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 
@@ -62,3 +64,91 @@ test('a completion becomes exactly that pull, once however often it is repeated,
   const days = rows.map((row) => (JSON.parse(row) as { timestamp: string }).timestamp.slice(0, 10));
   expect(new Set(days)).toEqual(new Set(['2026-01-02', '2026-01-03']));
 });
+
+test('with events the meals go through the routes as well, each once over repetitions, a cut, a kill and ranges that overlap', async () => {
+  const service = await startSandbox({
+    host: '127.0.0.1',
+    seed: 'made-up',
+    users: 1,
+    days: 60,
+    // Enough for a document of several chunks, which a cut can leave half read.
+    mealsPerDay: 8,
+  });
+  onTestFinished(() => service.stop());
+  const [user] = service.state.users.list(service.teamId);
+  const folder = await temporaryFolder();
+  const [history, archive] = [join(folder, 'history'), join(folder, 'archive')];
+  const config = writeConfig(folder, {
+    // Other names than the service's, to see that the events follow the config.
+    envelope: { type: 'kind', clientUser: 'reference' },
+    delivery: { retryInitial: '100ms' },
+    sinks: {
+      history: {
+        type: 'follow-up',
+        path: history,
+        baseUrl: service.url,
+        apiKey: service.apiKey,
+        events: true,
+      },
+      archive: { type: 'files', path: archive },
+    },
+    routes: [
+      { match: 'historical.', to: 'history' },
+      { match: 'daily.data.meal.', to: 'archive' },
+    ],
+  });
+  const completion = (start: string, end: string): Buffer =>
+    Buffer.from(
+      JSON.stringify({
+        kind: 'historical.data.meal.created',
+        team_id: service.teamId,
+        user_id: user!.id,
+        reference: 'made-up',
+        data: { user_id: user!.id, start_date: start, end_date: end, is_final: true },
+      }),
+    );
+  const first = await ReceiverProcess.start(config);
+  service.state.faults.next({ kind: 'drop-after' });
+  for (const id of ['msg_a', 'msg_b'])
+    await postSigned(first.url, completion('2026-01-01', '2026-02-10'), { id });
+  await first.drained();
+  await first.kill('SIGKILL');
+  const second = await ReceiverProcess.start(config);
+  await postSigned(second.url, completion('2026-01-01', '2026-02-10'), { id: 'msg_c' });
+  await postSigned(second.url, completion('2026-02-01', '2026-02-20'), { id: 'msg_d' });
+  await second.drained();
+  await second.kill('SIGTERM');
+
+  const { meals } = await madeUpDocument(service, user!.id, '2026-01-01', '2026-02-20');
+  const found = [...(await readBack(archive)).values()];
+  expect(found.every((copies) => copies.length === 1)).toBe(true);
+  const events = found.map(([copy]) => copy!);
+  expect(new Set(events.map(({ record }) => `${record.source} ${record.event_type}`))).toEqual(
+    new Set(['follow-up daily.data.meal.created']),
+  );
+  const envelope = { kind: 'daily.data.meal.created', team_id: service.teamId, user_id: user!.id };
+  const bodies = events.map(({ body }) => body.toString()).toSorted();
+  expect(bodies.length).toBe(meals.length);
+  expect(bodies).toEqual(
+    meals.map((data) => JSON.stringify({ ...kindAndData(envelope, data), reference: 'made-up' })).toSorted(),
+  );
+});
+
+function kindAndData({ kind, ...ids }: { kind: string }, data: unknown): object {
+  return { kind, data, ...ids };
+}
+
+/** What the service answers for the range, parsed. */
+async function madeUpDocument(
+  service: Sandbox,
+  user: string,
+  start: string,
+  end: string,
+): Promise<{ readonly meals: readonly unknown[] }> {
+  const client = new ServiceClient({ baseUrl: service.url, apiKey: service.apiKey });
+  try {
+    return await client.meals.summary(user, { start, end });
+  } finally {
+    await client.close();
+  }
+}

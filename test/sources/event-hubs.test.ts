@@ -2,11 +2,10 @@ import { EventHubProducerClient } from '@azure/event-hubs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CheckpointStore, IncomingMessage } from '../../src/core/source.ts';
 import { createSource, parseOptions } from '../../src/sources/event-hubs/index.ts';
-import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { toMessage } from '../../src/sinks/event-hubs/message.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import { until } from '../support/until.ts';
 import { makeContext, signal } from '../sinks/support.ts';
+import { idsOf, publish, range } from './event-hubs-support.ts';
 
 class Checkpoints implements CheckpointStore {
   readonly saved = new Map<string, string>();
@@ -32,16 +31,6 @@ async function openPeer(): Promise<AmqpPeer> {
   const peer = await startAmqpPeer({ hubs: ['events'], partitions: 3 });
   onTestFinished(() => peer.stop());
   return peer;
-}
-
-async function publish(peer: AmqpPeer, from: number, to: number): Promise<void> {
-  const client = new EventHubProducerClient(peer.connectionString, 'events');
-  for (let n = from; n < to; n += 1) {
-    const event = contractEvent(n);
-    const partitionKey = event.user ?? '';
-    await client.sendBatch([await toMessage(event, n % 2 === 0 ? 'always' : 'never')], { partitionKey });
-  }
-  await client.close();
 }
 
 /** Opens a source and lets it run until it is stopped or fails. */
@@ -73,12 +62,6 @@ async function read(
   onTestFinished(stop);
   return { messages, ended, stop };
 }
-
-const idsOf = (messages: readonly IncomingMessage[]): string[] =>
-  messages.map(({ properties }) => properties['idempotency-key'] ?? '');
-
-const range = (from: number, to: number): Set<string> =>
-  new Set(Array.from({ length: to - from }, (_, i) => `msg_${from + i}`));
 
 describe('event-hubs source', () => {
   it('hands over bytes, encoding and properties as they lie in the hub, each partition in order', async () => {

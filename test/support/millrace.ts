@@ -41,7 +41,7 @@ export function millrace(args: readonly string[], options: RunOptions = {}): Pro
 }
 
 /**
- * Writes a config below `folder`: any free ports, journal and archive beside it, everything to the archive.
+ * Writes a config below `folder`: any free ports, journal, archive and erasures beside it, everything to the archive.
  * @param changes replace whole top-level sections, except that `server`, `admin` and `journal` keep what they do not name
  * @returns the config's path
  */
@@ -52,6 +52,8 @@ export function writeConfig(folder: string, changes: Readonly<Record<string, obj
     admin: { port: 0, ...admin },
     signing: { secrets: [SECRET] },
     journal: { path: join(folder, 'journal'), ...journal },
+    // Its default lies below the current folder, where the users erased by another run would be missing.
+    erasure: { path: join(folder, 'erasure') },
     sinks: { archive: { type: 'files', path: join(folder, 'archive') } },
     ...rest,
   };

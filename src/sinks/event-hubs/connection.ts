@@ -71,7 +71,7 @@ export async function loadCredential(clientId: string | null): Promise<TokenCred
 }
 
 /** Names in lower case; values may hold `=`. */
-function splitConnectionString(text: string): Map<string, string> {
+export function splitConnectionString(text: string): Map<string, string> {
   const parts = text.split(';').flatMap((part): [string, string][] => {
     const equals = part.indexOf('=');
     const value = part.slice(equals + 1).trim();

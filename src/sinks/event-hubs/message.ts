@@ -2,6 +2,7 @@ import type { EventData } from '@azure/event-hubs';
 import { promisify } from 'node:util';
 import { constants, gzip, gzipSync } from 'node:zlib';
 import type { JournalEvent } from '../../core/event.ts';
+import { traceMetadata } from '../../core/trace.ts';
 import type { EventHubsOptions } from './config.ts';
 
 /** Bodies up to this size are not worth compressing; consumers of the service's own pipelines expect the same bound. */
@@ -57,5 +58,6 @@ function propertiesOf(event: JournalEvent, zipped: boolean): Record<string, stri
   properties['idempotency-key'] = event.id.toWellFormed();
   if (handling.replayId !== undefined) properties['replay-id'] = handling.replayId.toWellFormed();
   if (handling.claimCheck === true) properties['claim-check'] = 'true';
+  if (handling.trace !== undefined) Object.assign(properties, traceMetadata(handling.trace));
   return properties;
 }

@@ -1,10 +1,21 @@
 import { z } from 'zod';
+import { messageOf } from '../../core/errors.ts';
 import { parseOptionsWith } from '../../lib/parse-options.ts';
 import { duration, size } from '../../lib/unit-schemas.ts';
 import { parseBytes, parseDuration } from '../../lib/units.ts';
+import { parseMasterKey } from '../../seal/master-key.ts';
 
 const MINIMUM_BYTES = 1024;
 const MINIMUM_AGE = 1000;
+
+const masterKey = z.string().transform((text, context) => {
+  try {
+    return parseMasterKey(text);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: messageOf(error) });
+    return z.NEVER;
+  }
+});
 
 const schema = z.strictObject({
   /** Folder of the archive; made if missing. Relative to where the process was started. */
@@ -23,6 +34,16 @@ const schema = z.strictObject({
     .array(z.enum(['date', 'hour', 'type', 'team']))
     .refine((keys) => new Set(keys).size === keys.length, 'names a key twice')
     .default(['date']),
+  /** Seals every record with a key of its user's own, so that destroying the key erases the user. */
+  encrypt: z
+    .strictObject({
+      per: z.literal('user').default('user'),
+      /** Folder of the keys; made if missing. Not inside the archive: one is of no use without the other. */
+      store: z.string().min(1),
+      /** 32 bytes in base64; it wraps the keys in the store. */
+      masterKey,
+    })
+    .optional(),
 });
 
 /** What the files sink works with: sizes in bytes, times in milliseconds. */

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { PassThrough, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, createZstdCompress } from 'node:zlib';
+import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import type { Compression } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { CREATE_NEW, ensureFolder, openPlain, readPlain, syncFolder, writeAll } from '../../lib/durable.ts';
-import type { ManifestWriter } from './manifest.ts';
 import type { Part } from './part.ts';
 
 const CHUNK = 256 * 1024;

@@ -46,6 +46,11 @@ export class Finisher {
     return this.#failed.size;
   }
 
+  /** Settles when nothing is under way; what failed is tried again later. */
+  idle(): Promise<void> {
+    return this.#queue.onIdle();
+  }
+
   /** Stops at the next chance; parts stay for the next start. */
   abort(): void {
     this.#abort.abort();

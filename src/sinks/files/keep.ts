@@ -3,29 +3,36 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import type { ManifestWriter } from '../../archive/manifest-writer.ts';
+import { CLAIMS_FOLDER } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
 import { CREATE_NEW, ensureFolder, openPlain, syncFolder, writeAll } from '../../lib/durable.ts';
 import { safeLevel } from './partition.ts';
 
-/** Folder of kept events inside an archive. */
-const FOLDER = 'claim-checks';
-
 /**
- * Writes one whole event to a file of its own: `claim-checks/{team}/{user}/{time}#{type}#{id}.json[.gz]`, the layout the
- * service's own pipelines use for large events. It appears complete or not at all, and the same event has the same path.
+ * Writes one whole event to a file of its own: `claim-checks/{team}/{day}/{time}#{type}#{id}.json[.gz]`. It appears
+ * complete or not at all, and the same event has the same path. The service's own pipelines have the user in the place of
+ * the day; here the path stays in the manifest, and in what points at it, when the user is erased.
+ * It is in the manifest before anything points at it.
  */
-export async function keepEvent(root: string, event: JournalEvent, compress: boolean): Promise<ClaimCheck> {
+export async function keepEvent(
+  root: string,
+  event: JournalEvent,
+  compress: boolean,
+  manifest: ManifestWriter,
+): Promise<ClaimCheck> {
   const time = new Date(event.receivedAt).toISOString().replaceAll(':', '');
   const what = safeLevel(`${event.type}#${event.id}`).replaceAll('%23', '#');
-  const place = [FOLDER, safeLevel(event.team), safeLevel(event.user)].join('/');
+  const place = [CLAIMS_FOLDER, safeLevel(event.team), time.slice(0, 10)].join('/');
   const path = `${place}/${time}#${what}.json${compress ? '.gz' : ''}`;
   const file = join(root, path);
   const folder = await ensureFolder(root, place);
   const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
+  const content = compress ? await promisify(gzip)(event.body) : event.body;
   const handle = await openPlain(temporary, CREATE_NEW);
   try {
-    await writeAll(handle, compress ? await promisify(gzip)(event.body) : event.body, 0);
+    await writeAll(handle, content, 0);
     await handle.sync();
   } catch (error) {
     await rm(temporary, { force: true });
@@ -35,5 +42,14 @@ export async function keepEvent(root: string, event: JournalEvent, compress: boo
   }
   await rename(temporary, file);
   await syncFolder(folder);
-  return { path, sha256: hash('sha256', event.body, 'hex'), bytes: event.body.length };
+  const sha256 = hash('sha256', event.body, 'hex');
+  await manifest.append({
+    claim_check: event.id,
+    file: path,
+    event_type: event.type,
+    bytes: content.length,
+    sha256: hash('sha256', content, 'hex'),
+    body_sha256: sha256,
+  });
+  return { path, sha256, bytes: event.body.length };
 }

@@ -94,7 +94,7 @@ export class Part {
    * Appends the lines of these events; once it resolves they are on disk. When it throws, none of them counts.
    * @param lines whole records, each with its line feed
    */
-  async append(lines: Buffer, events: readonly Event[]): Promise<void> {
+  async append(lines: Buffer, events: readonly Pick<Event, 'type' | 'receivedAt'>[]): Promise<void> {
     const handle = this.#handle ?? (await this.#reopen());
     try {
       await writeAll(handle, lines, this.#length);

@@ -1,11 +1,13 @@
 import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { PART_EXTENSION, type Compression } from '../../core/archive.ts';
 import { parseHead } from '../../core/archive-record.ts';
+import type { Event } from '../../core/event.ts';
+import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { errorCode, openPlain, READ_WRITE, readPlain } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
-import type { ManifestWriter } from './manifest.ts';
 import { Part, PartStats, type PartPlace } from './part.ts';
 import { identityOf } from './recovered-ids.ts';
 import { isLockFile } from './writer-folders.ts';
@@ -31,12 +33,14 @@ export interface RecoveredPart {
  * file is finished and listed. Anything that is not a plain file or folder is reported by name and left alone.
  * @param root the archive's folder, absolute
  * @param openFolder the writer's folder, absolute, its lock held
+ * @param opener of sealed records; null when none are expected
  */
 export async function recoverFolder(
   root: string,
   openFolder: string,
   manifest: ManifestWriter,
   log: SinkLog,
+  opener: RecordOpener | null = null,
 ): Promise<RecoveredPart[]> {
   const places: PartPlace[] = [];
   await walk(openFolder, '', places, log);
@@ -52,7 +56,7 @@ export async function recoverFolder(
   const recovered: RecoveredPart[] = [];
   for (const place of places) {
     const compression = finished.get(place) ?? null;
-    const { stats, ids, length } = await mendPart(new Part(place).path, log);
+    const { stats, ids, length } = await mendPart(new Part(place).path, log, opener);
     const part = new Part(place, stats, length, compression);
     const state = stateOf(part, listed);
     if (state === 'listed' || length === 0) await unlink(part.path);
@@ -104,6 +108,7 @@ async function finishedAs(root: string, place: PartPlace): Promise<Compression |
 async function mendPart(
   path: string,
   log: SinkLog,
+  opener: RecordOpener | null,
 ): Promise<{ stats: PartStats; ids: string[]; length: number }> {
   const stats = new PartStats();
   const ids: string[] = [];
@@ -112,14 +117,13 @@ async function mendPart(
     for (const { number, bytes, end, ended } of lines) {
       // A batch is one write and one sync: from a hole on, nothing was acknowledged.
       if (!ended || bytes === null || bytes.includes(HOLE)) break reading;
-      const head = parseHead(bytes);
-      if (head === null) {
+      const found = readLine(bytes, opener);
+      if (found === null) {
         log.error({ path, line: number }, 'damaged record in an unfinished file; kept as it is');
         stats.records += 1;
       } else {
-        const { id, source, event_type: type, user_id: user, received_at: receivedAt } = head.record;
-        stats.add(type, Date.parse(receivedAt));
-        ids.push(identityOf({ id, source, type, user }));
+        stats.add(found.type, Date.parse(found.receivedAt));
+        if (found.event !== null) ids.push(identityOf(found.event));
       }
       length = end;
     }
@@ -136,4 +140,27 @@ async function mendPart(
     await handle.close();
   }
   return { stats, ids, length };
+}
+
+interface Found {
+  /** As the manifest counts it. */
+  readonly type: string;
+  readonly receivedAt: string;
+  /** Null for a sealed record that stays closed: its user is erased, or the keys are not given any more. */
+  readonly event: Pick<Event, 'id' | 'source' | 'type' | 'user'> | null;
+}
+
+/** Null for what is no record. */
+function readLine(line: Buffer, opener: RecordOpener | null): Found | null {
+  if (!isSealed(line)) {
+    const record = parseHead(line)?.record;
+    if (record === undefined) return null;
+    const { id, source, event_type: type, user_id: user, received_at: receivedAt } = record;
+    return { type, receivedAt, event: { id, source, type, user } };
+  }
+  const sealed = parseSealed(line);
+  if (sealed === null) return null;
+  const opened = opener?.open(sealed);
+  const event = opened?.ok === true ? (readLine(opened.line, null)?.event ?? null) : null;
+  return { type: SEALED_TYPE, receivedAt: sealed.received_at, event };
 }

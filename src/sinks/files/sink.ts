@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { formatRecords } from '../../core/archive-record.ts';
+import type { ErasableStore } from '../../core/erasure.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Event, JournalEvent } from '../../core/event.ts';
 import {
@@ -14,11 +16,12 @@ import {
 } from '../../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../../lib/durable.ts';
 import { Serial } from '../../lib/serial.ts';
+import { KeyErasure } from '../../seal/key-erasure.ts';
+import { sealedTypes, Sealer } from '../../seal/sealer.ts';
 import type { FilesOptions } from './config.ts';
 import { Finisher } from './finisher.ts';
 import type { FinishStep } from './finish.ts';
 import { keepEvent } from './keep.ts';
-import { ManifestWriter } from './manifest.ts';
 import { Part } from './part.ts';
 import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
@@ -80,7 +83,9 @@ export class FilesSink implements Sink {
   #root = '';
   #writers: WriterFolder[] = [];
   #recovered = new RecoveredIds();
+  #manifest: ManifestWriter | null = null;
   #finisher: Finisher | null = null;
+  #sealer: Sealer | null = null;
 
   constructor(options: FilesOptions, context: SinkContext, hooks: FilesHooks = {}) {
     this.#options = options;
@@ -89,10 +94,11 @@ export class FilesSink implements Sink {
     this.#partitioner = new Partitioner(options.partitionBy);
   }
 
-  /** @throws MillraceError folder_unwritable */
+  /** @throws MillraceError folder_unwritable; keys_unusable, keys_in_use or master_key_wrong with `encrypt` */
   async open(): Promise<void> {
     if (this.#mode === 'open') return;
     const path = resolve(this.#options.path);
+    await this.#openSealer();
     try {
       await mkdir(path, { recursive: true, mode: 0o750 });
       this.#root = await realpath(path);
@@ -101,6 +107,7 @@ export class FilesSink implements Sink {
       await this.#recover();
     } catch (error) {
       this.#unlock();
+      await this.#closeSealer();
       throw new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });
     }
     this.#mode = 'open';
@@ -126,8 +133,25 @@ export class FilesSink implements Sink {
   }
 
   keep(event: JournalEvent): Promise<ClaimCheck> {
-    if (this.#mode !== 'open') return Promise.reject(new Error(`${this.#options.path} is not open`));
-    return keepEvent(this.#root, event, this.#options.compress !== 'none');
+    // It would lie there in the clear; `check` refuses such a config.
+    if (this.#sealer !== null)
+      return Promise.reject(new Error(`${this.#options.path} is sealed: it keeps no events`));
+    if (this.#mode !== 'open' || this.#manifest === null)
+      return Promise.reject(new Error(`${this.#options.path} is not open`));
+    return keepEvent(this.#root, event, this.#options.compress !== 'none', this.#manifest);
+  }
+
+  async settle(holds: (path: string) => Promise<boolean>): Promise<void> {
+    if (this.#mode !== 'open') return;
+    const settleLane = async (lane: Lane): Promise<void> => {
+      if (lane.part !== null && (await holds(lane.part.path))) await this.#seal(lane);
+    };
+    await Promise.all(Array.from(this.#lanes.values(), (lane) => this.#inLane(lane, () => settleLane(lane))));
+    await this.#finisher?.idle();
+  }
+
+  erasable(): ErasableStore | null {
+    return this.#sealer === null ? null : KeyErasure.live(this.#context.name, this.#sealer.store);
   }
 
   async close(signal: AbortSignal): Promise<void> {
@@ -143,15 +167,17 @@ export class FilesSink implements Sink {
     if (left > 0)
       this.#context.log.warn({ parts: left }, 'unfinished archive files are left for the next start');
     this.#unlock();
+    await this.#closeSealer();
   }
 
   async #recover(): Promise<void> {
     const { log, clock } = this.#context;
     const manifest = new ManifestWriter(this.#root, log);
+    this.#manifest = manifest;
     await manifest.repair();
     const found: RecoveredPart[] = [];
     for (const { path } of this.#writers)
-      found.push(...(await recoverFolder(this.#root, path, manifest, log)));
+      found.push(...(await recoverFolder(this.#root, path, manifest, log, this.#sealer)));
     const interrupted = new Set<Part>();
     this.#recovered = new RecoveredIds();
     const { compress: compression } = this.#options;
@@ -194,13 +220,19 @@ export class FilesSink implements Sink {
         if (this.#isDue(lane)) await this.#seal(lane);
         const part = lane.part ?? (await this.#create(lane, events));
         this.#touch(part, lane);
-        await part.append(formatRecords(events), events);
+        await this.#write(part, events);
         return DELIVERED;
       } catch (error) {
         this.#noteFailure(lane, error);
         return retryAfter(error);
       }
     });
+  }
+
+  async #write(part: Part, events: readonly Event[]): Promise<void> {
+    if (this.#options.encrypt === undefined) return await part.append(formatRecords(events), events);
+    if (this.#sealer === null) throw new Error('the keys are not open');
+    await part.append(await this.#sealer.seal(events), sealedTypes(events));
   }
 
   #noteFailure(lane: Lane, error: unknown): void {
@@ -290,6 +322,17 @@ export class FilesSink implements Sink {
     } finally {
       if (lane.part === null && lane.serial.size === 0) this.#lanes.delete(lane.folder);
     }
+  }
+
+  async #openSealer(): Promise<void> {
+    const { encrypt } = this.#options;
+    if (encrypt !== undefined) this.#sealer = await Sealer.open(encrypt.store, encrypt.masterKey);
+  }
+
+  async #closeSealer(): Promise<void> {
+    const sealer = this.#sealer;
+    this.#sealer = null;
+    await sealer?.close();
   }
 
   #unlock(): void {

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OPEN_FOLDER } from '../../core/archive.ts';
+import { OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { ensureFolder } from '../../lib/durable.ts';
 import { tryLock, type FileLock } from '../../lib/file-lock.ts';
 
 const WRITER = /^[0-9a-f]{12}$/;
-const LOCK = 'lock';
 
 /** A folder for unfinished files that nobody else writes to while the lock is held. */
 export interface WriterFolder {
@@ -31,14 +30,14 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
         log.warn({ path }, 'not a folder; not followed');
         continue;
       }
-      const lock = tryLock(join(path, LOCK));
+      const lock = tryLock(join(path, WRITER_LOCK));
       if (lock === null) log.info({ path }, 'another writer uses this archive');
       else claimed.push({ path, lock });
     }
     while (claimed.length === 0) {
       const name = randomBytes(6).toString('hex');
       const path = await ensureFolder(root, `${OPEN_FOLDER}/${name}`);
-      const lock = tryLock(join(path, LOCK));
+      const lock = tryLock(join(path, WRITER_LOCK));
       if (lock !== null) claimed.push({ path, lock });
     }
   } catch (error) {
@@ -50,5 +49,5 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
 
 /** True for what belongs to the lock itself, in the top level of a writer's folder. */
 export function isLockFile(name: string): boolean {
-  return name === LOCK || name.startsWith(`${LOCK}-`);
+  return name === WRITER_LOCK || name.startsWith(`${WRITER_LOCK}-`);
 }

@@ -9,6 +9,8 @@ const schema = z.strictObject({
   /** Team API key. */
   apiKey: z.string().min(1),
   apiKeyHeader: z.string().min(1).default('x-service-api-key'),
+  /** Whether every meal also becomes an event of its own, routed like any other. */
+  events: z.boolean().default(false),
 });
 
 /** What the follow-up sink works with. */

@@ -1,20 +1,25 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
-import { MillraceError, messageOf } from '../../core/errors.ts';
+import { CATALOGUE, MillraceError, messageOf } from '../../core/errors.ts';
+import type { Envelope } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { ServiceClient } from '../../service/client.ts';
 import { ServiceError } from '../../service/errors.ts';
 import { completionKey, readCompletion, type Completion } from './completion.ts';
 import type { FollowUpOptions } from './config.ts';
+import { toEvent } from './message.ts';
 
 /** The resource that has tables; completions of others are passed over. */
 const RESOURCE = 'meal';
+/** Of the events it makes. */
+const SOURCE = 'follow-up';
 
 /**
  * Does what a `historical.data.meal.created` event calls for: fetches exactly that range of that user and provider into
  * tables, once however often the completion is repeated, also after a restart. A pull's folder is there whole or not at
- * all, and its `done.json` is the memory of it.
+ * all, and its `done.json` is the memory of it. With `events` every meal goes into the journal as well, before the pull
+ * counts as done; what an attempt that failed has put there is known there when the next one comes.
  */
 export class FollowUpSink implements Sink {
   readonly limits = {
@@ -29,18 +34,23 @@ export class FollowUpSink implements Sink {
   readonly #folder: string;
   readonly #service: ServiceClient;
   readonly #context: SinkContext;
+  readonly #events: boolean;
   /** Pulls under way, by key: a repetition waits for the first. */
   readonly #running = new Map<string, Promise<SendResult>>();
 
-  constructor({ path, ...service }: FollowUpOptions, context: SinkContext) {
+  constructor({ path, events, ...service }: FollowUpOptions, context: SinkContext) {
     this.#folder = resolve(path);
+    this.#events = events;
     this.#context = context;
     // The dispatcher owns the retrying, so that a service in trouble shows in `status`.
     this.#service = new ServiceClient({ ...service, retries: { attempts: 1 } });
   }
 
-  /** @throws MillraceError folder_unwritable */
+  /** @throws MillraceError folder_unwritable, config_invalid */
   async open(): Promise<void> {
+    const { name, inlet } = this.#context;
+    if (this.#events && inlet === undefined)
+      throw new MillraceError('config_invalid', `sinks.${name}.events: needs a receiver with a journal`);
     try {
       await mkdir(this.#folder, { recursive: true });
     } catch (error) {
@@ -65,27 +75,57 @@ export class FollowUpSink implements Sink {
     const key = completionKey(completion);
     let pull = this.#running.get(key);
     if (pull === undefined) {
-      pull = this.#pull(completion, join(this.#folder, key), signal).finally(() => this.#running.delete(key));
+      const whose = { team: event.team, user: completion.user, clientUser: event.clientUser };
+      pull = this.#pull(completion, whose, join(this.#folder, key), signal).finally(() =>
+        this.#running.delete(key),
+      );
       this.#running.set(key, pull);
     }
     return pull;
   }
 
-  async #pull(completion: Completion, folder: string, signal: AbortSignal): Promise<SendResult> {
+  async #pull(
+    completion: Completion,
+    whose: Omit<Envelope, 'type'>,
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<SendResult> {
+    const { name, log } = this.#context;
+    let events = 0;
+    const journal = async (meals: readonly Buffer[]): Promise<void> => {
+      await this.#journal(meals, whose);
+      events += meals.length;
+    };
     try {
       if ((await finishedTask(folder)) !== null) return DELIVERED;
-      const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal);
-      this.#context.log.info({ sink: this.#context.name, folder, meals, rejects }, 'follow-up pull done');
+      const onMeals = this.#events ? journal : undefined;
+      const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, onMeals);
+      log.info({ sink: name, folder, meals, rejects, events }, 'follow-up pull done');
       return DELIVERED;
     } catch (error) {
       return failureOf(error);
     }
   }
+
+  async #journal(meals: readonly Buffer[], whose: Omit<Envelope, 'type'>): Promise<void> {
+    const { inlet, clock } = this.#context;
+    if (inlet === undefined) throw new Error('there is no journal to put the meals into');
+    const names = inlet.fields();
+    const now = clock.now();
+    await inlet.take(
+      SOURCE,
+      meals.map((meal) => toEvent(meal, whose, names, now)),
+    );
+  }
 }
 
 function failureOf(error: unknown): SendResult {
   const reason = messageOf(error);
-  if (error instanceof MillraceError) return { status: 'refused', code: 'not_a_completion', reason };
+  if (error instanceof MillraceError) {
+    // The journal may be full for a while.
+    if (CATALOGUE[error.code].retryable) return { status: 'retry', reason };
+    return { status: 'refused', code: 'not_a_completion', reason };
+  }
   if (!(error instanceof ServiceError)) return { status: 'retry', reason };
   const wait = error.retryAfterMs === null ? {} : { delayMs: error.retryAfterMs };
   // A key that is refused, or a service that is down, concerns every pull.

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { constants, gzip, gzipSync } from 'node:zlib';
 import type { JournalEvent } from '../../core/event.ts';
 import type { Delivery } from '../../core/sink.ts';
+import { traceMetadata } from '../../core/trace.ts';
 import type { PubSubOptions } from './config.ts';
 
 /** One message of a publish request. */
@@ -87,6 +88,7 @@ function attributesOf(event: JournalEvent, zipped: boolean): Record<string, stri
   if (clientUser !== null) attributes['client-user-id'] = fitted(clientUser);
   if (handling.replayId !== undefined) attributes['replay-id'] = fitted(handling.replayId);
   if (handling.claimCheck === true) attributes['claim-check'] = 'true';
+  if (handling.trace !== undefined) Object.assign(attributes, traceMetadata(handling.trace));
   return attributes;
 }
 

@@ -3,8 +3,26 @@ import { parseOptionsWith } from '../../lib/parse-options.ts';
 import { duration } from '../../lib/unit-schemas.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { connectionFields, readConnection } from '../../sinks/event-hubs/connection.ts';
+import { readStorage, storageFields } from './storage.ts';
 
 const MINIMUM_TIMEOUT = 100;
+const MINIMUM_CLAIM = 1000;
+
+const blobStorage = z
+  .strictObject({
+    type: z.literal('blob-storage'),
+    ...storageFields,
+    /** A worker that has not been heard of for so long has lost its partitions; every sixth of it each one looks. */
+    takeOverAfter: duration.pipe(z.number().min(MINIMUM_CLAIM)).default(parseDuration('1m')),
+  })
+  .transform(({ type, takeOverAfter, container, ...fields }, context) => {
+    return { type, storage: readStorage(fields, context), container, takeOverAfter };
+  });
+
+const checkpoints = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('journal') }),
+  blobStorage,
+]);
 
 const schema = z
   .strictObject({
@@ -13,22 +31,32 @@ const schema = z
     consumerGroup: z.string().min(1).default('$Default'),
     /** Where to begin in a partition that has never been read: with all the hub still holds, or with what comes next. */
     start: z.enum(['earliest', 'latest']).default('earliest'),
+    /** `journal` for one worker, which reads all partitions; `blob-storage` for several, which share them. */
+    checkpoints: z.preprocess(asMapping, checkpoints).prefault('journal'),
     /** How long one operation may take before the connection counts as lost. */
     timeout: duration.pipe(z.number().min(MINIMUM_TIMEOUT)).default(parseDuration('15s')),
   })
-  .transform(({ consumerGroup, start, timeout, ...fields }, context) => {
+  .transform(({ consumerGroup, start, checkpoints: places, timeout, ...fields }, context) => {
     const { connection, hub } = readConnection(fields, context);
     if (hub === null) {
       context.addIssue({ code: 'custom', path: ['hub'], message: 'must name the Event Hub to read' });
       return z.NEVER;
     }
-    return { connection, hub, consumerGroup, start, timeout };
+    return { connection, hub, consumerGroup, start, checkpoints: places, timeout };
   });
 
 /** What the Event Hubs source works with; times in milliseconds. */
 export type EventHubsSourceOptions = z.output<typeof schema>;
 
-/** @throws Error that names the key, and never quotes the connection string */
+/** The checkpoints that several workers share; times in milliseconds. */
+export type BlobCheckpoints = z.output<typeof blobStorage>;
+
+/** @throws Error that names the key, and never quotes a connection string */
 export function parseOptions(options: unknown): EventHubsSourceOptions {
   return parseOptionsWith(schema, options);
+}
+
+/** `journal` is short for `{ type: journal }`. */
+function asMapping(value: unknown): unknown {
+  return typeof value === 'string' ? { type: value } : value;
 }

@@ -1,30 +1,33 @@
-import type { EventHubConsumerClient, ReceivedEventData, Subscription } from '@azure/event-hubs';
+import type { EventHubConsumerClient, PartitionContext, ReceivedEventData } from '@azure/event-hubs';
 import type { IncomingMessage, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted } from '../../lib/abort.ts';
-import { hostOf, loadCredential } from '../../sinks/event-hubs/connection.ts';
 import { explain, toFailure } from '../../sinks/event-hubs/failure.ts';
+import { openBlobStore } from './blob-store.ts';
+import { createClient } from './client.ts';
 import type { EventHubsSourceOptions } from './config.ts';
+import { JournalPlaces } from './journal-places.ts';
 import { toIncoming } from './message.ts';
+import type { Places } from './places.ts';
+import { SharedPlaces } from './shared-places.ts';
 
 /** Messages of one partition that are handed on together, at the most. */
 const BATCH = 256;
 /** Seconds after which the SDK looks whether the connection is still there while nothing comes. */
 const LOOK = 1;
-/** The offset before the first message. */
-const BEGINNING = '-1';
+const HOW = { maxBatchSize: BATCH, maxWaitTimeInSeconds: LOOK, skipParsingBodyAsJson: true };
 
 type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
 
 interface Opened {
   readonly client: EventHubConsumerClient;
-  readonly partitions: readonly string[];
+  readonly places: Places;
 }
 
 /**
- * Reads all partitions of a hub, each in its order, and remembers for each the offset of the last message that was
- * taken.
+ * Reads the partitions of a hub, each in its order, and remembers for each the last message that was taken: all of them
+ * with its checkpoints in the journal, or its share of them with checkpoints that several workers can see.
  *
- * Modes: new → open (by `open`: connected, partitions known) → reading (by `run`) → closed. Whatever goes wrong while
+ * Modes: new → open (by `open`: connected, places found) → reading (by `run`) → closed. Whatever goes wrong while
  * reading ends `run` with an error, after what was handed on has been settled; `open` then begins anew behind the
  * checkpoints. The SDK would go on behind a message that was not taken: that is why nothing is left to its own retrying.
  */
@@ -40,35 +43,41 @@ export class EventHubsSource implements Source {
 
   async open(signal: AbortSignal): Promise<void> {
     await this.#letGo(signal);
-    const client = await this.#createClient();
+    const places = await this.#placesOf();
+    const client = await createClient(this.#options, places);
     try {
-      this.#opened = { client, partitions: await client.getPartitionIds({ abortSignal: signal }) };
+      await client.getPartitionIds({ abortSignal: signal });
+      await places.probe(client);
     } catch (error) {
       void client.close().catch(() => undefined);
       throw this.#explained(error);
     }
+    this.#opened = { client, places };
   }
 
   async run(deliver: Deliver, signal: AbortSignal): Promise<void> {
     if (this.#opened === null) throw new Error('the source is not open');
-    const { client, partitions } = this.#opened;
+    const { client, places } = this.#opened;
     const failed = Promise.withResolvers<never>();
     const taking = new Set<Promise<void>>();
-    const subscriptions: Subscription[] = [];
+    let subscriptions: Awaited<ReturnType<Places['subscribe']>> = [];
     let ended = false;
     // At once, so that nothing follows a message that was not taken.
     const fail = (error: unknown): void => {
       ended = true;
       failed.reject(error);
     };
+    const take = async (events: readonly ReceivedEventData[], context: PartitionContext): Promise<void> => {
+      const now = this.#context.clock.now();
+      await deliver(events.map((event) => toIncoming(event, now)));
+      const last = events.at(-1);
+      if (last !== undefined) await places.save(last, context);
+    };
     const handlers = {
       // The SDK waits for it before it asks for more of the partition.
-      processEvents: async (
-        events: readonly ReceivedEventData[],
-        { partitionId }: { partitionId: string },
-      ) => {
+      processEvents: async (events: readonly ReceivedEventData[], context: PartitionContext) => {
         if (ended || events.length === 0) return;
-        const taken = this.#take(events, partitionId, deliver);
+        const taken = take(events, context);
         taking.add(taken);
         await taken.catch(fail).finally(() => taking.delete(taken));
       },
@@ -76,22 +85,18 @@ export class EventHubsSource implements Source {
     };
     failed.promise.catch(() => undefined);
     try {
-      const starts = await Promise.all(partitions.map((id) => this.#startOf(id)));
-      for (const [index, id] of partitions.entries()) {
-        const startPosition = { offset: starts[index] ?? BEGINNING };
-        const how = {
-          startPosition,
-          maxBatchSize: BATCH,
-          maxWaitTimeInSeconds: LOOK,
-          skipParsingBodyAsJson: true,
-        };
-        subscriptions.push(client.subscribe(id, handlers, how));
-      }
+      subscriptions = await this.#asking(places.subscribe(client, handlers, HOW));
       await Promise.race([failed.promise, untilAborted(signal)]);
     } finally {
       ended = true;
+      const deadline = AbortSignal.timeout(this.#options.timeout);
+      // First, so that the last checkpoints stand before another worker may take over.
+      await orAborted(
+        Promise.allSettled(taking).then(() => places.finish()),
+        deadline,
+      );
       const closed = Promise.allSettled(subscriptions.map((subscription) => subscription.close()));
-      await orAborted(closed, AbortSignal.timeout(this.#options.timeout));
+      await orAborted(closed, deadline);
       await Promise.allSettled(taking);
     }
   }
@@ -100,44 +105,23 @@ export class EventHubsSource implements Source {
     await this.#letGo(signal);
   }
 
-  async #take(events: readonly ReceivedEventData[], partition: string, deliver: Deliver): Promise<void> {
-    const now = this.#context.clock.now();
-    await deliver(events.map((event) => toIncoming(event, now)));
-    const last = events.at(-1);
-    if (last !== undefined) await this.#context.checkpoints.save(this.#keyOf(partition), last.offset);
+  async #placesOf(): Promise<Places> {
+    const { checkpoints, timeout } = this.#options;
+    if (checkpoints.type === 'journal') return new JournalPlaces(this.#options, this.#context);
+    const store = await openBlobStore(checkpoints, timeout);
+    return new SharedPlaces(this.#options, this.#context, store);
   }
 
-  /** The offset to read behind. A `latest` is looked up and kept, or a restart would skip what has come meanwhile. */
-  async #startOf(partition: string): Promise<string> {
-    const key = this.#keyOf(partition);
-    const saved = await this.#context.checkpoints.load(key);
-    if (saved !== null) return saved;
-    if (this.#options.start === 'earliest') return BEGINNING;
-    const found = await this.#opened?.client.getPartitionProperties(partition).catch((error: unknown) => {
+  async #asking<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
       throw this.#explained(error);
-    });
-    const offset = found?.lastEnqueuedOffset || BEGINNING;
-    await this.#context.checkpoints.save(key, offset);
-    return offset;
-  }
-
-  /** Offsets mean something in one hub of one namespace only, and each consumer group reads for itself. */
-  #keyOf(partition: string): string {
-    const { connection, hub, consumerGroup } = this.#options;
-    return [this.#context.name, hostOf(connection), hub, consumerGroup, partition].join('/');
+    }
   }
 
   #explained(error: unknown): Error {
     return new Error(explain(this.#options.hub, toFailure(error)), { cause: error });
-  }
-
-  async #createClient(): Promise<EventHubConsumerClient> {
-    const { connection, hub, consumerGroup, timeout } = this.#options;
-    const { EventHubConsumerClient: Client } = await import('@azure/event-hubs');
-    const options = { retryOptions: { maxRetries: 0, timeoutInMs: timeout } };
-    if (connection.by === 'key') return new Client(consumerGroup, connection.connectionString, hub, options);
-    const credential = await loadCredential(connection.clientId);
-    return new Client(consumerGroup, connection.namespace, hub, credential, options);
   }
 
   async #letGo(signal: AbortSignal): Promise<void> {

@@ -59,6 +59,9 @@ export class Load {
   }
 }
 
+/** Of the kernel, a second; the same on every Linux that node runs on. */
+const CLOCK_TICKS = 100;
+
 export interface ReceiverOptions {
   /** Holds its config, journal and archive. */
   readonly folder: string;
@@ -70,7 +73,7 @@ export interface ReceiverOptions {
 /** The whole receiver, as its operator would start it: `millrace serve`, with a files sink. */
 export class ReceiverProcess {
   readonly #child: ChildProcess;
-  readonly #adminUrl: string;
+  readonly adminUrl: string;
   readonly archive: string;
   readonly port: number;
 
@@ -78,7 +81,7 @@ export class ReceiverProcess {
     this.#child = child;
     this.archive = archive;
     this.port = Number(new URL(urls.url).port);
-    this.#adminUrl = urls.admin;
+    this.adminUrl = urls.admin;
   }
 
   static async start({ folder, secret, profile }: ReceiverOptions): Promise<ReceiverProcess> {
@@ -123,10 +126,18 @@ export class ReceiverProcess {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
   }
 
+  /** CPU time it has taken so far, all of its threads together, seconds. */
+  cpuSeconds(): number {
+    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8');
+    // The name of the program, in parentheses, may hold spaces.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS;
+  }
+
   /** Resolves when no sink has a backlog. */
   async untilDelivered(): Promise<void> {
     for (;;) {
-      const { journal } = (await (await fetch(`${this.#adminUrl}/api/status`)).json()) as SystemStatus;
+      const { journal } = (await (await fetch(`${this.adminUrl}/api/status`)).json()) as SystemStatus;
       if (journal.quarantined > 0 || journal.deadLetters > 0) throw new Error('events were not delivered');
       if (journal.cursors.every(({ backlog }) => backlog === 0)) return;
       await wait(20);

@@ -45,7 +45,7 @@ export function serve(container: Container, state: PeerState): void {
     if (node === null || node.kind === 'publish') return notFound(sender, address);
     sender.set_source({ address });
     sender.set_target(sender.target ?? {});
-    if (node.kind === 'read') return feed(sender, node.hub, node.partition);
+    if (node.kind === 'read') return read(sender, node.hub, node.partition);
     const links = answers.get(connection) ?? new Map<string, Sender>();
     answers.set(connection, links.set(address, sender));
   });
@@ -115,12 +115,58 @@ function publish(
   }
 }
 
-/** Sends a partition from the position the client asks for, as far as its credit goes, and what is added later. */
-function feed(sender: Sender, hub: Hub, index: number): void {
+/** A reader with an owner level has its partition for itself: one that comes later with the same level takes it away. */
+function read(sender: Sender, hub: Hub, index: number): void {
+  const level = ownerLevelOf(sender);
+  const others = hub.partitions[index]?.links ?? new Map<Sender, number | null>();
+  for (const other of others.values())
+    if (other !== null && (level === null || other > level)) return sender.close(stolen(other));
+  if (level !== null) for (const other of others.keys()) take(other, others, level);
+  others.set(sender, level);
+  const stop = feed(sender, hub, index);
+  const gone = (): void => {
+    others.delete(sender);
+    stop();
+  };
+  sender.on('sender_close', gone);
+  sender.connection.on('disconnected', gone);
+}
+
+function take(reader: Sender, others: Map<Sender, number | null>, level: number): void {
+  others.delete(reader);
+  reader.close(stolen(level));
+}
+
+function stolen(level: number): Refusal {
+  return {
+    condition: 'amqp:link:stolen',
+    description: `New receiver with an epoch of '${level}' is created, hence the current one is disconnected.`,
+  };
+}
+
+/** Null for a reader that shares its partition with whoever else reads it. */
+function ownerLevelOf({ properties }: Sender): number | null {
+  return (properties as Attached)?.['com.microsoft:epoch'] ?? null;
+}
+
+/** The name a reader gave itself, or none. */
+export function readerName({ properties }: Sender): string {
+  return (properties as Attached)?.['com.microsoft:receiver-name'] ?? '';
+}
+
+/** What the client said when it attached the link. */
+type Attached =
+  { readonly 'com.microsoft:epoch'?: number; readonly 'com.microsoft:receiver-name'?: string } | undefined;
+
+/**
+ * Sends a partition from the position the client asks for, as far as its credit goes, and what is added later.
+ * @returns what ends it
+ */
+function feed(sender: Sender, hub: Hub, index: number): () => void {
   const partition = hub.partitions[index];
   const { filter = {} } = sender.source as { filter?: Record<string, { value: string }> };
   const selector = Object.values(filter)[0]?.value;
-  if (partition === undefined || selector === undefined) return;
+  if (partition === undefined || selector === undefined) return ignore;
   let next = positionOf(partition, selector);
   const send = (): void => {
     while (next < partition.messages.length && sender.sendable()) {
@@ -130,13 +176,9 @@ function feed(sender: Sender, hub: Hub, index: number): void {
       sender.send(encodeStored(message), undefined, 0);
     }
   };
-  const stop = (): void => {
-    partition.readers.delete(send);
-  };
   partition.readers.add(send);
   sender.on('sendable', send);
-  sender.on('sender_close', stop);
-  sender.connection.on('disconnected', stop);
+  return () => partition.readers.delete(send);
 }
 
 function nodeAt(address: string, hubs: ReadonlyMap<string, Hub>): Node | null {

@@ -1,4 +1,4 @@
-import rhea from 'rhea';
+import rhea, { type Sender } from 'rhea';
 import { encodeAnnotations, withoutAnnotations } from './sections.ts';
 
 /** One message as the peer keeps it; `content` is everything but header and annotations, as the publisher encoded it. */
@@ -22,6 +22,8 @@ interface Partition {
   /** Bytes taken so far: the next offset. Never the sequence number, so that mixing them up is noticed. */
   length: number;
   readonly readers: Set<() => void>;
+  /** Links that read it now, with their owner levels. */
+  readonly links: Map<Sender, number | null>;
 }
 
 /** An Event Hub: partitions that messages are added to, and readers that are told. */
@@ -42,6 +44,7 @@ export class Hub {
       messages: [],
       length: 0,
       readers: new Set(),
+      links: new Map(),
     }));
   }
 

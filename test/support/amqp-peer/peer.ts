@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import rhea from 'rhea';
-import { cutOff, serve } from './connection.ts';
+import { cutOff, readerName, serve } from './connection.ts';
 import { Faults, type Fault, type InjectedFault } from './faults.ts';
 import { decodeStored, Hub, type PeerMessage } from './hub.ts';
 
@@ -81,6 +81,11 @@ export class AmqpPeer {
   taken(hub: string): { readonly count: number; readonly bytes: number } {
     const { count, bytes } = this.#hub(hub);
     return { count, bytes };
+  }
+
+  /** Who reads each partition of a hub now, by the names the readers gave themselves. */
+  readers(hub: string): readonly (readonly string[])[] {
+    return this.#hub(hub).partitions.map(({ links }) => [...links.keys()].map(readerName));
   }
 
   /** Resolves once a hub has taken that many messages. */

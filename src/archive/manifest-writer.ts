@@ -1,26 +1,35 @@
-import type { FileHandle } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, rename, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import {
-  formatManifestEntry,
+  formatManifestLine,
   hashLine,
-  MANIFEST,
-  OPEN_FOLDER,
-  parseManifestEntry,
-  type ManifestEntry,
-} from '../../core/archive.ts';
-import type { SinkLog } from '../../core/sink.ts';
-import { CREATE, openPlain, readPlain, syncFolder, writeAll } from '../../lib/durable.ts';
-import { tryLock, type FileLock } from '../../lib/file-lock.ts';
-import { cutLines } from '../../lib/lines.ts';
-import { Serial } from '../../lib/serial.ts';
+  parseManifestLine,
+  type NewManifestLine,
+} from '../core/archive-manifest.ts';
+import type { SinkLog } from '../core/sink.ts';
+import {
+  CREATE,
+  CREATE_NEW,
+  ensureFolder,
+  openPlain,
+  READ_WRITE,
+  readPlain,
+  syncFolder,
+  writeAll,
+} from '../lib/durable.ts';
+import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { cutLines } from '../lib/lines.ts';
+import { Serial } from '../lib/serial.ts';
 
 const TAIL_BYTES = 64 * 1024;
 const LINE_FEED = 10;
 const LOCK_PAUSE_MS = 5;
 
 /**
- * The manifest of one archive, for writing. It remembers nothing between calls: the last line is read again for each
+ * The manifest of one archive, for writing: by the sink that makes the files, by an erasure, by a repair. It remembers nothing between calls: the last line is read again for each
  * append, under a lock, so that several writers of one archive make one chain.
  */
 export class ManifestWriter {
@@ -44,11 +53,14 @@ export class ManifestWriter {
     });
   }
 
-  /** Adds a file; durable once it resolves. When it throws, the manifest is as it was. */
-  append(entry: Omit<ManifestEntry, 'previous'>): Promise<void> {
+  /**
+   * Adds a line: a file that was finished, an event that was kept, what an erasure left of a file. Durable once it
+   * resolves. When it throws, the manifest is as it was.
+   */
+  append(entry: NewManifestLine): Promise<void> {
     return this.#exclusively(async (handle) => {
       const { line, end } = await this.#lastLine(handle);
-      const text = formatManifestEntry({ ...entry, previous: hashLine(line) });
+      const text = formatManifestLine(entry, hashLine(line));
       try {
         await writeAll(handle, Buffer.from(`${text}\n`), end);
         await handle.sync();
@@ -59,13 +71,41 @@ export class ManifestWriter {
     });
   }
 
+  /**
+   * Puts other lines in place of all there are; the manifest is either the one or the other at any time.
+   * @param lines whole lines without their line breaks, linked
+   * @param kept name, beside it, under which the manifest that was there stays
+   */
+  replace(lines: readonly string[], kept: string): Promise<void> {
+    return this.#exclusively(async () => {
+      await copyFile(this.path, join(this.#root, kept), constants.COPYFILE_EXCL);
+      const copy = await openPlain(join(this.#root, kept), READ_WRITE);
+      try {
+        await copy.sync();
+      } finally {
+        await copy.close();
+      }
+      const temporary = join(this.#root, OPEN_FOLDER, `${MANIFEST}.tmp`);
+      await rm(temporary, { force: true });
+      const handle = await openPlain(temporary, CREATE_NEW);
+      try {
+        await writeAll(handle, Buffer.from(lines.map((line) => `${line}\n`).join('')), 0);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(temporary, this.path);
+      await syncFolder(this.#root);
+    });
+  }
+
   /** Of these names, the ones the manifest has a line for. Reads all of it. */
   async listed(names: ReadonlySet<string>): Promise<Set<string>> {
     const found = new Set<string>();
     if (names.size === 0) return found;
     for await (const lines of cutLines(readPlain(this.path))) {
       for (const { bytes } of lines) {
-        const entry = bytes === null ? null : parseManifestEntry(bytes.toString());
+        const entry = bytes === null ? null : parseManifestLine(bytes.toString());
         if (entry !== null && names.has(entry.file)) found.add(entry.file);
       }
     }
@@ -95,7 +135,7 @@ export class ManifestWriter {
   }
 
   async #lock(): Promise<FileLock> {
-    const path = join(this.#root, OPEN_FOLDER, 'manifest.lock');
+    const path = join(await ensureFolder(this.#root, OPEN_FOLDER), 'manifest.lock');
     for (;;) {
       const lock = tryLock(path);
       if (lock !== null) return lock;

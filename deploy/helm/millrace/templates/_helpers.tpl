@@ -1,0 +1,130 @@
+{{- define "millrace.name" -}}
+{{- printf "%s" .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "millrace.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "millrace.labels" -}}
+{{ include "millrace.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{/* What StatefulSet and Deployment share: all of the pod but its volume. */}}
+{{- define "millrace.pod" -}}
+metadata:
+  labels:
+    {{- include "millrace.selector" . | nindent 4 }}
+    {{- with .Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  annotations:
+    # A changed config rolls the pods.
+    millrace/config: {{ toYaml .Values.config | sha256sum }}
+    {{- with .Values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  serviceAccountName: {{ include "millrace.name" . }}
+  automountServiceAccountToken: {{ .Values.serviceAccount.automountToken }}
+  # A service beside it would otherwise put MILLRACE_…_PORT variables into its environment.
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 1000
+    runAsGroup: 1000
+    fsGroup: 1000
+    fsGroupChangePolicy: OnRootMismatch
+    seccompProfile:
+      type: RuntimeDefault
+  containers:
+    - name: millrace
+      image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      env:
+        - name: MILLRACE_ACKNOWLEDGE
+          value: {{ .Values.acknowledge }}
+        # The kubelet and Prometheus reach it over the network, so it needs MILLRACE_ADMIN_TOKEN.
+        - name: MILLRACE_ADMIN_HOST
+          value: 0.0.0.0
+        {{- with .Values.env }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      envFrom:
+        - secretRef:
+            name: {{ .Values.existingSecret }}
+      ports:
+        - name: webhooks
+          containerPort: 8080
+        - name: admin
+          containerPort: 9090
+      startupProbe:
+        httpGet:
+          path: /livez
+          port: admin
+        periodSeconds: 2
+        failureThreshold: 60
+      livenessProbe:
+        httpGet:
+          path: /livez
+          port: admin
+        periodSeconds: 10
+        timeoutSeconds: 5
+      readinessProbe:
+        httpGet:
+          path: /readyz
+          port: admin
+        periodSeconds: 5
+        timeoutSeconds: 5
+      lifecycle:
+        # Load balancers go on sending for a moment after a pod has begun to end.
+        preStop:
+          exec:
+            command: [sleep, "10"]
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      resources:
+        {{- toYaml .Values.resources | nindent 8 }}
+      volumeMounts:
+        - name: config
+          mountPath: /etc/millrace
+          readOnly: true
+        - name: data
+          mountPath: /var/lib/millrace
+        - name: tmp
+          mountPath: /tmp
+  volumes:
+    - name: config
+      configMap:
+        name: {{ include "millrace.name" . }}
+    - name: tmp
+      emptyDir: {}
+    {{- if eq .Values.acknowledge "delivered" }}
+    - name: data
+      emptyDir: {}
+    {{- end }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}

@@ -1,0 +1,73 @@
+import express, { type Router } from 'express';
+import { z } from 'zod';
+import type { Activity } from '../core/activity.ts';
+import type { Clock } from '../core/clock.ts';
+import { MillraceError } from '../core/errors.ts';
+
+/** Milliseconds without a word after which a command is taken to have ended without one. */
+const SILENT = 15_000;
+/** How long what is over is still shown. */
+const SHOWN = 3_600_000;
+const KEPT = 50;
+
+/** What commands that run beside the receiver say of their work: replays and backfills. Held in memory, for the console. */
+export class ActivityBoard {
+  readonly #clock: Clock;
+  readonly #noted = new Map<string, Activity>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  note(activity: Activity): void {
+    const key = `${activity.kind} ${activity.id}`;
+    this.#noted.delete(key);
+    this.#noted.set(key, { ...activity, updatedAt: this.#clock.now() });
+    for (const oldest of this.#noted.keys()) {
+      if (this.#noted.size <= KEPT) break;
+      this.#noted.delete(oldest);
+    }
+  }
+
+  /** Newest word first. */
+  list(): readonly Activity[] {
+    const now = this.#clock.now();
+    return [...this.#noted.values()]
+      .filter(({ updatedAt }) => now - updatedAt < SHOWN)
+      .map((activity): Activity => {
+        const isGone = activity.state === 'running' && now - activity.updatedAt > SILENT;
+        return isGone ? { ...activity, state: 'interrupted' } : activity;
+      })
+      .toReversed();
+  }
+}
+
+const line = z.string().max(300);
+const amount = z.number().min(0);
+
+const ACTIVITY: z.ZodType<Activity> = z.strictObject({
+  kind: z.enum(['erasure', 'replay', 'backfill', 'reload', 'export']),
+  id: line.min(1),
+  title: line,
+  state: z.enum(['waiting', 'running', 'done', 'failed', 'interrupted']),
+  done: amount,
+  total: amount.nullable(),
+  unit: line,
+  startedAt: amount,
+  updatedAt: amount,
+  detail: line.nullable(),
+});
+
+/** `POST` takes one activity in its newest state. */
+export function activityApi(board: ActivityBoard): Router {
+  const api = express.Router();
+  api.get('/', (_request, response) => void response.json(board.list()));
+  api.post('/', (request, response) => {
+    const parsed = ACTIVITY.safeParse(request.body);
+    if (!parsed.success)
+      throw new MillraceError('usage', `not an activity: ${z.prettifyError(parsed.error)}`);
+    board.note(parsed.data);
+    response.json({ noted: true });
+  });
+  return api;
+}

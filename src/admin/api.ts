@@ -1,0 +1,68 @@
+import express, { type Request, type Router } from 'express';
+import { MillraceError } from '../core/errors.ts';
+import type { Selection } from '../core/journal.ts';
+import type { Operations } from '../core/operations.ts';
+
+/** The admin API that the commands and the console use. */
+export function createApi(operations: Operations): Router {
+  const api = express.Router();
+  api.get('/status', async (_request, response) => void response.json(await operations.status()));
+  api.get('/events', async (request, response) => {
+    response.json(await operations.listEvents(selectionOf(request.query)));
+  });
+  api.get('/heads', async (request, response) => {
+    response.json(await operations.listHeads(wholeNumber(request.query['after'] ?? 0)));
+  });
+  api.get('/account', async (request, response) => {
+    const { since, until } = request.query;
+    response.json(await operations.account(wholeNumber(since), wholeNumber(until)));
+  });
+  api.get('/quarantine', async (request, response) => {
+    response.json(await operations.listQuarantine(selectionOf(request.query), wantsBodies(request)));
+  });
+  api.post('/quarantine/retry', async (request, response) => {
+    response.json(await operations.retryQuarantine(selectionOf(request.body)));
+  });
+  api.post('/quarantine/drop', async (request, response) => {
+    response.json({ dropped: await operations.dropQuarantine(selectionOf(request.body)) });
+  });
+  api.get('/dead-letters', async (request, response) => {
+    response.json(await operations.listDeadLetters(selectionOf(request.query), wantsBodies(request)));
+  });
+  api.post('/dead-letters/retry', async (request, response) => {
+    response.json(await operations.retryDeadLetters(selectionOf(request.body)));
+  });
+  api.post('/dead-letters/drop', async (request, response) => {
+    response.json({ dropped: await operations.dropDeadLetters(selectionOf(request.body)) });
+  });
+  return api;
+}
+
+function wantsBodies(request: Request): boolean {
+  return request.query['bodies'] === 'true';
+}
+
+/** Reads `keys` (comma-separated or a list), `sink`, `limit` and `after`. */
+function selectionOf(value: unknown): Selection {
+  const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  const selection: { -readonly [Key in keyof Selection]: Selection[Key] } = {};
+  const { keys, sink } = fields;
+  if (keys !== undefined)
+    selection.keys = (Array.isArray(keys) ? keys : textOf(keys).split(',')).map(wholeNumber);
+  if (typeof sink === 'string') selection.sink = sink;
+  if (fields['limit'] !== undefined) selection.limit = wholeNumber(fields['limit']);
+  if (fields['after'] !== undefined) selection.after = wholeNumber(fields['after']);
+  return selection;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+/** @throws MillraceError usage */
+export function wholeNumber(value: unknown): number {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number) || number < 0)
+    throw new MillraceError('usage', 'keys, limit and after must be whole numbers');
+  return number;
+}

@@ -1,0 +1,49 @@
+// Talks to the admin API. The token is kept for this tab only, and never in a cookie: a request that another site makes
+// the browser send carries nothing of it.
+
+const KEY = 'millrace.token';
+
+export class Unauthorised extends Error {}
+
+export const session = {
+  get token() {
+    return sessionStorage.getItem(KEY);
+  },
+  set token(value) {
+    if (value === null) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, value);
+  },
+};
+
+/** Longest wait for an answer, milliseconds. */
+const TIMEOUT = 10_000;
+
+async function call(path, options = {}) {
+  const headers = { ...options.headers };
+  if (session.token !== null) headers.authorization = `Bearer ${session.token}`;
+  const response = await fetch(`../api${path}`, {
+    ...options,
+    headers,
+    credentials: 'omit',
+    cache: 'no-store',
+    signal: AbortSignal.timeout(TIMEOUT),
+  });
+  if (response.status === 401) throw new Unauthorised();
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.detail ?? `status ${response.status}`);
+  return answer;
+}
+
+function post(path, body) {
+  const headers = { 'content-type': 'application/json' };
+  return call(path, { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+export const api = {
+  /** @param since newest second of the history that is known  @param after newest recent event that is known */
+  state: (since, after) => call(`/console?since=${since}&after=${after}`),
+  body: (seq) => call(`/console/events/${seq}`),
+  list: (what, query) => call(`/${what}?${new URLSearchParams(query)}`),
+  retry: (what, selection) => post(`/${what}/retry`, selection),
+  drop: (what, selection) => post(`/${what}/drop`, selection),
+};

@@ -1,0 +1,218 @@
+import { api } from './api.js';
+import { detailsButton, showDetails } from './details.js';
+import { ask, toast } from './dialog.js';
+import { byId, cell, h, keyed, setHidden, setText } from './dom.js';
+import * as format from './format.js';
+
+const PAGE = 25;
+
+/** What tells the two lists apart. */
+export const QUARANTINE = {
+  path: 'quarantine',
+  tab: 'quarantine',
+  empty: 'Quarantine is empty: every authentic event was fit to route.',
+  one: 'event',
+  why: ({ reasons }) => reasons.map(({ code, detail }) => ({ code, detail })),
+  where: () => null,
+  at: ({ received_at: at }) => at,
+  count: ({ journal }) => journal.quarantined,
+};
+
+export const DEAD_LETTERS = {
+  path: 'dead-letters',
+  tab: 'dead-letters',
+  empty: 'No dead letters: no sink has refused an event for good.',
+  one: 'dead letter',
+  why: ({ code, reason }) => [{ code, detail: reason }],
+  where: ({ sink, destination }) => (destination === null ? sink : `${sink}:${destination}`),
+  at: ({ died_at: at }) => at,
+  count: ({ journal }) => journal.deadLetters,
+};
+
+/** A list of events that wait for a person, with what can be done about them. */
+export class Letters {
+  #kind;
+  #panel;
+  #body = h('tbody', {});
+  #note = h('span', { class: 'muted small' });
+  #more = h('button', { type: 'button', text: 'Show more', hidden: true });
+  #all;
+  #items = [];
+  #count = null;
+  #payloads = false;
+  #loading = false;
+
+  constructor(kind) {
+    this.#kind = kind;
+    this.#panel = byId(kind.tab);
+    this.#all = [
+      h('button', { type: 'button', text: 'Retry all', onclick: () => this.#retry({}, 'all of them') }),
+      h('button', {
+        type: 'button',
+        class: 'danger',
+        text: 'Drop all…',
+        onclick: () => this.#drop({}, format.plural(this.#count ?? 0, kind.one)),
+      }),
+    ];
+    this.#more.addEventListener('click', () => this.#load(this.#items.at(-1)?.key ?? 0));
+    const columns = ['Since', 'Type', ...(this.#hasSink ? ['Sink'] : []), 'Why', 'User', 'Id', ''];
+    this.#panel.append(
+      h('div', { class: 'toolbar' }, this.#note, h('span', { class: 'buttons' }, ...this.#all)),
+      h(
+        'table',
+        { class: 'compact' },
+        h(
+          'thead',
+          {},
+          h('tr', {}, ...columns.map((text) => (text === '' ? h('td') : h('th', { scope: 'col', text })))),
+        ),
+        this.#body,
+      ),
+      this.#more,
+    );
+  }
+
+  get #hasSink() {
+    return this.#kind.where({ sink: '', destination: null }) !== null;
+  }
+
+  /** Told of each state; asks for the list anew when its size has changed while somebody looks. */
+  update(state) {
+    this.#payloads = state.payloads;
+    const count = this.#kind.count(state);
+    const badge = byId(`tab-${this.#kind.tab}`).querySelector('.count');
+    setText(badge, format.shortCount(count));
+    setHidden(badge, count === 0);
+    if (count === this.#count || this.#panel.hidden) return;
+    this.#count = count;
+    void this.#load(0);
+  }
+
+  /** The tab was opened. */
+  refresh() {
+    this.#count = null;
+  }
+
+  async #load(after) {
+    if (this.#loading) return;
+    this.#loading = true;
+    try {
+      const page = await api.list(this.#kind.path, { limit: PAGE, after });
+      this.#items = after === 0 ? page : [...this.#items, ...page];
+      setHidden(this.#more, page.length < PAGE);
+      this.#render();
+    } catch (error) {
+      toast(`The list could not be read: ${error.message}`);
+      this.#count = null;
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  #render() {
+    const rows = this.#items.length === 0 ? [{ none: true, key: 'none' }] : this.#items;
+    keyed(
+      this.#body,
+      rows,
+      ({ key }) => key,
+      (item) => (item.none ? this.#createNone() : this.#create(item)),
+    );
+    for (const button of this.#all) button.disabled = this.#items.length === 0;
+    const shown = this.#items.length;
+    setText(
+      this.#note,
+      shown === 0 ? '' : `${format.count(shown)} of ${format.plural(this.#count ?? shown, this.#kind.one)}`,
+    );
+  }
+
+  #createNone() {
+    const columns = this.#hasSink ? 7 : 6;
+    const element = h('tr', { class: 'empty' }, h('td', { colspan: columns, text: this.#kind.empty }));
+    return { element, update: () => {} };
+  }
+
+  #create(item) {
+    const { key } = item;
+    const name = `${this.#kind.one} ${item.id}`;
+    const button = (text, className, act) =>
+      h('button', {
+        type: 'button',
+        class: `small ${className}`,
+        text,
+        'aria-label': `${text} ${name}`,
+        onclick: act,
+      });
+    const since = cell('Since');
+    setText(since, format.moment(this.#kind.at(item)));
+    const type = cell('Type', { className: 'type' });
+    type.append(h('code', { text: item.event_type === '' ? '(no type)' : item.event_type }));
+    const why = cell('Why', { className: 'why' });
+    for (const { code, detail } of this.#kind.why(item))
+      why.append(h('div', {}, h('code', { text: code }), ' ', h('span', { class: 'muted', text: detail })));
+    const user = cell('User', { className: 'id secondary' });
+    setText(user, format.shortId(item.user_id ?? item.client_user_id ?? '–'));
+    const id = cell('Id', { className: 'last' });
+    id.append(detailsButton(item.id, () => this.#open(item)));
+    const acts = h(
+      'td',
+      { class: 'acts' },
+      button('Retry', '', () => this.#retry({ keys: [key] }, 'it')),
+      button('Drop', 'danger', () => this.#drop({ keys: [key] }, `this ${this.#kind.one}`)),
+    );
+    const cells = [since, type, why, user, id, acts];
+    if (this.#hasSink) {
+      const sink = cell('Sink');
+      sink.append(h('code', { text: this.#kind.where(item) }));
+      cells.splice(2, 0, sink);
+    }
+    return { element: h('tr', {}, ...cells), update: () => {} };
+  }
+
+  #open(item) {
+    const facts = [
+      ['Sink', this.#kind.where(item)],
+      ['Attempts', item.attempts === undefined ? null : format.count(item.attempts)],
+      ...this.#kind.why(item).map(({ code, detail }) => ['Why', `${code}: ${detail}`]),
+    ];
+    showDetails(item, facts, this.#payloads ? () => this.#bodyOf(item.key) : null);
+  }
+
+  async #bodyOf(key) {
+    const [item] = await api.list(this.#kind.path, { keys: key, limit: 1, bodies: true });
+    if (item === undefined) throw new Error('It is not here any more.');
+    return item;
+  }
+
+  async #retry(selection, what) {
+    await this.#act(async () => {
+      const { retried, kept } = await api.retry(this.#kind.path, selection);
+      const stayed = kept === 0 ? '' : `; ${format.count(kept)} stayed, for nothing has changed for ${what}`;
+      return `${format.plural(retried, this.#kind.one)} put back${stayed}.`;
+    });
+  }
+
+  async #drop(selection, what) {
+    const sure = await ask(
+      `Drop ${what}?`,
+      'What is dropped is gone for good: it will be delivered nowhere.',
+      'Drop',
+    );
+    if (!sure) return;
+    await this.#act(async () => {
+      const { dropped } = await api.drop(this.#kind.path, selection);
+      return `${format.plural(dropped, this.#kind.one)} dropped.`;
+    });
+  }
+
+  async #act(work) {
+    try {
+      toast(await work());
+    } catch (error) {
+      toast(`That did not work: ${error.message}`);
+    }
+    this.#count = null;
+    await this.#load(0);
+    // The row that had the focus may be gone.
+    if (document.activeElement === document.body) this.#panel.focus();
+  }
+}

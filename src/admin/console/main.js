@@ -1,0 +1,212 @@
+import { api, session, Unauthorised } from './api.js';
+import { Chart } from './chart.js';
+import { byId, h, setHidden, setText } from './dom.js';
+import { RecentEvents } from './events.js';
+import * as format from './format.js';
+import { DEAD_LETTERS, Letters, QUARANTINE } from './letters.js';
+import { showActivities, showRoutes, showSinks, showTiles } from './overview.js';
+import { Tabs } from './tabs.js';
+
+/** Milliseconds between two questions. */
+const EVERY = 1000;
+/** Seconds of history that are kept here. */
+const KEPT = 310;
+/** Colours of the style sheet, for as many sinks; further ones begin again. */
+const SINK_COLORS = ['s1', 's2', 's3', 's4', 's5', 's6'];
+
+const charts = {
+  rate: new Chart(byId('chart-rate'), { title: 'Events a second', format: format.rate }),
+  backlog: new Chart(byId('chart-backlog'), { title: 'Backlog by sink', format: format.count }),
+};
+const recent = new RecentEvents();
+const lists = { quarantine: new Letters(QUARANTINE), 'dead-letters': new Letters(DEAD_LETTERS) };
+const tabs = new Tabs(document.querySelector('[role=tablist]'), (panel) => {
+  lists[panel]?.refresh();
+  if (latest !== null) lists[panel]?.update(latest);
+});
+
+let history = [];
+let latest = null;
+let paused = false;
+/** Milliseconds since the epoch of the last answer. */
+let answered = null;
+let failure = null;
+let asking = false;
+
+async function refresh() {
+  // Two answers at once would bring the same seconds twice.
+  if (asking) return;
+  asking = true;
+  try {
+    const state = await api.state(history.at(-1)?.at ?? 0, recent.newest);
+    setHidden(byId('login'), true);
+    setHidden(byId('console'), false);
+    setHidden(byId('pause'), false);
+    setHidden(byId('sign-out'), session.token === null);
+    // After a restart the numbers begin anew: what was asked for by the old ones is not all.
+    if (latest !== null && latest.startedAt !== state.startedAt)
+      history = history.filter(({ at }) => at < state.startedAt);
+    history = [...history, ...state.history].slice(-KEPT);
+    failure = null;
+    answered = Date.now();
+    latest = state;
+    show(state);
+  } catch (error) {
+    if (error instanceof Unauthorised) showLogin();
+    else failure = error;
+  } finally {
+    asking = false;
+  }
+  showConnection();
+}
+
+function show(state) {
+  const last = history.at(-1);
+  showTiles(state, history);
+  charts.rate.update(history, RATES, state.now);
+  const backlogs = state.sinks.map(({ sink }, index) => ({
+    name: sink,
+    color: SINK_COLORS[index % SINK_COLORS.length],
+    read: (point) => point.sinks[sink]?.backlog ?? 0,
+  }));
+  charts.backlog.update(history, backlogs, state.now);
+  showSinks(state.sinks.map((sink) => ({ ...sink, rate: last?.sinks[sink.sink]?.delivered ?? 0 })));
+  showRoutes(state);
+  showActivities(state);
+  recent.add(state, last?.accepted ?? 0);
+  for (const list of Object.values(lists)) list.update(state);
+}
+
+const RATES = [
+  { name: 'accepted', color: 's1', fill: true, read: ({ accepted }) => accepted },
+  { name: 'quarantined', color: 's3', read: ({ quarantined }) => quarantined },
+  { name: 'refused', color: 's5', read: ({ refused }) => refused },
+];
+
+const STATES = { idle: 'Starting', draining: 'Draining', closed: 'Stopped' };
+
+function showConnection() {
+  const pill = byId('state');
+  const [text, tone] =
+    failure !== null
+      ? ['No answer', 'bad']
+      : latest === null
+        ? ['Signed out', 'plain']
+        : latest.ready
+          ? ['Ready', 'good']
+          : [STATES[latest.state] ?? 'Not ready', 'warn'];
+  setText(pill, text);
+  pill.className = `pill ${tone}`;
+  document.title = text === 'Ready' ? 'millrace' : `${text} – millrace`;
+  setText(byId('version'), latest === null ? '' : latest.version);
+  setText(
+    byId('updated'),
+    answered === null ? '' : `${paused ? 'Paused at' : 'Updated'} ${format.clock(answered)}`,
+  );
+  showBanners();
+}
+
+function showBanners() {
+  const banners = [];
+  if (failure !== null) {
+    const since = answered === null ? '' : ` since ${format.clock(answered)}`;
+    banners.push(['bad', `The receiver gives no answer${since}; the console keeps asking.`, failure.message]);
+  }
+  if (failure === null && latest?.reloads.error) {
+    banners.push([
+      'warn',
+      'The changed config could not be used; the one before it stays in force.',
+      latest.reloads.error,
+    ]);
+  }
+  for (const sink of failure === null ? (latest?.sinks ?? []) : []) {
+    if (sink.mode !== 'paused' && sink.mode !== 'opening') continue;
+    const doing =
+      sink.mode === 'paused' ? 'is in trouble; its events wait in the journal' : 'cannot be opened yet';
+    banners.push(['warn', `Sink ${sink.sink} ${doing}.`, sink.lastError ?? '']);
+  }
+  const text = JSON.stringify(banners);
+  const box = byId('banners');
+  // An alert that is written anew each second would be read out each second.
+  if (box.dataset.shown === text) return;
+  box.dataset.shown = text;
+  box.replaceChildren(
+    ...banners.map(([tone, title, detail]) =>
+      h(
+        'div',
+        { class: `banner ${tone}` },
+        h('b', { text: title }),
+        h('span', { class: 'wrap', text: detail }),
+      ),
+    ),
+  );
+}
+
+function showLogin() {
+  const hadToken = session.token !== null;
+  session.token = null;
+  latest = null;
+  failure = null;
+  history = [];
+  setHidden(byId('console'), true);
+  setHidden(byId('pause'), true);
+  setHidden(byId('sign-out'), true);
+  if (!byId('login').hidden && !hadToken) return;
+  setText(byId('login-error'), hadToken ? 'That token was not accepted.' : '');
+  setHidden(byId('login'), false);
+  byId('token').focus();
+}
+
+byId('login').addEventListener('submit', (event) => {
+  event.preventDefault();
+  session.token = byId('token').value.trim();
+  byId('token').value = '';
+  void refresh();
+});
+
+byId('sign-out').addEventListener('click', () => {
+  session.token = null;
+  setHidden(byId('login'), true);
+  void refresh();
+});
+
+function togglePause() {
+  paused = !paused;
+  byId('pause').setAttribute('aria-pressed', String(paused));
+  setText(byId('pause'), paused ? 'Resume' : 'Pause');
+  showConnection();
+  if (!paused) void refresh();
+}
+
+byId('pause').addEventListener('click', togglePause);
+document.addEventListener('keydown', (event) => {
+  const isTyping = event.target.matches('input, textarea, select');
+  if (event.key === 'p' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey && latest !== null)
+    togglePause();
+});
+
+for (const link of document.querySelectorAll('[data-tab]')) {
+  link.addEventListener('click', (event) => {
+    event.preventDefault();
+    const panel = link.dataset.tab;
+    tabs.open(panel);
+    byId(`tab-${panel}`).focus();
+  });
+}
+
+/** One question after the other, and none while nobody looks: the server keeps the history. */
+async function keepAsking() {
+  for (;;) {
+    const isWaiting = !byId('login').hidden;
+    if (!paused && !document.hidden && !isWaiting) await refresh();
+    await new Promise((resolve) => {
+      setTimeout(resolve, EVERY);
+    });
+  }
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && !paused && byId('login').hidden) void refresh();
+});
+
+void keepAsking();

@@ -1,0 +1,197 @@
+import { byId, cell, emptyRow, h, keyed, setClass, setHidden, setText } from './dom.js';
+import * as format from './format.js';
+
+/** Seconds that the large figure of the rate is the mean of: single seconds are too nervous to read. */
+const MEAN_OF = 5;
+
+export function showTiles(state, history) {
+  const { journal, sinks, totals, now, startedAt } = state;
+  const last = history.slice(-MEAN_OF);
+  const mean = (read) => last.reduce((sum, point) => sum + read(point), 0) / Math.max(1, last.length);
+  setText(byId('tile-rate'), format.rate(mean(({ accepted }) => accepted)));
+  const refused = mean((point) => point.refused);
+  setText(byId('tile-rate-note'), refused > 0 ? `and ${format.rate(refused)} refused` : 'none refused');
+  const slowest = sinks.toSorted((one, other) => other.backlog - one.backlog)[0];
+  const waiting = slowest?.backlog ?? 0;
+  setText(byId('tile-waiting'), format.count(waiting));
+  setText(
+    byId('tile-waiting-note'),
+    waiting === 0
+      ? 'every sink has caught up'
+      : `for ${slowest.sink}, the oldest ${format.duration(slowest.backlogAge)}`,
+  );
+  count('tile-quarantine', journal.quarantined);
+  count('tile-dead', journal.deadLetters);
+  const isMemory = journal.maxBytes === 0;
+  setText(byId('tile-journal'), format.bytes(journal.bytes));
+  setHidden(byId('journal-meter'), isMemory);
+  byId('journal-meter').value = isMemory ? 0 : journal.bytes / journal.maxBytes;
+  setText(
+    byId('tile-journal-note'),
+    isMemory
+      ? 'in memory'
+      : `of ${format.bytes(journal.maxBytes)}, ${format.plural(journal.events, 'event')}`,
+  );
+  setText(byId('tile-total'), format.count(totals.accepted));
+  setText(
+    byId('tile-total-note'),
+    `in ${format.duration(now - startedAt)}; ${format.plural(totals.duplicates, 'duplicate')}`,
+  );
+}
+
+function count(id, value) {
+  setText(byId(id), format.count(value));
+  setClass(byId(id), 'attention', value > 0);
+}
+
+const MODES = {
+  running: ['Running', 'good'],
+  opening: ['Opening', 'warn'],
+  paused: ['Paused', 'bad'],
+  draining: ['Draining', 'warn'],
+  stopped: ['Stopped', 'bad'],
+};
+
+/** @param sinks each with `rate`, its deliveries a second */
+export function showSinks(sinks) {
+  keyed(byId('sinks').tBodies[0], sinks, ({ sink }) => sink, createSink);
+}
+
+function createSink(first) {
+  const cells = {
+    sink: h(
+      'th',
+      { scope: 'row', class: 'half' },
+      h('span', { text: first.sink }),
+      ' ',
+      h('span', { class: 'muted small' }),
+    ),
+    mode: cell('State'),
+    rate: cell('Delivered / s', { number: true }),
+    backlog: cell('Backlog', { number: true }),
+    age: cell('Oldest', { number: true }),
+    bytes: cell('Bytes', { number: true }),
+    retried: cell('Retries', { number: true }),
+    dead: cell('Dead', { number: true }),
+    error: cell('Last error', { className: 'wrap wide muted' }),
+  };
+  const pill = h('span', { class: 'pill' });
+  cells.mode.append(pill);
+  return {
+    element: h('tr', {}, ...Object.values(cells)),
+    update: (sink) => {
+      const [label, tone] = MODES[sink.mode] ?? [sink.mode, 'warn'];
+      setText(
+        cells.sink.lastElementChild,
+        `${sink.type ?? ''}${sink.required === false ? ', best effort' : ''}`,
+      );
+      setText(pill, label);
+      pill.className = `pill ${tone}`;
+      setText(cells.rate, format.rate(sink.rate));
+      setText(cells.backlog, format.count(sink.backlog));
+      setText(cells.age, sink.backlog === 0 ? '–' : format.duration(sink.backlogAge));
+      setText(cells.bytes, sink.backlog === 0 ? '–' : format.bytes(sink.backlogBytes));
+      setText(cells.retried, format.count(sink.retried));
+      setText(cells.dead, format.count(sink.dead));
+      setText(cells.error, sink.lastError ?? '–');
+      setClass(cells.error, 'nothing', sink.lastError === null);
+    },
+  };
+}
+
+export function showRoutes({ routes, unrouted, reloads, startedAt }) {
+  const total = routes.reduce((sum, { events }) => sum + events, unrouted);
+  const withShare = (route) => ({ ...route, share: total === 0 ? null : route.events / total });
+  const rows = routes.map((route, index) => withShare({ ...route, index }));
+  if (unrouted > 0)
+    rows.push(withShare({ index: 'none', match: ['anything else'], to: [], events: unrouted }));
+  const body = byId('routes').tBodies[0];
+  keyed(
+    body,
+    rows,
+    ({ index, match, to }) => JSON.stringify([index, match, to]),
+    (route) => {
+      const events = cell('Events', { number: true });
+      const bar = h('meter', { min: '0', max: '1', class: 'share', 'aria-hidden': 'true' });
+      const share = h('span', { class: 'muted small' });
+      const match = h(
+        'th',
+        { scope: 'row', class: 'wrap' },
+        ...route.match.map((prefix) => h('code', { text: prefix })),
+      );
+      const to = cell('To', { className: 'wrap wide' });
+      to.append(
+        ...(route.to.length === 0 ? ['nowhere'] : route.to.map((target) => h('code', { text: target }))),
+      );
+      const shareCell = cell('Share', { className: 'half' });
+      shareCell.append(h('span', { class: 'bar-and-text' }, bar, share));
+      return {
+        element: h('tr', {}, match, to, events, shareCell),
+        update: (now) => {
+          setText(events, format.count(now.events));
+          bar.value = now.share ?? 0;
+          setText(share, now.share === null ? '–' : format.percent(now.share));
+        },
+      };
+    },
+  );
+  if (rows.length === 0 && body.childElementCount === 0) body.append(emptyRow(4, 'No routes'));
+  const since =
+    reloads.succeeded > 0
+      ? `the reload at ${format.clock(reloads.lastSuccess)}`
+      : `the start at ${format.clock(startedAt)}`;
+  setText(byId('routes-since'), since);
+}
+
+const KINDS = {
+  erasure: 'Erasure',
+  replay: 'Replay',
+  backfill: 'Backfill',
+  reload: 'Reload',
+  export: 'Export',
+};
+const STATES = { waiting: 'warn', running: 'good', done: 'good', failed: 'bad', interrupted: 'warn' };
+
+export function showActivities({ activities, now }) {
+  const list = byId('activities');
+  const items = activities.length === 0 ? [{ none: true, id: 'none' }] : activities;
+  keyed(
+    list,
+    items,
+    ({ kind, id }) => `${kind} ${id}`,
+    (first) => {
+      if (first.none) {
+        const text = 'No erasure, replay or backfill is running.';
+        return { element: h('li', { class: 'muted', text }), update: () => {} };
+      }
+      const pill = h('span', { class: 'pill' });
+      const bar = h('progress', {});
+      const note = h('span', { class: 'muted small' });
+      const title = h('span', { class: 'wrap' });
+      return {
+        element: h(
+          'li',
+          {},
+          h('div', { class: 'line' }, h('b', { text: KINDS[first.kind] ?? first.kind }), title, pill),
+          bar,
+          note,
+        ),
+        update: (activity) => {
+          setText(title, activity.title);
+          setText(pill, activity.state);
+          pill.className = `pill ${STATES[activity.state] ?? 'warn'}`;
+          if (activity.total === null || activity.total === 0) bar.removeAttribute('value');
+          else bar.value = activity.done / activity.total;
+          setHidden(bar, activity.state !== 'running');
+          const of = activity.total === null ? '' : ` of ${format.count(activity.total)}`;
+          const parts = [`${format.count(activity.done)}${of} ${activity.unit}`];
+          if (activity.state === 'running')
+            parts.push(`for ${format.duration(Math.max(0, now - activity.startedAt))}`);
+          else parts.push(format.moment(activity.updatedAt));
+          if (activity.detail !== null) parts.push(activity.detail);
+          setText(note, parts.join(' · '));
+        },
+      };
+    },
+  );
+}

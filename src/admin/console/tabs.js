@@ -1,0 +1,46 @@
+import { setHidden } from './dom.js';
+
+/** Tabs as assistive technology knows them: arrow keys move and open, one of them is in the tab order. */
+export class Tabs {
+  #tabs;
+  #onOpen;
+
+  /** @param onOpen told the id of the panel that was opened */
+  constructor(list, onOpen) {
+    this.#tabs = [...list.querySelectorAll('[role=tab]')];
+    this.#onOpen = onOpen;
+    for (const tab of this.#tabs) {
+      tab.addEventListener('click', () => this.open(panelOf(tab)));
+      tab.addEventListener('keydown', (event) => this.#key(event, tab));
+    }
+  }
+
+  open(panel) {
+    for (const tab of this.#tabs) {
+      const chosen = panelOf(tab) === panel;
+      tab.setAttribute('aria-selected', String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+      setHidden(document.getElementById(panelOf(tab)), !chosen);
+    }
+    this.#onOpen(panel);
+  }
+
+  #key(event, tab) {
+    const at = this.#tabs.indexOf(tab);
+    const last = this.#tabs.length - 1;
+    const next = {
+      ArrowRight: at === last ? 0 : at + 1,
+      ArrowLeft: at === 0 ? last : at - 1,
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    this.#tabs[next].focus();
+    this.open(panelOf(this.#tabs[next]));
+  }
+}
+
+function panelOf(tab) {
+  return tab.getAttribute('aria-controls');
+}

@@ -1,0 +1,32 @@
+import type { Express } from 'express';
+
+/** One part that readiness depends on, or that an operator wants to know of. */
+export interface Check {
+  /** `receiver`, `journal`, or `sink <name>`. */
+  readonly name: string;
+  readonly ok: boolean;
+  /** Whether readiness depends on it. */
+  readonly required: boolean;
+  /** One word: `listening`, `running`, `paused`, … */
+  readonly state: string;
+}
+
+export interface Health {
+  /** Whether deliveries are welcome now. */
+  readonly ready: boolean;
+  readonly checks: readonly Check[];
+}
+
+/**
+ * `/livez` says that the process answers; `/readyz` whether deliveries should be sent here; `/readyz?verbose` why. They
+ * need no token, for supervisors have none, and so they say nothing that an error message might.
+ */
+export function addHealth(app: Express, health: () => Health): void {
+  app.get('/livez', (_request, response) => void response.json({ status: 'ok' }));
+  app.get('/readyz', (request, response) => {
+    const { ready, checks } = health();
+    const status = ready ? 'ready' : 'not ready';
+    const verbose = request.query['verbose'] !== undefined && request.query['verbose'] !== 'false';
+    response.status(ready ? 200 : 503).json(verbose ? { status, checks } : { status });
+  });
+}

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { createGunzip } from 'node:zlib';
+import { pipeline } from 'node:stream/promises';
+import { MANIFEST } from '../core/archive.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
+import { messageOf } from '../core/errors.ts';
+import { readPlain } from '../lib/durable.ts';
+import type { DifferenceCode } from './report.ts';
+
+/** What the file of a kept event turned out to hold. */
+export interface ClaimFacts {
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Hash of the event's own bytes, which what points at it carries too; null when they cannot be unpacked. */
+  readonly bodySha256: string | null;
+}
+
+/** Reads the file of one kept event to its end; returns why when it cannot be read. */
+export async function readClaim(
+  root: string,
+  file: string,
+  signal?: AbortSignal,
+): Promise<ClaimFacts | string> {
+  const path = join(root, file);
+  const onDisk = createHash('sha256');
+  let bytes = 0;
+  try {
+    for await (const chunk of readPlain(path)) {
+      signal?.throwIfAborted();
+      onDisk.update(chunk);
+      bytes += chunk.length;
+    }
+    const sha256 = onDisk.digest('hex');
+    return { bytes, sha256, bodySha256: file.endsWith('.gz') ? await hashUnpacked(path) : sha256 };
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    return messageOf(error);
+  }
+}
+
+async function hashUnpacked(path: string): Promise<string | null> {
+  const hash = createHash('sha256');
+  try {
+    await pipeline(readPlain(path), createGunzip(), hash);
+    return hash.digest('hex');
+  } catch {
+    return null;
+  }
+}
+
+/** Says how the file of a kept event differs from its newest line, if it has one. */
+export function compareClaim(
+  facts: ClaimFacts,
+  line: ManifestLine | null,
+): (readonly [code: DifferenceCode, detail: string])[] {
+  const { bytes, sha256, bodySha256 } = facts;
+  const damaged = bodySha256 === null ? [['file_unreadable', 'cannot be unpacked'] as const] : [];
+  if (line === null) return [...damaged, ['file_extra', `there, not listed in ${MANIFEST}`]];
+  if (line.sha256 === null) return [...damaged, ['file_returned', 'was removed by an erasure, and is there']];
+  if (bytes < line.bytes) return [...damaged, ['file_truncated', `${bytes} bytes instead of ${line.bytes}`]];
+  if (sha256 !== line.sha256) {
+    return [...damaged, ['file_changed', `SHA-256 is ${sha256} instead of ${line.sha256}`]];
+  }
+  if ('claim_check' in line && bodySha256 !== null && bodySha256 !== line.body_sha256) {
+    return [['file_changed', `the event's SHA-256 is ${bodySha256} instead of ${line.body_sha256}`]];
+  }
+  return damaged;
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { messageOf } from '../core/errors.ts';
+import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
+import { readPlain } from '../lib/durable.ts';
+import { readArchiveFile, type ArchiveItem } from './read.ts';
+
+/** What a file turned out to hold. */
+export interface FileFacts {
+  /** Size and hash as it lies on disk. */
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly records: number;
+  readonly types: ReadonlyMap<string, number>;
+  /** Of the first and the last record by time of receipt; empty when there is none. */
+  readonly first: string;
+  readonly last: string;
+  /** Line of the first record that was received before the one in front of it; null when they are in order. */
+  readonly disorderedAt: number | null;
+  /** False when it could not be read to its end. */
+  readonly whole: boolean;
+}
+
+/**
+ * Reads one file of records to its end, in constant memory. Sealed records count as such, opened or not.
+ * @param options.onItem told of each record and each problem, in order
+ * @returns the facts, or why the file cannot be read at all
+ */
+export async function readFacts(
+  root: string,
+  file: string,
+  options: {
+    readonly onItem: (item: ArchiveItem) => void;
+    readonly opener?: RecordOpener | undefined;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<FileFacts | string> {
+  const hash = createHash('sha256');
+  const types = new Map<string, number>();
+  let bytes = 0;
+  let records = 0;
+  let first = '';
+  let last = '';
+  let before = '';
+  let disorderedAt: number | null = null;
+  let whole = true;
+  const see = (chunk: Buffer): void => {
+    hash.update(chunk);
+    bytes += chunk.length;
+  };
+  for await (const item of readArchiveFile(root, file, options.signal, see, options.opener)) {
+    options.onItem(item);
+    const counted = countedAs(item);
+    if (counted === null) {
+      whole &&= item.line !== null;
+      continue;
+    }
+    const { type, at } = counted;
+    records += 1;
+    types.set(type, (types.get(type) ?? 0) + 1);
+    // ISO 8601 in UTC with a fixed number of digits: the order of the texts is the order of the times.
+    if (first === '' || at < first) first = at;
+    if (at > last) last = at;
+    if (at < before) disorderedAt ??= item.line;
+    before = at;
+  }
+  // The reader stops where a file is damaged; its bytes are hashed to the end all the same.
+  const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(join(root, file));
+  if (typeof onDisk === 'string') return onDisk;
+  return { ...onDisk, records, types, first, last, disorderedAt, whole };
+}
+
+/** What the manifest counts an item as; null for what is no record. */
+function countedAs(item: ArchiveItem): { type: string; at: string } | null {
+  if (item.kind === 'problem') {
+    return item.sealed === undefined ? null : { type: SEALED_TYPE, at: item.sealed.received_at };
+  }
+  const { event_type: type, received_at: at } = item.record;
+  return { type: item.sealed ? SEALED_TYPE : type, at };
+}
+
+/** Size and hash of a file, or why it cannot be read. */
+export async function hashFile(path: string): Promise<{ bytes: number; sha256: string } | string> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  try {
+    for await (const chunk of readPlain(path)) {
+      hash.update(chunk);
+      bytes += chunk.length;
+    }
+  } catch (error) {
+    return messageOf(error);
+  }
+  return { bytes, sha256: hash.digest('hex') };
+}

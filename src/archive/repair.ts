@@ -1,0 +1,118 @@
+import { existsSync } from 'node:fs';
+import { readdir, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { SinkLog } from '../core/sink.ts';
+import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
+import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { manifestLines, type StoredLine } from './manifest.ts';
+import { ManifestWriter } from './manifest-writer.ts';
+import { keptManifest, planRepair, type RepairAction, type RepairPlan } from './repair-plan.ts';
+import type { VerifyReport } from './report.ts';
+import { inspectArchive, verifyArchive, type VerifyOptions } from './verify.ts';
+
+export type { RepairAction } from './repair-plan.ts';
+
+export interface RepairOptions extends VerifyOptions {
+  /** Only say what would be done. */
+  readonly dryRun: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Told of each action right before it is done. */
+  readonly onAction: (action: RepairAction) => void;
+}
+
+export interface RepairReport {
+  readonly actions: readonly RepairAction[];
+  /** What was found before. */
+  readonly before: VerifyReport;
+  /** What is left to say afterwards; the same as before on a dry run. */
+  readonly after: VerifyReport;
+}
+
+/**
+ * Mends what can be mended of an archive, and verifies it again. No record is changed, and nothing is deleted but
+ * temporary files: a manifest that is written anew stays beside as `_manifest.jsonl.<time>`.
+ * @throws MillraceError archive_unreadable; archive_in_use while a receiver writes to it
+ */
+export async function repairArchive(path: string, options: RepairOptions): Promise<RepairReport> {
+  const at = new Date(options.now).toISOString();
+  const locks = options.dryRun ? [] : await lockWriters(path);
+  try {
+    const before = await inspectArchive(path, options);
+    const { root, hasManifest } = before.listing;
+    const lines: StoredLine[] = [];
+    if (hasManifest) for await (const line of manifestLines(root)) lines.push(line);
+    const plan = planRepair(before, lines, at);
+    if (options.dryRun) for (const action of plan.actions) options.onAction(action);
+    else await apply(root, plan, at, options.onAction);
+    const done = plan.actions.length > 0 && !options.dryRun;
+    const after = done ? await verifyArchive(path, options) : before.report;
+    return { actions: plan.actions, before: before.report, after };
+  } finally {
+    for (const lock of locks) lock.release();
+  }
+}
+
+async function apply(
+  root: string,
+  plan: RepairPlan,
+  at: string,
+  onAction: RepairOptions['onAction'],
+): Promise<void> {
+  const say = (...actions: RepairAction['action'][]): void => {
+    for (const one of plan.actions) if (actions.includes(one.action)) onAction(one);
+  };
+  say('remove_temporary');
+  for (const file of plan.temporary) await unlink(join(root, file));
+  say('move_file');
+  for (const { from, to } of plan.moves) await move(root, from, to);
+  const writer = new ManifestWriter(root, SILENT);
+  if (plan.manifest !== null) {
+    say('keep_manifest', 'drop_line', 'restore_line', 'link_line');
+    await writer.replace(plan.manifest, keptManifest(at));
+  }
+  say('write_manifest', 'list_file');
+  for (const line of plan.additions) await writer.append(line);
+}
+
+/** Never over another file: what stands there would be lost. */
+async function move(root: string, from: string, to: string): Promise<void> {
+  const folder = await ensureFolder(root, dirname(to) === '.' ? '' : dirname(to));
+  const target = join(folder, basename(to));
+  if (existsSync(target))
+    throw new MillraceError('archive_unreadable', `${from} cannot become ${to}, which is there`);
+  await rename(join(root, from), target);
+  await syncFolder(folder);
+  await syncFolder(dirname(join(root, from)));
+}
+
+/** Holds off every writer of this archive; a new one would take a folder of its own, and only adds files. */
+async function lockWriters(path: string): Promise<FileLock[]> {
+  const locks: FileLock[] = [];
+  try {
+    for (const name of await writersOf(path)) {
+      const lock = tryLock(join(path, OPEN_FOLDER, name, WRITER_LOCK));
+      if (lock === null)
+        throw new MillraceError('archive_in_use', `${path} is written to; stop the receiver first`);
+      locks.push(lock);
+    }
+    return locks;
+  } catch (error) {
+    for (const lock of locks) lock.release();
+    throw error;
+  }
+}
+
+async function writersOf(path: string): Promise<string[]> {
+  try {
+    const entries = await readdir(join(path, OPEN_FOLDER), { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+const SILENT: SinkLog = { info: () => undefined, warn: () => undefined, error: () => undefined };

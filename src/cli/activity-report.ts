@@ -1,0 +1,70 @@
+import { request } from 'undici';
+import type { LoadedConfig } from '../config/config.ts';
+import type { Activity } from '../core/activity.ts';
+import { readOwner } from '../journal/owner.ts';
+
+/** Milliseconds between two words to the receiver. */
+const EVERY = 1000;
+const TIMEOUT = 2000;
+
+type News = Pick<Activity, 'done' | 'total'> & Partial<Pick<Activity, 'state' | 'detail'>>;
+
+/**
+ * Tells a running receiver how far a command is, for its console. Advice only: without a receiver, or when it does not
+ * answer, the command goes on as if nothing were.
+ */
+export class ActivityReport {
+  readonly #loaded: LoadedConfig;
+  readonly #activity: Activity;
+  #next = 0;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(loaded: LoadedConfig, fixed: Pick<Activity, 'kind' | 'id' | 'title' | 'unit'>) {
+    const now = Date.now();
+    this.#loaded = loaded;
+    const begun = {
+      state: 'running',
+      done: 0,
+      total: null,
+      startedAt: now,
+      updatedAt: now,
+      detail: null,
+    } as const;
+    this.#activity = { ...begun, ...fixed };
+  }
+
+  /** Cheap to call often: a word a second goes out. */
+  update(news: News): void {
+    if (performance.now() < this.#next) return;
+    this.#next = performance.now() + EVERY;
+    this.#last = this.#send(news);
+  }
+
+  /** The last word. Resolves when it is out. */
+  async end(news: News & Pick<Activity, 'state'>): Promise<void> {
+    await this.#last;
+    await this.#send(news);
+  }
+
+  async #send(news: News): Promise<void> {
+    const { config } = this.#loaded;
+    const admin = readOwner(config.journal.path)?.admin ?? null;
+    if (admin === null) return;
+    const { token } = config.admin;
+    try {
+      const { body } = await request(`${admin}/api/activities`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        },
+        body: JSON.stringify({ ...this.#activity, ...news }),
+        headersTimeout: TIMEOUT,
+        bodyTimeout: TIMEOUT,
+      });
+      await body.dump();
+    } catch {
+      // The receiver has ended, or has never been there.
+    }
+  }
+}

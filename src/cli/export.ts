@@ -1,0 +1,185 @@
+import { Command, Option } from 'commander';
+import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { EXPORTABLE } from '../export/documents.ts';
+import type { ExportFormat } from '../export/outputs.ts';
+import { COMPRESSIONS, type ExportCompression } from '../export/row-file.ts';
+import type { ExportOptions, ExportProgress, ExportSummary } from '../export/options.ts';
+import { runExport } from '../export/run.ts';
+import { formatAmount } from '../lib/amount.ts';
+import { parseBytes } from '../lib/units.ts';
+import { note, print, type Io } from './io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+
+const HELP = `
+Examples:
+  millrace export ./data/archive --out ./export/events
+  millrace export ./data/archive --out ./export/meals --table meals --format ndjson
+  millrace export ./data/archive --out ./export/labs --type labtest. --since 2026-11-01 --until 2026-11-30 --json
+
+Writes <out>/<table>/dt=<day>/part-….parquet (or .ndjson.gz), a table nested in the one named beside it. Rows have the
+columns and types that \`millrace schema\` declares; dt is the day of received_at, in UTC. Times are compared with
+received_at: --since is included, --until is not; a day is all of that day, in UTC.
+
+A file has its name only when it is complete; _export.jsonl lists each with its rows, bytes and SHA-256. The same command
+again exports what has come since, exports again what an erasure has changed, and goes on where it was interrupted.
+A sealed archive needs its keys: --config, or --keys. One folder holds one export. To object storage: aws s3 sync ./export/events s3://… --exclude "_work/*" --delete
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 done in part: interrupted, or some records could not be read or made no row.`;
+
+/** Problems and rejects named on stderr; all rejects are in _rejects/. */
+const NAMED = 20;
+
+interface Options extends KeyOptions {
+  readonly out: string;
+  readonly table: string;
+  readonly format: ExportFormat;
+  readonly compress: ExportCompression;
+  readonly partition: 'dt' | 'none';
+  readonly since?: string;
+  readonly until?: string;
+  readonly type: readonly string[];
+  readonly team: readonly string[];
+  readonly user: readonly string[];
+  readonly fileSize: string;
+  readonly again?: boolean;
+  readonly json?: boolean;
+}
+
+const collect = (value: string, values: readonly string[]): readonly string[] => [...values, value];
+
+/** `millrace export`: archives into files of table rows, for a warehouse or object storage. */
+export function exportCommand(io: Io): Command {
+  const command = new Command('export')
+    .description('turn archives into table rows: Parquet or NDJSON, by day')
+    .argument('<path...>', 'folders of archives, or single files of one')
+    .requiredOption('--out <folder>', 'where the export is to be; a folder of its own')
+    .addOption(
+      new Option('--table <table>', 'what the rows are; those nested in it come along')
+        .choices(EXPORTABLE)
+        .default('events'),
+    )
+    .addOption(
+      new Option('--format <format>', 'what the files are').choices(['parquet', 'ndjson']).default('parquet'),
+    )
+    .addOption(new Option('--compress <how>', 'inside the files').choices(COMPRESSIONS).default('gzip'))
+    .addOption(
+      new Option('--partition <by>', 'a folder a day, or none').choices(['dt', 'none']).default('dt'),
+    )
+    .option('--since <time>', 'from then on: 2026-11-01, or 2026-11-01T12:00:00Z')
+    .option('--until <time>', 'up to then')
+    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect, [])
+    .option('--team <id>', 'only this team; may be repeated', collect, [])
+    .option('--user <id>', 'only this user; may be repeated', collect, [])
+    .option('--file-size <size>', 'begin new files after so many bytes of records', '256MiB')
+    .option('--again', 'export everything anew, and remove what was there')
+    .option('--config <file>', 'open sealed records with the keys of the sinks of this config')
+    .option('--json', 'end with a line of JSON: {ok, steps, read, records, rows, files, bytes, …}')
+    .addHelpText('after', HELP)
+    .action(async (paths: readonly string[], options: Options) => {
+      const summary = await runExport({
+        ...prepare(paths, options),
+        ...reporting(io),
+        opener: () => openerOf(options, io),
+        signal: io.signal,
+      });
+      const ok = summary.complete && summary.rejects === 0 && summary.problems === 0;
+      if (options.json === true) print(io, JSON.stringify({ ok, ...summary }));
+      else render(summary, options.out, io);
+      if (!ok) io.setExit(EXIT.partial);
+    });
+  return addKeyOptions(command);
+}
+
+type Reporting = Pick<ExportOptions, 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown'>;
+
+function prepare(
+  paths: readonly string[],
+  options: Options,
+): Omit<ExportOptions, keyof Reporting | 'signal' | 'opener'> {
+  const { out, table, format, compress, partition, type, team, user } = options;
+  return {
+    paths,
+    out,
+    table,
+    format,
+    partition,
+    compression: compress,
+    selection: {
+      since: timeOf('--since', options.since, 0),
+      until: timeOf('--until', options.until, DAY),
+      types: type,
+      teams: team,
+      users: user,
+    },
+    stepBytes: sizeOf(options.fileSize),
+    again: options.again === true,
+  };
+}
+
+function sizeOf(text: string): number {
+  try {
+    return parseBytes(text);
+  } catch (error) {
+    throw new MillraceError('usage', `--file-size ${messageOf(error)}`, { cause: error });
+  }
+}
+
+const DAY = 86_400_000;
+
+/**
+ * ISO 8601 in UTC with milliseconds, so that it compares with what the archive has.
+ * @param day milliseconds from the first moment of a day that is named to the one that is meant
+ */
+function timeOf(option: string, text: string | undefined, day: number): string | null {
+  if (text === undefined) return null;
+  const iso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
+  const ms = iso.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms))
+    throw new MillraceError('usage', `${option} ${text}: write it as 2026-11-01 or 2026-11-01T12:00:00Z`);
+  return new Date(text.includes('T') ? ms : ms + day).toISOString();
+}
+
+function reporting(io: Io): Reporting {
+  let named = 0;
+  const name = (line: string): void => {
+    named += 1;
+    if (named <= NAMED) note(io, line);
+    if (named === NAMED + 1) note(io, 'and more of that kind, not named here');
+  };
+  return {
+    onProgress: progressTo(io),
+    onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
+    onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
+    onUnknown: (table, path) => note(io, `${table}: no column takes ${path}; it is in extra`),
+  };
+}
+
+/** Milliseconds between two looks at the progress: on a terminal, where a line is written over, and elsewhere. */
+const EVERY = { terminal: 200, log: 5000 } as const;
+
+function progressTo(io: Io): (progress: ExportProgress) => void {
+  let shown = performance.now();
+  const terminal = io.stderr.isTTY === true;
+  return ({ done, total, records, file }) => {
+    const last = done === total;
+    if (!last && performance.now() - shown < EVERY[terminal ? 'terminal' : 'log']) return;
+    shown = performance.now();
+    const line = `${done}/${total} files, ${records} records: ${file}`;
+    if (terminal) io.stderr.write(`\r\u001b[K${line}${last ? '\n' : ''}`);
+    else note(io, line);
+  };
+}
+
+function render(summary: ExportSummary, out: string, io: Io): void {
+  const { rows, files, bytes, read, before, passed_over, unfinished, replaced } = summary;
+  for (const [table, count] of Object.entries(rows)) print(io, `${table.padEnd(20)} ${count} rows`);
+  print(io, `${files} files, ${formatAmount(bytes)}, in ${out}`);
+  print(io, `of ${read} files of the archive; ${before} exported before, ${passed_over} hold nothing wanted`);
+  if (replaced > 0) print(io, `${replaced} files replaced: what they were made of has changed`);
+  if (unfinished > 0)
+    print(io, `${unfinished} unfinished files of a receiver: they come with the next export`);
+  if (summary.erased > 0) print(io, `${summary.erased} records stay sealed: their users were erased`);
+  if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
+  if (summary.rejects > 0) print(io, `${summary.rejects} records made no row: see _rejects/`);
+  if (!summary.complete) print(io, 'interrupted; the same command goes on');
+}

@@ -1,0 +1,116 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import { resolveSinks } from '../config/sinks.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
+import { errorCode } from '../lib/durable.ts';
+import type { KeyRing } from '../seal/key-ring.ts';
+import { KeyStore } from '../seal/key-store.ts';
+import { parseMasterKey } from '../seal/master-key.ts';
+import { loadSinkModule } from '../sinks/registry.ts';
+import type { Io } from './io.ts';
+
+/** The variable that is looked at when none is named. */
+export const MASTER_KEY = 'MILLRACE_MASTER_KEY';
+
+/** Where the keys of sealed archives are. */
+export interface KeyOptions {
+  readonly config?: string;
+  readonly keys?: string;
+  readonly masterKeyEnv?: string;
+}
+
+/** A key store and its master key. */
+export interface KeyPlace {
+  readonly path: string;
+  readonly master: Buffer;
+}
+
+/** For commands that read archives; those with a `--config` of their own need not ask for another. */
+export function addKeyOptions(command: Command): Command {
+  return command
+    .option('--keys <folder>', 'open sealed records with the keys in this folder')
+    .option('--master-key-env <name>', `the variable with its master key (default: ${MASTER_KEY})`);
+}
+
+/**
+ * What opens the sealed records of the archives that are meant; undefined when nothing says where keys are.
+ * @param need false for a command that has something to say about records that stay closed too: then a master key that
+ *   the config names and the environment lacks is no error
+ * @throws MillraceError usage, config_invalid, keys_unusable, master_key_wrong
+ */
+export async function openerOf(
+  options: KeyOptions,
+  io: Io,
+  need: 'keys' | 'nothing' = 'keys',
+): Promise<RecordOpener | undefined> {
+  const places = await keyPlaces(options, io, need);
+  const rings: KeyRing[] = [];
+  for (const { path, master } of places) {
+    const ring = await KeyStore.read(path, master).catch((error: unknown) => {
+      // Nothing has been sealed yet.
+      if (need === 'nothing' && error instanceof Error && errorCode(error.cause) === 'ENOENT') return null;
+      throw error;
+    });
+    if (ring !== null) rings.push(ring);
+  }
+  const [first] = rings;
+  if (rings.length < 2) return first;
+  return {
+    destroyed: rings.reduce((sum, { destroyed }) => sum + destroyed, 0),
+    open: (sealed) => {
+      for (const ring of rings) {
+        const opened = ring.open(sealed);
+        if (opened.ok || opened.why !== 'unknown_key') return opened;
+      }
+      return { ok: false, why: 'unknown_key' };
+    },
+  };
+}
+
+/** The store that `--keys` names, else those of the sinks that `--config` has; none without either. */
+export async function keyPlaces(
+  options: KeyOptions,
+  io: Io,
+  need: 'keys' | 'nothing' = 'keys',
+): Promise<KeyPlace[]> {
+  if (options.keys !== undefined)
+    return [
+      {
+        path: options.keys,
+        master: masterKeyFrom(io, '--master-key-env', options.masterKeyEnv ?? MASTER_KEY),
+      },
+    ];
+  if (options.masterKeyEnv !== undefined)
+    throw new MillraceError('usage', '--master-key-env goes with --keys');
+  if (options.config === undefined) return [];
+  const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+  const sealed = Object.entries(loaded.config.sinks).flatMap(([name, { type, options: own }]) =>
+    type === 'files' && own['encrypt'] !== undefined ? [name] : [],
+  );
+  const holeOf = (name: string): string | undefined =>
+    loaded.unset.find((key) => key.startsWith(`sinks.${name}.encrypt.`));
+  const open = sealed.filter((name) => holeOf(name) === undefined);
+  const [hole] = sealed.flatMap((name) => holeOf(name) ?? []);
+  if (hole !== undefined && need === 'keys')
+    throw new MillraceError('usage', `${hole}: its variable is not set, and the archive is sealed`);
+  const resolved = await resolveSinks(loaded, loadSinkModule, open);
+  return resolved.map(({ options: own }) => placeOf(own));
+}
+
+/** @throws MillraceError usage when it is not set, or no key */
+export function masterKeyFrom(io: Io, option: string, name: string): Buffer {
+  const text = io.env[name];
+  if (text === undefined || text === '') throw new MillraceError('usage', `${option} ${name}: not set`);
+  try {
+    return parseMasterKey(text);
+  } catch (error) {
+    throw new MillraceError('usage', `${option} ${name}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** @param options of a files sink with `encrypt`, as its module has read them */
+function placeOf(options: unknown): KeyPlace {
+  const { encrypt } = options as { readonly encrypt: { readonly store: string; readonly masterKey: Buffer } };
+  return { path: encrypt.store, master: encrypt.masterKey };
+}

@@ -1,0 +1,73 @@
+import type { Command } from 'commander';
+import { ENVIRONMENT } from './environment.ts';
+import { commandTree, type CommandNode } from './tree.ts';
+
+/** Every command with its arguments, options and examples, as Markdown. */
+export function commandReference(program: Command): string {
+  return [...sections(program, [], '')].join('\n\n');
+}
+
+/** Variables that are no key of the config, as a Markdown table. */
+export function environmentReference(): string {
+  const rows = Object.entries(ENVIRONMENT).map(([name, what]) => [`\`${name}\``, what]);
+  return table(['Variable', 'What it does'], rows);
+}
+
+function* sections(command: Command, path: readonly string[], said: string): Generator<string> {
+  // `help` is commander's own, and says of itself all there is.
+  if (command.name() === 'help') return;
+  const notes = notesOf(command);
+  yield section(commandTree(command, path), notes === said ? '' : notes);
+  for (const child of command.commands) yield* sections(child, [...path, child.name()], notes);
+}
+
+/** @param notes empty when the command above has said them already */
+function section(node: CommandNode, notes: string): string {
+  const options = node.options.filter(({ long }) => long !== '--help');
+  return [
+    `${node.path.length > 1 ? '###' : '##'} ${['millrace', ...node.path].join(' ')}`,
+    sentence(node.description),
+    `\`\`\`\n${node.usage}\n\`\`\``,
+    ...(node.arguments.length === 0
+      ? []
+      : [
+          table(
+            ['Argument', 'What it is'],
+            node.arguments.map(({ usage, description }) => [`\`${usage}\``, description]),
+          ),
+        ]),
+    ...(options.length === 0
+      ? []
+      : [
+          table(
+            ['Option', 'Default', 'What it does'],
+            options.map(({ flags, fallback, description }) => [
+              `\`${flags}\``,
+              fallback === null ? '' : `\`${fallback}\``,
+              description,
+            ]),
+          ),
+        ]),
+    ...(notes === '' ? [] : [`\`\`\`\n${notes}\n\`\`\``]),
+  ].join('\n\n');
+}
+
+/** What help says below the options: the examples and what follows them. */
+function notesOf(command: Command): string {
+  let text = '';
+  const { writeOut } = command.configureOutput();
+  command.configureOutput({ writeOut: (part) => (text += part) });
+  command.outputHelp();
+  if (writeOut !== undefined) command.configureOutput({ writeOut });
+  return text.slice(command.helpInformation().length).trim();
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => '---'), ...rows]
+    .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`)
+    .join('\n');
+}

@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+
+/**
+ * The manifest of an archive: JSON lines, each with the hash of the one before it. Lines are only ever added. A file is
+ * judged by its newest line, whichever kind that is:
+ *
+ * - a file was finished: `{"file","records","bytes","sha256","first_received_at","last_received_at","types","previous"}`;
+ * - a large event was kept whole in a file of its own: `{"claim_check","file","event_type","bytes","sha256","body_sha256","previous"}`;
+ * - an erasure rewrote a file or removed it:
+ *   `{"erasure","at","file","removed","records","bytes","sha256",…as a file line…,"previous"}`.
+ *
+ * Who changes a file does it in this order: the new file durable under its final name (or the old one removed), then
+ * the line, by `ManifestWriter.append`. A crash between the two is a difference that verifying names; doing the change
+ * again mends it, so a change must be repeatable. Hashes are lower-case hex SHA-256, times ISO 8601 in UTC with
+ * milliseconds, sizes as they lie on disk.
+ */
+export type ManifestLine = FileLine | ClaimLine | ErasureLine;
+
+/** One finished file of records. */
+export interface FileLine {
+  /** Path inside the archive folder, `/`-separated. */
+  readonly file: string;
+  readonly records: number;
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Of the first and the last record by `received_at`. */
+  readonly first_received_at: string;
+  readonly last_received_at: string;
+  /** Records per event type. */
+  readonly types: Readonly<Record<string, number>>;
+  /** Set where a repair listed the file, not the writer that made it: from then on it is proven, not before. */
+  readonly repaired_at?: string | undefined;
+  /** Hash of the previous line without its line break; of the empty string for the first. */
+  readonly previous: string;
+}
+
+/** One event too large for a sink, kept whole; what points at it carries its path too. */
+export interface ClaimLine {
+  /** Id of the event. */
+  readonly claim_check: string;
+  readonly file: string;
+  readonly event_type: string;
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Hash of the event's own bytes, as in its pointer: another than `sha256` where the file is compressed. */
+  readonly body_sha256: string;
+  readonly repaired_at?: string | undefined;
+  readonly previous: string;
+}
+
+/** What an erasure left of a file. With `sha256: null` it left nothing: the file is removed, and every count is 0. */
+export interface ErasureLine {
+  /** Id of the receipt. */
+  readonly erasure: string;
+  /** When the file was rewritten or removed. */
+  readonly at: string;
+  readonly file: string;
+  /** Records taken out by this rewrite. */
+  readonly removed: number;
+  /** What the file holds now; 0 for a removed file, and for a kept event that is removed. */
+  readonly records: number;
+  readonly bytes: number;
+  readonly sha256: string | null;
+  /** As in a file line, of what is left; null when no record is. */
+  readonly first_received_at: string | null;
+  readonly last_received_at: string | null;
+  readonly types: Readonly<Record<string, number>>;
+  readonly repaired_at?: string | undefined;
+  readonly previous: string;
+}
+
+/** A line to be added; its link to the one before it is made when it is. */
+export type NewManifestLine =
+  Omit<FileLine, 'previous'> | Omit<ClaimLine, 'previous'> | Omit<ErasureLine, 'previous'>;
+
+/** SHA-256 of a manifest line without its line break. Hash the empty string for the first line's `previous`. */
+export function hashLine(line: string | Buffer): string {
+  return createHash('sha256').update(line).digest('hex');
+}
+
+/** A manifest line without its line break; fields in the order they were given, the link last. */
+export function formatManifestLine(line: NewManifestLine, previous: string): string {
+  return JSON.stringify({ ...line, previous });
+}
+
+/** The entry on a manifest line, or null when the line is not one. A path that would leave the archive is not one. */
+export function parseManifestLine(line: string): ManifestLine | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  return schemaOf(value).safeParse(value).data ?? null;
+}
+
+// Not held to 64 digits: a line with a digit changed is better named for what it no longer matches.
+const sha256 = z.string();
+const count = z.number().int().nonnegative();
+const path = z.string().refine(isInside);
+// Not a record of zod's, which would drop a type named __proto__.
+const types = z.custom<Readonly<Record<string, number>>>(
+  (value) => isFields(value) && Object.values(value).every((n) => count.safeParse(n).success),
+);
+
+// Fields that are not known here are for a newer reader; the chain covers them all the same.
+const fileLine = z.object({
+  file: path,
+  records: count,
+  bytes: count,
+  sha256,
+  first_received_at: z.string(),
+  last_received_at: z.string(),
+  types,
+  repaired_at: z.string().optional(),
+  previous: sha256,
+});
+
+const claimLine = z.object({
+  claim_check: z.string(),
+  file: path,
+  event_type: z.string(),
+  bytes: count,
+  sha256,
+  body_sha256: sha256,
+  repaired_at: z.string().optional(),
+  previous: sha256,
+});
+
+const erasureLine = z.object({
+  erasure: z.string(),
+  at: z.string(),
+  file: path,
+  removed: count,
+  records: count,
+  bytes: count,
+  sha256: sha256.nullable(),
+  first_received_at: z.string().nullable(),
+  last_received_at: z.string().nullable(),
+  types,
+  repaired_at: z.string().optional(),
+  previous: sha256,
+});
+
+/** Told by its first key, so that what is wrong with an erasure line cannot make it a file line. */
+function schemaOf(value: unknown): z.ZodType<ManifestLine> {
+  if (!isFields(value)) return fileLine;
+  if ('erasure' in value) return erasureLine;
+  return 'claim_check' in value ? claimLine : fileLine;
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isInside(file: string): boolean {
+  return (
+    !/[\\\0]/.test(file) && file.split('/').every((level) => level !== '' && level !== '.' && level !== '..')
+  );
+}

@@ -1,0 +1,101 @@
+import { basename } from 'node:path';
+import { parseHead } from '../core/archive-record.ts';
+import { CLAIMS_FOLDER, PART_EXTENSION } from '../core/archive.ts';
+import type { IdSearch, Ownership, Owners } from '../core/erasure.ts';
+
+/**
+ * What can be done about a file that holds an id:
+ * - `lines`: NDJSON, archive records or rows of tables, also unfinished: the subjects' lines are taken out;
+ * - `blob`: one event whole: removed;
+ * - `plan`: the state of an unfinished backfill: the subjects' ids are taken out of it;
+ * - `other`: nothing but to say so;
+ * - `unreadable`: compressed in a way that bytes cannot be searched;
+ * - `temporary`: what was being written when its writer was killed, an erasure or a sink that kept an event: removed;
+ * - `lock`: SQLite's: whoever opens and closes one that this process holds lets go of it. They hold nothing.
+ */
+export type FileKind = 'lines' | 'blob' | 'plan' | 'other' | 'unreadable' | 'lock' | 'temporary';
+
+/** @param file relative to its store, `/`-separated */
+export function kindOf(file: string): FileKind {
+  const name = basename(file);
+  if (/\.ndjson(\.gz|\.zst)?(\.part)?$/.test(name) || name.endsWith(PART_EXTENSION)) return 'lines';
+  if (file.startsWith(`${CLAIMS_FOLDER}/`) && /\.json(\.gz)?$/.test(name)) return 'blob';
+  if (file.endsWith('_backfill/state.json')) return 'plan';
+  if (/^\.(erase-[0-9a-f]{16}|[0-9a-f]{12})\.tmp$/.test(name)) return 'temporary';
+  if (/^(lock|manifest\.lock)(-journal)?$/.test(name)) return 'lock';
+  return /\.(db|db-wal|db-journal|duckdb|parquet|zip|7z|xz|br|bz2)$/.test(name) ? 'unreadable' : 'other';
+}
+
+/** Reads the envelope of what one line or one kept event holds. */
+export class LineOwners {
+  readonly #owners: Owners;
+  readonly #search: IdSearch;
+  readonly #fields: EnvelopeFields;
+
+  constructor(owners: Owners, search: IdSearch, fields: EnvelopeFields) {
+    this.#owners = owners;
+    this.#search = search;
+    this.#fields = fields;
+  }
+
+  /**
+   * The requests a line of NDJSON falls under.
+   * @param line without its line break
+   */
+  ofLine(line: Buffer): readonly string[] {
+    const head = parseHead(line)?.record;
+    if (head === undefined) return this.#ofDocument(line, ROW_FIELDS);
+    const { team_id: team, user_id: user, client_user_id: clientUser } = head;
+    const requests = this.#owners.of({ team, user, clientUser });
+    return requests.length > 0 || user !== null ? requests : this.#search.requestsIn(withDecoded(line));
+  }
+
+  /** The requests a kept event falls under. */
+  ofEvent(body: Buffer): readonly string[] {
+    return this.#ofDocument(body, this.#fields);
+  }
+
+  #ofDocument(text: Buffer, { team, user, clientUser }: EnvelopeFields): readonly string[] {
+    const document = objectOf(text);
+    const whose: Ownership = {
+      team: textAt(document, team),
+      user: textAt(document, user),
+      clientUser: textAt(document, clientUser),
+    };
+    const requests = this.#owners.of(whose);
+    // What names no user, or cannot be read, is theirs if it names them anywhere.
+    return requests.length > 0 || whose.user !== null ? requests : this.#search.requestsIn(text);
+  }
+}
+
+/** Names of the top-level keys that hold an event's envelope. */
+export interface EnvelopeFields {
+  readonly team: string;
+  readonly user: string;
+  readonly clientUser: string;
+}
+
+/** Columns of tables, and the fields of what a backfill notes of each user. */
+const ROW_FIELDS: EnvelopeFields = { team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
+
+const BASE64 = /,"body_base64":"([A-Za-z0-9+/=]*)"\}$/;
+
+/** A record's line, and behind it the body that stands in it as base64. */
+function withDecoded(line: Buffer): Buffer {
+  const [, encoded] = BASE64.exec(line.toString('latin1')) ?? [];
+  return encoded === undefined ? line : Buffer.concat([line, Buffer.from(encoded, 'base64')]);
+}
+
+function objectOf(text: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text.toString());
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function textAt(document: Readonly<Record<string, unknown>>, key: string): string | null {
+  const value = Object.hasOwn(document, key) ? document[key] : null;
+  return typeof value === 'string' ? value : null;
+}

@@ -1,0 +1,246 @@
+import { readFile, realpath, rmdir, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileChunks } from '../archive/file-lines.ts';
+import { IdSearch, leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
+import type { SinkLog } from '../core/sink.ts';
+import { errorCode, syncFolder } from '../lib/durable.ts';
+import { hashFile } from '../archive/facts.ts';
+import { kindOf, LineOwners, type EnvelopeFields, type FileKind } from './file-kinds.ts';
+import { Listing } from './listing.ts';
+import { rewritePlan } from './plan-file.ts';
+import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
+import { requestsInFile, searchFile } from './search-file.ts';
+import { walkFolder } from './walk.ts';
+import { holdWriters } from './writers.ts';
+
+/** Steps of rewriting one file, each named after what has just become true. A crash between any two is mended by the next run. */
+export const REWRITE_STEPS = ['found', 'written', 'recorded', 'replaced', 'listed'] as const;
+
+export interface FolderStoreOptions {
+  /** For receipts: the folder as the config has it. */
+  readonly name: string;
+  readonly path: string;
+  /** Folders below it that are none of this store's, absolute. */
+  readonly exclude: readonly string[];
+  /** Where kept events say whose they are. */
+  readonly fields: EnvelopeFields;
+  readonly log: SinkLog;
+  /** Asks the sink that is writing here to finish the open files for which `holds` answers true. */
+  readonly settle?: (holds: (path: string) => Promise<boolean>) => Promise<void>;
+}
+
+/** A folder of files that hold data of users: an archive, tables, the output of a backfill, or anything else. */
+export class FolderStore implements ErasableStore {
+  readonly name: string;
+  readonly #options: FolderStoreOptions;
+
+  constructor(options: FolderStoreOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** Searches every file, and rewrites or removes those that hold a subject; the others are not touched. */
+  async erase(run: ErasureRun): Promise<void> {
+    const { settle, path, fields, exclude } = this.#options;
+    let root: string;
+    try {
+      root = await realpath(path);
+    } catch (error) {
+      // Nothing has been written here yet.
+      if (errorCode(error) === 'ENOENT') return;
+      throw error;
+    }
+    const search = new IdSearch(run.subjects);
+    await settle?.(async (file) => (await searchFile(file, search, run.signal)).found);
+    const owners = new LineOwners(new Owners(run.subjects), search, fields);
+    // An archive further down has a manifest and writers of its own.
+    const apart = await Promise.all(exclude.map((other) => realpath(other).catch(() => other)));
+    const { files, archives } = await walkFolder(root, apart);
+    for (const archive of ['', ...archives.filter((folder) => folder !== '')]) {
+      const inside = archives.filter((folder) => folder.length > archive.length);
+      const prefix = archive === '' ? '' : `${archive}/`;
+      const own = files.filter(
+        (file) => file.startsWith(prefix) && !inside.some((folder) => file.startsWith(`${folder}/`)),
+      );
+      await this.#eraseArchive({ root: join(root, archive), prefix, run, search, owners }, own);
+    }
+  }
+
+  async #eraseArchive(about: Omit<Job, 'listing' | 'alone'>, files: readonly string[]): Promise<void> {
+    const { root, prefix, run } = about;
+    const writers = await holdWriters(root);
+    try {
+      const listing = new Listing(root, this.#options.log);
+      const job: Job = { ...about, listing, alone: writers.none };
+      await listing.finishInterrupted({ store: this.name, prefix }, run);
+      for (const path of files) {
+        const file = path.slice(prefix.length);
+        if (writers.isOthers(file)) await this.#lookAtOthers(job, file);
+        else await this.#eraseFile(job, file);
+      }
+    } finally {
+      writers.release();
+    }
+  }
+
+  async #eraseFile(job: Job, file: string): Promise<void> {
+    const { run, root } = job;
+    run.signal.throwIfAborted();
+    try {
+      await this.#byKind[kindOf(file)](job, file);
+    } catch (error) {
+      if (run.signal.aborted) throw error;
+      // Taken away meanwhile, by a writer that finished it or by a person: there is nothing left to erase.
+      if (errorCode(error) === 'ENOENT' && !(await exists(join(root, file)))) return;
+      run.leave(leftBy(this.name, job.prefix + file, run.subjects, error));
+    }
+  }
+
+  readonly #byKind: Readonly<Record<FileKind, (job: Job, file: string) => Promise<void>>> = {
+    lines: (job, file) => this.#lines(job, file),
+    blob: (job, file) => this.#blob(job, file),
+    plan: (job, file) => this.#plan(job, file),
+    other: (job, file) => this.#other(job, file),
+    lock: () => Promise.resolve(),
+    temporary: (job, file) => this.#temporary(job, file),
+    unreadable: (job, file) => {
+      job.run.leave({
+        store: this.name,
+        item: job.prefix + file,
+        requests: [],
+        reason: 'this kind of file cannot be searched; make it again from the tables',
+      });
+      return Promise.resolve();
+    },
+  };
+
+  async #lines(job: Job, file: string): Promise<void> {
+    const { run, root, search, owners } = job;
+    const path = join(root, file);
+    const { found, bytes } = await searchFile(path, search, run.signal);
+    run.searched(bytes);
+    if (!found) return;
+    if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
+    run.onStep('found');
+    const rewrite = await rewriteLines(path, owners, search, run.signal);
+    if (rewrite !== null) await this.#replace(job, file, rewrite, () => commitRewrite(path, rewrite));
+  }
+
+  /** A kept event is one user's: it goes whole, and its folder with it once that is empty. */
+  async #blob(job: Job, file: string): Promise<void> {
+    const { run, root, search, owners } = job;
+    const path = join(root, file);
+    const { found, bytes } = await searchFile(path, search, run.signal);
+    run.searched(bytes);
+    if (!found) return;
+    const requests = owners.ofEvent(await contentOf(path));
+    const before = requests.length === 0 ? '' : await hashFile(path);
+    if (requests.length === 0) return;
+    if (typeof before === 'string') throw new Error(before);
+    run.onStep('found');
+    const removed = Object.fromEntries(requests.map((request) => [request, 1]));
+    const rewrite = { removed, lines: 1, before: before.sha256, after: null };
+    await this.#replace(job, file, rewrite, async () => {
+      await unlink(path);
+      await syncFolder(dirname(path));
+      await rmdir(dirname(path)).catch(() => undefined);
+    });
+  }
+
+  /** Compressed and cut short, it cannot be searched; and nobody will miss it. */
+  async #temporary({ root, alone }: Job, file: string): Promise<void> {
+    const path = join(root, file);
+    if (alone || Date.now() - (await stat(path)).mtimeMs >= ABANDONED_AFTER) await unlink(path);
+  }
+
+  async #plan(job: Job, file: string): Promise<void> {
+    const path = join(job.root, file);
+    const rewrite = await rewritePlan(path, new Owners(job.run.subjects));
+    if (rewrite !== null) await this.#replace(job, file, rewrite, () => commitRewrite(path, rewrite));
+  }
+
+  async #other(job: Job, file: string): Promise<void> {
+    const { run, root, prefix } = job;
+    const { requests, bytes } = await requestsInFile(join(root, file), new IdSearch(run.subjects, 'bare'));
+    run.searched(bytes);
+    if (requests.length === 0) return;
+    run.leave({
+      store: this.name,
+      item: prefix + file,
+      requests,
+      reason: 'this kind of file cannot be rewritten',
+    });
+  }
+
+  /** What another process is writing can only be looked at. */
+  async #lookAtOthers({ root, prefix, run, search }: Job, file: string): Promise<void> {
+    if (kindOf(file) !== 'lines') return;
+    try {
+      const { requests } = await requestsInFile(join(root, file), search);
+      if (requests.length === 0) return;
+      const reason = 'another process is writing to it, or was a moment ago';
+      run.leave({ store: this.name, item: prefix + file, requests, reason });
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error;
+    }
+  }
+
+  async #replace(
+    { run, listing, prefix }: Job,
+    file: string,
+    rewrite: Omit<Rewrite, 'contents'> & Partial<Pick<Rewrite, 'contents'>>,
+    commit: () => Promise<void>,
+  ): Promise<void> {
+    run.onStep('written');
+    const { removed, before, after } = rewrite;
+    const sha256After = after?.sha256 ?? null;
+    await run.record({
+      store: this.name,
+      item: prefix + file,
+      removed,
+      sha256_before: before,
+      sha256_after: sha256After,
+    });
+    run.onStep('recorded');
+    await commit();
+    run.onStep('replaced');
+    await listing.add(file, { ...rewrite, at: new Date() });
+    run.onStep('listed');
+  }
+}
+
+interface Job {
+  /** Absolute; an archive's own folder. */
+  readonly root: string;
+  /** Where it lies in the store, with a `/` at its end; empty for the store itself. */
+  readonly prefix: string;
+  readonly run: ErasureRun;
+  readonly search: IdSearch;
+  readonly owners: LineOwners;
+  readonly listing: Listing;
+  /** Nobody else writes here. */
+  readonly alone: boolean;
+}
+
+/** Rows that are not complete yet: they have another name then, and whoever writes them keeps the file open. */
+async function isBeingWritten(path: string): Promise<boolean> {
+  if (!path.endsWith('.ndjson.part')) return false;
+  return Date.now() - (await stat(path)).mtimeMs < ABANDONED_AFTER;
+}
+
+/** Milliseconds without a write after which an unfinished file of rows has lost its writer. */
+const ABANDONED_AFTER = 600_000;
+
+async function contentOf(path: string): Promise<Buffer> {
+  if (!path.endsWith('.gz')) return readFile(path);
+  const chunks: Buffer[] = [];
+  for await (const chunk of fileChunks(path)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,87 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashFile } from '../archive/facts.ts';
+import { fileLines } from '../archive/file-lines.ts';
+import { readManifest } from '../archive/manifest.ts';
+import { ManifestWriter } from '../archive/manifest-writer.ts';
+import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
+import type { ErasureRun } from '../core/erasure.ts';
+import type { SinkLog } from '../core/sink.ts';
+import { Contents } from './contents.ts';
+import { kindOf } from './file-kinds.ts';
+import type { Rewrite } from './rewrite-lines.ts';
+
+/** What is listed of one file after it was changed. */
+type Change = Pick<Rewrite, 'removed' | 'lines' | 'after'> & {
+  readonly contents?: Contents;
+  readonly at: Date;
+};
+
+/** The manifest of a folder, if it is an archive: goes on with a line for each file that an erasure changes. */
+export class Listing {
+  readonly #root: string;
+  readonly #writer: ManifestWriter | null;
+
+  constructor(root: string, log: SinkLog) {
+    this.#root = root;
+    this.#writer = existsSync(join(root, MANIFEST)) ? new ManifestWriter(root, log) : null;
+  }
+
+  /** Durable once it resolves. Unfinished files are not listed, and neither is what is in no archive. */
+  async add(file: string, { removed, lines, after, contents, at }: Change): Promise<void> {
+    if (this.#writer === null || !isListed(file)) return;
+    await this.#writer.append({
+      erasure: Object.keys(removed).join(','),
+      at: at.toISOString(),
+      file,
+      removed: lines,
+      records: contents?.records ?? 0,
+      bytes: after?.bytes ?? 0,
+      sha256: after?.sha256 ?? null,
+      first_received_at: contents?.first ?? null,
+      last_received_at: contents?.last ?? null,
+      types: contents?.types ?? {},
+    });
+  }
+
+  /** Lists what an earlier run of these requests had changed when it was ended, before it could say so here. */
+  async finishInterrupted(at: { store: string; prefix: string }, run: ErasureRun): Promise<void> {
+    const recorded = run.recorded
+      .filter(({ store, item }) => store === at.store && item.startsWith(at.prefix))
+      .map((item) => ({ ...item, item: item.item.slice(at.prefix.length) }))
+      .filter(({ item }) => isListed(item));
+    if (this.#writer === null || recorded.length === 0) return;
+    const { entries } = await readManifest(this.#root);
+    for (const { item: file, removed, sha256_before: before, sha256_after: after } of recorded) {
+      const listed: ManifestLine | undefined = entries.get(file);
+      if (listed === undefined || listed.sha256 !== before || before === after) continue;
+      const onDisk = existsSync(join(this.#root, file)) ? await hashFile(join(this.#root, file)) : null;
+      if (typeof onDisk === 'string') throw new Error(onDisk);
+      if ((onDisk?.sha256 ?? null) !== after) continue;
+      const contents = onDisk === null ? new Contents() : await contentsOf(join(this.#root, file));
+      const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);
+      await this.add(file, {
+        removed,
+        lines,
+        contents,
+        after: after === null ? null : { sha256: after, bytes: onDisk?.bytes ?? 0 },
+        at: new Date(),
+      });
+    }
+  }
+}
+
+/** What the manifest has lines for. */
+function isListed(file: string): boolean {
+  const kind = kindOf(file);
+  return !file.startsWith(`${OPEN_FOLDER}/`) && (kind === 'lines' || kind === 'blob');
+}
+
+async function contentsOf(path: string): Promise<Contents> {
+  const contents = new Contents();
+  for await (const lines of fileLines(path)) {
+    for (const { bytes } of lines) if (bytes !== null) contents.add(bytes);
+  }
+  return contents;
+}

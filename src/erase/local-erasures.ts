@@ -1,0 +1,206 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../core/clock.ts';
+import type {
+  CancelResult,
+  ErasableStore,
+  ErasedUser,
+  ErasureReceipt,
+  ErasureRequest,
+  ErasureResult,
+  Erasures,
+  LeftItem,
+  Subject,
+} from '../core/erasure.ts';
+import { leftBy } from '../core/erasure.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { SinkLog } from '../core/sink.ts';
+import { tryLock } from '../lib/file-lock.ts';
+import { Serial } from '../lib/serial.ts';
+import type { ErasedUsers } from './erased-users.ts';
+import { ProgressLog } from './progress.ts';
+import { receiptOf, writeReceipt } from './receipt.ts';
+import { Requests } from './requests.ts';
+
+/** Steps of a run around what the stores do, each named after what has just become true. */
+export const RUN_STEPS = ['begun', 'blocked', 'erased', 'receipted', 'closed'] as const;
+
+export interface LocalErasuresOptions {
+  /** The erasure folder. */
+  readonly folder: string;
+  /** Milliseconds between a request and its run. */
+  readonly grace: number;
+  readonly users: ErasedUsers;
+  /** Asked for when something is due, before anything has begun. */
+  readonly stores: () => Promise<readonly ErasableStore[]>;
+  /** Waits until nothing of the subjects is under way any more; what it could not wait for is left. */
+  readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
+  /** The receipts are written; what stores remember for them can go. */
+  readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+  readonly signal: AbortSignal;
+  /** Told after each file: how many have been searched, and their bytes, decompressed. */
+  readonly onProgress?: (files: number, bytes: number) => void;
+  readonly onStep?: (step: string) => void;
+}
+
+/**
+ * Erasures on this machine's folders. A request is `waiting` (its file holds the id; cancelling it removes the file, and
+ * nothing was touched) → `begun` (the user's events are dropped, the stores are being cleared; it can no longer be
+ * cancelled, and every run goes on with it) → done (a receipt, and the id is nowhere any more).
+ */
+export class LocalErasures implements Erasures {
+  readonly #options: LocalErasuresOptions;
+  readonly #requests: Requests;
+  readonly #serial = new Serial();
+
+  constructor(options: LocalErasuresOptions) {
+    this.#options = options;
+    this.#requests = new Requests(options.folder);
+  }
+
+  request(subject: Omit<Subject, 'request'>, now: boolean): Promise<ErasureRequest> {
+    const { clock, grace } = this.#options;
+    return this.#exclusively(async () => {
+      const known = this.#requests.find(subject);
+      const wait = now ? 0 : grace;
+      if (known === null) return this.#requests.add(subject, clock.now(), wait);
+      if (!now || Date.parse(known.due_at) <= clock.now()) return known;
+      const sooner = { ...known, due_at: new Date(clock.now()).toISOString() };
+      await this.#requests.save(sooner);
+      return sooner;
+    });
+  }
+
+  cancel(subject: Omit<Subject, 'request'>): Promise<CancelResult> {
+    const { users, clock } = this.#options;
+    return this.#exclusively(async () => {
+      const known = this.#requests.find(subject);
+      if (known !== null && known.begun_at !== null)
+        throw new MillraceError('erasure_begun', `request ${known.request}; --run goes on with it`);
+      if (known !== null) {
+        await this.#requests.remove(known);
+        return { status: 'cancelled', request: known.request };
+      }
+      users.reload();
+      const lifted = await users.lift(subject, new Date(clock.now()).toISOString());
+      return { status: lifted ? 'lifted' : 'unknown' };
+    });
+  }
+
+  list(): Promise<{ waiting: readonly ErasureRequest[]; erased: readonly ErasedUser[] }> {
+    this.#options.users.reload();
+    return Promise.resolve({ waiting: this.#requests.list(), erased: this.#options.users.list() });
+  }
+
+  /** Whether `run` would have something to do. */
+  isDue(): boolean {
+    return this.#due().length > 0;
+  }
+
+  run(): Promise<ErasureResult> {
+    return this.#exclusively(() => this.#run());
+  }
+
+  #due(): ErasureRequest[] {
+    const now = this.#options.clock.now();
+    return this.#requests
+      .list()
+      .filter(({ due_at: due, begun_at: begun }) => begun !== null || Date.parse(due) <= now);
+  }
+
+  async #run(): Promise<ErasureResult> {
+    const {
+      folder,
+      users,
+      clock,
+      log,
+      settle,
+      closed,
+      signal,
+      stores,
+      onProgress,
+      onStep = () => undefined,
+    } = this.#options;
+    const due = this.#due();
+    if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
+    const all = await stores();
+    const subjects: ErasureRequest[] = [];
+    for (const request of due) subjects.push(await this.#begin(request));
+    onStep('begun');
+    users.reload();
+    for (const subject of subjects) await users.block(subject, new Date(clock.now()).toISOString());
+    onStep('blocked');
+    const left: LeftItem[] = [...((await settle?.(subjects)) ?? [])];
+    const progress = new ProgressLog(folder);
+    let files = 0;
+    let bytes = 0;
+    for (const store of all) {
+      const run = {
+        subjects,
+        signal,
+        recorded: progress.items,
+        record: (item: Parameters<ProgressLog['add']>[0]) => progress.add(item),
+        leave: (item: LeftItem) => void left.push(item),
+        searched: (count: number) => {
+          files += 1;
+          bytes += count;
+          onProgress?.(files, bytes);
+        },
+        onStep,
+      };
+      try {
+        await store.erase(run);
+      } catch (error) {
+        if (signal.aborted)
+          throw new MillraceError('interrupted', 'the next run goes on with it', { cause: error });
+        left.push(leftBy(store.name, '', subjects, error));
+      }
+    }
+    onStep('erased');
+    for (const { store, item, reason } of left) log.warn({ store, item, reason }, 'not erased');
+    const done = subjects.filter(({ request }) => !left.some(({ requests }) => requests.includes(request)));
+    const receipts: ErasureReceipt[] = [];
+    for (const request of done) {
+      const receipt = receiptOf(request, {
+        hash: users.hashOf(request),
+        items: progress.items,
+        stores: all.map(({ name }) => name),
+        notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
+        finishedAt: clock.now(),
+      });
+      await writeReceipt(folder, receipt);
+      onStep('receipted');
+      await this.#requests.remove(request);
+      receipts.push(receipt);
+      log.info({ receipt: receipt.receipt, records: receipt.records_removed }, 'erasure done');
+    }
+    await closed?.(done);
+    if (done.length === subjects.length) await progress.clear();
+    onStep('closed');
+    return { receipts, left, files_searched: files, bytes_searched: bytes };
+  }
+
+  async #begin(request: ErasureRequest): Promise<ErasureRequest> {
+    if (request.begun_at !== null) return request;
+    const begun = { ...request, begun_at: new Date(this.#options.clock.now()).toISOString() };
+    await this.#requests.save(begun);
+    return begun;
+  }
+
+  /** One at a time, in this process and among others. @throws MillraceError erasure_in_use */
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#serial.run(async () => {
+      const { folder } = this.#options;
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const lock = tryLock(join(folder, 'lock'));
+      if (lock === null) throw new MillraceError('erasure_in_use', `${folder} is used by another process`);
+      try {
+        return await work();
+      } finally {
+        lock.release();
+      }
+    });
+  }
+}

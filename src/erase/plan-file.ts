@@ -1,0 +1,58 @@
+import { hash } from 'node:crypto';
+import { readFile, unlink } from 'node:fs/promises';
+import { ERASED_USER } from '../core/erasure.ts';
+import type { Owners } from '../core/erasure.ts';
+import { CREATE_NEW, openPlain, writeAll } from '../lib/durable.ts';
+import { temporaryPath } from './temporary.ts';
+
+/** The part of a backfill's state that names users. */
+interface State {
+  readonly plan?: { readonly users?: readonly string[] };
+  readonly failed?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Writes the state of an unfinished backfill anew beside itself, without the subjects: their places in the plan stay, so
+ * that the numbers of the other tasks do, and are passed over when it is resumed.
+ * @returns null when it names none of them
+ */
+export async function rewritePlan(
+  path: string,
+  owners: Owners,
+): Promise<{
+  removed: Record<string, number>;
+  lines: number;
+  before: string;
+  after: { sha256: string; bytes: number };
+} | null> {
+  const text = await readFile(path, 'utf8');
+  const state = JSON.parse(text) as State;
+  const removed: Record<string, number> = {};
+  const requestsOf = (user: string): readonly string[] => owners.of({ team: null, user, clientUser: null });
+  const users = (state.plan?.users ?? []).map((user) => {
+    const requests = requestsOf(user);
+    for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
+    return requests.length === 0 ? user : ERASED_USER;
+  });
+  const failed = Object.entries(state.failed ?? {}).filter(
+    ([connection]) => requestsOf(connection.split(' ')[0] ?? '').length === 0,
+  );
+  if (Object.keys(removed).length === 0) return null;
+  const next = { ...state, plan: { ...state.plan, users }, failed: Object.fromEntries(failed) };
+  const bytes = Buffer.from(`${JSON.stringify(next)}\n`);
+  const temporary = temporaryPath(path);
+  await unlink(temporary).catch(() => undefined);
+  const handle = await openPlain(temporary, CREATE_NEW);
+  try {
+    await writeAll(handle, bytes, 0);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return {
+    removed,
+    lines: users.filter((user) => user === ERASED_USER).length,
+    before: hash('sha256', text, 'hex'),
+    after: { sha256: hash('sha256', bytes, 'hex'), bytes: bytes.length },
+  };
+}

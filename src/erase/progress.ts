@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ErasedItem } from '../core/erasure.ts';
+import { CREATE, errorCode, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
+
+const FILE = 'progress.jsonl';
+
+/** What the requests that have begun have changed so far: a run that is ended anywhere is gone on with from here. */
+export class ProgressLog {
+  readonly #folder: string;
+  readonly #items: ErasedItem[];
+
+  /** @param folder the erasure folder */
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#items = readItems(join(folder, FILE));
+  }
+
+  /** Each thing once: what an earlier run was about to do, a later one did. */
+  get items(): readonly ErasedItem[] {
+    const latest = new Map(
+      this.#items.map((item) => [
+        JSON.stringify([item.store, item.item, item.sha256_before, keysOf(item)]),
+        item,
+      ]),
+    );
+    return [...latest.values()];
+  }
+
+  async add(item: ErasedItem): Promise<void> {
+    const handle = await openPlain(join(this.#folder, FILE), CREATE, 0o600);
+    try {
+      const { size } = await handle.stat();
+      // On a line of its own, also behind one that a crash cut short; empty lines are passed over.
+      await writeAll(handle, Buffer.from(`\n${JSON.stringify(item)}\n`), size);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    if (this.#items.length === 0) await syncFolder(this.#folder);
+    this.#items.push(item);
+  }
+
+  /** All requests are done; the receipts say what this said. */
+  async clear(): Promise<void> {
+    await rm(join(this.#folder, FILE), { force: true });
+    this.#items.length = 0;
+  }
+}
+
+/** The journal counts each request by itself. */
+function keysOf({ removed, sha256_before: before }: ErasedItem): string {
+  return before === null ? Object.keys(removed).join() : '';
+}
+
+function readItems(path: string): ErasedItem[] {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+  return text.split('\n').flatMap((line) => {
+    try {
+      return line === '' ? [] : [JSON.parse(line) as ErasedItem];
+    } catch {
+      return [];
+    }
+  });
+}

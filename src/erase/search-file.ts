@@ -1,0 +1,59 @@
+import { fileChunks } from '../archive/file-lines.ts';
+import type { IdSearch } from '../core/erasure.ts';
+
+/** Bodies that stand in a record as base64 hide their ids: where there is one, the lines must be looked at. */
+const BASE64_KEY = Buffer.from('"body_base64":"');
+
+export interface Searched {
+  readonly found: boolean;
+  /** Bytes looked at, decompressed. */
+  readonly bytes: number;
+}
+
+/**
+ * Whether a file may hold one of the ids, decompressed by its extension: a search over bytes, at about the speed they
+ * are decompressed. Stops at the first find.
+ * @throws NotFollowed, a zlib error when the file is damaged, or the system's error
+ */
+export async function searchFile(path: string, search: IdSearch, signal: AbortSignal): Promise<Searched> {
+  let bytes = 0;
+  for await (const pieces of piecesOf(path, Math.max(search.overlap, BASE64_KEY.length - 1))) {
+    signal.throwIfAborted();
+    bytes += pieces.at(-1)?.length ?? 0;
+    if (pieces.some((piece) => mayHold(piece, search))) return { found: true, bytes };
+  }
+  return { found: false, bytes };
+}
+
+/** The requests whose ids stand in a file. Throws what `searchFile` does. */
+export async function requestsInFile(
+  path: string,
+  search: IdSearch,
+): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
+  const requests = new Set<string>();
+  let bytes = 0;
+  for await (const pieces of piecesOf(path, search.overlap)) {
+    bytes += pieces.at(-1)?.length ?? 0;
+    for (const piece of pieces) for (const request of search.requestsIn(piece)) requests.add(request);
+  }
+  return { requests: [...requests], bytes };
+}
+
+/**
+ * The chunks of a file, each after the seam with the one before it: to join each chunk with the one before would copy all
+ * of the file.
+ */
+async function* piecesOf(path: string, overlap: number): AsyncGenerator<readonly Buffer[]> {
+  let before: Buffer = Buffer.alloc(0);
+  for await (const chunk of fileChunks(path)) {
+    const seam = Buffer.concat([before, chunk.subarray(0, overlap)]);
+    yield [seam, chunk];
+    const tail = chunk.length >= overlap ? chunk : seam;
+    before = Buffer.from(tail.subarray(Math.max(0, tail.length - overlap)));
+  }
+}
+
+/** Whether a line, or a piece of a file, needs to be parsed. */
+export function mayHold(bytes: Buffer, search: IdSearch): boolean {
+  return search.finds(bytes) || bytes.includes(BASE64_KEY);
+}

@@ -1,0 +1,253 @@
+import { resolve } from 'node:path';
+import type { Config } from './config/config.ts';
+import type { Activity } from './core/activity.ts';
+import { systemClock, type Clock } from './core/clock.ts';
+import {
+  Owners,
+  type ErasableStore,
+  type ErasureRequest,
+  type ErasureResult,
+  type Erasures,
+  type LeftItem,
+  type Subject,
+} from './core/erasure.ts';
+import { messageOf } from './core/errors.ts';
+import type { SinkLog } from './core/sink.ts';
+import type { Dispatcher } from './deliver/dispatcher.ts';
+import { ErasedUsers } from './erase/erased-users.ts';
+import { FolderStore } from './erase/folder-store.ts';
+import { LocalErasures } from './erase/local-erasures.ts';
+import type { Intake } from './intake.ts';
+import type { SqliteJournal } from './journal/sqlite-journal.ts';
+import type { LiveSinks } from './live-sinks.ts';
+import { KeyErasure } from './seal/key-erasure.ts';
+import { parseMasterKey } from './seal/master-key.ts';
+
+/** What an erasure needs of the system around it; a command that works alone has a journal at the most. */
+export interface ErasingParts {
+  readonly config: () => Config;
+  readonly users: ErasedUsers;
+  /** Asked for when there is something to erase: null when there is none, or none yet. */
+  readonly journal: () => Promise<SqliteJournal | null>;
+  /** What a sink that is open here has to clear beside its files, such as the keys of sealed records. */
+  readonly erasable?: (sink: string) => ErasableStore | null;
+  readonly settleSink?: (name: string, holds: (path: string) => Promise<boolean>) => Promise<void>;
+  readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
+  readonly clock?: Clock;
+  readonly onProgress?: (files: number, bytes: number) => void;
+  readonly log: SinkLog;
+  readonly signal: AbortSignal;
+}
+
+/** Erasures over everything the config knows of: the journal, the folders of sinks, `erasure.folders`. */
+export function createErasures(parts: ErasingParts): LocalErasures {
+  const { config, users, journal, settle, clock = systemClock, log, signal } = parts;
+  const { path: folder, grace } = config().erasure;
+  return new LocalErasures({
+    folder,
+    grace,
+    users,
+    // Folders last: what is still on its way to one has come to rest by then. Keys first: a crash after them leaves nothing to read.
+    stores: async () => {
+      const kept = await journal();
+      return [...keyStores(parts), ...(kept === null ? [] : [kept]), ...folderStores(parts)];
+    },
+    ...(settle === undefined ? {} : { settle }),
+    ...(parts.onProgress === undefined ? {} : { onProgress: parts.onProgress }),
+    closed: async (subjects) => (await journal())?.erased(subjects),
+    clock,
+    log,
+    signal,
+  });
+}
+
+/** The keys of sealed archives: of the sink that has them open, else of the store as it lies there. */
+function keyStores({ config, erasable }: ErasingParts): ErasableStore[] {
+  return Object.entries(config().sinks).flatMap(([name, { type, options }]) => {
+    const { encrypt } = options;
+    if (type !== 'files' || typeof encrypt !== 'object' || encrypt === null) return [];
+    const { store, masterKey } = encrypt as { readonly store?: unknown; readonly masterKey?: unknown };
+    return erasable?.(name) ?? KeyErasure.at(name, String(store), () => parseMasterKey(String(masterKey)));
+  });
+}
+
+/** Types of sinks that keep data of users under their `path`. */
+const KEEPERS: ReadonlySet<string> = new Set(['files', 'follow-up']);
+
+function folderStores({ config, settleSink, log }: ErasingParts): FolderStore[] {
+  const { sinks, erasure, journal, envelope } = config();
+  const { team, user, clientUser } = envelope;
+  const found = new Map<string, { name: string; sinks: string[] }>();
+  for (const [name, { type, options }] of Object.entries(sinks)) {
+    if (!KEEPERS.has(type) || typeof options['path'] !== 'string') continue;
+    const path = resolve(options['path']);
+    const known = found.get(path);
+    if (known === undefined) found.set(path, { name: options['path'], sinks: [name] });
+    else known.sinks.push(name);
+  }
+  for (const path of erasure.folders) {
+    if (!found.has(resolve(path))) found.set(resolve(path), { name: path, sinks: [] });
+  }
+  // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.
+  const exclude = [resolve(journal.path), resolve(erasure.path), ...found.keys()];
+  return Array.from(found, ([path, { name, sinks: writers }]) => {
+    return new FolderStore({
+      name,
+      path,
+      exclude: exclude.filter((other) => other !== path),
+      fields: { team, user, clientUser },
+      log,
+      settle: async (holds) => {
+        for (const writer of writers) await settleSink?.(writer, holds);
+      },
+    });
+  });
+}
+
+/** Milliseconds between two looks at what is due. */
+const CHECK_EVERY = 60_000;
+/** Longest wait for batches that are on their way when an erasure begins. */
+const SETTLE_WAIT = 30_000;
+
+/** The erasures of a running system: nothing of a user is on its way any more when a store is cleared. */
+export function runErasures(system: {
+  readonly config: () => Config;
+  readonly users: ErasedUsers;
+  readonly intake: Pick<Intake, 'settled' | 'lastSeq' | 'erasable'>;
+  readonly dispatcher: Dispatcher;
+  readonly sinks: LiveSinks;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+}): RunningErasures {
+  const { intake, dispatcher, sinks, clock, log, ...rest } = system;
+  const abort = new AbortController();
+  const local = createErasures({
+    ...rest,
+    clock,
+    log,
+    journal: () => Promise.resolve(intake.erasable),
+    settleSink: (name, holds) => sinks.settle(name, holds),
+    erasable: (name) => sinks.erasable(name),
+    settle: async (subjects) => {
+      await intake.settled();
+      const owners = new Owners(subjects);
+      dispatcher.forget({ upTo: intake.lastSeq(), owned: (event) => owners.of(event).length > 0 });
+      const waiting = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
+      const requests = subjects.map(({ request }) => request);
+      const reason = 'has not answered yet to a batch that may hold events of the user';
+      return waiting.map((sink) => ({ store: 'sinks', item: sink, requests, reason }));
+    },
+    onProgress: (files) => running.progressed(files),
+    signal: abort.signal,
+  });
+  const running = new RunningErasures(local, { users: rest.users, clock, log, abort });
+  return running;
+}
+
+interface RunningParts {
+  readonly users: ErasedUsers;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+  readonly abort: AbortController;
+}
+
+/** The erasures of a running receiver: performs by itself what is due, and hears of what others have performed. */
+export class RunningErasures implements Erasures {
+  readonly #local: LocalErasures;
+  readonly #parts: RunningParts;
+  #cancelTimer: () => void = () => undefined;
+  #running: Promise<unknown> = Promise.resolve();
+  #activity: Activity | null = null;
+
+  constructor(local: LocalErasures, parts: RunningParts) {
+    this.#local = local;
+    this.#parts = parts;
+  }
+
+  /** @param delay milliseconds until the first look */
+  start(delay = 1000): void {
+    this.#cancelTimer = this.#parts.clock.after(delay, () => {
+      this.#running = this.#check().finally(() => {
+        if (!this.#parts.abort.signal.aborted) this.start(CHECK_EVERY);
+      });
+    });
+  }
+
+  request(subject: Omit<Subject, 'request'>, now: boolean): Promise<ErasureRequest> {
+    return this.#local.request(subject, now);
+  }
+
+  cancel(subject: Omit<Subject, 'request'>): ReturnType<Erasures['cancel']> {
+    return this.#local.cancel(subject);
+  }
+
+  list(): ReturnType<Erasures['list']> {
+    return this.#local.list();
+  }
+
+  async run(): Promise<ErasureResult> {
+    const { clock } = this.#parts;
+    const startedAt = clock.now();
+    const base = {
+      kind: 'erasure',
+      id: `erasure-${startedAt}`,
+      title: 'erasing users',
+      total: null,
+      unit: 'files',
+    } as const;
+    this.#activity = { ...base, state: 'running', done: 0, startedAt, updatedAt: startedAt, detail: null };
+    try {
+      const result = await this.#local.run();
+      const detail = result.left[0]?.reason ?? null;
+      const state = detail === null ? 'done' : 'interrupted';
+      this.#activity = {
+        ...base,
+        state,
+        done: result.files_searched,
+        startedAt,
+        updatedAt: clock.now(),
+        detail,
+      };
+      return result;
+    } catch (error) {
+      this.#activity = {
+        ...base,
+        state: 'failed',
+        done: 0,
+        startedAt,
+        updatedAt: clock.now(),
+        detail: messageOf(error),
+      };
+      throw error;
+    }
+  }
+
+  progressed(files: number): void {
+    if (this.#activity === null) return;
+    this.#activity = { ...this.#activity, done: files, updatedAt: this.#parts.clock.now() };
+  }
+
+  /** The run under way, or the last one. */
+  activities(): readonly Activity[] {
+    return this.#activity === null ? [] : [this.#activity];
+  }
+
+  /** Ends a run at its next chance; the next start goes on with it. */
+  async stop(): Promise<void> {
+    this.#cancelTimer();
+    this.#parts.abort.abort();
+    await this.#running;
+  }
+
+  async #check(): Promise<void> {
+    try {
+      this.#parts.users.reload();
+      if (this.#local.isDue()) await this.run();
+    } catch (error) {
+      this.#parts.log.error(
+        { error: messageOf(error) },
+        'erasure did not come to its end; it is tried again',
+      );
+    }
+  }
+}

@@ -1,0 +1,209 @@
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import {
+  CREATE,
+  ensureFolder,
+  errorCode,
+  openPlain,
+  readPlain,
+  syncFolder,
+  writeAll,
+} from '../lib/durable.ts';
+import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { cutLines } from '../lib/lines.ts';
+import { temporaryName } from './outputs.ts';
+
+/** Lists what an export holds and what it is made of; JSON lines. Its name sets it apart from data. */
+const LEDGER = '_export.jsonl';
+/** Folder for what is not finished. */
+const WORK = '_work';
+const LOCK = 'lock';
+
+const count = z.number().int().nonnegative();
+const inside = z
+  .string()
+  .refine(
+    (path) => path.split('/').every((level) => !['', '.', '..'].includes(level)) && !path.includes('\0'),
+  );
+
+const step = z.object({
+  step: z.number().int().positive(),
+  /** Steps whose files these replace, because what they were made of has changed. */
+  replaces: z.array(count),
+  sources: z.array(z.object({ root: z.string(), file: z.string(), sha256: z.string() })),
+  files: z.array(
+    z.object({ file: inside, table: z.string(), rows: count, bytes: count, sha256: z.string() }),
+  ),
+  /** Files of the steps replaced. */
+  removes: z.array(inside),
+  records: count,
+  rejects: count,
+  problems: count,
+  erased: count,
+  /** Sealed records that were opened, and how many keys had been destroyed by then. */
+  sealed: count,
+  destroyed: count,
+});
+
+/** A part of an export that is there as a whole or not at all; one line of the ledger. */
+export type ExportStep = z.output<typeof step>;
+
+const first = z.object({ export: z.record(z.string(), z.unknown()) });
+
+/**
+ * What an export folder holds. Order of a step: its files complete and durable in `_work/`, then its line, then the files
+ * get their names and those it replaces go. A crash before the line leaves nothing, one after it is made good at `open`.
+ */
+export class Ledger {
+  readonly folder: string;
+  readonly #lock: FileLock;
+  readonly #steps: ExportStep[];
+  #end: number;
+
+  private constructor(folder: string, lock: FileLock, steps: ExportStep[], end: number) {
+    this.folder = folder;
+    this.#lock = lock;
+    this.#steps = steps;
+    this.#end = end;
+  }
+
+  /**
+   * @param terms what every step of the export is made with: a folder holds one export
+   * @throws MillraceError folder_unwritable; usage when the folder holds another export
+   */
+  static async open(folder: string, terms: Readonly<Record<string, unknown>>): Promise<Ledger> {
+    let lock: FileLock | null = null;
+    try {
+      await mkdir(folder, { recursive: true });
+      const work = await ensureFolder(folder, WORK);
+      lock = tryLock(join(work, LOCK));
+      if (lock === null) throw new Error('another export writes to it');
+      const { steps, found, end } = await readLedger(folder);
+      if (found !== null && JSON.stringify(found) !== JSON.stringify(terms))
+        throw new MillraceError(
+          'usage',
+          `${folder} holds another export: ${describe(found)}; name another folder`,
+        );
+      const ledger = new Ledger(folder, lock, steps, end);
+      if (found === null) await ledger.#append({ export: terms });
+      await ledger.#settle();
+      return ledger;
+    } catch (error) {
+      lock?.release();
+      if (error instanceof MillraceError) throw error;
+      throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  get work(): string {
+    return join(this.folder, WORK);
+  }
+
+  get nextStep(): number {
+    return (this.#steps.at(-1)?.step ?? 0) + 1;
+  }
+
+  /** Steps that stand, the oldest first. */
+  get standing(): ExportStep[] {
+    const replaced = new Set(this.#steps.flatMap(({ replaces }) => replaces));
+    return this.#steps.filter(({ step: number }) => !replaced.has(number));
+  }
+
+  /** Makes a step's files the export's. They must be complete in `work`. */
+  async commit(done: ExportStep): Promise<void> {
+    await syncFolder(this.work);
+    await this.#append(done);
+    this.#steps.push(done);
+    await this.#settle();
+  }
+
+  /** Forgets what is unfinished and lets go of the folder. */
+  async close(): Promise<void> {
+    await this.#clear().catch(() => undefined);
+    this.#lock.release();
+  }
+
+  /** Brings the last step's files to their places; removes what it replaces and what never became part of a step. */
+  async #settle(): Promise<void> {
+    const last = this.#steps.at(-1);
+    const folders = new Set<string>();
+    for (const { file } of last?.files ?? []) {
+      folders.add(dirname(file));
+      await ensureFolder(this.folder, dirname(file));
+      await rename(join(this.work, temporaryName(file)), join(this.folder, file)).catch((error: unknown) => {
+        // It has its name already.
+        if (errorCode(error) !== 'ENOENT') throw error;
+      });
+    }
+    for (const folder of folders) await syncFolder(join(this.folder, folder));
+    for (const file of last?.removes ?? []) await rm(join(this.folder, file), { force: true });
+    await this.#clear();
+  }
+
+  async #clear(): Promise<void> {
+    for (const name of await readdir(this.work)) {
+      if (!name.startsWith(LOCK)) await rm(join(this.work, name), { recursive: true });
+    }
+  }
+
+  async #append(line: object): Promise<void> {
+    const handle = await openPlain(join(this.folder, LEDGER), CREATE);
+    try {
+      // What lies beyond was cut short by a crash.
+      await handle.truncate(this.#end);
+      const text = Buffer.from(`${JSON.stringify(line)}\n`);
+      await writeAll(handle, text, this.#end);
+      await handle.sync();
+      this.#end += text.length;
+    } finally {
+      await handle.close();
+    }
+    await syncFolder(this.folder);
+  }
+}
+
+interface Found {
+  readonly steps: ExportStep[];
+  readonly found: Record<string, unknown> | null;
+  /** Offset after the last whole line. */
+  readonly end: number;
+}
+
+async function readLedger(folder: string): Promise<Found> {
+  const steps: ExportStep[] = [];
+  let found: Record<string, unknown> | null = null;
+  let end = 0;
+  try {
+    for await (const lines of cutLines(readPlain(join(folder, LEDGER)))) {
+      for (const { bytes, ended, number, end: after } of lines) {
+        if (!ended || bytes === null) break;
+        const value = parse(bytes.toString());
+        if (number === 1) found = first.parse(value).export;
+        else steps.push(step.parse(value));
+        end = after;
+      }
+    }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return { steps, found, end };
+    const detail = error instanceof z.ZodError ? 'not a line of an export' : messageOf(error);
+    throw new Error(`${LEDGER}: ${detail}`, { cause: error });
+  }
+  return { steps, found, end };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function describe(terms: Readonly<Record<string, unknown>>): string {
+  return Object.entries(terms)
+    .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
+    .map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(' ') : String(value)}`)
+    .join(', ');
+}

@@ -1,0 +1,65 @@
+import { promisify } from 'node:util';
+import { gzip, zstdCompress } from 'node:zlib';
+import { Appender, GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
+
+/** Lines are gathered to pieces of this size, and each is compressed on its own. */
+const PIECE = 1024 * 1024;
+
+const COMPRESS: Readonly<Record<ExportCompression, (bytes: Buffer) => Promise<Buffer>>> = {
+  // Members one after another are one gzip file, and frames one zstd file, to every reader.
+  gzip: (bytes) => promisify(gzip)(bytes, { level: GZIP_LEVEL }),
+  zstd: (bytes) => promisify(zstdCompress)(bytes),
+  none: (bytes) => Promise.resolve(bytes),
+};
+
+export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
+
+/** Rows as lines of NDJSON. */
+export class NdjsonFile implements RowFile {
+  readonly #out: Appender;
+  readonly #compress: (bytes: Buffer) => Promise<Buffer>;
+  #pieces: Buffer[] = [];
+  #held = 0;
+  #rows = 0;
+
+  private constructor(out: Appender, compression: ExportCompression) {
+    this.#out = out;
+    this.#compress = COMPRESS[compression];
+  }
+
+  static async create(path: string, compression: ExportCompression): Promise<NdjsonFile> {
+    return new NdjsonFile(await Appender.create(path), compression);
+  }
+
+  get rows(): number {
+    return this.#rows;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  async write(lines: Buffer, rows: number): Promise<void> {
+    this.#pieces.push(Buffer.from(lines));
+    this.#held += lines.length;
+    this.#rows += rows;
+    if (this.#held >= PIECE) await this.relieve();
+  }
+
+  async relieve(): Promise<void> {
+    if (this.#held === 0) return;
+    const piece = Buffer.concat(this.#pieces, this.#held);
+    this.#pieces = [];
+    this.#held = 0;
+    await this.#out.append(await this.#compress(piece));
+  }
+
+  async finish(): Promise<{ bytes: number; sha256: string }> {
+    await this.relieve();
+    return await this.#out.finish();
+  }
+
+  async abandon(): Promise<void> {
+    await this.#out.close();
+  }
+}

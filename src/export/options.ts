@@ -1,0 +1,60 @@
+import type { RecordOpener } from '../core/sealed-record.ts';
+import type { ExportFormat } from './outputs.ts';
+import type { ExportCompression } from './row-file.ts';
+import type { ExportReject } from './rows.ts';
+import type { Selection } from './select.ts';
+
+export interface ExportOptions {
+  /** Folders of archives, or single files of one. */
+  readonly paths: readonly string[];
+  readonly out: string;
+  /** The tables nested in it come along. */
+  readonly table: string;
+  readonly format: ExportFormat;
+  readonly compression: ExportCompression;
+  readonly partition: 'dt' | 'none';
+  readonly selection: Selection;
+  /** A step ends after the file of the archive with which it has read so many bytes of records. */
+  readonly stepBytes: number;
+  /** Exports everything anew, and removes what was exported before. */
+  readonly again: boolean;
+  /** Asked for once, after the files are listed: so the keys of all that is in them are there. */
+  readonly opener?: () => Promise<RecordOpener | undefined>;
+  readonly signal: AbortSignal;
+  onProgress(progress: ExportProgress): void;
+  /** A record, or the rest of a file, that cannot be read. */
+  onProblem(file: string, line: number | null, reason: string): void;
+  onReject(reject: ExportReject): void;
+  onUnknown(table: string, path: string): void;
+}
+
+export interface ExportProgress {
+  /** Files of the archive, read and to be read. */
+  readonly done: number;
+  readonly total: number;
+  readonly records: number;
+  readonly file: string;
+}
+
+/** What one run has done. */
+export interface ExportSummary {
+  readonly steps: number;
+  /** Files of the archive read now, exported earlier, and passed over as the manifest says what they hold. */
+  readonly read: number;
+  readonly before: number;
+  readonly passed_over: number;
+  /** Unfinished files of a running receiver: their records come with the next run. */
+  readonly unfinished: number;
+  readonly records: number;
+  readonly rows: Readonly<Record<string, number>>;
+  readonly files: number;
+  readonly bytes: number;
+  /** Files of earlier runs that were replaced, because what they were made of has changed. */
+  readonly replaced: number;
+  readonly rejects: number;
+  readonly problems: number;
+  /** Sealed records whose keys an erasure has destroyed. */
+  readonly erased: number;
+  /** False when it was interrupted; the next run goes on. */
+  readonly complete: boolean;
+}

@@ -1,0 +1,109 @@
+import { join } from 'node:path';
+import { TABLES } from '../warehouse/tables.ts';
+import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
+import type { ExportCompression, RowFile } from './row-file.ts';
+
+/** Files open at once; then the one unused for longest is finished, and its partition goes on in another. */
+const OPEN_FILES = 32;
+/** Bytes of rows held over all files; then the file that holds most writes its row group early. */
+const HELD = 48 * 1024 * 1024;
+
+export type ExportFormat = 'ndjson' | 'parquet';
+
+/** One finished file of an export; a line of `_export.jsonl` lists those of a step. */
+export interface WrittenFile {
+  /** Below the export's folder, `/`-separated. */
+  readonly file: string;
+  readonly table: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+export interface OutputsOptions {
+  /** Folder for what is not finished. */
+  readonly work: string;
+  readonly step: number;
+  readonly format: ExportFormat;
+  readonly compression: ExportCompression;
+}
+
+interface Open {
+  readonly name: string;
+  readonly table: string;
+  readonly file: RowFile;
+}
+
+/** The files of one step, a table and partition each, in memory that has a bound whatever the partitions are. */
+export class Outputs {
+  readonly #options: OutputsOptions;
+  /** By table and partition, least recently used first. */
+  readonly #open = new Map<string, Open>();
+  readonly #made = new Map<string, number>();
+  readonly #written: WrittenFile[] = [];
+
+  constructor(options: OutputsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param folder of the partition below the table's, such as `dt=2026-11-21`; empty for none
+   * @param lines whole lines of NDJSON, valid until the promise resolves
+   */
+  async write(table: string, folder: string, lines: Buffer, rows: number): Promise<void> {
+    const place = folder === '' ? table : `${table}/${folder}`;
+    const open = this.#open.get(place) ?? (await this.#create(table, place));
+    this.#open.delete(place);
+    this.#open.set(place, open);
+    await open.file.write(lines, rows);
+    await this.#relieve();
+  }
+
+  /** Completes the files and returns them in order of their names. They are in the folder for unfinished work still. */
+  async finish(): Promise<WrittenFile[]> {
+    for (const place of this.#open.keys()) await this.#finish(place);
+    return this.#written.sort((a, b) => (a.file < b.file ? -1 : 1));
+  }
+
+  async abandon(): Promise<void> {
+    for (const { file } of this.#open.values()) await file.abandon();
+    this.#open.clear();
+  }
+
+  async #create(table: string, place: string): Promise<Open> {
+    const [oldest] = this.#open.keys();
+    if (oldest !== undefined && this.#open.size >= OPEN_FILES) await this.#finish(oldest);
+    const { step, work, format, compression } = this.#options;
+    const nth = (this.#made.get(place) ?? 0) + 1;
+    this.#made.set(place, nth);
+    const stem = `part-${String(step).padStart(6, '0')}${nth === 1 ? '' : `-${nth}`}`;
+    // What was rejected has no table's columns.
+    const definition = format === 'parquet' ? TABLES.get(table)?.definition : undefined;
+    const extension = definition === undefined ? NDJSON_EXTENSIONS[compression] : '.parquet';
+    const name = `${place}/${stem}${extension}`;
+    const path = join(work, temporaryName(name));
+    if (definition === undefined) return { name, table, file: await NdjsonFile.create(path, compression) };
+    const { ParquetFile } = await import('./parquet-file.ts');
+    return { name, table, file: await ParquetFile.create(path, definition, compression) };
+  }
+
+  async #finish(place: string): Promise<void> {
+    const open = this.#open.get(place);
+    if (open === undefined) return;
+    this.#open.delete(place);
+    const { name, table, file } = open;
+    this.#written.push({ file: name, table, rows: file.rows, ...(await file.finish()) });
+  }
+
+  async #relieve(): Promise<void> {
+    const files = [...this.#open.values()].map(({ file }) => file);
+    if (files.reduce((held, file) => held + file.held, 0) < HELD) return;
+    const [largest] = files.sort((a, b) => b.held - a.held);
+    await largest?.relieve();
+  }
+}
+
+/** What a file is called in the folder for unfinished work. */
+export function temporaryName(file: string): string {
+  return encodeURIComponent(file);
+}

@@ -1,0 +1,79 @@
+import { basename, join } from 'node:path';
+import type { RecordOpener } from '../core/sealed-record.ts';
+import { originOf } from './documents.ts';
+import { Ledger, type ExportStep } from './ledger.ts';
+import type { ExportOptions, ExportSummary } from './options.ts';
+import { listSources, type Source, type SourceList } from './sources.ts';
+import { StepRun } from './step.ts';
+import { Totals } from './totals.ts';
+
+/** Files of one step: its line in the ledger lists them all. */
+const STEP_SOURCES = 1000;
+
+/**
+ * Exports finished files of archives to files of table rows. It goes in steps, each of which is there as a whole or not
+ * at all; a further run exports what has come since, and exports again what has changed.
+ * @throws MillraceError archive_unreadable, archive_sealed, folder_unwritable, or usage when the folder holds another
+ *   export
+ */
+export async function runExport(options: ExportOptions): Promise<ExportSummary> {
+  const { out, table, format, compression, partition, selection, signal } = options;
+  const { prefix } = originOf(table);
+  const list = await listSources(options.paths, selection, prefix);
+  for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
+  const opener = await options.opener?.();
+  const ledger = await Ledger.open(out, { table, format, compression, partition, ...selection });
+  const totals = new Totals(list.problems.length);
+  try {
+    const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
+    const fresh = new Set(ledger.standing.filter((step) => !stale.includes(step)).flatMap(identities));
+    const sources = list.sources.filter((source) => !fresh.has(identityOf(source)));
+    const replacing = {
+      replaces: stale.map(({ step }) => step),
+      removes: stale.flatMap(({ files }) => files.map(({ file }) => file)),
+    };
+    totals.before = list.sources.length - sources.length;
+    let at = 0;
+    let complete = sources.length === 0 && stale.length === 0;
+    while (!complete && !signal.aborted) {
+      const run = new StepRun({ ...options, keys: opener }, ledger, {
+        done: at,
+        total: sources.length,
+        records: totals.records,
+      });
+      const made = await run.run(sources.slice(at, at + STEP_SOURCES));
+      if (made === null) break;
+      at += made.sources.length;
+      complete = at === sources.length;
+      // The old goes with the last of the new: until then rows are there twice, never not at all.
+      const step = complete ? { ...made, ...replacing } : made;
+      await ledger.commit(step);
+      totals.add(step);
+    }
+    return totals.summary(list, complete);
+  } finally {
+    await ledger.close();
+  }
+}
+
+/**
+ * True when a file it was made of is another now, or gone, or when keys have been destroyed since: nothing in a sealed
+ * archive tells whose records are in which file. Files of archives that were not named are left alone.
+ */
+function isStale(step: ExportStep, { sources, present, roots }: SourceList, opener?: RecordOpener): boolean {
+  if (step.sealed > 0 && (opener?.destroyed ?? 0) > step.destroyed) return true;
+  const now = new Map(sources.map((source) => [join(source.root, source.file), source.sha256]));
+  return step.sources.some(({ root, file, sha256 }) => {
+    const path = join(root, file);
+    return present.has(path) ? now.has(path) && now.get(path) !== sha256 : roots.has(root);
+  });
+}
+
+/** A file is the same after its archive has moved, and when another folder around it was named. */
+function identityOf({ file, sha256 }: Pick<Source, 'file' | 'sha256'>): string {
+  return `${sha256} ${basename(file)}`;
+}
+
+function identities({ sources }: ExportStep): string[] {
+  return sources.map(identityOf);
+}

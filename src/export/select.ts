@@ -1,0 +1,49 @@
+import { SEALED_TYPE } from '../core/sealed-record.ts';
+import type { ArchiveRecord } from '../core/archive.ts';
+import type { FileLine } from '../core/archive-manifest.ts';
+
+/** Which records are wanted; null and an empty list mean all. Times are compared with `received_at`. */
+export interface Selection {
+  /** ISO 8601 in UTC with milliseconds, included. */
+  readonly since: string | null;
+  /** The same, not included. */
+  readonly until: string | null;
+  /** Beginnings of event types. */
+  readonly types: readonly string[];
+  readonly teams: readonly string[];
+  readonly users: readonly string[];
+}
+
+/** @param prefix what the table itself asks of event types */
+export function isWanted(record: ArchiveRecord, selection: Selection, prefix: string): boolean {
+  const { since, until, types, teams, users } = selection;
+  const { received_at: at, event_type: type, team_id: team, user_id: user } = record;
+  return (
+    (since === null || at >= since) &&
+    (until === null || at < until) &&
+    isTypeWanted(type, types, prefix) &&
+    (teams.length === 0 || teams.includes(team ?? '')) &&
+    (users.length === 0 || users.includes(user ?? ''))
+  );
+}
+
+/** False when the manifest's line tells that no record of the file is wanted. */
+export function canHoldWanted(
+  { first_received_at: first, last_received_at: last, types: held }: Pick<FileLine, 'types'> & Times,
+  { since, until, types }: Selection,
+  prefix: string,
+): boolean {
+  if (since !== null && last !== null && last < since) return false;
+  if (until !== null && first !== null && first >= until) return false;
+  // What a sealed record's type is, only opening it tells.
+  return Object.keys(held).some((type) => type === SEALED_TYPE || isTypeWanted(type, types, prefix));
+}
+
+interface Times {
+  readonly first_received_at: string | null;
+  readonly last_received_at: string | null;
+}
+
+function isTypeWanted(type: string, types: readonly string[], prefix: string): boolean {
+  return type.startsWith(prefix) && (types.length === 0 || types.some((wanted) => type.startsWith(wanted)));
+}

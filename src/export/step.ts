@@ -1,0 +1,124 @@
+import { readArchiveFile, type ArchiveItem } from '../archive/read.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
+import { withNested } from '../warehouse/tables.ts';
+import { originOf } from './documents.ts';
+import type { ExportStep, Ledger } from './ledger.ts';
+import type { ExportOptions } from './options.ts';
+import { Outputs } from './outputs.ts';
+import { Rows, type ExportReject } from './rows.ts';
+import { isWanted } from './select.ts';
+import type { Source } from './sources.ts';
+
+/** A table of its own beside the others: what could not become a row, and why. Never what it held. */
+const REJECTS = '_rejects';
+
+export type StepOptions = ExportOptions & { readonly keys: RecordOpener | undefined };
+
+/** One step: files of the archive into files of rows that are complete, and not yet the export's. */
+export class StepRun {
+  readonly #options: StepOptions;
+  readonly #step: number;
+  readonly #outputs: Outputs;
+  readonly #rows: Rows;
+  readonly #before: { readonly done: number; readonly total: number; readonly records: number };
+  #rejected: ExportReject[] = [];
+  #records = 0;
+  #rejects = 0;
+  #problems = 0;
+  #erased = 0;
+  #sealed = 0;
+  #bytes = 0;
+
+  constructor(
+    options: StepOptions,
+    { work, nextStep }: Pick<Ledger, 'work' | 'nextStep'>,
+    before: { readonly done: number; readonly total: number; readonly records: number },
+  ) {
+    const { format, compression, partition, table } = options;
+    this.#options = options;
+    this.#step = nextStep;
+    this.#before = before;
+    this.#outputs = new Outputs({ work, step: this.#step, format, compression });
+    const [, ...nested] = withNested(table);
+    this.#rows = new Rows({
+      tables: [table, ...nested],
+      partition,
+      onReject: (reject) => this.#rejected.push(reject),
+      onUnknown: (name, path) => options.onUnknown(name, path),
+    });
+  }
+
+  /** Reads as many of the sources as a step takes; null when it was interrupted. */
+  async run(sources: readonly Source[]): Promise<ExportStep | null> {
+    const read: Source[] = [];
+    try {
+      for (const source of sources) {
+        if (this.#bytes >= this.#options.stepBytes) break;
+        await this.#read(source, read.length);
+        read.push(source);
+      }
+      await this.#rows.flush(this.#outputs);
+      return {
+        step: this.#step,
+        replaces: [],
+        sources: read,
+        files: await this.#outputs.finish(),
+        removes: [],
+        records: this.#records,
+        rejects: this.#rejects,
+        problems: this.#problems,
+        erased: this.#erased,
+        sealed: this.#sealed,
+        destroyed: this.#options.keys?.destroyed ?? 0,
+      };
+    } catch (error) {
+      await this.#outputs.abandon();
+      if (this.#options.signal.aborted) return null;
+      throw error;
+    }
+  }
+
+  async #read({ root, file }: Source, nth: number): Promise<void> {
+    const { keys, signal, selection, table } = this.#options;
+    const { prefix } = originOf(table);
+    for await (const item of readArchiveFile(root, file, signal, undefined, keys)) {
+      if (item.kind === 'problem') {
+        this.#note(item);
+        continue;
+      }
+      this.#bytes += item.text.length;
+      if (item.sealed) this.#sealed += 1;
+      if (!isWanted(item.record, selection, prefix)) continue;
+      this.#records += 1;
+      await this.#rows.add(item, this.#outputs);
+      if (this.#rejected.length > 0) await this.#writeRejects();
+      if (this.#records % 1000 === 0) this.#show(file, nth);
+    }
+    this.#show(file, nth + 1);
+  }
+
+  #note({ file, line, reason, sealed }: ArchiveItem & { kind: 'problem' }): void {
+    if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
+    if (sealed?.why === 'erased') {
+      this.#erased += 1;
+      return;
+    }
+    this.#problems += 1;
+    this.#options.onProblem(file, line, reason);
+  }
+
+  async #writeRejects(): Promise<void> {
+    const rejects = this.#rejected;
+    this.#rejected = [];
+    this.#rejects += rejects.length;
+    for (const reject of rejects) this.#options.onReject(reject);
+    const lines = Buffer.from(rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
+    await this.#outputs.write(REJECTS, '', lines, rejects.length);
+  }
+
+  #show(file: string, read: number): void {
+    const { done, total, records } = this.#before;
+    this.#options.onProgress({ done: done + read, total, records: records + this.#records, file });
+  }
+}

@@ -1,0 +1,198 @@
+import { readFileSync } from 'node:fs';
+import type { ConsoleSource } from './admin/console.ts';
+import type { Health } from './admin/health.ts';
+import type { Activity } from './core/activity.ts';
+import type { Clock } from './core/clock.ts';
+import type { Operations, SystemStatus } from './core/operations.ts';
+import { formatTarget } from './core/route.ts';
+import type { Dispatcher } from './deliver/dispatcher.ts';
+import type { Intake } from './intake.ts';
+import type { MetricState } from './metrics/catalogue.ts';
+import { createExposition } from './metrics/exposition.ts';
+import { History, type Totals } from './metrics/history.ts';
+import type { Meter } from './metrics/meter.ts';
+import type { Plan } from './plan.ts';
+import { waitingBodies } from './receive/body.ts';
+import type { Receiver } from './receive/options.ts';
+
+export interface InsightOptions {
+  readonly meter: Meter;
+  readonly clock: Clock;
+  /** The plan in force; a reload replaces it. */
+  readonly plan: () => Plan;
+  readonly intake: Intake;
+  readonly dispatcher: Dispatcher;
+  readonly receiver: Receiver;
+  readonly operations: Operations;
+  /** Erasures, replays and backfills that are known of. */
+  readonly activities: () => readonly Activity[];
+}
+
+/** Milliseconds: whoever asks more often than that shares an answer of the journal. */
+const STATUS_AGE = 400;
+const SECOND = 1000;
+
+/** What the running system says of itself: to supervisors, to Prometheus, and to the console. */
+export class Insight {
+  readonly #options: InsightOptions;
+  readonly #exposition = createExposition();
+  readonly #history: History;
+  readonly #version = readVersion();
+  #status: { readonly at: number; readonly answer: Promise<SystemStatus> } | null = null;
+  #stopTimer: () => void = () => {};
+
+  constructor(options: InsightOptions) {
+    this.#options = options;
+    this.#history = new History(options.clock.now(), this.#totals());
+    this.#tick();
+  }
+
+  stop(): Promise<void> {
+    this.#stopTimer();
+    return Promise.resolve();
+  }
+
+  /**
+   * Ready from the moment the journal and every required sink are open until the shutdown begins. A sink that was open
+   * once and is in trouble now is no reason to stay away: the journal takes what it cannot.
+   */
+  health(): Health {
+    const { receiver, dispatcher, plan } = this.#options;
+    const sinks = dispatcher.status().map(({ sink, mode }) => ({
+      name: `sink ${sink}`,
+      ok: mode === 'running',
+      required: plan().config.sinks[sink]?.required ?? false,
+      state: mode,
+    }));
+    const opening = sinks.some(({ required, state }) => required && state === 'opening');
+    return {
+      ready: receiver.ready && !opening,
+      checks: [
+        { name: 'receiver', ok: receiver.ready, required: true, state: receiver.state },
+        // What could not be opened, or can no longer be written, has ended the process.
+        { name: 'journal', ok: true, required: true, state: 'open' },
+        ...sinks,
+      ],
+    };
+  }
+
+  async metrics(): Promise<{ contentType: string; text: string }> {
+    const { meter, plan, receiver } = this.#options;
+    const { config } = plan();
+    const state: MetricState = {
+      meter,
+      status: await this.#currentStatus(),
+      ready: this.health().ready,
+      receiving: receiver.inFlight,
+      decompressing: waitingBodies(),
+      routes: config.routes,
+      secrets: config.signing.secrets.length,
+      version: this.#version,
+      acknowledge: config.acknowledge,
+    };
+    return { contentType: this.#exposition.contentType, text: await this.#exposition.render(state) };
+  }
+
+  /** What the console is shown. */
+  get console(): ConsoleSource {
+    const state: ConsoleSource['state'] = (since, after) => this.#consoleState(since, after);
+    if (!this.#options.plan().config.console.payloads) return { state };
+    return { state, body: (seq) => this.#bodyOf(seq) };
+  }
+
+  async #consoleState(since: number, after: number): Promise<object> {
+    const { meter, plan, clock, activities, receiver } = this.#options;
+    const { config } = plan();
+    const { journal, sinks } = await this.#currentStatus();
+    return {
+      now: clock.now(),
+      startedAt: meter.startedAt,
+      version: this.#version,
+      acknowledge: config.acknowledge,
+      payloads: config.console.payloads && config.acknowledge === 'journaled',
+      ready: this.health().ready,
+      state: receiver.state,
+      reloads: meter.reloads,
+      totals: {
+        accepted: meter.accepted,
+        duplicates: meter.duplicates,
+        quarantined: meter.quarantined,
+        refused: meter.refused,
+      },
+      journal: { ...journal, cursors: undefined },
+      sinks: sinks.map((sink) => {
+        const { type, required } = config.sinks[sink.sink] ?? {};
+        const cursor = journal.cursors.find((candidate) => candidate.sink === sink.sink);
+        const { backlog = 0, backlogBytes = 0, backlogAge = 0 } = cursor ?? {};
+        return { ...sink, type, required, backlog, backlogBytes, backlogAge };
+      }),
+      routes: config.routes.map(({ match, to }, index) => ({
+        match,
+        to: to.map(formatTarget),
+        events: meter.routes.get(String(index)),
+      })),
+      unrouted: meter.routes.get('none'),
+      history: this.#history.after(since),
+      recent: meter.recent.after(after, RECENT_SHOWN),
+      activities: activities(),
+    };
+  }
+
+  async #bodyOf(seq: number): Promise<Buffer | null> {
+    if (seq < 1) return null;
+    const [event] = await this.#options.intake.log.read(seq - 1, { count: 1, bytes: 1 });
+    return event?.seq === seq ? event.body : null;
+  }
+
+  #currentStatus(): Promise<SystemStatus> {
+    const now = this.#options.clock.monotonic();
+    if (this.#status === null || now - this.#status.at > STATUS_AGE)
+      this.#status = { at: now, answer: this.#options.operations.status() };
+    return this.#status.answer;
+  }
+
+  #tick(): void {
+    this.#stopTimer = this.#options.clock.after(SECOND, () => {
+      this.#history.sample(this.#options.clock.now(), this.#totals());
+      this.#tick();
+    });
+  }
+
+  /** From what is in memory: nobody may be looking, so the journal is not asked. */
+  #totals(): Totals {
+    const { meter, dispatcher, intake } = this.#options;
+    const lastSeq = intake.lastSeq();
+    return {
+      accepted: meter.accepted,
+      refused: meter.refused,
+      quarantined: meter.quarantined,
+      sinks: dispatcher.status().map(({ sink, delivered, cursor }) => {
+        return { sink, delivered, backlog: Math.max(0, lastSeq - cursor) };
+      }),
+    };
+  }
+}
+
+/** More rows than a screen holds are of no use to anyone, and they change each second. */
+const RECENT_SHOWN = 60;
+
+/** The ways into the intake, with everything that comes in by them counted. */
+export function counted(intake: Intake, meter: Meter): Pick<Intake, 'accept' | 'quarantine'> {
+  return {
+    accept: async (event, dedupKey, handling) => {
+      const result = await intake.accept(event, dedupKey, handling);
+      meter.stored(event, result);
+      return result;
+    },
+    quarantine: async (event, reasons, dedupKey) => {
+      const result = await intake.quarantine(event, reasons, dedupKey);
+      meter.storedUnfit(event, reasons, result);
+      return result;
+    },
+  };
+}
+
+function readVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,226 @@
+import type Database from 'better-sqlite3';
+import { IdSearch, Owners, type Subject } from '../core/erasure.ts';
+
+/** Rows looked at in one transaction: a few milliseconds, so that deliveries hardly wait. */
+const SLICE = 5000;
+/** A journal up to this size is rebuilt in a few seconds, which senders do not notice. */
+const REBUILD_BYTES = 256 * 2 ** 20;
+/** Free pages overwritten in one transaction. */
+const SCRUB_PAGES = 2000;
+const COUNTS = 'erasure/';
+
+/** Records taken out, by table. */
+export interface ErasedCounts {
+  readonly events: number;
+  readonly quarantine: number;
+  readonly dead_letters: number;
+}
+
+/** One step of an erasure; the next one is asked for until there is none. */
+export type EraseStep =
+  | { readonly do: 'events'; readonly after: number; readonly upTo: number }
+  | { readonly do: 'letters' }
+  | { readonly do: 'scrub'; /** Nobody waits for this journal. */ readonly alone: boolean }
+  /** The receipt has them. */
+  | { readonly do: 'forget' };
+
+type Table = keyof ErasedCounts;
+type Row = [
+  key: number,
+  team: string | null,
+  user: string | null,
+  clientUser: string | null,
+  body: Buffer | null,
+];
+
+/**
+ * Takes users out of the journal so that no byte of theirs stays in its file.
+ *
+ * An event is overwritten where it stands, by one of nearly its size that goes to no sink: positions are counted by
+ * subtraction, so no hole may be left, and SQLite does not move rows that keep their size. Retention clears it away.
+ */
+export class Eraser {
+  readonly #db: Database.Database;
+  readonly #transaction: <T>(work: () => T) => T;
+  readonly #rebuildBytes: number;
+  #heldBytes = 0;
+
+  /** @param rebuildBytes size up to which the file is rebuilt while deliveries wait; above, free pages are written over */
+  constructor(db: Database.Database, transaction: <T>(work: () => T) => T, rebuildBytes = REBUILD_BYTES) {
+    this.#db = db;
+    this.#transaction = transaction;
+    this.#rebuildBytes = rebuildBytes;
+    // Left by a process that was ended in the middle.
+    db.exec('DROP TABLE IF EXISTS scrub');
+  }
+
+  /** Bytes of free pages that are taken up for the moment: as good as free to whoever asks how full the journal is. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** @returns the step that follows, or null after the last */
+  perform(subjects: readonly Subject[], step: EraseStep): EraseStep | null {
+    // Zeros over what is deleted, in free pages too; FAST, the mode of every day, leaves those.
+    this.#db.pragma('secure_delete = ON');
+    try {
+      switch (step.do) {
+        case 'events':
+          return this.#transaction(() => this.#events(subjects, step));
+        case 'letters':
+          this.#transaction(() => {
+            for (const table of ['quarantine', 'dead_letters'] as const) this.#letters(subjects, table);
+          });
+          return { do: 'scrub', alone: false };
+        case 'scrub':
+          return this.#scrub(step.alone) ? step : null;
+        case 'forget':
+          this.#transaction(() => {
+            for (const { request } of subjects) this.#saveCounts(request, null);
+          });
+          return null;
+        default:
+          return step satisfies never;
+      }
+    } finally {
+      this.#db.pragma('secure_delete = FAST');
+    }
+  }
+
+  /** Counted in the transaction that took them out, so that a crash neither loses nor doubles any. */
+  counts(request: string): ErasedCounts {
+    const value = this.#db
+      .prepare('SELECT value FROM checkpoints WHERE key = ?')
+      .pluck()
+      .get(COUNTS + request);
+    return typeof value === 'string' ? (JSON.parse(value) as ErasedCounts) : NOTHING;
+  }
+
+  #events(subjects: readonly Subject[], { after, upTo }: EraseStep & { do: 'events' }): EraseStep {
+    const found = this.#find(subjects, 'events', 'seq', after);
+    const overwrite = this.#db.prepare(OVERWRITE);
+    for (const { key } of found.owned) overwrite.run(key);
+    this.#count('events', found.owned);
+    if (found.last === null || found.last >= upTo) return { do: 'letters' };
+    return { do: 'events', after: found.last, upTo };
+  }
+
+  #letters(subjects: readonly Subject[], table: 'quarantine' | 'dead_letters'): void {
+    const remove = this.#db.prepare(`DELETE FROM ${table} WHERE key = ?`);
+    for (let after: number | null = 0; after !== null;) {
+      const found = this.#find(subjects, table, 'key', after);
+      for (const { key } of found.owned) remove.run(key);
+      this.#count(table, found.owned);
+      after = found.last;
+    }
+  }
+
+  /** The subjects' rows among the next ones, and the last key looked at; null when there were no more. */
+  #find(
+    subjects: readonly Subject[],
+    table: Table,
+    key: string,
+    after: number,
+  ): { owned: { key: number; requests: readonly string[] }[]; last: number | null } {
+    const owners = new Owners(subjects);
+    const search = new IdSearch(subjects);
+    // A body is read only where the envelope does not say whose it is: bodies are nearly all of the file.
+    const rows = this.#db
+      .prepare(
+        `SELECT ${key}, team, user, client_user, CASE WHEN user IS NULL THEN body END FROM ${table}
+         WHERE ${key} > ? ORDER BY ${key} LIMIT ${SLICE}`,
+      )
+      .raw()
+      .all(after) as Row[];
+    const owned = rows.flatMap(([id, team, user, clientUser, body]) => {
+      const named = owners.of({ team, user, clientUser });
+      const requests = named.length === 0 && body !== null ? search.requestsIn(body) : named;
+      return requests.length === 0 ? [] : [{ key: id, requests }];
+    });
+    return { owned, last: rows.at(-1)?.[0] ?? null };
+  }
+
+  #count(table: Table, owned: readonly { readonly requests: readonly string[] }[]): void {
+    const added = new Map<string, number>();
+    for (const request of owned.flatMap(({ requests }) => requests)) {
+      added.set(request, (added.get(request) ?? 0) + 1);
+    }
+    for (const [request, count] of added) {
+      const before = this.counts(request);
+      this.#saveCounts(request, { ...before, [table]: before[table] + count });
+    }
+  }
+
+  #saveCounts(request: string, counts: ErasedCounts | null): void {
+    if (counts === null) this.#db.prepare('DELETE FROM checkpoints WHERE key = ?').run(COUNTS + request);
+    else {
+      this.#db
+        .prepare(
+          'INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+        )
+        .run(COUNTS + request, JSON.stringify(counts));
+    }
+  }
+
+  /**
+   * Leaves no old copy of a row in the file: rebuilds it, or, where that would hold up deliveries for long, writes over
+   * the free pages. Then empties the log that has the pages as they were. True when there is more to do.
+   */
+  #scrub(alone: boolean): boolean {
+    const pages = Number(this.#db.pragma('page_count', { simple: true }));
+    const pageSize = Number(this.#db.pragma('page_size', { simple: true }));
+    const rebuilt = (alone || pages * pageSize <= this.#rebuildBytes) && this.#rebuild();
+    const more = !rebuilt && this.#overwriteFree(pageSize);
+    this.#db.pragma('wal_checkpoint(TRUNCATE)');
+    return more;
+  }
+
+  /** False when the disk has no room for it. */
+  #rebuild(): boolean {
+    try {
+      this.#db.exec('VACUUM');
+      return true;
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'SQLITE_FULL') return false;
+      throw error;
+    }
+  }
+
+  /** Takes up free pages with zeros, a slice at a time, and gives all of them back when there is none left. */
+  #overwriteFree(pageSize: number): boolean {
+    const free = (): number => Number(this.#db.pragma('freelist_count', { simple: true }));
+    const before = free();
+    const more = this.#transaction(() => {
+      this.#db.exec('CREATE TABLE IF NOT EXISTS scrub (zeros BLOB NOT NULL)');
+      const insert = this.#db.prepare('INSERT INTO scrub VALUES (zeroblob(?))');
+      const bulk = Math.min(before, SCRUB_PAGES) - SINGLY;
+      if (bulk > 0) insert.run(bulk * (pageSize - OVERFLOW_LINK));
+      if (free() > SINGLY) return true;
+      // The last ones page by page, to the very last: the file may grow by a page or two, of zeros.
+      while (free() > 0) insert.run(pageSize - ROW_OVERHEAD);
+      this.#db.exec('DROP TABLE scrub');
+      return false;
+    });
+    this.#heldBytes = more ? this.#heldBytes + (before - free()) * pageSize : 0;
+    return more;
+  }
+}
+
+const NOTHING: ErasedCounts = { events: 0, quarantine: 0, dead_letters: 0 };
+/** Free pages that are taken up one by one: the table needs some for itself. */
+const SINGLY = 8;
+/** Bytes of an overflow page that are not content. */
+const OVERFLOW_LINK = 4;
+/** Bytes of a page that a row which has it for itself leaves free. */
+const ROW_OVERHEAD = 100;
+
+/** Handling of an event whose content is gone: there is no sink for it. */
+const HANDLING = '{"only":[],"erased":true}';
+
+// A little shorter than it was: a row that grows is moved, and leaves a copy.
+const OVERWRITE = `
+UPDATE events SET id = '', type = '', team = NULL, user = NULL, client_user = NULL, headers = '{}',
+  handling = '${HANDLING}', crc = NULL,
+  body = zeroblob(max(0, length(body) + length(id) + length(type) + coalesce(length(team), 0) + coalesce(length(user), 0)
+    + coalesce(length(client_user), 0) + length(headers) + coalesce(length(handling), 0) - ${HANDLING.length + 8}))
+WHERE seq = ?`;

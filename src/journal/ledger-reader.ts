@@ -1,0 +1,72 @@
+import type Database from 'better-sqlite3';
+import type { EventHead, JournalAccount } from '../core/journal.ts';
+import type { Handling } from '../core/event.ts';
+import { HourCounts } from './hour-counts.ts';
+
+const STARTED = 'sink-started/';
+/** Heads of one answer: a few milliseconds of the writer thread. */
+const PAGE = 2000;
+
+type HeadRow = [seq: number, id: string, type: string, receivedAt: number, handling: string | null];
+
+/** Reads what a reconciliation needs: heads without bodies, and the counts. */
+export class LedgerReader {
+  readonly #db: Database.Database;
+  readonly #heads;
+  readonly counts: HourCounts;
+
+  constructor(db: Database.Database) {
+    this.#db = db;
+    this.counts = new HourCounts(db);
+    // The columns in front of the body only: what a body has overflowed into is not touched.
+    this.#heads = db
+      .prepare('SELECT seq, id, type, received_at, handling FROM events WHERE seq > ? ORDER BY seq LIMIT ?')
+      .raw();
+  }
+
+  heads(after: number): EventHead[] {
+    return (this.#heads.all(after, PAGE) as HeadRow[]).map(([seq, id, type, receivedAt, text]) => {
+      const handling = text === null ? {} : (JSON.parse(text) as Handling & { erased?: boolean });
+      return {
+        seq,
+        id,
+        type,
+        receivedAt,
+        only: handling.only ?? null,
+        replayed: handling.replayId !== undefined,
+        erased: handling.erased === true,
+      };
+    });
+  }
+
+  /** Remembers where a sink that is new begins: it never gets what came before. */
+  sinkStarted(sink: string, seq: number): void {
+    this.#db.prepare('INSERT OR IGNORE INTO checkpoints VALUES (?, ?)').run(STARTED + sink, String(seq));
+  }
+
+  sinkForgotten(sink: string): void {
+    this.#db.prepare('DELETE FROM checkpoints WHERE key = ?').run(STARTED + sink);
+  }
+
+  /** All but the positions, which the store knows. */
+  account(since: number, until: number): Omit<JournalAccount, 'lastSeq' | 'firstSeq' | 'cursors'> {
+    const started = this.#db
+      .prepare(
+        `SELECT substr(key, ${STARTED.length + 1}), CAST(value AS INTEGER) FROM checkpoints WHERE key GLOB ?`,
+      )
+      .raw()
+      .all(`${STARTED}*`) as [string, number][];
+    const dropped = this.#db
+      .prepare('SELECT id, sink FROM dropped_letters WHERE received_at >= ? AND received_at < ?')
+      .all(since, until) as JournalAccount['dropped'];
+    const first = this.#db.prepare('SELECT min(hour) FROM hour_counts').pluck().get() as number | null;
+    const routes = this.#db.prepare(`SELECT value FROM checkpoints WHERE key = 'routes'`).pluck().get();
+    return {
+      counts: this.counts.read(since, until),
+      countedSince: first === null ? null : first * 3_600_000,
+      started,
+      dropped,
+      routes: typeof routes === 'string' ? routes : null,
+    };
+  }
+}

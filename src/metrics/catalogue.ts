@@ -1,0 +1,254 @@
+import type { Route } from '../core/route.ts';
+import type { SystemStatus } from '../core/operations.ts';
+import { Distribution } from './distribution.ts';
+import { NO_ROUTE, type Meter } from './meter.ts';
+
+/** All that the metrics are read from, at one moment. */
+export interface MetricState {
+  readonly meter: Meter;
+  readonly status: SystemStatus;
+  readonly ready: boolean;
+  /** Deliveries that have begun and are not answered. */
+  readonly receiving: number;
+  /** Bodies that wait to be decompressed. */
+  readonly decompressing: number;
+  readonly routes: readonly Route[];
+  /** How many secrets are configured. */
+  readonly secrets: number;
+  readonly version: string;
+  readonly acknowledge: string;
+}
+
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number | Distribution;
+}
+
+export interface MetricDefinition {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly read: (state: MetricState) => Iterable<Sample>;
+}
+
+const counter = define('counter');
+const gauge = define('gauge');
+const histogram = define('histogram');
+
+/** Every metric of our own, in the order of the reference. Labels are bounded by the config, or by a Tally. */
+export const METRICS: readonly MetricDefinition[] = [
+  gauge('millrace_info', 'Always 1.', ['version', 'acknowledge'], ({ version, acknowledge }) => [
+    { labels: { version, acknowledge }, value: 1 },
+  ]),
+  gauge('millrace_ready', '1 while deliveries are welcome, as /readyz says.', [], ({ ready }) => one(+ready)),
+
+  counter(
+    'millrace_events_total',
+    'Deliveries by what became of them: accepted, duplicate, quarantined, gone, or the code of the error they were answered with.',
+    ['source', 'outcome'],
+    ({ meter }) => nested(meter.events, 'source', 'outcome'),
+  ),
+  counter(
+    'millrace_event_types_total',
+    'Accepted events by type; after 100 types the rest is counted as (other).',
+    ['type'],
+    ({ meter }) => flat(meter.types, 'type'),
+  ),
+  counter(
+    'millrace_route_events_total',
+    'Accepted events by the route that decides for them; begins anew with each reload.',
+    ['route', 'match'],
+    ({ meter, routes }) => [
+      ...routes.map(({ match }, index) => ({
+        labels: { route: String(index), match: match.join(',') },
+        value: meter.routes.get(String(index)),
+      })),
+      { labels: { route: NO_ROUTE, match: '' }, value: meter.routes.get(NO_ROUTE) },
+    ],
+  ),
+  counter('millrace_received_bytes_total', 'Body bytes read, after decompression.', [], ({ meter }) =>
+    one(meter.receivedBytes),
+  ),
+  gauge('millrace_receive_in_flight', 'Deliveries that have begun and are not answered.', [], (state) =>
+    one(state.receiving),
+  ),
+  gauge('millrace_decompress_queue', 'Bodies that wait to be decompressed.', [], (state) =>
+    one(state.decompressing),
+  ),
+  histogram(
+    'millrace_receive_seconds',
+    'From the end of the headers of a delivery to its answer.',
+    [],
+    ({ meter }) => one(meter.receiving),
+  ),
+  histogram(
+    'millrace_commit_seconds',
+    'One group commit of the journal, fsync included, as those who wait for it see it.',
+    [],
+    ({ meter }) => one(meter.committing),
+  ),
+  counter(
+    'millrace_signature_matches_total',
+    'Deliveries by the secret that matched: its index in signing.secrets. Begins anew with each reload.',
+    ['index'],
+    ({ meter, secrets }) =>
+      indices(secrets).map((index) => ({
+        labels: { index: String(index) },
+        value: meter.secrets.get(index)?.matches ?? 0,
+      })),
+  ),
+  gauge(
+    'millrace_signature_secret_last_used_timestamp_seconds',
+    'When a secret last matched; 0 when it has not since the start or the last reload. One that stays 0 can be retired.',
+    ['index'],
+    ({ meter, secrets }) =>
+      indices(secrets).map((index) => ({
+        labels: { index: String(index) },
+        value: (meter.secrets.get(index)?.lastUsed ?? 0) / 1000,
+      })),
+  ),
+
+  gauge('millrace_journal_bytes', 'Size of the journal, free pages not counted.', [], ({ status }) =>
+    one(status.journal.bytes),
+  ),
+  gauge(
+    'millrace_journal_max_bytes',
+    'journal.maxBytes: above it deliveries are answered 503.',
+    [],
+    (state) => one(state.status.journal.maxBytes),
+  ),
+  gauge(
+    'millrace_journal_events',
+    'Events in the journal, delivered ones within retention included.',
+    [],
+    (state) => one(state.status.journal.events),
+  ),
+
+  gauge(
+    'millrace_sink_up',
+    '1 while the sink takes events; 0 while it is being opened, paused after trouble, or stopped.',
+    ['sink'],
+    ({ status }) =>
+      status.sinks.map(({ sink, mode }) => ({ labels: { sink }, value: +(mode === 'running') })),
+  ),
+  gauge(
+    'millrace_sink_backlog_events',
+    'Events after the cursor of the sink, routed to it or not.',
+    ['sink'],
+    ({ status }) => cursors(status, ({ backlog }) => backlog),
+  ),
+  gauge('millrace_sink_backlog_bytes', 'Body bytes of those events.', ['sink'], ({ status }) =>
+    cursors(status, ({ backlogBytes }) => backlogBytes),
+  ),
+  gauge('millrace_sink_backlog_age_seconds', 'Age of the oldest of them.', ['sink'], ({ status }) =>
+    cursors(status, ({ backlogAge }) => backlogAge / 1000),
+  ),
+  gauge(
+    'millrace_sink_queue_events',
+    'Deliveries held in memory for the sink, those being sent among them.',
+    ['sink'],
+    ({ status }) => status.sinks.map(({ sink, pending }) => ({ labels: { sink }, value: pending })),
+  ),
+  gauge('millrace_sink_sends_in_flight', 'Batches being sent now.', ['sink'], ({ status }) =>
+    status.sinks.map(({ sink, inFlight }) => ({ labels: { sink }, value: inFlight })),
+  ),
+  counter(
+    'millrace_sink_delivered_total',
+    'Deliveries the sink has confirmed. Begins anew when a reload exchanges the sink.',
+    ['sink'],
+    ({ status }) => status.sinks.map(({ sink, delivered }) => ({ labels: { sink }, value: delivered })),
+  ),
+  counter(
+    'millrace_sink_retries_total',
+    'Deliveries that have to be tried again. Begins anew when a reload exchanges the sink.',
+    ['sink'],
+    ({ status }) => status.sinks.map(({ sink, retried }) => ({ labels: { sink }, value: retried })),
+  ),
+  counter(
+    'millrace_sink_dead_letters_total',
+    'Deliveries given up for good, by code; after 50 codes of a sink the rest is counted as (other).',
+    ['sink', 'code'],
+    ({ meter }) => nested(meter.deadLetters, 'sink', 'code'),
+  ),
+  histogram(
+    'millrace_delivery_seconds',
+    'From the receipt of an event to its confirmation by the sink; replayed events are left out.',
+    ['sink'],
+    ({ meter }) => distributions(meter.delivering),
+  ),
+  histogram('millrace_send_seconds', 'One batch sent to the sink.', ['sink'], ({ meter }) =>
+    distributions(meter.sending),
+  ),
+
+  counter(
+    'millrace_quarantined_total',
+    'Why events went to quarantine; an event can have several reasons.',
+    ['code'],
+    (state) => flat(state.meter.unfit, 'code'),
+  ),
+  gauge('millrace_quarantine_events', 'Events in quarantine now.', [], ({ status }) =>
+    one(status.journal.quarantined),
+  ),
+  gauge('millrace_dead_letter_events', 'Dead letters that wait for a decision now.', [], ({ status }) =>
+    one(status.journal.deadLetters),
+  ),
+
+  counter('millrace_reloads_total', 'Reloads of the config by result.', ['result'], ({ meter }) => [
+    { labels: { result: 'succeeded' }, value: meter.reloads.succeeded },
+    { labels: { result: 'failed' }, value: meter.reloads.failed },
+  ]),
+  gauge(
+    'millrace_config_in_force',
+    '1 when the config file as last read is in force; 0 when it could not be used and the one before it still is.',
+    [],
+    ({ meter }) => one(+(meter.reloads.error === null)),
+  ),
+  gauge('millrace_config_loaded_timestamp_seconds', 'When the config in force was loaded.', [], ({ meter }) =>
+    one(meter.reloads.lastSuccess / 1000),
+  ),
+];
+
+function define(type: MetricDefinition['type']) {
+  return (
+    name: string,
+    help: string,
+    labels: readonly string[],
+    read: MetricDefinition['read'],
+  ): MetricDefinition => ({ name, type, help, labels, read });
+}
+
+function one(value: Sample['value']): Sample[] {
+  return [{ labels: {}, value }];
+}
+
+function indices(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+function* flat(counts: Iterable<[string, number]>, label: string): Generator<Sample> {
+  for (const [name, value] of counts) yield { labels: { [label]: name }, value };
+}
+
+function* nested(
+  counts: ReadonlyMap<string, Iterable<[string, number]>>,
+  outer: string,
+  inner: string,
+): Generator<Sample> {
+  for (const [key, tally] of counts)
+    for (const [name, value] of tally) yield { labels: { [outer]: key, [inner]: name }, value };
+}
+
+function* distributions(bySink: ReadonlyMap<string, Distribution>): Generator<Sample> {
+  for (const [sink, value] of bySink) yield { labels: { sink }, value };
+}
+
+/** Of the sinks that are configured now: a cursor that nobody moves any more is no backlog. */
+function cursors(
+  { journal, sinks }: SystemStatus,
+  read: (cursor: SystemStatus['journal']['cursors'][number]) => number,
+): Sample[] {
+  return journal.cursors
+    .filter((cursor) => sinks.some(({ sink }) => sink === cursor.sink))
+    .map((cursor) => ({ labels: { sink: cursor.sink }, value: read(cursor) }));
+}

@@ -1,0 +1,68 @@
+/** Cumulative counts at one moment. */
+export interface Totals {
+  readonly accepted: number;
+  readonly refused: number;
+  readonly quarantined: number;
+  readonly sinks: readonly { readonly sink: string; readonly delivered: number; readonly backlog: number }[];
+}
+
+/** What one second was like. */
+export interface Point {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Events a second. */
+  readonly accepted: number;
+  readonly refused: number;
+  readonly quarantined: number;
+  /** By sink: deliveries a second, and events that wait. */
+  readonly sinks: Readonly<Record<string, { readonly delivered: number; readonly backlog: number }>>;
+}
+
+const KEPT = 300;
+
+/** The last five minutes, second by second, so that whoever opens the console sees where things come from. */
+export class History {
+  readonly #points: Point[] = [];
+  #last: { readonly at: number; readonly totals: Totals };
+
+  constructor(at: number, totals: Totals) {
+    this.#last = { at, totals };
+  }
+
+  /** @param at milliseconds since the epoch */
+  sample(at: number, totals: Totals): void {
+    const seconds = (at - this.#last.at) / 1000;
+    // The wall clock has been set back: a rate over a negative time means nothing.
+    if (seconds <= 0) {
+      this.#last = { at, totals };
+      return;
+    }
+    const before = this.#last.totals;
+    const rate = (now: number, then: number): number => Math.round((increase(now, then) / seconds) * 10) / 10;
+    this.#points.push({
+      at,
+      accepted: rate(totals.accepted, before.accepted),
+      refused: rate(totals.refused, before.refused),
+      quarantined: rate(totals.quarantined, before.quarantined),
+      sinks: Object.fromEntries(
+        totals.sinks.map(({ sink, delivered, backlog }) => {
+          const then = before.sinks.find((other) => other.sink === sink)?.delivered ?? 0;
+          return [sink, { delivered: rate(delivered, then), backlog }];
+        }),
+      ),
+    });
+    if (this.#points.length > KEPT) this.#points.shift();
+    this.#last = { at, totals };
+  }
+
+  /** Oldest first. */
+  after(at: number): readonly Point[] {
+    const first = this.#points.findIndex((point) => point.at > at);
+    return first === -1 ? [] : this.#points.slice(first);
+  }
+}
+
+/** A count that has become smaller began anew: the sink was exchanged. */
+function increase(now: number, then: number): number {
+  return now < then ? now : now - then;
+}

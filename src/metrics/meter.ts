@@ -1,0 +1,181 @@
+import type { Clock } from '../core/clock.ts';
+import { CATALOGUE } from '../core/errors.ts';
+import type { Event, JournalEvent } from '../core/event.ts';
+import type { AppendResult, Unfitness } from '../core/journal.ts';
+import type { Delivery } from '../core/sink.ts';
+import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
+import { RecentEvents } from './recent.ts';
+import { Tally } from './tally.ts';
+
+export interface MeterOptions {
+  readonly clock: Clock;
+  /** Index of the route that decides for a type; null when none does. */
+  readonly routeOf: (type: string) => number | null;
+}
+
+/** When and how often deliveries matched one of the configured secrets. */
+export interface SecretUse {
+  matches: number;
+  /** Milliseconds since the epoch. */
+  lastUsed: number;
+}
+
+export interface Reloads {
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Milliseconds since the epoch; of the start until the first reload. */
+  readonly lastSuccess: number;
+  /** Why the last reload failed; null when it did not. */
+  readonly error: string | null;
+}
+
+/** Name under which events without a route are counted. */
+export const NO_ROUTE = 'none';
+
+/**
+ * Counts what happens, in plain fields: each hook costs some additions, and whoever wants to know reads them later.
+ * Nothing here holds a body, and no label comes from a user.
+ */
+export class Meter {
+  readonly #clock: Clock;
+  readonly #routeOf: MeterOptions['routeOf'];
+  readonly startedAt: number;
+  /** By source, then by outcome. */
+  readonly events = new Map<string, Tally>();
+  /** Accepted events by type, and by the index of their route. */
+  readonly types = new Tally();
+  readonly routes = new Tally(10_000);
+  readonly unfit = new Tally();
+  readonly receiving = new Distribution(FAST_SECONDS);
+  readonly committing = new Distribution(FAST_SECONDS);
+  /** By sink: from receipt to confirmation, and the length of one `send`. */
+  readonly delivering = new Map<string, Distribution>();
+  readonly sending = new Map<string, Distribution>();
+  /** By sink, then by code. */
+  readonly deadLetters = new Map<string, Tally>();
+  /** By index in `signing.secrets`. */
+  readonly secrets = new Map<number, SecretUse>();
+  readonly recent = new RecentEvents();
+  receivedBytes = 0;
+  accepted = 0;
+  duplicates = 0;
+  quarantined = 0;
+  /** Answered with a problem, whatever it was. */
+  refused = 0;
+  reloads: Reloads;
+
+  constructor({ clock, routeOf }: MeterOptions) {
+    this.#clock = clock;
+    this.#routeOf = routeOf;
+    this.startedAt = clock.now();
+    this.reloads = { succeeded: 0, failed: 0, lastSuccess: this.startedAt, error: null };
+    // From the start on, so that the first event of its kind is seen as an increase.
+    for (const outcome of OUTCOMES) this.#outcomes('webhooks').add(outcome, 0);
+  }
+
+  /**
+   * A webhook delivery has been answered.
+   * @param outcome its kind, or the code of the problem
+   */
+  answered(
+    outcome: string,
+    info: { readonly durationMs: number; readonly bodyBytes: number; readonly secret: number | null },
+  ): void {
+    this.#outcomes('webhooks').add(outcome);
+    this.receiving.observe(info.durationMs / 1000);
+    this.receivedBytes += info.bodyBytes;
+    if (!STORED.has(outcome)) this.refused += 1;
+    if (info.secret === null) return;
+    const use = this.secrets.get(info.secret);
+    if (use === undefined) this.secrets.set(info.secret, { matches: 1, lastUsed: this.#clock.now() });
+    else {
+      use.matches += 1;
+      use.lastUsed = this.#clock.now();
+    }
+  }
+
+  /** The intake has dealt with a fit event, of whatever source. */
+  stored(event: Event, result: AppendResult): void {
+    if (event.source !== 'webhooks') this.#outcomes(event.source).add(result.status);
+    if (result.status === 'accepted') {
+      this.accepted += 1;
+      this.types.add(event.type);
+      this.routes.add(String(this.#routeOf(event.type) ?? NO_ROUTE));
+      this.recent.add(event, 'accepted', result.seq);
+    } else if (result.status === 'duplicate') {
+      this.duplicates += 1;
+      this.recent.add(event, 'duplicate', null);
+    }
+  }
+
+  /** The intake has dealt with an event that is not fit to route. */
+  storedUnfit(event: Event, reasons: readonly Unfitness[], result: AppendResult): void {
+    if (result.status !== 'accepted') {
+      this.stored(event, result);
+      return;
+    }
+    if (event.source !== 'webhooks') this.#outcomes(event.source).add('quarantined');
+    this.quarantined += 1;
+    for (const { code } of reasons) this.unfit.add(code);
+    this.recent.add(event, 'quarantined', null);
+  }
+
+  committed(_events: number, durationMs: number): void {
+    this.committing.observe(durationMs / 1000);
+  }
+
+  sent(sink: string, _batch: readonly Delivery[], durationMs: number): void {
+    distributionOf(this.sending, sink, FAST_SECONDS).observe(durationMs / 1000);
+  }
+
+  delivered(sink: string, { receivedAt, handling }: JournalEvent): void {
+    // A replayed event is as old as its archive: that says nothing about the sink.
+    if (handling.replayId !== undefined) return;
+    const seconds = Math.max(0, this.#clock.now() - receivedAt) / 1000;
+    distributionOf(this.delivering, sink, SLOW_SECONDS).observe(seconds);
+  }
+
+  died(sink: string, code: string): void {
+    let tally = this.deadLetters.get(sink);
+    if (tally === undefined) this.deadLetters.set(sink, (tally = new Tally(50)));
+    tally.add(code);
+  }
+
+  /** @param error null when the new config is in force */
+  reloaded(error: string | null): void {
+    const { succeeded, failed, lastSuccess } = this.reloads;
+    if (error !== null) {
+      this.reloads = { succeeded, failed: failed + 1, lastSuccess, error };
+      return;
+    }
+    this.reloads = { succeeded: succeeded + 1, failed, lastSuccess: this.#clock.now(), error: null };
+    // Their indices mean something else now.
+    this.secrets.clear();
+    this.routes.clear();
+  }
+
+  #outcomes(source: string): Tally {
+    let tally = this.events.get(source);
+    if (tally === undefined) this.events.set(source, (tally = new Tally()));
+    return tally;
+  }
+}
+
+const STORED: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined']);
+
+/** Everything a delivery can come to. */
+const OUTCOMES: readonly string[] = [
+  ...STORED,
+  'gone',
+  ...Object.entries(CATALOGUE).flatMap(([code, entry]) => ('status' in entry ? [code] : [])),
+];
+
+function distributionOf(
+  map: Map<string, Distribution>,
+  key: string,
+  bounds: readonly number[],
+): Distribution {
+  let distribution = map.get(key);
+  if (distribution === undefined) map.set(key, (distribution = new Distribution(bounds)));
+  return distribution;
+}

@@ -1,0 +1,54 @@
+import type { Event } from '../core/event.ts';
+
+/** What is shown of an event that has just come in; snake_case as in the archive, never its body. */
+export interface RecentEvent {
+  /** Ascending; ask for what came after one you have seen. */
+  readonly n: number;
+  readonly outcome: 'accepted' | 'duplicate' | 'quarantined';
+  /** Its place in the journal; null when it has none. */
+  readonly seq: number | null;
+  readonly id: string;
+  readonly source: string;
+  readonly received_at: number;
+  readonly event_type: string;
+  readonly team_id: string | null;
+  readonly user_id: string | null;
+  readonly client_user_id: string | null;
+  readonly bytes: number;
+}
+
+const KEPT = 100;
+
+/** The newest events, their metadata only: a ring, so that memory does not grow with the rate. */
+export class RecentEvents {
+  readonly #ring: RecentEvent[] = [];
+  #count = 0;
+
+  add(event: Event, outcome: RecentEvent['outcome'], seq: number | null): void {
+    this.#ring[this.#count % KEPT] = {
+      n: this.#count + 1,
+      outcome,
+      seq,
+      id: event.id,
+      source: event.source,
+      received_at: event.receivedAt,
+      event_type: event.type,
+      team_id: event.team,
+      user_id: event.user,
+      client_user_id: event.clientUser,
+      bytes: event.body.length,
+    };
+    this.#count += 1;
+  }
+
+  /** Newest first, those after `n` only. */
+  after(n: number, limit = KEPT): RecentEvent[] {
+    const found: RecentEvent[] = [];
+    const oldest = Math.max(n, this.#count - Math.min(limit, KEPT));
+    for (let at = this.#count; at > oldest; at -= 1) {
+      const event = this.#ring[(at - 1) % KEPT];
+      if (event !== undefined) found.push(event);
+    }
+    return found;
+  }
+}

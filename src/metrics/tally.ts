@@ -1,0 +1,38 @@
+/** What has no room of its own any more is counted under this name. */
+const OTHER = '(other)';
+const LONGEST = 120;
+
+/** Counts by a name that others choose, such as an event type: so many names, and no more. */
+export class Tally {
+  readonly #max: number;
+  readonly #counts = new Map<string, number>();
+
+  constructor(max = 100) {
+    this.#max = max;
+  }
+
+  add(name: string, by = 1): void {
+    const known = this.#counts.get(name);
+    if (known !== undefined) this.#counts.set(name, known + by);
+    else if (this.#counts.size < this.#max && name.length <= LONGEST) this.#counts.set(name, by);
+    else this.#counts.set(OTHER, (this.#counts.get(OTHER) ?? 0) + by);
+  }
+
+  get(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  get total(): number {
+    let sum = 0;
+    for (const count of this.#counts.values()) sum += count;
+    return sum;
+  }
+
+  [Symbol.iterator](): Iterator<[name: string, count: number]> {
+    return this.#counts[Symbol.iterator]();
+  }
+
+  clear(): void {
+    this.#counts.clear();
+  }
+}

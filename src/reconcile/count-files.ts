@@ -1,0 +1,87 @@
+import { listArchive } from '../archive/list.ts';
+import { manifestLines, readManifest } from '../archive/manifest.ts';
+import { readArchive, type ArchiveItem } from '../archive/read.ts';
+import { CLAIMS_FOLDER } from '../core/archive.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
+import type { Window } from './window.ts';
+
+/** What the files of one archive hold of a window. */
+export interface FilesCount {
+  readonly records: number;
+  /** Records that stay sealed, so that nobody can say which they are. */
+  readonly sealed: number;
+  /** Records an erasure took out of files of this window. */
+  readonly erased: number;
+  readonly problems: readonly {
+    readonly file: string;
+    readonly line: number | null;
+    readonly reason: string;
+  }[];
+  readonly passedOver: number;
+}
+
+export interface FilesOptions {
+  readonly opener?: RecordOpener | undefined;
+  readonly signal: AbortSignal;
+  readonly onRecord: (item: ArchiveItem & { kind: 'record' }) => void;
+  readonly onFile?: (file: string) => void;
+}
+
+const NAMED = 20;
+
+/**
+ * Reads the records an archive holds of a window of receipt, the unfinished ones too. Files that the manifest says lie
+ * outside are passed over.
+ * @throws MillraceError archive_unreadable
+ */
+export async function countFiles(path: string, window: Window, options: FilesOptions): Promise<FilesCount> {
+  const { root, files, hasManifest } = await listArchive(path);
+  const lines = hasManifest ? (await readManifest(root)).entries : new Map<string, ManifestLine>();
+  const outside = new Set(files.filter((file) => isOutside(lines.get(file), window)));
+  const problems: { file: string; line: number | null; reason: string }[] = [];
+  let records = 0;
+  let sealed = 0;
+  let before = '';
+  const { opener, signal } = options;
+  for await (const item of readArchive(path, { parts: true, skip: outside, opener, signal })) {
+    if (item.file !== before) options.onFile?.(item.file);
+    before = item.file;
+    if (item.kind === 'record') {
+      if (!isInside(item.record.received_at, window)) continue;
+      records += 1;
+      options.onRecord(item);
+    } else if (item.sealed !== undefined) {
+      if (isInside(item.sealed.received_at, window)) sealed += 1;
+    } else if (problems.length < NAMED)
+      problems.push({ file: item.file, line: item.line, reason: item.reason });
+  }
+  const erased = hasManifest ? await erasedIn(root, window) : 0;
+  return { records, sealed, erased, problems, passedOver: outside.size };
+}
+
+function isInside(at: string, { since, until }: Window): boolean {
+  const time = Date.parse(at);
+  return time >= since && time < until;
+}
+
+/** A file whose newest line says that nothing of it was received in the window. */
+function isOutside(line: ManifestLine | undefined, { since, until }: Window): boolean {
+  if (line === undefined || !('first_received_at' in line)) return false;
+  const { first_received_at: first, last_received_at: last, records } = line;
+  if (records === 0 || first === null || last === null) return false;
+  return Date.parse(last) < since || Date.parse(first) >= until;
+}
+
+/** Counted whole for a file that lies in the window only in part: when a removed record was received is gone with it. */
+async function erasedIn(root: string, window: Window): Promise<number> {
+  const outside = new Map<string, boolean>();
+  let erased = 0;
+  for await (const { entry } of manifestLines(root)) {
+    if (entry === null || entry.file.startsWith(`${CLAIMS_FOLDER}/`)) continue;
+    if ('erasure' in entry && outside.get(entry.file) !== true) erased += entry.removed;
+    // A removed file keeps the span it had.
+    if (entry.sha256 !== null) outside.set(entry.file, isOutside(entry, window));
+  }
+  return erased;
+}

@@ -1,0 +1,170 @@
+import { MillraceError } from '../core/errors.ts';
+import type { CountKind, JournalAccount, Selection } from '../core/journal.ts';
+import type { EventSummary, Operations } from '../core/operations.ts';
+import type { IdTables } from './id-tables.ts';
+import type { Routing } from './routing.ts';
+import type { Window } from './window.ts';
+
+const PAGE = 200;
+
+/** What the journal says of a window; the ids are in the tables by then. */
+export interface JournalSide {
+  /** As they were counted when they came. */
+  readonly accepted: number;
+  readonly duplicates: number;
+  readonly quarantined: number;
+  readonly replayed: number;
+  /** Dropped when they came, for their users were erased. */
+  readonly turnedAway: number;
+  /** Events of the window that the journal still holds. */
+  readonly retained: number;
+  /** Events whose content was erased from the journal, or from its quarantine. */
+  readonly erased: number;
+  /** Accepted, and cleared away since. */
+  readonly past: number;
+  /** In quarantine now. */
+  readonly inQuarantine: number;
+  /** Let go of by a person, from quarantine. */
+  readonly dropped: number;
+  /** Seqs that should be there, and are not. */
+  readonly gap: number;
+  readonly notes: readonly string[];
+}
+
+/** Reads what the journal holds of a window into the tables: which events, for which sinks, and what became of them. */
+export async function readJournalSide(
+  operations: Operations,
+  account: JournalAccount,
+  sinks: readonly string[],
+  routing: Routing,
+  tables: IdTables,
+  window: Window,
+  signal: AbortSignal,
+): Promise<JournalSide> {
+  const cursors = new Map(account.cursors);
+  let erased = 0;
+  let gap = 0;
+  let at = account.firstSeq - 1;
+  let isFirst = true;
+  for await (const head of headsOf(operations, at, account.lastSeq, signal)) {
+    if (head.seq !== at + 1 && !isFirst) gap += head.seq - at - 1;
+    isFirst = false;
+    at = head.seq;
+    if (head.receivedAt < window.since || head.receivedAt >= window.until || head.replayed) continue;
+    if (head.erased) {
+      erased += 1;
+      continue;
+    }
+    tables.event(head.id);
+    for (const sink of sinks) {
+      const due = routing.dueAt(sink, head);
+      if (due === 'not_due') continue;
+      const waits = head.seq > (cursors.get(sink) ?? 0);
+      tables.due(sink, head.id, waits ? 'waiting' : due === 'due' ? 'settled' : 'perhaps');
+    }
+  }
+  // What was cleared away while it was read is no gap.
+  if (gap > 0) gap = Math.max(0, gap - ((await operations.account(0, 0)).firstSeq - account.firstSeq));
+  const letters = await readLetters(operations, account, tables, window);
+  return { ...balance(account, tables.events, erased, letters), gap };
+}
+
+/** Heads up to a seq, page by page. */
+export async function* headsOf(
+  operations: Operations,
+  after: number,
+  upTo: number,
+  signal: AbortSignal,
+): AsyncGenerator<Awaited<ReturnType<Operations['listHeads']>>[number]> {
+  for (let at = after; ;) {
+    signal.throwIfAborted();
+    const page = await operations.listHeads(at);
+    for (const head of page) {
+      if (head.seq > upTo) return;
+      yield head;
+    }
+    const last = page.at(-1);
+    if (last === undefined) return;
+    if (last.seq <= at) throw new MillraceError('internal', 'the journal answered with the same page twice');
+    at = last.seq;
+  }
+}
+
+interface LetterCounts {
+  readonly inQuarantine: number;
+  readonly dropped: number;
+}
+
+async function readLetters(
+  operations: Operations,
+  account: JournalAccount,
+  tables: IdTables,
+  { since, until }: Window,
+): Promise<LetterCounts> {
+  const isInside = ({ received_at: at }: EventSummary): boolean =>
+    Date.parse(at) >= since && Date.parse(at) < until;
+  let inQuarantine = 0;
+  let dropped = 0;
+  for await (const { id, reasons, ...rest } of pages((selection) =>
+    operations.listQuarantine(selection, false),
+  )) {
+    if (!isInside({ id, ...rest })) continue;
+    // A damaged record was accepted, and is counted as that already.
+    if (reasons.some(({ code }) => code === 'damaged')) tables.mark('', id, 'quarantined');
+    else inQuarantine += 1;
+  }
+  for await (const letter of pages((selection) => operations.listDeadLetters(selection, false))) {
+    if (isInside(letter)) tables.mark(letter.sink, letter.id, 'dead');
+  }
+  for (const { sink, id } of account.dropped) {
+    tables.mark(sink, id, 'dropped');
+    if (sink === '' && !tables.holds(id)) dropped += 1;
+  }
+  return { inQuarantine, dropped };
+}
+
+async function* pages<T extends EventSummary>(
+  list: (selection: Selection) => Promise<readonly T[]>,
+): AsyncGenerator<T> {
+  for (let after = 0; ;) {
+    const page = await list({ after, limit: PAGE });
+    yield* page;
+    after = page.at(-1)?.key ?? after;
+    if (page.length < PAGE) return;
+  }
+}
+
+function balance(
+  account: JournalAccount,
+  retained: number,
+  erased: number,
+  { inQuarantine, dropped }: LetterCounts,
+): Omit<JournalSide, 'gap'> {
+  const counted = (kind: CountKind): number =>
+    account.counts.reduce((sum, count) => (count.kind === kind ? sum + count.n : sum), 0);
+  const notes: string[] = [];
+  const released = counted('released');
+  const left = retained + erased;
+  const inAll = counted('accepted') + released;
+  if (inAll < left) {
+    const since = account.countedSince === null ? 'never' : new Date(account.countedSince).toISOString();
+    notes.push(
+      `deliveries are counted since ${since}: what came before is counted as far as the journal holds it`,
+    );
+  }
+  const all = Math.max(inAll, left);
+  const quarantined = Math.max(counted('quarantined'), released + inQuarantine + dropped);
+  return {
+    accepted: all - released,
+    duplicates: counted('duplicates'),
+    quarantined,
+    replayed: counted('replayed'),
+    turnedAway: counted('erased'),
+    retained,
+    erased: erased + quarantined - released - inQuarantine - dropped,
+    past: all - left,
+    inQuarantine,
+    dropped,
+    notes,
+  };
+}

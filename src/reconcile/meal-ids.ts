@@ -1,0 +1,75 @@
+import { createReadStream } from 'node:fs';
+import Database from 'better-sqlite3';
+import type { ArchiveRecord } from '../core/archive.ts';
+import { cutLines } from '../lib/lines.ts';
+
+/** Event types that carry a meal whole, as `data`. */
+const CARRIES_MEAL = 'daily.data.meal.';
+
+/** A meal the service has. */
+export interface MealRef {
+  readonly id: string;
+  readonly user: string;
+  /** As the service says it; null when it does not. */
+  readonly timestamp: string | null;
+}
+
+/** Ids of meals that are held, on disk like those of events: years of many users are many. */
+export class MealIds {
+  readonly #db = new Database('');
+  readonly #add;
+  readonly #has;
+
+  constructor() {
+    this.#db.exec('PRAGMA journal_mode = OFF; CREATE TABLE held (id TEXT PRIMARY KEY) WITHOUT ROWID; BEGIN');
+    this.#add = this.#db.prepare('INSERT OR IGNORE INTO held VALUES (?)');
+    this.#has = this.#db.prepare('SELECT 1 FROM held WHERE id = ?');
+  }
+
+  has(id: string): boolean {
+    return this.#has.get(id) !== undefined;
+  }
+
+  /** Takes the meal of a record, if it carries one; returns its user. */
+  addRecord(record: ArchiveRecord, body: Buffer): string | null {
+    if (!record.event_type.startsWith(CARRIES_MEAL)) return null;
+    const id = idOf(body);
+    if (id !== null) this.#add.run(id);
+    return record.user_id;
+  }
+
+  /** Takes the `id` of each row of a table of meals; a line that is none is passed over. */
+  async addTable(path: string): Promise<void> {
+    for await (const lines of cutLines(createReadStream(path) as AsyncIterable<Buffer>)) {
+      for (const { bytes } of lines) {
+        const id = bytes === null ? null : memberOf(parse(bytes), 'id');
+        if (id !== null) this.#add.run(id);
+      }
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
+
+function idOf(body: Buffer): string | null {
+  const parsed = parse(body);
+  return typeof parsed === 'object' && parsed !== null && 'data' in parsed
+    ? memberOf(parsed.data, 'id')
+    : null;
+}
+
+function memberOf(value: unknown, name: string): string | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const member = (value as Record<string, unknown>)[name];
+  return typeof member === 'string' ? member : null;
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch {
+    return null;
+  }
+}

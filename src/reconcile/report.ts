@@ -1,0 +1,55 @@
+/**
+ * What came in during a window, and where it is, for one sink. `received` is the sum of all that follow it, `missing`
+ * included.
+ */
+export interface SinkAccount {
+  readonly sink: string;
+  readonly type: string;
+  /** `files`: its records were read. `journal`: nobody can be asked, so what the journal says was confirmed counts. */
+  readonly counted_from: 'files' | 'journal';
+  readonly received: number;
+  readonly duplicates: number;
+  /** Not fit to route, or damaged in the journal; they wait for a person. */
+  readonly quarantined: number;
+  readonly delivered: number;
+  readonly waiting: number;
+  readonly dead: number;
+  /** Letters a person let go of. */
+  readonly dropped: number;
+  readonly erased: number;
+  /** Not routed to this sink. */
+  readonly elsewhere: number;
+  /** Past the journal's retention, so that nobody can tell whether they were for this sink. */
+  readonly untold: number;
+  readonly missing: number;
+  /** More than one record of one event, as after a replay; no event counts twice above. */
+  readonly copies: number;
+  /** Records that stay sealed; they count as delivered where one is looked for. */
+  readonly sealed: number;
+}
+
+export type DifferenceCode = 'missing' | 'lost' | 'not_received' | 'unreadable' | 'journal_gap';
+
+/** One thing that does not add up. */
+export interface Difference {
+  readonly code: DifferenceCode;
+  /** Null for one of the journal itself. */
+  readonly sink: string | null;
+  readonly count: number;
+  /** The first ones, where they are known. */
+  readonly ids: readonly string[];
+  readonly detail: string;
+}
+
+export interface ReconcileReport {
+  /** ISO 8601, whole hours; `until` is not part of it. */
+  readonly since: string;
+  readonly until: string;
+  readonly sinks: readonly SinkAccount[];
+  readonly differences: readonly Difference[];
+  /** What limits the answer, in words. */
+  readonly notes: readonly string[];
+}
+
+/** Ids named of each difference. */
+export const NAMED = 20;

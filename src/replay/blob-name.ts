@@ -1,0 +1,44 @@
+import type { Envelope } from '../core/event.ts';
+
+/** What the path of a large event says, as the service's pipelines and claim checks lay them out. */
+export interface BlobName {
+  readonly id: string;
+  readonly receivedAt: number;
+  readonly known: Partial<Envelope>;
+}
+
+const NAME = /^(\d{4}-\d\d-\d\d[Tt][^#]{4,}?)#([^#]+)#(.+)\.json(?:\.gz|\.zst)?$/;
+/** `2026-11-21T101530.250Z`: without the colons that not every file system takes. */
+const NO_COLONS = /^(\d{4}-\d\d-\d\d)[Tt](\d\d)(\d\d)(\d\d(?:\.\d+)?)(.*)$/;
+/** What kept events of our own archives have in the user's place. */
+const DAY = /^\d{4}-\d\d-\d\d$/;
+const ABSENT = '__HIVE_DEFAULT_PARTITION__';
+
+/** Reads `…/{team}/{user}/{rfc3339}#{type}#{key}.json[.gz]`, with a day in the user's place too; null when the name is another. */
+export function parseBlobName(file: string): BlobName | null {
+  const levels = file.split('/');
+  const match = NAME.exec(levels.at(-1) ?? '');
+  if (match === null) return null;
+  const [, time = '', type = '', id = ''] = match;
+  const receivedAt = Date.parse(time.replace(NO_COLONS, '$1T$2:$3:$4$5'));
+  if (Number.isNaN(receivedAt)) return null;
+  return {
+    id: decoded(id),
+    receivedAt,
+    known: { type: decoded(type), ...levelOf('team', levels.at(-3)), ...levelOf('user', levels.at(-2)) },
+  };
+}
+
+function levelOf(part: 'team' | 'user', level: string | undefined): Partial<Envelope> {
+  // A name that was cut ends in its hash; it says nothing.
+  if (level === undefined || level === ABSENT || level.includes('~') || DAY.test(level)) return {};
+  return { [part]: decoded(level) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,196 @@
+import { createReadStream } from 'node:fs';
+import { mkdir, readFile, rm, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { CREATE, errorCode, openPlain, syncFolder, writeAll, writeDurably } from '../lib/durable.ts';
+import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { cutLines } from '../lib/lines.ts';
+import { Serial } from '../lib/serial.ts';
+import type { Counts } from './counts.ts';
+import type { Place } from './tracker.ts';
+import type { Unit } from './unit.ts';
+
+/** What is written once, when a replay starts. */
+interface Plan {
+  readonly id: string;
+  /** Equal for the same command. */
+  readonly fingerprint: string;
+  readonly units: number;
+  /** Of all files. */
+  readonly bytes: number;
+}
+
+/** What is written again and again. */
+interface State {
+  readonly place: Place;
+  readonly counts: Counts;
+  readonly done: boolean;
+}
+
+const PLAN = 'plan.json';
+const UNITS = 'units.ndjson';
+const STATE = 'state.json';
+const REFUSED = 'refused.ndjson';
+const WRITE_AT_ONCE = 64 * 1024;
+
+export interface CheckpointOptions {
+  readonly fingerprint: string;
+  /** The id of the replay if it is a new one. */
+  readonly id: string;
+  /** Go on with what is there. */
+  readonly resume: boolean;
+  readonly list: () => AsyncIterable<Unit>;
+}
+
+/**
+ * How far a replay has come: a small folder, every change on disk under its own name before the method resolves.
+ * `plan.json` says what is replayed, `units.ndjson` the files as they were when it began, `state.json` how much of it every
+ * sink has, and `refused.ndjson` which events a sink has refused (without their bodies).
+ */
+export class Checkpoint {
+  readonly folder: string;
+  readonly plan: Plan;
+  readonly before: State | null;
+  readonly #lock: FileLock;
+  readonly #refusals = new Serial();
+  #refused: { readonly handle: FileHandle; length: number } | null = null;
+
+  private constructor(folder: string, lock: FileLock, plan: Plan, before: State | null) {
+    this.folder = folder;
+    this.#lock = lock;
+    this.plan = plan;
+    this.before = before;
+  }
+
+  /**
+   * @throws MillraceError usage when there is nothing to resume, when something unfinished is there and `resume` is
+   * false, or when another process works on it; folder_unwritable
+   */
+  static async open(folder: string, options: CheckpointOptions): Promise<Checkpoint> {
+    const lock = await lockFolder(folder);
+    try {
+      const plan = await readJson<Plan>(folder, PLAN);
+      const state = await readJson<State>(folder, STATE);
+      if (options.resume) {
+        if (plan === null) throw new MillraceError('usage', `there is nothing to resume in ${folder}`);
+        if (plan.fingerprint !== options.fingerprint) {
+          throw new MillraceError(
+            'usage',
+            `${folder} belongs to another replay; --resume needs the same inputs, filters and targets`,
+          );
+        }
+        return new Checkpoint(folder, lock, plan, state);
+      }
+      if (plan !== null && state?.done !== true) {
+        throw new MillraceError(
+          'usage',
+          `${folder} holds an unfinished replay: add --resume, or remove the folder to start over`,
+        );
+      }
+      return new Checkpoint(folder, lock, await begin(folder, options), null);
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+  }
+
+  /** The units from `first` on, with their indexes. */
+  async *units(first: number): AsyncGenerator<[index: number, unit: Unit]> {
+    for await (const lines of cutLines(createReadStream(join(this.folder, UNITS)))) {
+      for (const { number, bytes } of lines) {
+        if (number > first && bytes !== null) yield [number - 1, JSON.parse(bytes.toString()) as Unit];
+      }
+    }
+  }
+
+  async save(state: State): Promise<void> {
+    await writeDurably(this.folder, STATE, `${JSON.stringify(state)}\n`);
+  }
+
+  /** Notes a refused event. Resolves when the line is on disk. */
+  refuse(line: object): Promise<void> {
+    // Sinks refuse side by side, and the file has one end.
+    return this.#refusals.run(() => this.#note(line));
+  }
+
+  async #note(line: object): Promise<void> {
+    if (this.#refused === null) {
+      const handle = await openPlain(join(this.folder, REFUSED), CREATE);
+      this.#refused = { handle, length: await lengthOfLines(handle) };
+      await syncFolder(this.folder);
+    }
+    const text = Buffer.from(`${JSON.stringify(line)}\n`);
+    const at = this.#refused.length;
+    this.#refused.length += text.length;
+    await writeAll(this.#refused.handle, text, at);
+    await this.#refused.handle.sync();
+  }
+
+  /** @param keep false removes the folder: there is nothing left in it that anybody needs */
+  async close(keep: boolean): Promise<void> {
+    await this.#refused?.handle.close();
+    this.#lock.release();
+    if (!keep) await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Without what a power cut may have left of a last line. */
+async function lengthOfLines(handle: FileHandle): Promise<number> {
+  const text = await handle.readFile();
+  const length = text.lastIndexOf('\n') + 1;
+  await handle.truncate(length);
+  return length;
+}
+
+async function lockFolder(folder: string): Promise<FileLock> {
+  let lock: FileLock | null;
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    lock = tryLock(join(folder, 'lock'));
+  } catch (error) {
+    throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
+  }
+  if (lock === null) throw new MillraceError('usage', `another process replays with ${folder}`);
+  return lock;
+}
+
+/** Lists what is to be replayed. The plan comes last: with it, all of it is there. */
+async function begin(folder: string, { fingerprint, id, list }: CheckpointOptions): Promise<Plan> {
+  await Promise.all([PLAN, STATE, REFUSED].map((name) => rm(join(folder, name), { force: true })));
+  const handle = await openPlain(join(folder, UNITS), CREATE);
+  let units = 0;
+  let bytes = 0;
+  try {
+    await handle.truncate();
+    let at = 0;
+    let text = '';
+    const write = async (): Promise<void> => {
+      const lines = Buffer.from(text);
+      await writeAll(handle, lines, at);
+      at += lines.length;
+      text = '';
+    };
+    for await (const unit of list()) {
+      text += `${JSON.stringify(unit)}\n`;
+      units += 1;
+      if (unit.kind === 'file') bytes += unit.bytes;
+      if (text.length >= WRITE_AT_ONCE) await write();
+    }
+    await write();
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  const plan: Plan = { id, fingerprint, units, bytes };
+  await writeDurably(folder, PLAN, `${JSON.stringify(plan)}\n`);
+  return plan;
+}
+
+async function readJson<T>(folder: string, name: string): Promise<T | null> {
+  try {
+    return JSON.parse(await readFile(join(folder, name), 'utf8')) as T;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw new MillraceError('usage', `${join(folder, name)}: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,41 @@
+import { messageOf } from '../core/errors.ts';
+import { formatTarget } from '../core/route.ts';
+import { Counter, type Counts } from './counts.ts';
+import type { ReplayOptions } from './replay.ts';
+import type { Unit } from './unit.ts';
+
+export interface DryRun {
+  readonly counts: Counts;
+  /** Targets by type. */
+  readonly routes: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Reads everything a replay would read, and counts what it would send, by type and destination. */
+export async function dryRun(
+  units: AsyncIterable<Unit>,
+  options: Pick<ReplayOptions, 'read' | 'destinations' | 'disguise' | 'onProblem'>,
+  signal: AbortSignal,
+): Promise<DryRun> {
+  const { read, destinations, disguise, onProblem } = options;
+  const counter = new Counter();
+  const routes = new Map<string, readonly string[]>();
+  for await (const unit of units) {
+    for await (const { tally, found, problems } of read(unit, 0, signal)) {
+      counter.add(tally);
+      for (const problem of problems) onProblem(problem);
+      for (const candidate of found) {
+        if (!destinations.wants(candidate)) continue;
+        try {
+          const { type } = disguise(candidate.event);
+          const targets = destinations.targetsFor(type);
+          counter.event(type, targets);
+          if (!routes.has(type)) routes.set(type, targets.map(formatTarget));
+        } catch (error) {
+          counter.problems += 1;
+          onProblem({ where: candidate.where, reason: `the event cannot be disguised: ${messageOf(error)}` });
+        }
+      }
+    }
+  }
+  return { counts: counter.counts(), routes: Object.fromEntries(routes) };
+}

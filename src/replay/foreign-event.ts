@@ -1,0 +1,62 @@
+import { hash } from 'node:crypto';
+import type { Event } from '../core/event.ts';
+import { COMMA, OPEN_BRACE, skipColon, skipKey, skipValue, skipWhite } from '../lib/json-text.ts';
+import type { Validator } from '../validate/envelope.ts';
+
+/** Where an event comes from that no record says it of. */
+const SOURCE = 'replay';
+
+export type ForeignResult =
+  { readonly ok: true; readonly event: Event } | { readonly ok: false; readonly reason: string };
+
+/** What is known of an event beside its bytes. */
+export interface Beside {
+  /** Null when only the bytes can tell it from another. */
+  readonly id: string | null;
+  readonly receivedAt: number;
+  readonly known?: Parameters<Validator>[1];
+}
+
+/**
+ * An event that was kept by somebody else: the JSON the sender sent, alone. Without an id of its own it gets one from its
+ * bytes, so that it has the same one in every replay.
+ */
+export function foreignEvent(body: Buffer, beside: Beside, validate: Validator): ForeignResult {
+  const validation = validate(body, beside.known);
+  if (!validation.fit) {
+    return { ok: false, reason: validation.reasons.map(({ detail }) => detail).join('; ') };
+  }
+  const id = beside.id ?? `sha256_${hash('sha256', body, 'hex')}`;
+  const { envelope } = validation;
+  const event = { id, source: SOURCE, ...envelope, receivedAt: beside.receivedAt, headers: {}, body };
+  return { ok: true, event };
+}
+
+const RECORD_KEYS = ['id', 'received_at', 'event_type', 'event'] as const;
+
+/**
+ * True when the line is an archive record that something else has written anew. Its event must not be taken for the
+ * sender's bytes, nor the whole of it for an event.
+ */
+export function isRewrittenRecord(line: Buffer): boolean {
+  const keys = topLevelKeys(line);
+  return RECORD_KEYS.every((key) => keys.has(key));
+}
+
+/** The names at the top level of an object, escapes as they stand; what is no object has none. */
+function topLevelKeys(text: Buffer): Set<string> {
+  const keys = new Set<string>();
+  try {
+    let at = skipWhite(text, 0);
+    if (text[at] !== OPEN_BRACE) return keys;
+    do {
+      const from = skipWhite(text, at + 1);
+      const end = Math.abs(skipKey(text, from));
+      keys.add(text.toString('utf8', from + 1, end - 1));
+      at = skipWhite(text, skipValue(text, skipColon(text, end), 1));
+    } while (text[at] === COMMA);
+  } catch {
+    // What is not JSON is said by the validator.
+  }
+  return keys;
+}

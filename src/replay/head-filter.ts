@@ -1,0 +1,124 @@
+import { isUuid, type Selection } from './selection.ts';
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const CLOSE_BRACE = 125;
+const TO_LOWER = 0x20;
+const ID = Buffer.from('{"id":"');
+const SOURCE = Buffer.from(',"source":"');
+const RECEIVED = Buffer.from(',"received_at":"');
+const TYPE = Buffer.from(',"event_type":"');
+const TEAM = Buffer.from(',"team_id":');
+const USER = Buffer.from(',"user_id":');
+const ISO_LENGTH = 24;
+
+/** An id as it may stand in a line. */
+interface WantedId {
+  readonly bytes: Buffer;
+  readonly anyCase: boolean;
+}
+
+/**
+ * Tells from the first bytes of an archive record that a selection does not take it, without decoding a field or looking
+ * at the event: most lines of most replays end here. It never guesses: what does not look exactly as the files sink
+ * writes it (an escape in a field, another order, a line cut short) is left to the parser.
+ */
+export class HeadFilter {
+  readonly #types: readonly Buffer[];
+  readonly #teams: readonly WantedId[];
+  readonly #users: readonly WantedId[];
+  readonly #since: string | null;
+  readonly #until: string | null;
+
+  constructor({ types, teams, users, since, until }: Selection) {
+    this.#types = types.map((prefix) => Buffer.from(prefix));
+    this.#teams = teams.map(wantedId);
+    this.#users = users.map(wantedId);
+    this.#since = since === null ? null : new Date(since).toISOString();
+    this.#until = until === null ? null : new Date(until).toISOString();
+  }
+
+  /** True when the line is a record, as far as can be seen, that the selection does not take. */
+  passesOver(line: Buffer): boolean {
+    if (line[line.length - 1] !== CLOSE_BRACE) return false;
+    let at = after(line, endOfText(line, after(line, 0, ID)), SOURCE);
+    const received = after(line, endOfText(line, at), RECEIVED);
+    at = endOfText(line, received);
+    if (at < 0) return false;
+    if (this.#isOutOfTime(line, received, at - 1)) return true;
+    const type = after(line, at, TYPE);
+    at = endOfText(line, type);
+    if (at < 0) return false;
+    if (this.#types.length > 0 && !this.#types.some((prefix) => startsWith(line, type, at - 1, prefix)))
+      return true;
+    if (this.#teams.length === 0 && this.#users.length === 0) return false;
+    const team = after(line, at, TEAM);
+    at = endOfValue(line, team);
+    if (at < 0) return false;
+    if (this.#teams.length > 0 && !isAmong(line, team, at, this.#teams)) return true;
+    if (this.#users.length === 0) return false;
+    const user = after(line, at, USER);
+    at = endOfValue(line, user);
+    return at > 0 && !isAmong(line, user, at, this.#users);
+  }
+
+  /** ISO times of one form are in order of their text. */
+  #isOutOfTime(line: Buffer, from: number, to: number): boolean {
+    if ((this.#since === null && this.#until === null) || to - from !== ISO_LENGTH) return false;
+    const time = line.toString('latin1', from, to);
+    return (this.#since !== null && time < this.#since) || (this.#until !== null && time >= this.#until);
+  }
+}
+
+function wantedId(id: string): WantedId {
+  const anyCase = isUuid(id);
+  return { bytes: Buffer.from(anyCase ? id.toLowerCase() : id), anyCase };
+}
+
+/** The index after `literal` if it stands at `at`, else -1; a negative `at` stays negative. */
+function after(line: Buffer, at: number, literal: Buffer): number {
+  if (at < 0) return -1;
+  for (let i = 0; i < literal.length; i += 1) if (line[at + i] !== literal[i]) return -1;
+  return at + literal.length;
+}
+
+export function isAt(line: Buffer, at: number, literal: Buffer): boolean {
+  return after(line, at, literal) > 0;
+}
+
+/** The index after the quote that ends a text without escapes, else -1. */
+export function endOfText(line: Buffer, at: number): number {
+  if (at < 0) return -1;
+  for (let i = at; i < line.length; i += 1) {
+    const byte = line[i];
+    if (byte === QUOTE) return i + 1;
+    if (byte === BACKSLASH) return -1;
+  }
+  return -1;
+}
+
+/** The index after a text in quotes or `null`, else -1. */
+function endOfValue(line: Buffer, at: number): number {
+  if (at < 0) return -1;
+  return line[at] === QUOTE ? endOfText(line, at + 1) : after(line, at, NULL);
+}
+
+const NULL = Buffer.from('null');
+
+function startsWith(line: Buffer, from: number, to: number, prefix: Buffer): boolean {
+  if (to - from < prefix.length) return false;
+  for (let i = 0; i < prefix.length; i += 1) if (line[from + i] !== prefix[i]) return false;
+  return true;
+}
+
+/** @param from of the value, its quote included; what is `null` is never among them */
+function isAmong(line: Buffer, from: number, to: number, wanted: readonly WantedId[]): boolean {
+  return wanted.some(({ bytes, anyCase }) => {
+    if (to - from - 2 !== bytes.length) return false;
+    for (let i = 0; i < bytes.length; i += 1) {
+      const byte = line[from + 1 + i] as number;
+      if (byte !== bytes[i] && !(anyCase && (byte | TO_LOWER) === bytes[i])) return false;
+    }
+    return true;
+  });
+}

@@ -1,0 +1,129 @@
+import type { ArchiveRecord } from '../core/archive.ts';
+import { parseRecord } from '../core/archive-record.ts';
+import type { Event } from '../core/event.ts';
+import { isSealed, parseSealed, SEALED_REASONS, type RecordOpener } from '../core/sealed-record.ts';
+import type { Line } from '../lib/lines.ts';
+import type { Validator } from '../validate/envelope.ts';
+import { parseBlobName } from './blob-name.ts';
+import { foreignEvent, isRewrittenRecord, type ForeignResult } from './foreign-event.ts';
+import { endOfText, HeadFilter, isAt } from './head-filter.ts';
+import { compileSelection, type Matcher, type Selection } from './selection.ts';
+
+export interface Reading {
+  readonly selection: Selection;
+  /** Finds the envelope of an event that no archive record stands around. */
+  readonly validate: Validator;
+  /** Opens what is sealed; without it a sealed record is a problem that says so. */
+  readonly opener?: RecordOpener | undefined;
+  /** Events of erased users are not sent again. */
+  readonly isErased?: ((event: Event) => boolean) | undefined;
+}
+
+/**
+ * The event; why there is none; `passed` for one the selection does not take, and `erased` for one whose key an erasure
+ * has destroyed, or whose user was erased.
+ */
+export type Taken = ForeignResult | 'passed' | 'erased';
+
+const ID = Buffer.from('{"id":"');
+const SOURCE = Buffer.from(',"source":"');
+const CARRIAGE_RETURN = 13;
+
+/** Turns lines and small files into the events that a selection takes. */
+export class LineReader {
+  readonly #filter: HeadFilter;
+  readonly #matches: Matcher;
+  readonly #validate: Validator;
+  readonly #opener: RecordOpener | undefined;
+  readonly #isErased: Reading['isErased'];
+
+  constructor({ selection, validate, opener, isErased }: Reading) {
+    this.#filter = new HeadFilter(selection);
+    this.#matches = compileSelection(selection);
+    this.#validate = validate;
+    this.#opener = opener;
+    this.#isErased = isErased;
+  }
+
+  /** @param time of the file, for an event that no record dates */
+  take({ bytes, ended }: Line, time: number): Taken {
+    if (bytes === null) return { ok: false, reason: 'the line is too long' };
+    if (this.#filter.passesOver(bytes)) return 'passed';
+    if (isSealed(bytes)) return ended ? this.#takeSealed(bytes) : NO_END;
+    if (!isRecord(bytes)) return this.#takeForeign(bytes, time);
+    return ended ? this.#takeRecord(bytes) : NO_END;
+  }
+
+  /** True when the name says already that the selection does not take the event. */
+  passesOverBlob(path: string): boolean {
+    const name = parseBlobName(path);
+    if (name === null) return false;
+    const { type = '', team = null, user = null } = name.known;
+    // Folders of a name that was shortened say nothing.
+    if (team === null || user === null) return false;
+    return this.#matches({ type, team, user, clientUser: null }, name.receivedAt) === 'no';
+  }
+
+  /** @param body the whole file, decompressed */
+  takeBlob(path: string, body: Buffer): Taken {
+    const name = parseBlobName(path);
+    if (name === null) return { ok: false, reason: 'the name is not {time}#{type}#{key}.json' };
+    const result = foreignEvent(body, name, this.#validate);
+    return result.ok ? this.#selected(result.event, name.receivedAt) : result;
+  }
+
+  #takeSealed(line: Buffer): Taken {
+    const sealed = parseSealed(line);
+    if (sealed === null) return { ok: false, reason: 'not a sealed record of this version' };
+    const opened = this.#opener?.open(sealed) ?? ({ ok: false, why: 'no_keys' } as const);
+    if (opened.ok) return this.#takeRecord(opened.line);
+    return opened.why === 'erased' ? 'erased' : { ok: false, reason: SEALED_REASONS[opened.why] };
+  }
+
+  #takeRecord(line: Buffer): Taken {
+    const parsed = parseRecord(line);
+    if (!parsed.ok) return parsed;
+    const receivedAt = Date.parse(parsed.record.received_at);
+    if (Number.isNaN(receivedAt)) return { ok: false, reason: 'received_at is no time' };
+    // A copy: a whole chunk of the file must not be kept for the sake of one event in it.
+    return this.#selected(eventOf(parsed.record, receivedAt, Buffer.from(parsed.body)), receivedAt);
+  }
+
+  #takeForeign(line: Buffer, time: number): Taken {
+    const body = Buffer.from(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
+    if (body.length === 0) return 'passed';
+    if (isRewrittenRecord(body)) {
+      return { ok: false, reason: 'an archive record in another form than the files sink writes' };
+    }
+    const result = foreignEvent(body, { id: null, receivedAt: time }, this.#validate);
+    // The file's time is good enough to name a folder after, not to decide by.
+    return result.ok ? this.#selected(result.event, null) : result;
+  }
+
+  #selected(event: Event, receivedAt: number | null): Taken {
+    const match = this.#matches(event, receivedAt);
+    if (match === 'yes') return this.#isErased?.(event) === true ? 'erased' : { ok: true, event };
+    return match === 'no' ? 'passed' : { ok: false, reason: 'nothing says when it was received' };
+  }
+}
+
+const NO_END = { ok: false, reason: 'the line has no end' } as const;
+
+/** Whether the line begins as the files sink begins every line: then what is wrong with it is damage. */
+function isRecord(line: Buffer): boolean {
+  return isAt(line, 0, ID) && isAt(line, endOfText(line, ID.length), SOURCE);
+}
+
+function eventOf(record: ArchiveRecord, receivedAt: number, body: Buffer): Event {
+  return {
+    id: record.id,
+    source: record.source,
+    type: record.event_type,
+    team: record.team_id,
+    user: record.user_id,
+    clientUser: record.client_user_id,
+    receivedAt,
+    headers: record.headers,
+    body,
+  };
+}

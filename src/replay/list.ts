@@ -1,0 +1,102 @@
+import { existsSync, type Stats } from 'node:fs';
+import { lstat, readdir, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { listArchive } from '../archive/list.ts';
+import { finishedNames } from '../archive/read.ts';
+import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { parseBlobName } from './blob-name.ts';
+import { passOverBy } from './pass-over.ts';
+import type { Selection } from './selection.ts';
+import type { FileUnit, Unit } from './unit.ts';
+
+/** Names of files that hold events, in an archive made by others. */
+const DATA = /\.(?:ndjson|jsonl|json)(?:\.gz|\.zst)?$/;
+
+export interface Listing {
+  /** Files that hold nothing of it, by their manifest, are left out. */
+  readonly selection: Selection;
+  /** Told of an archive with files that were left out. */
+  readonly onPassedOver: (root: string, files: number) => void;
+}
+
+/**
+ * Lists what a path holds: one file; an archive of the files sink, its unfinished files too; or a folder of somebody
+ * else's, at any depth, of files with an event a line and of files with one event each.
+ * @throws MillraceError archive_unreadable
+ */
+export async function* listPath(path: string, listing: Listing): AsyncGenerator<Unit> {
+  let root: string;
+  let stats: Stats;
+  try {
+    root = await realpath(path);
+    stats = await lstat(root);
+  } catch (error) {
+    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
+  }
+  if (stats.isDirectory()) yield* listFolder(root, listing);
+  else if (stats.isFile()) yield fileUnit(dirname(root), basename(root), stats);
+  else throw new MillraceError('archive_unreadable', `${path} is neither a plain file nor a folder`);
+}
+
+async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit> {
+  if (existsSync(join(root, MANIFEST)) || existsSync(join(root, OPEN_FOLDER))) {
+    yield* listOwn(root, listing);
+    return;
+  }
+  const entries = await entriesOf(root);
+  for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
+    const path = join(root, entry.name);
+    if (entry.isDirectory()) yield* listFolder(path, listing);
+    else if (!DATA.test(entry.name)) continue;
+    else if (entry.isFile()) yield await unitOf(root, entry.name);
+    else yield { kind: 'unreadable', where: path, reason: NOT_FOLLOWED };
+  }
+}
+
+/** An archive with a manifest, or one that is being begun. Its claim checks stand in its records too. */
+async function* listOwn(root: string, { selection, onPassedOver }: Listing): AsyncGenerator<Unit> {
+  const { files, parts, notFollowed, hasManifest } = await listArchive(root);
+  for (const file of notFollowed) yield { kind: 'unreadable', where: join(root, file), reason: NOT_FOLLOWED };
+  const passOver = hasManifest ? await passOverBy(root, selection) : null;
+  let passedOver = 0;
+  for (const file of files) {
+    const unit = await unitOf(root, file);
+    if (unit.kind === 'file' && passOver?.(file, unit.bytes) === true) passedOver += 1;
+    else yield unit;
+  }
+  if (passedOver > 0) onPassedOver(root, passedOver);
+  const finished = new Set(files);
+  for (const part of parts) {
+    // What a crash left of a part that is finished is read once.
+    if (!finishedNames(part).some((name) => finished.has(name))) yield await unitOf(root, part);
+  }
+}
+
+const NOT_FOLLOWED = 'not a plain file; not followed';
+
+async function entriesOf(root: string) {
+  try {
+    return await readdir(root, { withFileTypes: true });
+  } catch (error) {
+    throw new MillraceError('archive_unreadable', `${root}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** A part may be finished between listing and looking: then it is read under its new name. */
+async function unitOf(root: string, file: string): Promise<Unit> {
+  for (const name of file.endsWith(PART_EXTENSION) ? [file, ...finishedNames(file)] : [file]) {
+    const stats = await lstat(join(root, name)).catch(() => null);
+    if (stats !== null) return fileUnit(root, name, stats);
+  }
+  return { kind: 'unreadable', where: join(root, file), reason: 'it has disappeared' };
+}
+
+function fileUnit(root: string, file: string, { size: bytes, mtimeMs: modified }: Stats): FileUnit {
+  const form = file.endsWith(PART_EXTENSION)
+    ? 'part'
+    : parseBlobName(join(root, file)) === null
+      ? 'lines'
+      : 'event';
+  return { kind: 'file', root, file, form, bytes, modified };
+}

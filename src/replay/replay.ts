@@ -1,0 +1,143 @@
+import { messageOf } from '../core/errors.ts';
+import type { Event, Handling } from '../core/event.ts';
+import type { EventLog } from '../core/journal.ts';
+import { formatTarget } from '../core/route.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import type { Counts } from './counts.ts';
+import type { Destinations } from './destinations.ts';
+import { ReplayLog, type Refusal } from './log.ts';
+import { Pace } from './pace.ts';
+import { Tracker } from './tracker.ts';
+import type { Candidate, Problem, Step, Tally, Unit } from './unit.ts';
+
+/** Reads a unit from behind a place in it. */
+export type ReadUnit = (unit: Unit, from: number, signal: AbortSignal) => AsyncIterable<Step>;
+
+export interface ReplayOptions {
+  readonly checkpoint: Checkpoint;
+  readonly read: ReadUnit;
+  readonly destinations: Destinations;
+  /** Changes an event before it goes out; throws when it cannot. */
+  readonly disguise: (event: Event) => Event;
+  /** Events a second; null for as many as the sinks take. */
+  readonly rate: number | null;
+  /** Events and body bytes on the way at the most. */
+  readonly maxEvents: number;
+  readonly maxBytes: number;
+  /** Resolves when nothing has a better claim to the sinks; asked before each event. */
+  readonly turn: (signal: AbortSignal) => Promise<void> | undefined;
+  readonly onProblem: (problem: Problem) => void;
+}
+
+const NOTHING: Tally = { read: 0, erased: 0, problems: 0, bytes: 0 };
+
+/**
+ * Plays events into sinks: reads on while there is room, follows how far every sink has got, and remembers it. What
+ * carries the events from `log` to the sinks is the dispatcher's part.
+ */
+export class Replay {
+  readonly log: EventLog;
+  readonly #log: ReplayLog;
+  readonly #options: ReplayOptions;
+  readonly #tracker: Tracker;
+  readonly #pace: Pace;
+  readonly #handling: Handling;
+  #saved: object | null = null;
+
+  constructor(options: ReplayOptions) {
+    const { checkpoint, rate, maxEvents, maxBytes } = options;
+    this.#options = options;
+    this.#tracker = new Tracker(checkpoint.before?.place ?? { unit: 0, at: 0 }, checkpoint.before?.counts);
+    this.#pace = new Pace(rate);
+    this.#handling = { replayId: checkpoint.plan.id };
+    this.#log = new ReplayLog({
+      maxEvents,
+      maxBytes,
+      onRefused: (refusal) => this.#refuse(refusal),
+      onSettled: (seq) => this.#tracker.settle(seq),
+    });
+    this.log = this.#log;
+  }
+
+  /** What is settled. */
+  get counts(): Counts {
+    return this.#tracker.counts;
+  }
+
+  /** What is read. */
+  get read(): Tally {
+    return this.#tracker.read;
+  }
+
+  /** Resolves when everything is settled at every sink. @throws the signal's reason when it aborts */
+  async run(signal: AbortSignal): Promise<void> {
+    const { checkpoint, read } = this.#options;
+    const { place } = this.#tracker;
+    for await (const [index, unit] of checkpoint.units(place.unit)) {
+      for await (const step of read(unit, index === place.unit ? place.at : 0, signal)) {
+        await this.#hand(step, index, signal);
+        this.#reached(index, step.at, step.tally);
+      }
+      this.#reached(index + 1, 0, NOTHING);
+    }
+    await this.#log.idle(signal);
+  }
+
+  /** Makes what is settled durable, unless it is. */
+  async save(done = false): Promise<void> {
+    const { place } = this.#tracker;
+    if (place === this.#saved && !done) return;
+    await this.#options.checkpoint.save({ place, counts: this.counts, done });
+    this.#saved = place;
+  }
+
+  async #hand(step: Step, unit: number, signal: AbortSignal): Promise<void> {
+    const { destinations, onProblem, turn } = this.#options;
+    for (const problem of step.problems) onProblem(problem);
+    for (const candidate of step.found) {
+      if (!destinations.wants(candidate)) continue;
+      const event = this.#disguised(candidate);
+      if (event === null) continue;
+      const targets = destinations.targetsFor(event.type);
+      if (targets.length > 0) {
+        await turn(signal);
+        await this.#pace.next(signal);
+        await this.#log.room(signal);
+        this.#log.append(event, this.#handling);
+      }
+      const place = { unit, at: candidate.at };
+      const handed = { type: event.type, targets, where: candidate.where };
+      this.#tracker.handed(this.#log.lastSeq, place, candidate.so, handed);
+    }
+    signal.throwIfAborted();
+  }
+
+  #disguised({ event, where }: Candidate): Event | null {
+    try {
+      return this.#options.disguise(event);
+    } catch (error) {
+      this.#options.onProblem({ where, reason: `the event cannot be disguised: ${messageOf(error)}` });
+      this.#tracker.failed();
+      return null;
+    }
+  }
+
+  #reached(unit: number, at: number, tally: Tally): void {
+    this.#tracker.stepped(this.#log.lastSeq, { unit, at }, tally);
+    // Steps without an event settle with the one before them.
+    this.#tracker.settle(this.#log.settled);
+  }
+
+  async #refuse({ sink, destination, code, reason, attempts, event }: Refusal): Promise<void> {
+    await this.#options.checkpoint.refuse({
+      found: this.#tracker.whereOf(event.seq),
+      id: event.id,
+      event_type: event.type,
+      target: formatTarget({ sink, destination }),
+      code,
+      reason,
+      attempts,
+    });
+    this.#tracker.refused(event.seq, { sink, destination });
+  }
+}

@@ -1,0 +1,48 @@
+import type { Envelope } from '../core/event.ts';
+
+/** Which events a replay takes. Empty lists take all; times are milliseconds since the epoch. */
+export interface Selection {
+  /** Beginnings of event types. */
+  readonly types: readonly string[];
+  readonly teams: readonly string[];
+  readonly users: readonly string[];
+  /** Received at this time or later. */
+  readonly since: number | null;
+  /** Received before this time. */
+  readonly until: number | null;
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** A UUID is the same in either case; another id is not. */
+export function canonicalId(id: string): string {
+  return UUID.test(id) ? id.toLowerCase() : id;
+}
+
+export function isUuid(id: string): boolean {
+  return UUID.test(id);
+}
+
+/** `undated`: all but the time is as asked for, and nobody knows the time. */
+export type Match = 'yes' | 'no' | 'undated';
+
+/** @param receivedAt null when nobody knows it */
+export type Matcher = (envelope: Envelope, receivedAt: number | null) => Match;
+
+export function compileSelection(selection: Selection): Matcher {
+  const { types, since, until } = selection;
+  const teams = idSet(selection.teams);
+  const users = idSet(selection.users);
+  return ({ type, team, user }, receivedAt) => {
+    if (types.length > 0 && !types.some((prefix) => type.startsWith(prefix))) return 'no';
+    if (teams !== null && (team === null || !teams.has(canonicalId(team)))) return 'no';
+    if (users !== null && (user === null || !users.has(canonicalId(user)))) return 'no';
+    if (since === null && until === null) return 'yes';
+    if (receivedAt === null) return 'undated';
+    return receivedAt >= (since ?? receivedAt) && receivedAt < (until ?? Infinity) ? 'yes' : 'no';
+  };
+}
+
+function idSet(ids: readonly string[]): ReadonlySet<string> | null {
+  return ids.length === 0 ? null : new Set(ids.map(canonicalId));
+}

@@ -1,0 +1,202 @@
+import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import type { Ownership, Subject } from '../core/erasure.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { OpenedRecord, RecordOpener, SealedRecord } from '../core/sealed-record.ts';
+import { ByteWriter } from '../lib/byte-writer.ts';
+import { readPlain } from '../lib/durable.ts';
+import {
+  activeSlot,
+  destroyedSlot,
+  newHeader,
+  openHeader,
+  ownerOf,
+  readSlot,
+  SLOT,
+  unwrapKey,
+  type FileKeys,
+  type Slot,
+} from './key-file.ts';
+import { OwnerHash } from './owner.ts';
+import { openLine } from './record.ts';
+
+const KEY = 32;
+const ID = 16;
+/** Keys and owners remembered in the clear; beyond, they are worked out again. */
+const REMEMBERED = 20_000;
+
+export interface KeyCounts {
+  readonly active: number;
+  readonly destroyed: number;
+  readonly damaged: number;
+}
+
+/** What a key file holds, in memory: wrapped as on disk, but for the keys used last. Opens sealed records. */
+export class KeyRing implements RecordOpener {
+  readonly #keys: FileKeys;
+  readonly #hash: OwnerHash;
+  /** The file's bytes: an object for each key would take ten times as much. */
+  readonly #file = new ByteWriter();
+  /** Offsets of slots, by id of the key and by the hashes of its owner. */
+  readonly #held = new Map<string, number>();
+  readonly #byOwner = new Map<string, number>();
+  /** Offsets of keys that are forgotten, and not yet known to be gone from the disk. */
+  readonly #doomed = new Set<number>();
+  readonly #destroyed = new Set<string>();
+  readonly #open = new Map<string, KeyObject>();
+  readonly #nameOf = new Map<string, string>();
+  #damaged = 0;
+
+  private constructor(keys: FileKeys, header: Buffer) {
+    this.#keys = keys;
+    this.#hash = new OwnerHash(keys.lookup);
+    this.#file.append(header);
+  }
+
+  /** @throws MillraceError master_key_wrong; an Error when it is no key file; the system's error */
+  static async read(file: string, master: Buffer): Promise<KeyRing> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of readPlain(file)) chunks.push(chunk);
+    const bytes = Buffer.concat(chunks);
+    const header = bytes.subarray(0, SLOT);
+    const keys = openHeader(header, master);
+    if (keys === null)
+      throw new MillraceError('master_key_wrong', `${file} was made with another master key`);
+    const ring = new KeyRing(keys, header);
+    const whole = bytes.length - (bytes.length % SLOT);
+    for (let at = SLOT; at < whole; at += SLOT) ring.append(bytes.subarray(at, at + SLOT));
+    return ring;
+  }
+
+  /** Offset after the last slot. */
+  get end(): number {
+    return this.#file.length;
+  }
+
+  get counts(): KeyCounts {
+    return { active: this.#held.size, destroyed: this.#destroyed.size, damaged: this.#damaged };
+  }
+
+  get destroyed(): number {
+    return this.#destroyed.size;
+  }
+
+  open(sealed: SealedRecord): OpenedRecord {
+    const { key: id } = sealed;
+    if (this.#destroyed.has(id)) return { ok: false, why: 'erased' };
+    const key = this.#keyById(id);
+    if (key === null) return { ok: false, why: 'unknown_key' };
+    const line = openLine(key, sealed);
+    return line === null ? { ok: false, why: 'damaged' } : { ok: true, line };
+  }
+
+  /** Null when the owner has none. */
+  keyOf(owner: Ownership): { readonly id: string; readonly key: KeyObject } | null {
+    const at = this.#byOwner.get(this.#nameFor(owner));
+    const slot = at === undefined ? null : this.#slotAt(at);
+    if (slot === null) return null;
+    const id = slot.id.toString('hex');
+    const key = this.#keyById(id);
+    return key === null ? null : { id, key };
+  }
+
+  ownedBy(subject: Subject): { readonly id: Buffer; readonly at: number }[] {
+    const owned = this.#hash.owned(subject);
+    const found: { id: Buffer; at: number }[] = [];
+    for (const at of [...this.#held.values(), ...this.#doomed]) {
+      const slot = owned(ownerOf(this.#bytesAt(at))) ? this.#slotAt(at) : null;
+      if (slot !== null) found.push({ id: Buffer.from(slot.id), at });
+    }
+    return found;
+  }
+
+  /** Slots with new keys for those owners that have none, once for each. They count when they are appended. */
+  slotsFor(owners: readonly Ownership[]): Buffer[] {
+    const slots = new Map<string, Buffer>();
+    for (const owner of owners) {
+      const name = this.#nameFor(owner);
+      if (this.#byOwner.has(name) || slots.has(name)) continue;
+      const hash = Buffer.from(name, 'latin1');
+      slots.set(name, activeSlot(this.#keys.wrapping, randomBytes(ID), hash, randomBytes(KEY)));
+    }
+    return [...slots.values()];
+  }
+
+  append(bytes: Buffer): void {
+    const at = this.#file.length;
+    this.#file.append(bytes);
+    const slot = readSlot(bytes);
+    if (slot.state === 'active') {
+      this.#held.set(slot.id.toString('hex'), at);
+      this.#byOwner.set(slot.owner.toString('latin1'), at);
+    } else if (slot.state === 'destroyed') this.#destroyed.add(slot.id.toString('hex'));
+    else if (slot.state === 'damaged') this.#damaged += 1;
+  }
+
+  /** From now on the key opens nothing and seals nothing: the owner's next record gets another. */
+  forget(id: Buffer): void {
+    const name = id.toString('hex');
+    const at = this.#held.get(name);
+    const slot = at === undefined ? null : this.#slotAt(at);
+    if (at === undefined || slot === null) return;
+    this.#held.delete(name);
+    this.#doomed.add(at);
+    this.#byOwner.delete(slot.owner.toString('latin1'));
+    this.#open.delete(name);
+    this.#destroyed.add(name);
+  }
+
+  /** What stands at `at` has been overwritten. */
+  gone(at: number, slot: Buffer): void {
+    this.#doomed.delete(at);
+    slot.copy(this.#bytesAt(at));
+  }
+
+  /** A whole file with the same keys under another master key. Damaged slots are left out. */
+  rewrapped(master: Buffer): { file: Buffer; count: number } {
+    const { header, keys } = newHeader(master, this.#keys.lookup);
+    const slots = Array.from(this.#held, ([id, at]) => {
+      const slot = this.#slotAt(at);
+      const key = slot === null ? null : unwrapKey(this.#keys.wrapping, slot);
+      if (slot === null || key === null) throw new Error(`the key ${id} is damaged`);
+      return activeSlot(keys.wrapping, slot.id, slot.owner, key);
+    });
+    const gone = Array.from(this.#destroyed, (id) => destroyedSlot(Buffer.from(id, 'hex')));
+    return { file: Buffer.concat([header, ...slots, ...gone]), count: slots.length };
+  }
+
+  /** The owner's hashes as a text. */
+  #nameFor({ team, user, clientUser }: Ownership): string {
+    const plain = JSON.stringify([team, user, clientUser]);
+    const known = this.#nameOf.get(plain);
+    if (known !== undefined) return known;
+    const name = this.#hash.of({ team, user, clientUser }).toString('latin1');
+    remember(this.#nameOf, plain, name);
+    return name;
+  }
+
+  #keyById(id: string): KeyObject | null {
+    const known = this.#open.get(id);
+    if (known !== undefined) return known;
+    const at = this.#held.get(id);
+    const slot = at === undefined ? null : this.#slotAt(at);
+    const bytes = slot === null ? null : unwrapKey(this.#keys.wrapping, slot);
+    if (bytes === null) return null;
+    const key = createSecretKey(bytes);
+    remember(this.#open, id, key);
+    return key;
+  }
+
+  #slotAt(at: number): (Slot & { state: 'active' }) | null {
+    const slot = readSlot(this.#bytesAt(at));
+    return slot.state === 'active' ? slot : null;
+  }
+
+  #bytesAt(at: number): Buffer {
+    return this.#file.buffer.subarray(at, at + SLOT);
+  }
+}
+
+function remember<T>(map: Map<string, T>, name: string, value: T): void {
+  if (map.size >= REMEMBERED) map.clear();
+  map.set(name, value);
+}

@@ -1,0 +1,27 @@
+import { createSecretKey, hkdfSync, randomBytes, type KeyObject } from 'node:crypto';
+
+const BYTES = 32;
+const PREFIX = 'mrk_';
+
+/** A new master key as `parseMasterKey` reads it. */
+export function newMasterKey(): string {
+  return `${PREFIX}${randomBytes(BYTES).toString('base64')}`;
+}
+
+/**
+ * The 32 bytes of a master key: base64, with `mrk_` in front or not, or 64 hex digits.
+ * @throws Error that does not quote the key
+ */
+export function parseMasterKey(text: string): Buffer {
+  const bare = text.trim().replace(PREFIX, '');
+  if (/^[0-9a-f]{64}$/i.test(bare)) return Buffer.from(bare, 'hex');
+  const bytes = Buffer.from(bare, 'base64');
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(bare) || bytes.length !== BYTES)
+    throw new Error('must be 32 bytes in base64, as `millrace keys generate` prints them');
+  return bytes;
+}
+
+/** The key that wraps what one key file holds. @param salt the file's own, so that no two files share it */
+export function wrappingKey(master: Buffer, salt: Buffer): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync('sha256', master, salt, 'millrace key store 1', BYTES)));
+}

@@ -1,0 +1,52 @@
+import { createHmac, type KeyObject } from 'node:crypto';
+import { canonicalId, type Ownership, type Subject } from '../core/erasure.ts';
+
+const BYTES = 16;
+const ABSENT = Buffer.alloc(BYTES);
+const FIELDS = ['team', 'user', 'client'] as const;
+
+type Field = (typeof FIELDS)[number];
+
+/**
+ * Whose a key is, as the key file says it: keyed hashes of team, user and client user, one after another. Every key is
+ * of one such three, so that an erasure finds exactly what it would find in the records.
+ */
+export class OwnerHash {
+  readonly #lookup: KeyObject;
+
+  constructor(lookup: KeyObject) {
+    this.#lookup = lookup;
+  }
+
+  of({ team, user, clientUser }: Ownership): Buffer {
+    return Buffer.concat([
+      this.#hash('team', team),
+      this.#hash('user', user),
+      this.#hash('client', clientUser),
+    ]);
+  }
+
+  /** Tells the keys that an erasure's subject owns. */
+  owned({ by, id, team }: Subject): (owner: Buffer) => boolean {
+    const field = by === 'user' ? 'user' : 'client';
+    const wanted = this.#hash(field, id);
+    const ofTeam = team === null ? null : this.#hash('team', team);
+    return (owner) => {
+      const of = part(owner, 'team');
+      return part(owner, field).equals(wanted) && (ofTeam === null || of.equals(ABSENT) || of.equals(ofTeam));
+    };
+  }
+
+  #hash(field: Field, id: string | null): Buffer {
+    if (id === null) return ABSENT;
+    return createHmac('sha256', this.#lookup)
+      .update(`${field}\0${canonicalId(id)}`)
+      .digest()
+      .subarray(0, BYTES);
+  }
+}
+
+function part(owner: Buffer, field: Field): Buffer {
+  const from = FIELDS.indexOf(field) * BYTES;
+  return owner.subarray(from, from + BYTES);
+}

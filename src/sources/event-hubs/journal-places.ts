@@ -1,0 +1,67 @@
+import type {
+  EventHubConsumerClient,
+  PartitionContext,
+  ReceivedEventData,
+  SubscribeOptions,
+  Subscription,
+} from '@azure/event-hubs';
+import { randomUUID } from 'node:crypto';
+import type { SourceContext } from '../../core/source.ts';
+import { hostOf } from '../../sinks/event-hubs/connection.ts';
+import type { EventHubsSourceOptions } from './config.ts';
+import { BEGINNING, type Handlers, type Places } from './places.ts';
+
+/** All partitions are read here, and the offset of the last message taken of each lies in the journal. */
+export class JournalPlaces implements Places {
+  readonly store = null;
+  readonly owner = randomUUID();
+  readonly #options: EventHubsSourceOptions;
+  readonly #context: SourceContext;
+
+  constructor(options: EventHubsSourceOptions, context: SourceContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  probe(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async subscribe(
+    client: EventHubConsumerClient,
+    handlers: Handlers,
+    how: SubscribeOptions,
+  ): Promise<readonly Subscription[]> {
+    const partitions = await client.getPartitionIds();
+    const starts = await Promise.all(partitions.map((id) => this.#startOf(client, id)));
+    return partitions.map((id, index) =>
+      client.subscribe(id, handlers, { ...how, startPosition: { offset: starts[index] ?? BEGINNING } }),
+    );
+  }
+
+  save({ offset }: ReceivedEventData, { partitionId }: PartitionContext): Promise<void> {
+    return this.#context.checkpoints.save(this.#keyOf(partitionId), offset);
+  }
+
+  finish(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** The offset to read behind. A `latest` is looked up and kept, or a restart would skip what has come meanwhile. */
+  async #startOf(client: EventHubConsumerClient, partition: string): Promise<string> {
+    const key = this.#keyOf(partition);
+    const saved = await this.#context.checkpoints.load(key);
+    if (saved !== null) return saved;
+    if (this.#options.start === 'earliest') return BEGINNING;
+    const { lastEnqueuedOffset } = await client.getPartitionProperties(partition);
+    const offset = lastEnqueuedOffset || BEGINNING;
+    await this.#context.checkpoints.save(key, offset);
+    return offset;
+  }
+
+  /** Offsets mean something in one hub of one namespace only, and each consumer group reads for itself. */
+  #keyOf(partition: string): string {
+    const { connection, hub, consumerGroup } = this.#options;
+    return [this.#context.name, hostOf(connection), hub, consumerGroup, partition].join('/');
+  }
+}

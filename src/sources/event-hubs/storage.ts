@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { splitConnectionString } from '../../sinks/event-hubs/connection.ts';
+
+/** How to reach a storage account, and as whom. */
+export type Storage =
+  | { readonly by: 'key'; readonly connectionString: string }
+  | { readonly by: 'identity'; readonly accountUrl: string; readonly clientId: string | null };
+
+/** The options about the storage account. */
+export const storageFields = {
+  /** Of the account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`. */
+  connectionString: z.string().optional(),
+  /** In place of a connection string, with a managed identity: `https://acme.blob.core.windows.net`. */
+  accountUrl: z
+    .string()
+    .regex(/^https:\/\/[^\s/?#]+\/?$/, 'must be a URL such as https://acme.blob.core.windows.net')
+    .optional(),
+  /** Client id of a user-assigned managed identity. */
+  managedIdentityClientId: z.string().min(1).optional(),
+  /** It has to be there; only the blobs in it are made. */
+  container: z
+    .string()
+    .regex(/^(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/, 'must be the name of a blob container'),
+};
+
+type Fields = Omit<z.output<z.ZodObject<typeof storageFields>>, 'container'>;
+
+/** Tells the two ways apart; adds an issue when they do not agree. */
+export function readStorage(fields: Fields, context: z.RefinementCtx): Storage {
+  const { connectionString, accountUrl, managedIdentityClientId: clientId } = fields;
+  const wrong = (path: string, message: string): typeof z.NEVER => {
+    context.addIssue({ code: 'custom', path: [path], message });
+    return z.NEVER;
+  };
+  if (accountUrl !== undefined) {
+    if (connectionString !== undefined)
+      return wrong('connectionString', 'must be left out beside accountUrl');
+    return { by: 'identity', accountUrl: accountUrl.replace(/\/$/, ''), clientId: clientId ?? null };
+  }
+  if (connectionString === undefined)
+    return wrong('connectionString', 'must be set, or accountUrl for a managed identity');
+  if (clientId !== undefined) return wrong('managedIdentityClientId', 'needs accountUrl');
+  const parts = splitConnectionString(connectionString);
+  const keyed = parts.has('accountname') && parts.has('accountkey');
+  const signed = parts.has('blobendpoint') && parts.has('sharedaccesssignature');
+  if (!keyed && !signed && !parts.has('usedevelopmentstorage'))
+    return wrong('connectionString', 'must hold AccountName and AccountKey');
+  return { by: 'key', connectionString };
+}

@@ -1,0 +1,196 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { repairArchive, type RepairAction, type RepairReport } from '../../src/archive/repair.ts';
+import { ManifestWriter } from '../../src/archive/manifest-writer.ts';
+import { deliver, filesSink, ids, makeContext, signal, tempFolder } from '../sinks/support.ts';
+import { differences, makeArchive } from './support.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 4);
+
+async function repair(path: string, dryRun = false): Promise<RepairReport & { said: readonly string[] }> {
+  const told: RepairAction[] = [];
+  const report = await repairArchive(path, { dryRun, now: NOW, onAction: (action) => told.push(action) });
+  // What is said is what is done, each once.
+  expect(told).toEqual(report.actions);
+  return { ...report, said: told.map(({ action, file }) => `${action} ${file}`) };
+}
+
+function manifestOf(path: string): string[] {
+  return readFileSync(join(path, '_manifest.jsonl'), 'utf8').trimEnd().split('\n');
+}
+
+const kept = (path: string): string[] =>
+  readdirSync(path).filter((name) => name.startsWith('_manifest.jsonl.'));
+
+describe('repairArchive', () => {
+  it('does nothing to a sound archive', async () => {
+    const { path, lines } = await makeArchive();
+    expect((await repair(path)).said).toEqual([]);
+    expect(manifestOf(path)).toEqual(lines);
+    expect(kept(path)).toEqual([]);
+  });
+
+  it('makes a lost manifest anew from the files, and says so in every line', async () => {
+    const { path, files } = await makeArchive();
+    rmSync(join(path, '_manifest.jsonl'));
+    const { said, before, after } = await repair(path);
+    expect(said).toEqual([
+      'write_manifest _manifest.jsonl',
+      ...files.toSorted().map((file) => `list_file ${file}`),
+    ]);
+    expect(before.differences).not.toEqual([]);
+    expect(after).toMatchObject({ records: 15, differences: [] });
+    expect(after.notes.map(({ detail }) => detail)).toEqual(
+      files.map(() => 'listed by a repair at 2026-11-21T04:00:00.000Z; proven from then on only'),
+    );
+  });
+
+  it('changes nothing on a dry run', async () => {
+    const { path, files, lines } = await makeArchive();
+    appendFileSync(join(path, '_manifest.jsonl'), '{"file":"torn');
+    mkdirSync(join(path, '_open', 'abcdefabcdef'));
+    writeFileSync(join(path, '_open', 'abcdefabcdef', 'x.tmp'), 'half');
+    renameSync(join(path, files[0] ?? ''), join(path, 'other.ndjson.gz'));
+    const { said, after } = await repair(path, true);
+    expect(said).toEqual([
+      'remove_temporary _open/abcdefabcdef/x.tmp',
+      'move_file other.ndjson.gz',
+      'keep_manifest _manifest.jsonl',
+      'drop_line _manifest.jsonl',
+    ]);
+    expect(after.differences).not.toEqual([]);
+    expect(manifestOf(path)).toEqual([...lines, '{"file":"torn']);
+    expect(existsSync(join(path, '_open', 'abcdefabcdef', 'x.tmp'))).toBe(true);
+    expect((await repair(path)).after.differences).toEqual([]);
+    expect(manifestOf(path)).toEqual(lines);
+    expect(existsSync(join(path, '_open', 'abcdefabcdef', 'x.tmp'))).toBe(false);
+  });
+
+  it('puts reordered lines back by their links', async () => {
+    const { path, lines, rewrite } = await makeArchive({}, 5);
+    const [l1 = '', l2 = '', l3 = '', l4 = '', l5 = ''] = lines;
+    rewrite([l4, l1, l5, l3, l2]);
+    expect((await repair(path)).after).toMatchObject({ differences: [], notes: [] });
+    expect(manifestOf(path)).toEqual(lines);
+    const [old = ''] = kept(path);
+    expect(old).toBe('_manifest.jsonl.2026-11-21T040000.000Z');
+    expect(readFileSync(join(path, old), 'utf8')).toBe([l4, l1, l5, l3, l2, ''].join('\n'));
+  });
+
+  it('makes a removed and a changed line again, where the next line proves them', async () => {
+    const { path, files, lines, rewrite } = await makeArchive({}, 5);
+    rewrite(lines.toSpliced(1, 1).with(2, (lines[3] ?? '').replace('"records":5', '"records":6')));
+    const { said, after } = await repair(path);
+    expect(said.filter((text) => text.startsWith('restore_line'))).toEqual([
+      `restore_line ${files[1]}`,
+      `restore_line ${files[3]}`,
+    ]);
+    expect(after).toMatchObject({ differences: [], notes: [] });
+    expect(manifestOf(path)).toEqual(lines);
+  });
+
+  it('links anew what cannot be proven, and says of each line that it did', async () => {
+    const { path, files, lines, rewrite } = await makeArchive({}, 3);
+    rmSync(join(path, files[0] ?? ''));
+    rewrite(lines.slice(1));
+    const { said, after } = await repair(path);
+    expect(said).toEqual([
+      'keep_manifest _manifest.jsonl',
+      ...files.slice(1).map((file) => `link_line ${file}`),
+    ]);
+    expect(after.differences).toEqual([]);
+    expect(after.notes.map(({ file }) => file)).toEqual(files.slice(1));
+  });
+
+  it('never hides a loss: a missing and a changed file stay differences', async () => {
+    const { path, files } = await makeArchive();
+    const [a = '', b = ''] = files;
+    rmSync(join(path, a));
+    const lines = gunzipSync(readFileSync(join(path, b)))
+      .toString()
+      .split('\n');
+    writeFileSync(join(path, b), gzipSync(lines.with(1, 'not a record').join('\n')));
+    const { after } = await repair(path);
+    expect(after.records).toBe(9);
+    expect(after.differences.map(({ code, file }) => `${code} ${file}`)).toEqual(
+      expect.arrayContaining([`record_invalid ${b}`, `file_missing ${a}`]),
+    );
+    expect(await ids(join(path, files[2] ?? ''))).toHaveLength(5);
+  });
+
+  it('lists a complete file that is not listed; not a copy, not a cut one, not an erased one', async () => {
+    const { path, files } = await makeArchive();
+    const [a = '', b = ''] = files;
+    const other = await makeArchive({}, 1);
+    writeFileSync(
+      join(path, 'extra.ndjson'),
+      gunzipSync(readFileSync(join(other.path, other.files[0] ?? ''))),
+    );
+    writeFileSync(join(path, 'copy.ndjson.gz'), readFileSync(join(path, b)));
+    writeFileSync(join(path, 'cut.ndjson.gz'), readFileSync(join(path, b)).subarray(0, -9));
+    const nothing = { records: 0, bytes: 0, sha256: null, first_received_at: null, last_received_at: null };
+    const erasure = { erasure: 'made-up-receipt', at: new Date(NOW).toISOString(), removed: 5, types: {} };
+    await new ManifestWriter(path, makeContext().log).append({ ...erasure, file: a, ...nothing });
+    const { said } = await repair(path);
+    expect(said).toEqual(['list_file extra.ndjson']);
+    expect(await differences(path)).toEqual(
+      expect.arrayContaining(['file_extra copy.ndjson.gz', 'file_extra cut.ndjson.gz', `file_returned ${a}`]),
+    );
+  });
+
+  it('brings files home that changed names in a circle', async () => {
+    const { path, files } = await makeArchive({}, 4);
+    const [a = '', b = '', c = '', d = ''] = files.map((file) => join(path, file));
+    const before = await ids(path);
+    renameSync(a, join(path, 'aside'));
+    renameSync(c, a);
+    renameSync(b, c);
+    renameSync(join(path, 'aside'), b);
+    renameSync(d, join(path, 'elsewhere.ndjson.gz'));
+    const { after } = await repair(path);
+    expect(after.differences).toEqual([]);
+    expect(await ids(path)).toEqual(before);
+  });
+
+  it('lists a kept event from its path', async () => {
+    const path = tempFolder();
+    const { sink } = filesSink(path);
+    await sink.open();
+    const [delivery] = deliver(1, 1);
+    const claim = await sink.keep(delivery!.event);
+    await sink.close(signal);
+    expect(await differences(path)).toEqual([]);
+    const [line = ''] = manifestOf(path);
+    rmSync(join(path, '_manifest.jsonl'));
+    expect(await differences(path)).toEqual(['manifest_missing _manifest.jsonl', `file_extra ${claim.path}`]);
+    expect((await repair(path)).after.differences).toEqual([]);
+    const [again = ''] = manifestOf(path);
+    expect(JSON.parse(again)).toEqual({ ...JSON.parse(line), repaired_at: new Date(NOW).toISOString() });
+    writeFileSync(join(path, claim.path), 'x');
+    expect((await repair(path)).after.differences.map(({ code }) => code)).toEqual([
+      'file_unreadable',
+      'file_truncated',
+    ]);
+  });
+
+  it('does not begin while a receiver writes', async () => {
+    const path = tempFolder();
+    const { sink } = filesSink(path);
+    await sink.open();
+    await sink.send(deliver(1, 1), signal);
+    await expect(repair(path)).rejects.toMatchObject({ code: 'archive_in_use' });
+    await sink.close(signal);
+    expect((await repair(path)).said).toEqual([]);
+  });
+});

@@ -1,0 +1,167 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { checkCommand } from '../../src/cli/check.ts';
+import { formatRecords } from '../../src/core/archive-record.ts';
+import type { Event } from '../../src/core/event.ts';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { postSigned, SECRET } from '../support/signed-events.ts';
+import { run } from './run.ts';
+
+const MEAL = 'daily.data.meal.created';
+const LAB = 'labtest.order.created';
+
+function event(n: number, type: string): Event {
+  const { body } = madeUpEvent(n, type);
+  const { team_id: team, user_id: user, client_user_id: clientUser } = JSON.parse(body.toString('utf8'));
+  return {
+    id: `made_up_${n}`,
+    source: 'webhooks',
+    type,
+    team,
+    user,
+    clientUser,
+    receivedAt: 0,
+    headers: {},
+    body,
+  };
+}
+
+/** An archive of 10 meals and 5 lab events in two files. */
+function writeArchive(folder: string): string {
+  const archive = join(folder, 'archive');
+  mkdirSync(archive);
+  const events = Array.from({ length: 15 }, (_, n) => event(n, n % 3 === 0 ? LAB : MEAL));
+  writeFileSync(join(archive, 'a.ndjson'), formatRecords(events.slice(0, 7)));
+  writeFileSync(join(archive, 'b.ndjson'), formatRecords(events.slice(7)));
+  return archive;
+}
+
+const config = (...lines: readonly string[]): string =>
+  [
+    `signing: { secrets: ["${SECRET}"] }`,
+    'sinks:',
+    '  archive: { type: files, path: ./archive }',
+    '  labs: { type: files, path: ./labs }',
+    ...lines,
+  ].join('\n');
+
+const OLD = config('routes: [{ match: "*", to: archive }]');
+const NEW = config('routes: [{ match: [labtest.], to: labs }, { match: "*", to: [archive] }]');
+
+async function setUp(next: string, old = OLD): Promise<{ archive: string; args: string[] }> {
+  const folder = await temporaryFolder();
+  const archive = writeArchive(folder);
+  const [newer, older] = [join(folder, 'new.yaml'), join(folder, 'old.yaml')];
+  writeFileSync(newer, next);
+  writeFileSync(older, old);
+  return { archive, args: ['--config', newer, '--current', older, '--against', archive] };
+}
+
+describe('millrace check --against', () => {
+  test('says what moves, how much of it, and names events', async () => {
+    const { args } = await setUp(NEW);
+    const { stdout, stderr, exit } = await run(checkCommand, args);
+    expect({ stderr, exit }).toEqual({ stderr: '', exit: 0 });
+    expect(stdout).toContain('moves 33.3 % of 15 events from archive to labs\n');
+    expect(stdout).toContain(`    5 ${LAB}, such as made_up_0\n`);
+    expect(stdout).toContain('leaves 66.7 % where they go now\n');
+    expect(stdout).toContain(['TARGET   NOW  THEN', 'archive  15   10', 'labs     0    5', ''].join('\n'));
+  });
+
+  test('--json is the whole report; --exit-code tells a difference by 4', async () => {
+    const { archive, args } = await setUp(NEW);
+    const { stdout, exit } = await run(checkCommand, [...args, '--json', '--exit-code']);
+    expect(exit).toBe(4);
+    expect(JSON.parse(stdout)).toMatchObject({
+      against: archive,
+      events: 15,
+      unreadable: 0,
+      changed: 5,
+      moves: [
+        { from: ['archive'], to: ['labs'], events: 5, examples: [{ type: LAB, id: 'made_up_0', events: 5 }] },
+      ],
+      sinks: { added: [], removed: [], changed: {} },
+    });
+  });
+
+  test('the same routes in other words move nothing', async () => {
+    const { args } = await setUp(
+      config('routes: [{ match: [labtest.], to: archive }, { match: "*", to: archive }]'),
+    );
+    const { stdout, exit } = await run(checkCommand, [...args, '--exit-code']);
+    expect(exit).toBe(0);
+    expect(stdout).toContain('every event goes where it went\n');
+  });
+
+  test('a copy is added, a target is taken away, and nowhere is a place', async () => {
+    const copied = await setUp(
+      config('routes: [{ match: [labtest.], to: [archive, labs] }, { match: "*", to: archive }]'),
+    );
+    expect((await run(checkCommand, copied.args)).stdout).toContain('adds 33.3 % of 15 events to labs\n');
+    const taken = await setUp(config('routes: [{ match: [labtest.], to: archive }]'));
+    expect((await run(checkCommand, taken.args)).stdout).toContain(
+      'takes 66.7 % of 15 events away from archive\n',
+    );
+  });
+
+  test('an envelope rule that would have refused events shows as quarantine', async () => {
+    const teams = 'envelope: { teams: ["99999999-0000-4000-8000-000000000009"] }';
+    const { args } = await setUp(`${OLD}\n${teams}`);
+    expect((await run(checkCommand, args)).stdout).toContain(
+      'moves 100.0 % of 15 events from archive to quarantine\n',
+    );
+  });
+
+  test('sinks that differ are named with the options that do, never with values', async () => {
+    const next = OLD.replace('./archive }', './elsewhere, compress: none }').replace('  labs:', '  other:');
+    const { args } = await setUp(next);
+    const { stdout } = await run(checkCommand, args);
+    expect(stdout).toContain('sink archive changes: path, compress\n');
+    expect(stdout).toContain('new sink other: it starts with what comes after the change\nsink labs goes\n');
+    expect(stdout).not.toContain('elsewhere');
+  });
+
+  test('without another config it counts where the events would go', async () => {
+    const { archive, args } = await setUp(NEW);
+    // The config in force by its place is this one itself.
+    const env = { MILLRACE_CONFIG: args[1] ?? '' };
+    const { stdout } = await run(checkCommand, ['--config', args[1] ?? '', '--against', archive], env);
+    expect(stdout).toContain(['TARGET   EVENTS', 'archive  10', 'labs     5', ''].join('\n'));
+  });
+
+  test('a record that cannot be read is named, left out, and ends with 3', async () => {
+    const { archive, args } = await setUp(NEW);
+    writeFileSync(join(archive, 'c.ndjson'), 'no record\n');
+    const { stdout, stderr, exit } = await run(checkCommand, args);
+    expect(exit).toBe(3);
+    expect(stderr).toContain('warning: c.ndjson:1: ');
+    expect(stdout).toContain('1 records could not be read and are not counted\n');
+    expect(stdout).toContain('of 15 events');
+  });
+
+  test('its options without --against are a slip', async () => {
+    const { args } = await setUp(NEW);
+    await expect(run(checkCommand, args.slice(0, 4))).rejects.toMatchObject({ code: 'usage' });
+  });
+
+  test('reads the journal, of a receiver that runs and of one that is stopped', async () => {
+    const folder = await temporaryFolder();
+    const file = writeConfig(folder);
+    const receiver = await ReceiverProcess.start(file);
+    for (let n = 0; n < 3; n += 1) {
+      const { id, body } = madeUpEvent(n, n === 0 ? LAB : MEAL);
+      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    }
+    const newer = join(folder, 'new.yaml');
+    writeFileSync(newer, NEW);
+    const args = ['--config', newer, '--current', file, '--against', 'journal'];
+    const moved = 'moves 33.3 % of 3 events from archive to labs\n';
+    expect((await run(checkCommand, args)).stdout).toContain(moved);
+    await receiver.kill('SIGTERM');
+    expect((await run(checkCommand, args)).stdout).toContain(moved);
+  });
+});

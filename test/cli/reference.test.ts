@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { expect, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
+import { ENVIRONMENT } from '../../src/cli/environment.ts';
+import type { Io } from '../../src/cli/io.ts';
+import { commandReference, environmentReference } from '../../src/cli/reference.ts';
+import { commandTree, walk } from '../../src/cli/tree.ts';
+import { SCALAR_KEYS } from '../../src/config/scalar-keys.ts';
+import { ROOT } from '../support/millrace.ts';
+import { run } from './run.ts';
+
+/** The text of every source file. */
+const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => ({ name, text: readFileSync(join(ROOT, 'src', name), 'utf8') }));
+
+/** The whole command line, as the tests' own io makes it. */
+async function program(): Promise<Command> {
+  let made = new Command();
+  await run((io: Io) => {
+    made = createProgram(io);
+    return new Command().action(() => undefined);
+  }, []);
+  return made;
+}
+
+test('every command, argument and option has words, and stands in the reference with its examples', async () => {
+  const root = await program();
+  const reference = commandReference(root);
+  for (const node of walk(commandTree(root))) {
+    const name = ['millrace', ...node.path].join(' ');
+    if (node.path.at(-1) === 'help') continue;
+    expect(node.description, name).not.toBe('');
+    expect(reference).toMatch(new RegExp(`^##+ ${name}$`, 'm'));
+    for (const { flags, description } of node.options) {
+      expect(description, `${name} ${flags}`).not.toBe('');
+      if (!flags.includes('--help')) expect(reference).toContain(`\`${flags}\``);
+    }
+    for (const { usage, description } of node.arguments) expect(description, `${name} ${usage}`).not.toBe('');
+  }
+  expect(reference.match(/^Examples:/gm)?.length).toBeGreaterThan(12);
+});
+
+test('every variable that the program reads is in one of the two references', () => {
+  // The one that stray.ts gives as an example of a slip.
+  const slip = 'MILLRACE_SERVER_PROT';
+  const known = new Set([slip, ...Object.keys(ENVIRONMENT), ...SCALAR_KEYS.map(({ env }) => env)]);
+  const read = sources.flatMap(({ name, text }) =>
+    Array.from(
+      text.matchAll(/(?:\benv(?:\.|\[')|\b(?=MILLRACE_))([A-Z]+_[A-Z_]*[A-Z])/g),
+      ([, variable = '']) => ({ name, variable }),
+    ),
+  );
+  expect(read.length).toBeGreaterThan(3);
+  expect(read.filter(({ variable }) => !known.has(variable))).toEqual([]);
+  for (const variable of Object.keys(ENVIRONMENT))
+    expect(environmentReference()).toContain(`\`${variable}\``);
+});
+
+test('nothing is ever coloured, so that NO_COLOR is honoured', () => {
+  const coloured = sources.filter(
+    ({ name, text }) => name.startsWith('cli') && /\\(?:u001b|x1b|033)\[[0-9;]*m/i.test(text),
+  );
+  expect(coloured.map(({ name }) => name)).toEqual([]);
+});

@@ -1,0 +1,248 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { skipped } from '../support/requirements.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
+import { faintTexts } from './contrast.ts';
+
+const WILFUL = fileURLToPath(new URL('../admin/wilful-sink.ts', import.meta.url));
+const LACK = lacksBrowser();
+
+/** What the tests use of the page's own world. */
+interface Canvas {
+  readonly width: number;
+  readonly height: number;
+  getContext(kind: '2d'): {
+    getImageData(...area: [x: number, y: number, width: number, height: number]): { data: Uint8ClampedArray };
+  };
+}
+declare const document: { readonly documentElement: { readonly scrollWidth: number } };
+declare const innerWidth: number;
+declare const localStorage: { readonly length: number };
+declare const sessionStorage: { readonly length: number };
+
+interface Prepared {
+  readonly receiver: ReceiverProcess;
+  readonly config: string;
+  /** Holds what the sink does; see wilful-sink.ts. */
+  readonly folder: string;
+}
+
+async function start(files: readonly string[], changes: Record<string, object> = {}): Promise<Prepared> {
+  const folder = await temporaryFolder();
+  const own = join(folder, 'own');
+  mkdirSync(own);
+  for (const file of files) writeFileSync(join(own, file), '');
+  const config = writeConfig(folder, {
+    sinks: {
+      archive: { type: 'files', path: join(folder, 'archive') },
+      own: { type: WILFUL, folder: own },
+    },
+    routes: [
+      { match: ['labtest.'], to: ['own', 'archive'] },
+      { match: ['*'], to: ['archive'] },
+    ],
+    ...changes,
+  });
+  return { receiver: await ReceiverProcess.start(config), config, folder: own };
+}
+
+async function send(receiver: ReceiverProcess, n: number, type = 'daily.data.meal.created'): Promise<string> {
+  const { id, body } = madeUpEvent(n, type);
+  expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+  return id;
+}
+
+describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(() => browser.close());
+
+  test('what happens is seen as it happens', async () => {
+    const { receiver } = await start(['open']);
+    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    await says(page, '#state', 'Ready');
+    await says(page, '#tile-total', '0');
+    const ids = [];
+    for (let n = 0; n < 5; n += 1) ids.push(await send(receiver, n));
+    await says(page, '#tile-total', '5');
+    await says(page, '#routes tbody tr:nth-child(2) td[data-label=Events]', '5');
+    await says(page, '#sinks tbody tr:first-child td[data-label=State]', 'Running');
+    const shown = page.locator('#events-table tbody .link');
+    await until('the events', async () => (await shown.count()) === 5);
+    // Newest first.
+    expect(await shown.first().getAttribute('title')).toBe(ids[4]);
+    // The chart has a line: more than one colour is on it.
+    const colors = await page.locator('#chart-rate canvas').evaluate((element) => {
+      const canvas = element as unknown as Canvas;
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return new Set(new Uint32Array(data.buffer)).size;
+    });
+    expect(colors).toBeGreaterThan(3);
+    expect(await page.locator('#chart-rate canvas').getAttribute('aria-label')).toMatch(/accepted/);
+    await page.getByLabel('Filter by type').fill('nothing like it');
+    await until('the filter', async () => (await shown.count()) === 0);
+    expect(complaints).toEqual([]);
+  });
+
+  test('what an event says of itself is text, never markup', async () => {
+    const { receiver } = await start(['open']);
+    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    const type = 'daily.<img src=x onerror="document.title=1"><b>made up</b>';
+    await send(receiver, 1, type);
+    await says(page, '#events-table tbody .type', type);
+    expect(await page.locator('#events-table img, #events-table b').count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
+  test('quarantined events are looked at, and dropped only when that is confirmed', async () => {
+    const { receiver } = await start(['open']);
+    const unfit = JSON.stringify({ event_type: 'daily.data.meal.created', data: { kcal: 77 } });
+    for (const id of ['msg_one', 'msg_two']) await postSigned(receiver.url, Buffer.from(unfit), { id });
+    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    await says(page, '#tab-quarantine .count', '2');
+    await page.locator('#tab-events').focus();
+    await page.keyboard.press('ArrowRight');
+    const rows = page.locator('#quarantine tbody tr');
+    await until('both rows', async () => (await rows.count()) === 2);
+    await page.getByRole('button', { name: 'Details of msg_one' }).click();
+    await says(page, '#details-facts', /msg_one.*team_missing/);
+    // Bodies are shown only where console.payloads says so.
+    expect(await page.getByRole('button', { name: 'Show the body' }).isVisible()).toBe(false);
+    await page.keyboard.press('Escape');
+
+    await page.getByRole('button', { name: 'Retry all' }).click();
+    await says(page, '#toast', /^0 events put back; 2 stayed/);
+    await page.getByRole('button', { name: 'Drop event msg_one' }).click();
+    await page.keyboard.press('Escape');
+    expect((await receiver.status()).journal.quarantined).toBe(2);
+    await page.getByRole('button', { name: 'Drop event msg_one' }).click();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await until('the row to go', async () => (await rows.count()) === 1);
+    expect((await receiver.status()).journal.quarantined).toBe(1);
+    expect(complaints).toEqual([]);
+  });
+
+  test('dead letters are put back for a sink that has been mended', async () => {
+    const { receiver, folder } = await start(['open']);
+    for (let n = 0; n < 3; n += 1) await send(receiver, n, 'labtest.order.updated');
+    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    await says(page, '#tile-dead', '3');
+    await page.locator('.tile a[data-tab=dead-letters]').click();
+    await says(page, '#dead-letters tbody tr:first-child .why', /made_up_code made-up reason/);
+    writeFileSync(join(folder, 'mild'), '');
+    await page.locator('#dead-letters').getByRole('button', { name: 'Retry all' }).click();
+    await says(page, '#toast', '3 dead letters put back.');
+    await says(page, '#tile-dead', '0');
+    await says(page, '#dead-letters tbody', /^No dead letters/);
+    expect((await receiver.drained()).journal.deadLetters).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
+  test('bodies are shown where the config allows it, as they came', async () => {
+    const { receiver } = await start(['open'], { console: { payloads: true } });
+    const body = Buffer.from(
+      JSON.stringify({ ...(JSON.parse(madeUpEvent(1).body.toString()) as object), n: 1 }).replace(
+        '"n":1',
+        '"n": 1E400',
+      ),
+    );
+    expect((await postSigned(receiver.url, body, { id: 'msg_exact' })).status).toBe(202);
+    const { page } = await openPage(browser, receiver.adminUrl);
+    await page.getByRole('button', { name: 'Details of msg_exact' }).click();
+    await page.getByRole('button', { name: 'Show the body' }).click();
+    await says(page, '#details-body', body.toString());
+  });
+
+  test('a token is asked for, kept in the tab and in no cookie, and forgotten on signing out', async () => {
+    const { receiver } = await start(['open'], { admin: { token: 'made-up-token' } });
+    const { page } = await openPage(browser, receiver.adminUrl);
+    await page.getByLabel('Token').fill('wrong');
+    await page.keyboard.press('Enter');
+    await says(page, '#login-error', 'That token was not accepted.');
+    expect(await page.locator('#console').isVisible()).toBe(false);
+    await page.getByLabel('Token').fill('made-up-token');
+    await page.keyboard.press('Enter');
+    await says(page, '#state', 'Ready');
+    await page.reload();
+    await says(page, '#state', 'Ready');
+    expect(await page.context().cookies()).toEqual([]);
+    expect(await page.evaluate(() => localStorage.length)).toBe(0);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await until('the form', () => page.getByLabel('Token').isVisible());
+    expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+  });
+
+  test('a receiver that is gone, and one whose config is wrong, are told of', async () => {
+    const { receiver, config } = await start(['open']);
+    const { page } = await openPage(browser, receiver.adminUrl);
+    await says(page, '#state', 'Ready');
+    writeFileSync(config, 'sinks: {');
+    receiver.signal('SIGHUP');
+    await says(page, '#banners', /^The changed config could not be used/);
+    await receiver.kill('SIGKILL');
+    await says(page, '#state', 'No answer');
+    await says(page, '#banners', /^The receiver gives no answer since/);
+    expect(await page.title()).toBe('No answer – millrace');
+  });
+
+  test('the list stands still while it is paused, by key or button', async () => {
+    const { receiver } = await start(['open']);
+    const { page } = await openPage(browser, receiver.adminUrl);
+    await says(page, '#state', 'Ready');
+    await page.keyboard.press('p');
+    await says(page, '#pause', 'Resume');
+    await send(receiver, 1);
+    // Whoever else asks sees it, and the paused page does not.
+    const { page: other } = await openPage(browser, receiver.adminUrl);
+    await says(other, '#tile-total', '1');
+    expect(await page.locator('#tile-total').textContent()).toBe('0');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await says(page, '#tile-total', '1');
+  });
+
+  const SIZES = [
+    ['a desktop', 1280, 'light'],
+    ['a desktop', 1280, 'dark'],
+    ['a tablet', 800, 'light'],
+    ['a phone', 390, 'dark'],
+    ['a small phone', 320, 'light'],
+  ] as const;
+
+  test('it fits desktops and phones, in light and dark, and every text can be read', async () => {
+    const { receiver } = await start([]);
+    await send(
+      receiver,
+      1,
+      'labtest.order.with_a_rather_long_name_that_has_no_end_and_no_space_to_break_at.updated',
+    );
+    const unfit = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
+    await postSigned(receiver.url, unfit, { id: `msg_${'long'.repeat(40)}` });
+    for (const [name, width, colorScheme] of SIZES) {
+      const { page, complaints } = await openPage(browser, receiver.adminUrl, {
+        viewport: { width, height: 800 },
+        colorScheme,
+      });
+      await says(page, '#sinks tbody tr:nth-child(2) td[data-label=State]', 'Opening');
+      for (const tab of ['events', 'quarantine', 'dead-letters']) {
+        await page.locator(`#tab-${tab}`).click();
+        await until('a row', async () => (await page.locator(`#${tab} tbody tr`).count()) > 0);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        expect([name, colorScheme, tab, overflow]).toEqual([name, colorScheme, tab, 0]);
+        expect([name, colorScheme, tab, await faintTexts(page)]).toEqual([name, colorScheme, tab, []]);
+      }
+      expect(complaints).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,274 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { lacksProgram, skipped } from '../support/requirements.ts';
+import { SECRET } from '../support/signed-events.ts';
+
+const DEPLOY = join(ROOT, 'deploy');
+const textOf = (path: string): string => readFileSync(join(DEPLOY, path), 'utf8');
+const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  bin: { millrace: string };
+  version: string;
+  engines: { node: string };
+  scripts: Record<string, string>;
+};
+
+/** What stands behind an instruction, each time it is there. */
+function argumentsOf(lines: readonly string[], instruction: string): string[] {
+  return lines
+    .filter((line) => line.startsWith(`${instruction} `))
+    .map((line) => line.slice(instruction.length + 1));
+}
+
+const COMPOSE_KEYS = new Set(
+  'build image environment ports volumes depends_on read_only tmpfs cap_drop security_opt stop_grace_period restart command healthcheck entrypoint secrets'.split(
+    ' ',
+  ),
+);
+
+describe('Dockerfile', () => {
+  /** Instructions with their continuation lines joined, comments left out, by stage. */
+  const stages = textOf('Dockerfile')
+    .replaceAll(/^#.*\n/gm, '')
+    .replaceAll(/\\\n\s*/g, ' ')
+    .split(/^(?=FROM )/m)
+    .slice(1)
+    .map((stage) => stage.trim().split(/\n+/));
+  const final = stages.at(-1) ?? [];
+
+  test('copies only what is there, and what its ignore file lets through', () => {
+    const allowed = new Set(
+      textOf('Dockerfile.dockerignore')
+        .split('\n')
+        .filter((line) => line.startsWith('!'))
+        .map((line) => line.slice(1)),
+    );
+    const sources = stages.flat().flatMap((line) => {
+      const words = line.split(/\s+/);
+      return words[0] === 'COPY' && !line.includes('--from=') ? words.slice(1, -1) : [];
+    });
+    expect(sources).toEqual(expect.arrayContaining(['package.json', 'package-lock.json', 'src']));
+    expect(sources.filter((source) => !existsSync(join(ROOT, source)))).toEqual([]);
+    expect(sources.filter((source) => !allowed.has(source))).toEqual([]);
+  });
+
+  test('runs what the package runs, built, as nobody, and without its sources', () => {
+    expect(argumentsOf(stages[0] ?? [], 'RUN')).toContain('npm run build');
+    expect(manifest.scripts).toHaveProperty('build');
+    const copies = argumentsOf(final, 'COPY').filter((copy) => copy.startsWith('--from='));
+    expect(copies).toEqual([
+      '--from=dependencies /build/node_modules /opt/millrace/node_modules',
+      '--from=build /build/dist /opt/millrace/dist',
+    ]);
+    const [links = ''] = argumentsOf(final, 'RUN');
+    expect(links).toContain(`ln -s /opt/millrace/${manifest.bin.millrace} /usr/local/bin/millrace`);
+    expect(argumentsOf(final, 'USER')).toEqual(['1000:1000']);
+    expect(argumentsOf(final, 'ENTRYPOINT')).toEqual(['["millrace"]']);
+    const [, image] = /^ARG NODE=node:(\d+)/m.exec(textOf('Dockerfile')) ?? [];
+    expect(`>=${image}`).toBe(manifest.engines.node);
+  });
+
+  test('its health check tells a receiver that lives from one that does not', async () => {
+    const [check = ''] = argumentsOf(final, 'HEALTHCHECK');
+    const [program = '', ...args] = JSON.parse(check.slice(check.indexOf('['))) as string[];
+    expect(program).toBe('node');
+    const receiver = await ReceiverProcess.start(writeConfig(await temporaryFolder()));
+    const env = { ...process.env, MILLRACE_ADMIN_PORT: new URL(receiver.adminUrl).port };
+    expect(spawnSync(process.execPath, args, { env }).status).toBe(0);
+    await receiver.kill('SIGTERM');
+    expect(spawnSync(process.execPath, args, { env }).status).toBe(1);
+  });
+});
+
+describe('compose', () => {
+  interface Service {
+    readonly image?: string;
+    readonly build?: { readonly context: string; readonly dockerfile: string };
+    readonly volumes?: readonly string[];
+    readonly secrets?: readonly string[];
+    readonly ports?: readonly string[];
+    readonly command?: readonly string[];
+    readonly depends_on?: readonly string[] | Readonly<Record<string, unknown>>;
+    readonly environment?: Readonly<Record<string, string>>;
+    readonly read_only?: boolean;
+  }
+  const compose = parse(textOf('compose.yaml')) as {
+    services: Record<string, Service>;
+    volumes: Record<string, unknown>;
+    secrets: Record<string, unknown>;
+  };
+  const services = Object.entries(compose.services);
+
+  test('what it mounts, builds, depends on and shares is there', () => {
+    for (const [name, { volumes = [], secrets = [], depends_on = [], build, image }] of services) {
+      expect(image, name).toBeDefined();
+      if (build !== undefined)
+        expect(existsSync(join(DEPLOY, build.context, build.dockerfile)), name).toBe(true);
+      for (const volume of volumes) {
+        const [from = ''] = volume.split(':');
+        const known = from.startsWith('.') ? existsSync(join(DEPLOY, from)) : from in compose.volumes;
+        expect(known, `${name}: ${volume}`).toBe(true);
+      }
+      for (const secret of secrets) expect(compose.secrets, name).toHaveProperty(secret);
+      const others = Array.isArray(depends_on) ? depends_on : Object.keys(depends_on);
+      for (const other of others) expect(compose.services, name).toHaveProperty(other);
+    }
+  });
+
+  test('no key is one that compose does not know', () => {
+    const unknown = services.flatMap(([name, service]) =>
+      Object.keys(service)
+        .filter((key) => !COMPOSE_KEYS.has(key))
+        .map((key) => `${name}.${key}`),
+    );
+    expect(unknown).toEqual([]);
+  });
+
+  test('nothing is published beyond this machine, and our containers write to their volume only', () => {
+    for (const [name, { ports = [], image, read_only: readOnly }] of services) {
+      for (const port of ports) expect(port, name).toMatch(/^127\.0\.0\.1:/);
+      if (image === 'millrace') expect({ name, readOnly }).toEqual({ name, readOnly: true });
+    }
+  });
+
+  test('its config can be used, and its brokers have the hubs and topics that the routes name', async () => {
+    const { code, stdout, stderr } = await millrace(
+      ['check', '--config', join(DEPLOY, 'compose/millrace.yaml'), '--json'],
+      {
+        env: {
+          ...compose.services['millrace']?.environment,
+          MILLRACE_SECRET: SECRET,
+          MILLRACE_ADMIN_TOKEN: 'made-up',
+        },
+      },
+    );
+    expect({ code }, stderr).toEqual({ code: 0 });
+    expect(stderr).toBe('');
+    const { routes } = JSON.parse(stdout) as {
+      routes: { to: { sink: string; destination: string | null }[] }[];
+    };
+    const named = (sink: string): string[] =>
+      routes.flatMap(({ to }) =>
+        to.flatMap((target) => (target.sink === sink ? [target.destination ?? 'events'] : [])),
+      );
+    const hubs = textOf('compose/event-hubs.json').matchAll(/"Name": "([a-z-]+)", "Part/g);
+    expect(Array.from(hubs, ([, name]) => name)).toEqual(expect.arrayContaining(named('hubs')));
+    expect(compose.services['topics']?.command).toEqual(expect.arrayContaining(named('topics')));
+  });
+});
+
+describe('systemd', () => {
+  const analyze = lacksProgram('systemd-analyze');
+
+  test.skipIf(analyze !== null)(`the unit is one, and its sandbox is tight${skipped(analyze)}`, async () => {
+    const unit = join(await temporaryFolder(), 'millrace.service');
+    // The program is not installed where tests run.
+    writeFileSync(unit, textOf('systemd/millrace.service').replace(/^ExecStart=\S+/m, 'ExecStart=/bin/true'));
+    const verify = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' });
+    expect({ status: verify.status, stderr: verify.stderr }).toEqual({ status: 0, stderr: '' });
+    const security = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit], {
+      encoding: 'utf8',
+    });
+    expect({ status: security.status }, security.stdout).toEqual({ status: 0 });
+  });
+
+  test('the user it runs as is the one that is made', () => {
+    const [, user] = /^User=(.+)$/m.exec(textOf('systemd/millrace.service')) ?? [];
+    expect(textOf('systemd/millrace.sysusers')).toContain(`u ${user} `);
+  });
+});
+
+describe('helm', () => {
+  const chart = join(DEPLOY, 'helm/millrace');
+  const templates = readdirSync(join(chart, 'templates'));
+  const helm = lacksProgram('helm');
+
+  test('the chart is of this version, and its values are those that the schema and the templates know', () => {
+    const { version, appVersion } = parse(readFileSync(join(chart, 'Chart.yaml'), 'utf8')) as Record<
+      string,
+      string
+    >;
+    expect({ version, appVersion }).toEqual({ version: manifest.version, appVersion: manifest.version });
+    const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as Record<string, unknown>;
+    const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as {
+      properties: Record<string, unknown>;
+    };
+    expect(Object.keys(values).filter((key) => !(key in schema.properties))).toEqual([]);
+    const used = templates
+      .map((name) => readFileSync(join(chart, 'templates', name), 'utf8'))
+      .join('\n')
+      .matchAll(/\.Values\.([a-zA-Z.]+)/g);
+    const lost = Array.from(used, ([, path = '']) => path).filter((path) => {
+      let value: unknown = values;
+      for (const key of path.split('.')) value = Object(value)[key];
+      return value === undefined;
+    });
+    expect(lost).toEqual([]);
+  });
+
+  test('blocks that a template opens it also closes', () => {
+    for (const name of templates) {
+      const text = readFileSync(join(chart, 'templates', name), 'utf8');
+      const opened = text.match(/\{\{-? *(?:if|with|range|define)\b/g)?.length ?? 0;
+      expect({ name, closed: text.match(/\{\{-? *end\b/g)?.length ?? 0 }).toEqual({ name, closed: opened });
+    }
+  });
+
+  /** What the chart makes, by kind. */
+  function render(...args: readonly string[]): Record<string, Rendered> {
+    const { status, stdout, stderr } = spawnSync(
+      'helm',
+      ['template', 'made-up', chart, '--kube-version', '1.31.0', ...args],
+      { encoding: 'utf8' },
+    );
+    expect({ status }, stderr).toEqual({ status: 0 });
+    const documents = parseAllDocuments(stdout).map((document) => document.toJS() as Rendered);
+    return Object.fromEntries(documents.map((document) => [document.kind, document]));
+  }
+
+  test.skipIf(helm !== null)(`journaled keeps a volume, delivered scales${skipped(helm)}`, async () => {
+    const journaled = render('--set', 'serviceMonitor.enabled=true');
+    expect(Object.keys(journaled).sort()).toEqual([
+      'ConfigMap',
+      'PodDisruptionBudget',
+      'Service',
+      'ServiceAccount',
+      'ServiceMonitor',
+      'StatefulSet',
+    ]);
+    expect(journaled['StatefulSet']?.spec.volumeClaimTemplates).toHaveLength(1);
+    const delivered = render('--set', 'acknowledge=delivered');
+    expect(Object.keys(delivered)).toEqual(expect.arrayContaining(['Deployment', 'HorizontalPodAutoscaler']));
+    expect(delivered).not.toHaveProperty('StatefulSet');
+    for (const workload of [journaled['StatefulSet'], delivered['Deployment']]) {
+      const pod = workload?.spec.template?.spec;
+      expect(pod).toMatchObject({ enableServiceLinks: false, securityContext: { runAsNonRoot: true } });
+      expect(pod?.containers[0]?.securityContext).toMatchObject({
+        readOnlyRootFilesystem: true,
+        allowPrivilegeEscalation: false,
+      });
+    }
+    const config = join(await temporaryFolder(), 'millrace.yaml');
+    writeFileSync(config, journaled['ConfigMap']?.data?.['millrace.yaml'] ?? '');
+    const { code, stderr } = await millrace(['check', '--config', config], {
+      env: { MILLRACE_SECRET: SECRET },
+    });
+    expect({ code }, stderr).toEqual({ code: 0 });
+  });
+
+  interface Rendered {
+    readonly kind: string;
+    readonly data?: Readonly<Record<string, string>>;
+    readonly spec: {
+      readonly volumeClaimTemplates?: readonly unknown[];
+      readonly template?: {
+        readonly spec: { readonly containers: readonly { readonly securityContext: object }[] };
+      };
+    };
+  }
+});

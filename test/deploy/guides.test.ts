@@ -1,0 +1,98 @@
+import { cp } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { anchorsOf, blocksOf, localLinksOf } from '../support/markdown.ts';
+import { ROOT } from '../support/millrace.ts';
+import { readBack } from '../support/read-back.ts';
+import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
+import { shellPlace } from '../support/shell.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const README = 'deploy/README.md';
+const BLOCKS = blocksOf(README);
+const lack = firstLack(...['bash', 'curl', 'openssl'].map(lacksProgram));
+
+/** Runs all blocks of one guide as one session, beside a copy of the project's configs. */
+async function followGuide(name: string, env: Readonly<Record<string, string>> = {}): Promise<Followed> {
+  const blocks = BLOCKS.filter(({ info }) => info[0] === 'sh' && info[1] === 'run' && info[2] === name);
+  expect(blocks, `blocks "sh run ${name}"`).not.toEqual([]);
+  const place = await shellPlace(await temporaryFolder());
+  await cp(join(ROOT, 'config'), join(place.folder, 'config'), { recursive: true });
+  const output = await place.run(blocks.map(({ text }) => text).join('\n'), env);
+  return { output, folder: place.folder };
+}
+
+interface Followed {
+  readonly output: string;
+  readonly folder: string;
+}
+
+describe.skipIf(lack !== null)(`the guides, followed to the letter${skipped(lack)}`, () => {
+  test('from zero to Event Hubs', async () => {
+    const peer = await startAmqpPeer({ hubs: ['events', 'labtest-events', 'wearable-events'] });
+    onTestFinished(() => peer.stop());
+    const { output } = await followGuide('event-hubs', { EVENT_HUBS: peer.connectionString });
+    expect(output.match(/"http":202/g)).toHaveLength(5);
+    await peer.received('labtest-events', 5);
+    expect(peer.taken('events').count).toBe(0);
+  });
+
+  test('to BigQuery and to Snowflake, as far as no account is needed', async () => {
+    const { folder } = await followGuide('warehouse');
+    expect(readFileSync(join(folder, 'events.sql'), 'utf8')).toContain('CREATE TABLE IF NOT EXISTS `events`');
+    expect(readFileSync(join(folder, 'load.sql'), 'utf8')).toContain(
+      'COPY INTO events\nFROM @health/events/',
+    );
+    for (const made of ['export/meals/meals', 'export/events/events', 'export/snowflake/events'])
+      expect(existsSync(join(folder, made)), made).toBe(true);
+  });
+
+  test('from webhooks to ETL pipelines', async () => {
+    const { output } = await followGuide('etl', {
+      EVENT_HUBS: 'Endpoint=sb://made.up;SharedAccessKeyName=a;SharedAccessKey=b',
+    });
+    expect(output).toContain('wearables:');
+  });
+
+  test('rotating a secret', async () => {
+    const { output } = await followGuide('rotate');
+    expect(output.match(/"http":202/g)).toHaveLength(2);
+  });
+
+  test('changing routes', async () => {
+    const { output, folder } = await followGuide('routes');
+    expect(output).toMatch(/moves \d+\.\d % of 12 events from archive to labs/);
+    expect(JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'))).toMatchObject({ events: 12 });
+    expect((await readBack(join(folder, 'data/archive'))).size).toBe(12);
+  });
+});
+
+test('every guide that can run is followed here', () => {
+  const named = new Set(BLOCKS.filter(({ info }) => info[1] === 'run').map(({ info }) => info[2]));
+  expect(named).toEqual(new Set(['event-hubs', 'warehouse', 'etl', 'rotate', 'routes']));
+});
+
+test.for(['README.md', 'config/README.md'])('every config of %s can be used', (page) => {
+  const configs = blocksOf(page).filter(({ info, text }) => info[0] === 'yaml' && text.includes('sinks:'));
+  for (const { text } of configs) {
+    const whole = text.includes('signing:') ? text : `signing: { secrets: ['\${MILLRACE_SECRET}'] }\n${text}`;
+    const { config } = parseConfig(whole, { file: page, env: {}, lenient: true });
+    expect(Object.keys(config.sinks).length, text).toBeGreaterThan(0);
+  }
+  expect(configs.length).toBeGreaterThan(0);
+});
+
+test.for([README, 'README.md', 'config/README.md'])('every link of %s leads somewhere', (file) => {
+  const lost = localLinksOf(file).filter((link) => {
+    const [path = '', anchor] = link.split('#');
+    const target = path === '' ? file : normalize(join(dirname(file), path));
+    if (!existsSync(join(ROOT, target))) return true;
+    return anchor !== undefined && !anchorsOf(target).has(anchor);
+  });
+  expect(lost).toEqual([]);
+});

@@ -1,0 +1,179 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import type { ErasureReceipt } from '../../src/core/erasure.ts';
+import { REWRITE_STEPS } from '../../src/erase/folder-store.ts';
+import { RUN_STEPS } from '../../src/erase/local-erasures.ts';
+import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { filesSink, records, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
+
+const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
+const USERS = [1, 2, 3, 4];
+const GONE = [1, 3];
+const JOURNAL_STEPS = ['journal events', 'journal letters', 'journal scrub'] as const;
+
+let base = '';
+let template = '';
+let expected: { totals: readonly number[]; left: readonly string[] };
+
+/** Journal, archive of several files and a kept event, tables and an unfinished backfill, all with the same users. */
+beforeAll(async () => {
+  base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+  template = join(base, 'template');
+  const journal = await openJournal(template);
+  const { sink } = filesSink(join(template, 'archive'), { rotate: { bytes: 1500 } });
+  await sink.open();
+  for (let n = 0; n < 4; n += 1) {
+    for (const user of USERS) {
+      await journal.append(eventOf(user, n));
+      await sink.send([{ event: eventOf(user, n), destination: null }], signal);
+    }
+  }
+  for (const user of USERS) await sink.keep(eventOf(user, 9));
+  for (const user of USERS) await journal.quarantine(eventOf(user, 10), []);
+  await sink.close(signal);
+  await journal.close();
+  const tables = join(template, 'tables');
+  mkdirSync(join(tables, '_backfill'), { recursive: true });
+  const rows = USERS.map((user) => `${JSON.stringify({ user_id: userId(user), name: secretOf(user) })}\n`);
+  for (const name of ['meals', '_rejects', '_backfill'])
+    writeFileSync(join(tables, `${name}.ndjson`), rows.join(''));
+  const plan = {
+    users: USERS.map(userId),
+    providers: [],
+    since: '2026-01-01',
+    until: '2026-01-02',
+    windowDays: 0,
+  };
+  const state = { plan, triggered: {}, failed: { [`${userId(1)} made_up`]: 'x' }, followed: false };
+  writeFileSync(join(tables, '_backfill', 'state.json'), JSON.stringify(state));
+  const undisturbed = copy();
+  expected = await outcome(undisturbed, await finish(undisturbed));
+});
+
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+function copy(): string {
+  const root = mkdtempSync(join(base, 'copy-'));
+  cpSync(template, root, { recursive: true });
+  return root;
+}
+
+/** Runs until the child kills itself; returns what it had to say. */
+function crash(
+  root: string,
+  step: string,
+  occurrence: number,
+): Promise<[signal: string | null, stderr: string]> {
+  const args = [CHILD, root, step, String(occurrence), ...GONE.map(String)];
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, args, (_error, _stdout, stderr) =>
+      resolve([child.signalCode, stderr]),
+    );
+  });
+}
+
+function openJournal(root: string): Promise<SqliteJournal> {
+  return SqliteJournal.open({
+    ...JOURNAL_LIMITS,
+    path: join(root, 'journal'),
+    create: true,
+    clock: systemClock,
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+}
+
+/** What a run after the crash does; asks again, as whoever saw no answer would. */
+async function finish(root: string): Promise<readonly ErasureReceipt[]> {
+  const journal = await openJournal(root);
+  try {
+    const stores = [journal, folderStore(join(root, 'archive')), folderStore(join(root, 'tables'))];
+    const { erasures } = erasuresOver(join(root, 'erasure'), stores, {
+      closed: (subjects) => journal.erased(subjects),
+    });
+    for (const user of GONE) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
+    const { receipts, left } = await erasures.run();
+    expect(left).toEqual([]);
+    expect((await erasures.list()).waiting).toEqual([]);
+    expect((await erasures.list()).erased).toHaveLength(GONE.length);
+    return receipts;
+  } finally {
+    await journal.close();
+  }
+}
+
+async function outcome(
+  root: string,
+  receipts: readonly ErasureReceipt[],
+): Promise<{ totals: readonly number[]; left: readonly string[] }> {
+  expect(find([root], [...GONE.map(userId), ...GONE.map(secretOf)])).toEqual([]);
+  const archive = join(root, 'archive');
+  expect((await verifyArchive(archive)).differences).toEqual([]);
+  const tables = ['meals', '_rejects', '_backfill'].map((name) =>
+    readFileSync(join(root, 'tables', `${name}.ndjson`), 'utf8'),
+  );
+  const left = [...(await records(archive)).map(({ record }) => record.id), ...tables];
+  rmSync(root, { recursive: true });
+  return { totals: receipts.map((receipt) => receipt.records_removed), left: left.sort() };
+}
+
+test('undisturbed: four events, a kept one, a quarantined one, three rows and a place in a plan of each user', () => {
+  expect(expected.totals).toEqual(GONE.map(() => 4 + 4 + 1 + 1 + 3 + 1));
+});
+
+// By number: a kept event, a file of the archive, a plan.
+test.concurrent.each([
+  ...RUN_STEPS.filter((step) => step !== 'receipted' && step !== 'closed').map((step) => [step, 1] as const),
+  ...JOURNAL_STEPS.map((step) => [step, 1] as const),
+  ...REWRITE_STEPS.flatMap((step) => [1, 4, 8].map((occurrence) => [step, occurrence] as const)),
+])(
+  'kill -9 at %s, the %i. time: the next run finishes it, and the receipts say the same',
+  async (step, occurrence) => {
+    const root = copy();
+    expect(await crash(root, step, occurrence)).toEqual(['SIGKILL', '']);
+    expect(await outcome(root, await finish(root))).toEqual(expected);
+  },
+);
+
+test.each(['receipted', 'closed'])(
+  'kill -9 at %s: the receipts that are there stay as they are',
+  async (step) => {
+    const root = copy();
+    expect(await crash(root, step, 1)).toEqual(['SIGKILL', '']);
+    await finish(root);
+    expect((await outcome(root, [])).left).toEqual(expected.left);
+  },
+);
+
+test('a request that is cancelled leaves everything as it was, byte for byte', async () => {
+  const root = copy();
+  const before = find([root], ['']);
+  const bytes = new Map(before.map((path) => [path, readFileSync(path)]));
+  const stores = [folderStore(join(root, 'archive')), folderStore(join(root, 'tables'))];
+  const { erasures } = erasuresOver(join(root, 'erasure'), stores, { grace: 60_000 });
+  const subject = { by: 'user', id: userId(1), team: null } as const;
+  await erasures.request(subject, false);
+  expect(await erasures.run()).toMatchObject({ receipts: [] });
+  expect(await erasures.cancel(subject)).toMatchObject({ status: 'cancelled' });
+  for (const [path, content] of bytes) expect(readFileSync(path).equals(content)).toBe(true);
+  expect(find([join(root, 'erasure')], [userId(1)])).toEqual([]);
+  rmSync(root, { recursive: true });
+});
+
+test('two folders of one name keep their own lists', async () => {
+  const root = await temporaryFolder();
+  const [one, other] = ['one', 'other'].map((name) => erasuresOver(join(root, name), []));
+  await one?.erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  await one?.erasures.run();
+  const whose = { team: null, user: userId(1).toUpperCase(), clientUser: null };
+  expect([one?.users.has(whose), other?.users.has(whose)]).toEqual([true, false]);
+});

@@ -1,0 +1,136 @@
+import { join } from 'node:path';
+import { onTestFinished, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import type { JournalEvent } from '../../src/core/event.ts';
+import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { erasuresOver, eventOf, find, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
+
+async function openJournal(path: string, more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
+  const journal = await SqliteJournal.open({
+    ...JOURNAL_LIMITS,
+    path,
+    create: true,
+    clock: systemClock,
+    onFailure: (error) => {
+      throw error;
+    },
+    ...more,
+  });
+  onTestFinished(() => journal.close());
+  return journal;
+}
+
+async function readAll(journal: SqliteJournal): Promise<readonly JournalEvent[]> {
+  return journal.read(0, { count: 10_000, bytes: 2 ** 30 });
+}
+
+const REASONS = [{ code: 'user_missing', detail: 'made up' }];
+
+/** Events of users 1 to 3, in the journal proper, in quarantine and as dead letters, some of them deleted since. */
+async function fill(journal: SqliteJournal): Promise<void> {
+  await journal.openCursor('hub');
+  const large = Buffer.from(JSON.stringify({ user_id: userId(1), note: secretOf(1).repeat(2000) }));
+  for (let n = 0; n < 300; n += 1) {
+    for (const user of [1, 2, 3]) {
+      const body = n % 100 === 0 && user === 1 ? { body: large } : {};
+      void journal.append(eventOf(user, n, body));
+    }
+  }
+  for (let n = 300; n < 320; n += 1) {
+    for (const user of [1, 2]) {
+      await journal.quarantine(eventOf(user, n, { user: null, clientUser: null }), REASONS);
+      const event = eventOf(user, n);
+      const letter = {
+        sink: 'hub',
+        destination: null,
+        code: 'x',
+        reason: 'made up',
+        attempts: 1,
+        diedAt: 1,
+        event,
+      };
+      await journal.addDeadLetter(letter);
+    }
+  }
+  const [first, , , fourth] = await journal.listQuarantine({});
+  await journal.dropQuarantine({ keys: [first?.key ?? 0, fourth?.key ?? 0] });
+  await journal.dropDeadLetters({ keys: [1, 2, 3] });
+}
+
+test('no byte of a user stays, in free pages and the log neither, and the rest keeps its place', async () => {
+  const root = await temporaryFolder();
+  const journal = await openJournal(join(root, 'journal'));
+  await fill(journal);
+  const before = await journal.status();
+  const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect(left).toEqual([]);
+  const removed = Object.fromEntries(
+    (receipts[0]?.items ?? []).map(({ item, removed: count }) => [item, count]),
+  );
+  expect(removed).toEqual({ events: 300, quarantine: 19, dead_letters: 18 });
+  // While it is open: the log beside it counts too.
+  expect(find([root], [userId(1), secretOf(1)])).toEqual([]);
+  const after = await journal.status();
+  expect(after).toMatchObject({ events: before.events, lastSeq: before.lastSeq, firstSeq: before.firstSeq });
+  const events = await readAll(journal);
+  expect(events.filter(({ user }) => user === userId(2))).toHaveLength(300);
+  const empty = events.filter(({ handling }) => handling.erased === true);
+  expect(empty).toHaveLength(300);
+  expect(
+    empty.every(({ handling, id, user }) => handling.only?.length === 0 && id === '' && user === null),
+  ).toBe(true);
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+  await journal.close();
+  const again = await openJournal(join(root, 'journal'));
+  expect(await readAll(again)).toHaveLength(900);
+});
+
+test('events that come in meanwhile, and those handed in before, are dropped and said to be', async () => {
+  const root = await temporaryFolder();
+  let blocked = false;
+  const journal = await openJournal(join(root, 'journal'), {
+    isErased: ({ user }) => blocked && user === userId(1),
+  });
+  const waiting = journal.append(eventOf(1, 1));
+  blocked = true;
+  const late = journal.append(eventOf(1, 2));
+  expect(await late).toEqual({ status: 'erased' });
+  await journal.settled();
+  expect(await waiting).toMatchObject({ status: 'accepted' });
+  expect(journal.lastSeq).toBe(1);
+  expect(await journal.quarantine(eventOf(1, 3), REASONS)).toEqual({ status: 'erased' });
+  expect(await journal.append(eventOf(2, 1))).toMatchObject({ status: 'accepted' });
+});
+
+test('a team bounds it, and a client user id selects by that', async () => {
+  const root = await temporaryFolder();
+  const journal = await openJournal(join(root, 'journal'));
+  const team = '6b0e9a52-0000-4000-8000-eeeeeeeeeeee';
+  for (const [n, changes] of [
+    {},
+    { team },
+    { user: userId(1).toUpperCase(), team },
+    { user: userId(9), team },
+  ].entries())
+    await journal.append(eventOf(1, n, changes));
+  const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
+  await erasures.request({ by: 'user', id: userId(1), team }, true);
+  expect(await erasures.run()).toMatchObject({ receipts: [{ records_removed: 2 }] });
+  await erasures.request({ by: 'client_user', id: 'made-up-client-1', team: null }, true);
+  expect(await erasures.run()).toMatchObject({ receipts: [{ records_removed: 2 }] });
+});
+
+test('what is dropped is counted, by the hour', async () => {
+  const root = await temporaryFolder();
+  const journal = await openJournal(join(root, 'journal'), { isErased: ({ user }) => user === userId(1) });
+  for (const n of [1, 2, 3]) await journal.append(eventOf(1, n));
+  await journal.append(eventOf(2, 1));
+  const { counts } = await journal.account(0, Date.UTC(2027, 0));
+  expect(counts.map(({ kind, n }) => [kind, n])).toEqual([
+    ['accepted', 1],
+    ['erased', 3],
+  ]);
+});

@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openDatabase } from '../../src/journal/database.ts';
+import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { eventOf, find, secretOf, userId } from './support.ts';
+
+const NOTHING_LARGE = 0;
+
+/** A journal too large to be rebuilt while deliveries wait. */
+test('where rebuilding would take too long, free pages are written over', async () => {
+  const folder = join(await temporaryFolder(), 'journal');
+  const db = openDatabase(folder, true);
+  const insert = db.prepare(
+    `INSERT INTO events (upto, id, source, type, team, user, client_user, received_at, headers, handling, body)
+     VALUES (0, ?, 'webhooks', ?, ?, ?, ?, ?, '{}', NULL, ?)`,
+  );
+  const put = (user: number, n: number, body?: Buffer): void => {
+    const event = eventOf(user, n);
+    const values = [event.id, event.type, event.team, event.user, event.clientUser, event.receivedAt];
+    insert.run(...values, body ?? event.body);
+  };
+  const long = Buffer.from(secretOf(1).repeat(5000));
+  db.transaction(() => {
+    for (let n = 0; n < 200; n += 1) put(1, n, n % 20 === 0 ? long : undefined);
+    for (let n = 0; n < 200; n += 1) for (const user of [1, 2]) put(user, 200 + n);
+  })();
+  // As retention does: what was cleared away long ago still stands in free pages.
+  db.prepare('DELETE FROM events WHERE seq <= 200').run();
+  db.pragma('wal_checkpoint(TRUNCATE)');
+  expect(find([folder], [secretOf(1)])).not.toEqual([]);
+  const size = Number(db.pragma('page_count', { simple: true }));
+
+  const eraser = new Eraser(db, (work) => db.transaction(work)(), NOTHING_LARGE);
+  const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
+  let step: EraseStep | null = { do: 'events', after: 0, upTo: 600 };
+  const taken: string[] = [];
+  while (step !== null) {
+    taken.push(step.do);
+    step = eraser.perform(subjects, step);
+  }
+  expect([...new Set(taken)]).toEqual(['events', 'letters', 'scrub']);
+  expect(eraser.counts('r1')).toEqual({ events: 200, quarantine: 0, dead_letters: 0 });
+  expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
+  expect(find([folder], [secretOf(2)])).not.toEqual([]);
+  expect(Number(db.pragma('page_count', { simple: true }))).toBeLessThanOrEqual(size + 2);
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+  expect(db.prepare('SELECT count(*) FROM events').pluck().get()).toBe(400);
+  db.close();
+});

@@ -1,0 +1,136 @@
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { tasksOf, type BackfillPlan } from '../../src/backfill/plan.ts';
+import type { ErasureResult } from '../../src/core/erasure.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { erasuresOver, find, folderStore, secretOf, userId } from './support.ts';
+
+const row = (user: number, more: object = {}): string =>
+  `${JSON.stringify({ user_id: userId(user), note: secretOf(user), ...more })}\n`;
+
+async function erase(root: string, id: string, by: 'user' | 'client_user' = 'user'): Promise<ErasureResult> {
+  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(join(root, 'tables'))]);
+  await erasures.request({ by, id, team: null }, true);
+  return erasures.run();
+}
+
+async function tables(files: Readonly<Record<string, string | Buffer>>): Promise<string> {
+  const root = await temporaryFolder();
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(root, 'tables', name);
+    mkdirSync(join(path, '..'), { recursive: true });
+    writeFileSync(path, content);
+  }
+  return root;
+}
+
+test('rows of tables, outcomes and rejects go; what merely names the user in another one’s row stays', async () => {
+  const mention = row(2, { extra: { seen_with: userId(1) } });
+  const root = await tables({
+    'meals.ndjson': row(1) + mention + row(3),
+    'meal_items.ndjson.gz': gzipSync(row(1) + row(1) + row(2)),
+    '_rejects.ndjson': `{"user_id":"${userId(1)}","code":"not_json"}\n{"reason":"about \\"${userId(1)}\\""}\n`,
+    'orders.ndjson': row(2),
+  });
+  const { receipts, left } = await erase(root, userId(1).toUpperCase());
+  expect(left).toEqual([]);
+  const counts = receipts[0]?.items.map(({ item, removed }) => [item, removed]);
+  expect(counts).toEqual([
+    ['_rejects.ndjson', 1],
+    ['meal_items.ndjson.gz', 2],
+    ['meals.ndjson', 1],
+  ]);
+  expect(readFileSync(join(root, 'tables', 'meals.ndjson'), 'utf8')).toBe(mention + row(3));
+  expect(find([root], [secretOf(1)])).toEqual([]);
+});
+
+test('a client user id selects rows that have it, and no other', async () => {
+  const id = 'customer "7" / é';
+  const root = await tables({
+    'events.ndjson': row(1, { client_user_id: id }) + row(2, { client_user_id: '7' }) + row(3, { note: id }),
+  });
+  expect(await erase(root, id, 'client_user')).toMatchObject({
+    receipts: [{ records_removed: 1 }],
+    left: [],
+  });
+  const kept = readFileSync(join(root, 'tables', 'events.ndjson'), 'utf8');
+  expect(kept.split('\n').filter(Boolean)).toHaveLength(2);
+});
+
+test('a short id is not found inside a longer one', async () => {
+  const root = await tables({ 'events.ndjson': '{"user_id":"17"}\n{"user_id":"7"}\n{"n":7,"m":"17"}\n' });
+  await erase(root, '7');
+  expect(readFileSync(join(root, 'tables', 'events.ndjson'), 'utf8')).toBe(
+    '{"user_id":"17"}\n{"n":7,"m":"17"}\n',
+  );
+});
+
+test('an unfinished backfill keeps the numbers of its other tasks, and passes over the user', async () => {
+  const plan: BackfillPlan = {
+    users: [1, 2, 3].map(userId),
+    providers: [],
+    since: '2026-01-01',
+    until: '2026-01-02',
+    windowDays: 0,
+  };
+  const failed = { [`${userId(2)} made_up`]: 'x', [`${userId(3)} made_up`]: 'y' };
+  const root = await tables({
+    '_backfill/state.json': JSON.stringify({ plan, triggered: {}, failed, followed: true }),
+  });
+  const { receipts } = await erase(root, userId(2));
+  expect(receipts).toMatchObject([{ records_removed: 1 }]);
+  const state = JSON.parse(readFileSync(join(root, 'tables/_backfill/state.json'), 'utf8')) as {
+    plan: BackfillPlan;
+    failed: object;
+  };
+  expect(Array.from(tasksOf(state.plan), ({ index, user }) => [index, user])).toEqual([
+    [0, userId(1)],
+    [2, userId(3)],
+  ]);
+  expect(state).toMatchObject({ plan: { ...plan, users: expect.anything() as unknown }, followed: true });
+  expect(Object.keys(state.failed)).toEqual([`${userId(3)} made_up`]);
+  expect(find([root], [userId(2)])).toEqual([]);
+});
+
+test('rows that are being written are left, and taken out once their writer is gone', async () => {
+  const root = await tables({ 'meals.ndjson.part': row(1) + row(2) });
+  const path = join(root, 'tables', 'meals.ndjson.part');
+  expect(await erase(root, userId(1))).toMatchObject({ receipts: [], left: [{ item: 'meals.ndjson.part' }] });
+  expect(readFileSync(path, 'utf8')).toBe(row(1) + row(2));
+  const hourAgo = new Date(Date.now() - 3_600_000);
+  utimesSync(path, hourAgo, hourAgo);
+  expect(await erase(root, userId(1))).toMatchObject({ receipts: [{ records_removed: 1 }], left: [] });
+  expect(readFileSync(path, 'utf8')).toBe(row(2));
+});
+
+test('what cannot be rewritten is named, and the request waits; what cannot be searched is on the receipt', async () => {
+  const root = await tables({
+    'notes.csv': `id,note\n${userId(1)},x\n`,
+    'other.csv': 'id,note\n',
+    'meals.parquet': 'PAR1',
+    'meals.ndjson': row(1),
+  });
+  const first = await erase(root, userId(1));
+  expect(first.receipts).toEqual([]);
+  expect(first.left.map(({ item, requests }) => [item, requests.length])).toEqual([
+    ['meals.parquet', 0],
+    ['notes.csv', 1],
+  ]);
+  writeFileSync(join(root, 'tables', 'notes.csv'), 'id,note\n');
+  const second = await erase(root, userId(1));
+  expect(second.receipts).toMatchObject([{ records_removed: 1, not_searched: ['meals.parquet'] }]);
+});
+
+test('a file that is damaged is named, and the others are erased all the same', async () => {
+  const broken = gzipSync(row(1).repeat(1000));
+  const root = await tables({
+    'meals.ndjson.gz': broken.subarray(0, broken.length - 20),
+    'items.ndjson': row(1) + row(2),
+  });
+  const { receipts, left } = await erase(root, userId(1));
+  expect(receipts).toEqual([]);
+  expect(left).toMatchObject([{ item: 'meals.ndjson.gz' }]);
+  expect(readFileSync(join(root, 'tables', 'items.ndjson'), 'utf8')).toBe(row(2));
+});

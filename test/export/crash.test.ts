@@ -1,0 +1,152 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { temporaryName } from '../../src/export/outputs.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
+import { archive, duckdb, exported, mealEvent } from './support.ts';
+
+const DAY = 86_400_000;
+const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
+
+async function exportedOnce(): Promise<{ path: string; out: string; files: string[] }> {
+  const path = await temporaryFolder();
+  const out = await temporaryFolder();
+  await archive(path, meals);
+  await exported([path], out);
+  const files = readdirSync(join(out, 'events'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.parquet'))
+    .map((name) => `events/${name}`);
+  return { path, out, files };
+}
+
+async function expectAll(out: string, count: number): Promise<void> {
+  const sql = await duckdb();
+  const from = `read_parquet('${out}/events/**/*.parquet')`;
+  expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[count, count]]);
+}
+
+describe('export after a crash', () => {
+  it('before a step is listed: what it had written goes, and is exported again', async () => {
+    const { path, out } = await exportedOnce();
+    await archive(path, [mealEvent(31)]);
+    writeFileSync(
+      join(out, '_work', temporaryName('events/dt=2026-11-22/part-000002.parquet')),
+      'half a file',
+    );
+    appendFileSync(join(out, '_export.jsonl'), '{"step":2,"repl');
+    expect(await exported([path], out)).toMatchObject({ read: 1, records: 1, before: 3 });
+    await expectAll(out, 31);
+    expect(readdirSync(join(out, '_work'))).toEqual(['lock']);
+  });
+
+  it('after a step is listed and before its files have their names: they get them', async () => {
+    const { path, out, files } = await exportedOnce();
+    for (const file of files.slice(1)) renameSync(join(out, file), join(out, '_work', temporaryName(file)));
+    await expectAll(out, 10);
+    expect(await exported([path], out)).toMatchObject({ steps: 0, before: 3 });
+    await expectAll(out, 30);
+  });
+
+  it('after the new files have their names and before the old are gone: they go', async () => {
+    const { path, out, files } = await exportedOnce();
+    const old = files.map((file) => [file, readFileSync(join(out, file))] as const);
+    await exported([path], out, { again: true });
+    for (const [file, bytes] of old) writeFileSync(join(out, file), bytes);
+    expect(await exported([path], out)).toMatchObject({ steps: 0, before: 3 });
+    await expectAll(out, 30);
+  });
+
+  it('interrupted, it goes on where it was', async () => {
+    const path = await temporaryFolder();
+    const out = await temporaryFolder();
+    await archive(path, meals);
+    const abort = new AbortController();
+    const onProgress = ({ done }: { done: number }): void => void (done === 2 && abort.abort());
+    const first = await exported([path], out, { stepBytes: 1, signal: abort.signal, onProgress });
+    expect(first).toMatchObject({ complete: false, steps: 2, records: 20 });
+    await expectAll(out, 20);
+    expect(await exported([path], out, { stepBytes: 1 })).toMatchObject({
+      complete: true,
+      steps: 1,
+      before: 2,
+    });
+    await expectAll(out, 30);
+  });
+
+  it('two at once: the second is refused', async () => {
+    const { path, out } = await exportedOnce();
+    await archive(path, [mealEvent(31)]);
+    const seen: unknown[] = [];
+    let second: Promise<unknown> = Promise.resolve();
+    const onProgress = (): void => {
+      second = exported([path], out).catch((error: unknown) => seen.push(error));
+    };
+    await exported([path], out, { onProgress });
+    await second;
+    expect(seen).toEqual([expect.objectContaining({ code: 'folder_unwritable' })]);
+  });
+});
+
+it('more partitions than files can be open: every row is there, and every file whole', async () => {
+  const path = await temporaryFolder();
+  const out = await temporaryFolder();
+  const days = 50;
+  const events = Array.from({ length: days * 2 }, (_, n) =>
+    mealEvent(n + 1, { receivedAt: Date.UTC(2026, 0, 1) + (n % days) * DAY + n }),
+  );
+  await archive(path, events, { partitionBy: [] });
+  expect(await exported([path], out)).toMatchObject({ steps: 1, files: days * 2 });
+  const sql = await duckdb();
+  const from = `read_parquet('${out}/events/**/*.parquet', hive_partitioning = true)`;
+  expect(
+    await sql(`SELECT count(*)::INT, count(DISTINCT dt)::INT, bool_and(dt = received_at::DATE) FROM ${from}`),
+  ).toEqual([[days * 2, days, true]]);
+});
+
+describe('millrace export', () => {
+  it('prints a summary, names what is wrong, and lists what it wrote', async () => {
+    const path = await temporaryFolder();
+    const out = await temporaryFolder();
+    await archive(path, [...meals, mealEvent(31, { body: Buffer.from('{"data":{"name":"no id"}}') })]);
+    const ended = await millrace(['export', path, '--out', out, '--table', 'meals', '--json']);
+    expect([ended.code, JSON.parse(ended.stdout)]).toEqual([
+      3,
+      expect.objectContaining({ ok: false, rows: { meals: 30, meal_items: 45, _rejects: 1 }, rejects: 1 }),
+    ]);
+    expect(ended.stderr).toContain('meals: no_identity: id is missing');
+    expect(ended.stderr).toContain('meals: no column takes never_seen; it is in extra');
+    const step = JSON.parse(readFileSync(join(out, '_export.jsonl'), 'utf8').split('\n')[1] ?? '') as {
+      files: { file: string; bytes: number }[];
+    };
+    for (const { file, bytes } of step.files) expect(statSync(join(out, file)).size).toBe(bytes);
+  });
+
+  it('takes a day for all of that day', async () => {
+    const { path } = await exportedOnce();
+    const out = await temporaryFolder();
+    const days = ['--since', '2026-11-22', '--until', '2026-11-22'];
+    const ended = await millrace(['export', path, '--out', out, ...days, '--json']);
+    expect(JSON.parse(ended.stdout)).toMatchObject({ ok: true, records: 10, passed_over: 2 });
+  });
+
+  it('is a usage error for a table that is not made of events, or a time that is none', async () => {
+    const path = await temporaryFolder();
+    mkdirSync(join(path, 'archive'));
+    const table = await millrace(['export', path, '--out', path, '--table', 'markers']);
+    expect([table.code, table.stderr]).toEqual([
+      2,
+      expect.stringContaining('Allowed choices are events, meals'),
+    ]);
+    const time = await millrace(['export', path, '--out', path, '--since', 'yesterday']);
+    expect([time.code, time.stderr]).toEqual([2, expect.stringContaining('--since yesterday: write it as')]);
+  });
+});

@@ -1,0 +1,221 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import { describe, expect, it } from 'vitest';
+import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
+import { schemaOf } from '../../src/warehouse/schema.ts';
+import { TABLES } from '../../src/warehouse/tables.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { records } from '../sinks/support.ts';
+import { archive, duckdb, exported, mealEvent, mealOf } from './support.ts';
+
+const MEALS = 60;
+const meals = Array.from({ length: MEALS }, (_, n) => mealEvent(n + 1));
+const numbers = meals.map((_, n) => n + 1);
+
+/** Sum of kcal over all foods, exact, in units of 10^-18. */
+const kcalUnits = numbers.reduce(
+  (sum, n) => sum + BigInt(mealOf(n).foods) * (BigInt(n) * 10n ** 18n + 10n ** 17n + 1n),
+  0n,
+);
+const foods = numbers.reduce((sum, n) => sum + mealOf(n).foods, 0);
+
+function dataFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.includes('part-'))
+    .sort();
+}
+
+async function folders(): Promise<{ path: string; out: string }> {
+  return { path: await temporaryFolder(), out: await temporaryFolder() };
+}
+
+describe('export to Parquet, read by DuckDB', () => {
+  it.each(['gzip', 'zstd', 'none'] as const)(
+    'events, %s: counts and texts are the archive’s',
+    async (compression) => {
+      const { path, out } = await folders();
+      await archive(path, meals);
+      const summary = await exported([path], out, { compression });
+      expect(summary).toMatchObject({
+        records: MEALS,
+        rows: { events: MEALS },
+        files: 3,
+        rejects: 0,
+        problems: 0,
+      });
+      const sql = await duckdb();
+      const from = `read_parquet('${out}/events/**/*.parquet', hive_partitioning = true)`;
+      const all = await records(path);
+      expect(
+        await sql(
+          `SELECT id, regexp_extract(event::VARCHAR, 'never_seen":\\{"n":([^}]*)', 1), strftime(received_at, '%Y-%m-%dT%H:%M:%S.%gZ'), dt::VARCHAR FROM ${from} ORDER BY id`,
+        ),
+      ).toEqual(
+        all
+          .map(({ record, body }) => [
+            record.id,
+            /"never_seen":\{"n":([^}]*)\}/.exec(body.toString())?.[1],
+            record.received_at,
+            record.received_at.slice(0, 10),
+          ])
+          .sort((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1)),
+      );
+    },
+  );
+
+  it('types are those of the DDL, and numbers are exact', async () => {
+    const { path, out } = await folders();
+    await archive(path, meals);
+    await exported([path], out, { table: 'meals' });
+    const sql = await duckdb();
+    for (const table of ['meals', 'meal_items']) {
+      await sql(schemaOf(TABLES.get(table)!, 'duckdb').createTable);
+      const types = (name: string): Promise<unknown[][]> =>
+        sql(`SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM ${name}) ORDER BY 1`);
+      expect(await types(`read_parquet('${out}/${table}/**/*.parquet', hive_partitioning = false)`)).toEqual(
+        await types(table),
+      );
+    }
+    const items = `read_parquet('${out}/meal_items/**/*.parquet')`;
+    expect(await sql(`SELECT count(*)::INT, (sum(energy_value) * 1)::VARCHAR FROM ${items}`)).toEqual([
+      [foods, `${kcalUnits / 10n ** 18n}.${String(kcalUnits % 10n ** 18n).padStart(18, '0')}`],
+    ]);
+    const [first] = await sql(
+      `SELECT name, source_id::VARCHAR, timestamp::VARCHAR, calendar_date::VARCHAR, extra::VARCHAR
+       FROM read_parquet('${out}/meals/**/*.parquet') WHERE id = '${mealOf(1).id}'`,
+    );
+    expect(first).toEqual([
+      'Meal\n1',
+      '9007199254740993',
+      '2026-01-02 08:00:00.123456+00',
+      '2026-01-02',
+      `{"never_seen":{"n":${mealOf(1).kcal}}}`,
+    ]);
+  });
+
+  it('another reader sees the same', async () => {
+    const { path, out } = await folders();
+    await archive(path, meals);
+    await exported([path], out, { table: 'meals', compression: 'none', partition: 'none' });
+    const file = await asyncBufferFromFile(join(out, 'meal_items/part-000001.parquet'));
+    const rows = await parquetReadObjects({
+      file,
+      columns: ['item_index', 'meal_timestamp', 'extra', 'name'],
+    });
+    expect(rows).toHaveLength(foods);
+    expect(rows[0]).toEqual({
+      item_index: 0n,
+      meal_timestamp: new Date('2026-01-04T08:00:00.123Z'),
+      extra: null,
+      name: 'Made up, 0 "tbsp"',
+    });
+  });
+
+  it('bodies that are hard to keep come through', async () => {
+    const { path, out } = await folders();
+    const bodies = [...awkwardBodies(), Buffer.from([0x7b, 0xff, 0x7d])];
+    await archive(
+      path,
+      bodies.map((body, i) => contractEvent(i + 1, { body, user: `\ud800"\\ ${i}` })),
+    );
+    // JSON nested deeper than any table takes is the one thing that makes no row.
+    const { told, rejects } = await exported([path], out);
+    expect([rejects, told.filter((line) => line.includes('too_deep'))]).toEqual([1, [expect.any(String)]]);
+    const sql = await duckdb();
+    const from = `read_parquet('${out}/events/**/*.parquet')`;
+    expect(
+      await sql(`SELECT count(*)::INT, count(event)::INT, count(body_base64)::INT FROM ${from}`),
+    ).toEqual([[bodies.length - 1, bodies.length - 2, 3]]);
+    expect(dataFiles(out)).toContain('_rejects/part-000001.ndjson.gz');
+  });
+});
+
+describe('export to NDJSON', () => {
+  it.each(['gzip', 'zstd', 'none'] as const)(
+    '%s: DuckDB reads the same sums with the load statement',
+    async (compression) => {
+      const { path, out } = await folders();
+      await archive(path, meals);
+      await exported([path], out, { table: 'meals', format: 'ndjson', compression });
+      const sql = await duckdb();
+      for (const table of ['meals', 'meal_items']) {
+        const { createTable, load } = schemaOf(TABLES.get(table)!, 'duckdb', `${out}/${table}/**/*.ndjson*`);
+        await sql(createTable);
+        for (const statement of load.split(/(?<=;)\n/)) await sql(statement);
+      }
+      expect(await sql('SELECT count(*)::INT FROM meals')).toEqual([[MEALS]]);
+      expect(await sql('SELECT count(*)::INT FROM meal_items')).toEqual([[foods]]);
+      expect(Number((await sql('SELECT sum(energy_value)::DOUBLE FROM meal_items'))[0]?.[0])).toBeCloseTo(
+        Number(kcalUnits) / 1e18,
+        6,
+      );
+    },
+  );
+});
+
+describe('what is exported when', () => {
+  it('a further run exports what has come since, and nothing twice', async () => {
+    const { path, out } = await folders();
+    await archive(path, meals.slice(0, 20));
+    await exported([path], out);
+    expect(await exported([path], out)).toMatchObject({ steps: 0, read: 0, before: 3, files: 0 });
+    await archive(path, meals.slice(20));
+    expect(await exported([path], out)).toMatchObject({ read: 3, before: 3, records: 40 });
+    const sql = await duckdb();
+    const from = `read_parquet('${out}/events/**/*.parquet')`;
+    expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[MEALS, MEALS]]);
+  });
+
+  it('what has changed in the archive, or gone from it, is exported again in place of what was', async () => {
+    const { path, out } = await folders();
+    await archive(path, meals, { compress: 'none', partitionBy: ['date'] });
+    await exported([path], out, { stepBytes: 1 });
+    expect(dataFiles(out)).toHaveLength(3);
+    const [first = '', second = ''] = readdirSync(path, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ndjson'))
+      .sort();
+    const lines = readFileSync(join(path, first), 'utf8').split('\n');
+    writeFileSync(join(path, first), lines.slice(1).join('\n'));
+    writeFileSync(join(path, '_manifest.jsonl'), '');
+    writeFileSync(join(path, second), '');
+    expect(await exported([path], out)).toMatchObject({ read: 2, before: 1, replaced: 2, records: 19 });
+    const sql = await duckdb();
+    const from = `read_parquet('${out}/events/**/*.parquet')`;
+    expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[39, 39]]);
+  });
+
+  it('takes time, type, team and user, and files that hold none are not read', async () => {
+    const { path, out } = await folders();
+    const other = contractEvent(900, { type: 'labtest.order.created', team: 'team-2' });
+    await archive(path, [...meals, other]);
+    const selection = {
+      since: '2026-11-22T00:00:00.000Z',
+      until: '2026-11-23T00:00:00.000Z',
+      types: [],
+      teams: [],
+      users: [],
+    };
+    expect(await exported([path], out, { selection })).toMatchObject({ records: 20, passed_over: 2 });
+    const rest = { since: null, until: null, types: [], teams: [], users: [] };
+    for (const [name, wanted, count] of [
+      ['type', { types: ['labtest.'] }, 1],
+      ['team', { teams: ['team-2'] }, 1],
+      ['user', { users: ['user-1'] }, numbers.filter((n) => n % 7 === 1).length],
+    ] as const) {
+      expect(await exported([path], join(out, name), { selection: { ...rest, ...wanted } })).toMatchObject({
+        records: count,
+      });
+    }
+  });
+
+  it('a folder holds one export', async () => {
+    const { path, out } = await folders();
+    await archive(path, meals.slice(0, 3));
+    await exported([path], out);
+    await expect(exported([path], out, { table: 'meals' })).rejects.toMatchObject({
+      code: 'usage',
+      detail: expect.stringContaining('table events, format parquet'),
+    });
+  });
+});

@@ -1,0 +1,101 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ElementScanner } from '../../src/ndjson/elements.ts';
+import { anyMeal, bulkDocument, chunkSizes, lineMeal } from './documents.ts';
+import { chunked } from './support.ts';
+
+interface Scanned {
+  readonly found: string[];
+  /** `code offset length` */
+  readonly faults: string[];
+}
+
+async function elementsOf(text: string, sizes: readonly number[], longest = 1e6): Promise<Scanned> {
+  const bytes = Buffer.from(text);
+  const found: string[] = [];
+  const faults: string[] = [];
+  const scanner = new ElementScanner({
+    containers: ['meals', 'data'],
+    longest,
+    onElement: (element, offset) => {
+      expect(bytes.subarray(offset, offset + element.length).equals(element)).toBe(true);
+      found.push(element.toString());
+    },
+    onFault: (code, _, offset, length) => faults.push(`${code} ${offset} ${length}`),
+  });
+  for await (const chunk of chunked(text, sizes)) scanner.push(chunk);
+  scanner.end();
+  return { found, faults };
+}
+
+describe('elements are found', () => {
+  test('in a container, however it is written and cut into chunks', async () => {
+    await fc.assert(
+      fc.asyncProperty(bulkDocument, chunkSizes, async ({ text, elements }, sizes) => {
+        expect(await elementsOf(text, sizes)).toEqual({ found: elements, faults: [] });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('in arrays, concatenated documents and NDJSON', async () => {
+    const meals = fc.array(anyMeal, { minLength: 1, maxLength: 4 });
+    const lines = fc.array(lineMeal, { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(meals, lines, chunkSizes, async (items, ndjson, sizes) => {
+        const all = { found: items, faults: [] };
+        expect(await elementsOf(`[${items.join(',')}]`, sizes)).toEqual(all);
+        expect(await elementsOf(`\ufeff{"data":[${items.join(' , ')}]}\n`, sizes)).toEqual(all);
+        expect(await elementsOf(items.map((meal) => `{"meals":[${meal}]}`).join('\n'), sizes)).toEqual(all);
+        expect(await elementsOf(ndjson.join('\r\n'), sizes)).toEqual({ found: ndjson, faults: [] });
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test.each([
+    ['', [], []],
+    [' \n', [], []],
+    ['[]', [], []],
+    ['{"meals":[]}', [], []],
+    ['{"meals":[1,"a,]",true , {"a":[]}]}', ['1', '"a,]"', 'true', '{"a":[]}'], []],
+    ['{"meals":[{"a":1},]}', ['{"a":1}'], ['not_json 18 0']],
+    ['{"data":{"meals":[1]}}', ['{"data":{"meals":[1]}}'], []],
+    ['{"x":"meals","y":{"meals":[1]}}', ['{"x":"meals","y":{"meals":[1]}}'], []],
+    ['{"meals":{"a":[1]}}', ['{"meals":{"a":[1]}}'], []],
+    ['{"a":1}\n{"a":\n\n{"b":2}', ['{"a":1}', '{"a":', '{"b":2}'], []],
+  ])('%j', async (text, found, faults) => {
+    for (const sizes of [[1], [2, 3], [1000]])
+      expect(await elementsOf(text, sizes)).toEqual({ found, faults });
+  });
+
+  test('unless they are too long, and then the rest is', async () => {
+    const text = `{"meals":[{"a":1},{"b":"${'x'.repeat(100)}"},{"c":2}]}`;
+    for (const sizes of [[1], [7], [1000]]) {
+      expect(await elementsOf(text, sizes, 50)).toEqual({
+        found: ['{"a":1}', '{"c":2}'],
+        faults: ['too_long 18 108'],
+      });
+    }
+  });
+});
+
+describe('nothing is lost in silence: a fault covers all from the first byte of the element it struck', () => {
+  test.each([
+    ['{"meals":[{"a":1},{"b":"c', ['{"a":1}'], 'cut 18 7'],
+    ['{"meals":[{"a":1},{"b":"c\\', ['{"a":1}'], 'cut 18 8'],
+    ['{"meals":[{"a":1},12', ['{"a":1}'], 'cut 18 2'],
+    ['{"meals":[{"a":1}', ['{"a":1}'], 'cut 17 0'],
+    ['{"meals":[{"a":1}]', ['{"a":1}'], 'cut 18 0'],
+    ['[{"a":1}', ['{"a":1}'], 'cut 8 0'],
+    ['{"a":1', [], 'cut 0 6'],
+    ['{"meals":[{"a":1},{"b":[}]}', ['{"a":1}'], 'broken 18 9'],
+    ['{"meals":[{"a":1}}]}', [], 'broken 10 10'],
+    ['<html>', [], 'broken 0 6'],
+    ['{"meals":[{"a":1}]}x', ['{"a":1}'], 'broken 19 1'],
+    ['{"meals":[{"a":1}],"total":]}', ['{"a":1}'], 'broken 27 2'],
+  ])('%j', async (text, found, fault) => {
+    for (const sizes of [[1], [2, 3], [1000]])
+      expect(await elementsOf(text, sizes)).toEqual({ found, faults: [fault] });
+  });
+});

@@ -1,0 +1,67 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { eventOf, find, secretOf, userId } from '../erase/support.ts';
+import { filesSink, ids, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+test('a replay of an archive that another machine still has leaves the erased user out, and says so', async () => {
+  const folder = await temporaryFolder();
+  const old = join(folder, 'old');
+  const { sink } = filesSink(old);
+  await sink.open();
+  await sink.send(
+    [1, 2, 1, 3].map((user, n) => ({ event: eventOf(user, n), destination: null })),
+    signal,
+  );
+  await sink.close(signal);
+  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  expect((await millrace(['erase', userId(1), '--now', '--config', config])).code).toBe(0);
+  const replayed = await millrace(['replay', old, '--to', 'archive', '--json', '--config', config]);
+  expect([replayed.code, replayed.stderr]).toEqual([0, expect.anything() as string]);
+  const last = replayed.stdout.trim().split('\n').at(-1) ?? '';
+  expect(JSON.parse(last)).toMatchObject({ ok: true, erased: 2 });
+  expect((await ids(join(folder, 'archive'))).sort()).toEqual(['msg_2_1', 'msg_3_3']);
+  rmSync(old, { recursive: true });
+  expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
+});
+
+test('without a journal of its own a receiver clears its open files, and gives back what is on its way', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder, {
+    acknowledge: 'delivered' as unknown as object,
+    admin: { port: 0 },
+    erasure: { path: join(folder, 'erasure') },
+  });
+  const receiver = await ReceiverProcess.start(config);
+  for (const user of [1, 2]) {
+    const event = eventOf(user, 1);
+    expect((await postSigned(receiver.url, event.body, { id: event.id })).status).toBe(202);
+  }
+  expect(find([join(folder, 'archive')], [secretOf(1)])).toHaveLength(1);
+  // The command finds such a receiver by the port in its config, and this one took any that was free.
+  const ask = async (path: string, body: object): Promise<{ status: number; json: unknown }> => {
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    };
+    const answer = await fetch(`${receiver.adminUrl}/api/erasures${path}`, init);
+    return { status: answer.status, json: await answer.json() };
+  };
+  const asked = await ask('', { by: 'user', id: userId(1), team: null, now: true });
+  expect(asked.status).toBe(200);
+  const run = await ask('/run', {});
+  expect(run.json).toMatchObject({ left: [], receipts: [{ records_removed: 1 }] });
+  expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
+  const again = eventOf(1, 2);
+  const { json } = await postSigned(receiver.url, again.body, { id: again.id });
+  expect(json).toEqual({ status: 'erased', id: again.id });
+  expect((await ask('', { by: 'somebody', id: 'x', team: null })).status).toBe(400);
+  await receiver.kill('SIGTERM');
+  await until('the file of the other user', () => find([folder], [secretOf(2)]).length === 1);
+});

@@ -1,0 +1,153 @@
+import { cp, mkdir, readdir, symlink } from 'node:fs/promises';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { blocksOf } from '../support/markdown.ts';
+import { ROOT } from '../support/millrace.ts';
+import { lacksPubSubEmulator, startPubSubEmulator } from '../support/pubsub-emulator.ts';
+import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
+import { quoted, shellPlace, writeShim, type ShellPlace } from '../support/shell.ts';
+
+vi.setConfig({ testTimeout: 300_000 });
+
+const README = blocksOf('README.md');
+const commands = README.filter(({ info }) => info[0] === 'sh').map(({ text }) => text);
+const lack = firstLack(...['bash', 'curl', 'openssl', 'npm', 'tar'].map(lacksProgram));
+const READY =
+  'until curl --silent --fail --output /dev/null http://127.0.0.1:9090/readyz; do sleep 0.2; done';
+/** Ends the receiver that runs in the background. */
+const STOP = 'kill -TERM $! && wait $!';
+
+/** A fresh clone: everything but what a clone does not have. */
+async function clone(): Promise<ShellPlace> {
+  const folder = join(await temporaryFolder(), 'millrace');
+  await mkdir(folder);
+  for (const name of await readdir(ROOT)) {
+    if (['.git', 'node_modules', 'dist', 'data', 'coverage'].includes(name)) continue;
+    await cp(join(ROOT, name), join(folder, name), { recursive: true });
+  }
+  const prefix = `${folder}-global`;
+  await linkPackages(prefix);
+  const place = await shellPlace(folder, join(prefix, 'node_modules/millrace/dist/main.js'));
+  writeShim(place.bin, 'npm', npm(prefix));
+  return place;
+}
+
+/**
+ * npm without its registry: `ci` takes this checkout's packages, and `install --global` lays the packed package out
+ * beside them. Whether the tests pass is not asked again in here.
+ */
+function npm(prefix: string): string {
+  const [from, to] = [quoted(join(ROOT, 'node_modules')), quoted(join(prefix, 'node_modules'))];
+  const real = (process.env['PATH'] ?? '').split(':').find((folder) => existsSync(join(folder, 'npm')));
+  return `
+case "$1" in
+  ci) ln -sfn ${from} node_modules ;;
+  test) ;;
+  install) tar -xzf "$3" -C ${to} && mv ${to}/package ${to}/millrace ;;
+  *) npm_config_offline=true npm_config_update_notifier=false exec ${quoted(join(real ?? '', 'npm'))} "$@" ;;
+esac`;
+}
+
+/** Links this checkout's packages below `prefix`, one by one, those for development left out. */
+async function linkPackages(prefix: string): Promise<void> {
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    devDependencies: Record<string, string>;
+  };
+  const [from, to] = [join(ROOT, 'node_modules'), join(prefix, 'node_modules')];
+  for (const entry of await readdir(from)) {
+    if (entry.startsWith('.')) continue;
+    const scoped = entry.startsWith('@') ? await readdir(join(from, entry)) : null;
+    await mkdir(scoped === null ? to : join(to, entry), { recursive: true });
+    for (const name of scoped?.map((child) => `${entry}/${child}`) ?? [entry]) {
+      if (!(name in devDependencies)) await symlink(join(from, name), join(to, name));
+    }
+  }
+}
+
+/** The README's commands as somebody at a terminal would give them: a secret in place of `…`, `serve` in its own shell. */
+function typed(block: string): string {
+  return block
+    .replaceAll('whsec_…', '"whsec_$(openssl rand -base64 32)"')
+    .replaceAll(/^millrace serve.*$/gm, (line) => `${line.replace(/ *#.*/, '')} 2> millrace.log &\n${READY}`);
+}
+
+async function duckdb(sql: string, folder: string): Promise<unknown[][]> {
+  const instance = await DuckDBInstance.create(':memory:');
+  const connection = await instance.connect();
+  onTestFinished(() => {
+    connection.closeSync();
+    instance.closeSync();
+  });
+  await connection.run(`SET file_search_path = '${folder}'`);
+  return (await connection.runAndReadAll(sql)).getRowsJson();
+}
+
+test.skipIf(lack !== null)(
+  `from a fresh clone to events in files and in DuckDB, by the README alone${skipped(lack)}`,
+  async () => {
+    expect(commands.length).toBeGreaterThanOrEqual(3);
+    const { folder, run } = await clone();
+    const output = await run([...commands.map(typed), STOP].join('\n'), { TMPDIR: join(folder, '..') });
+    expect(output).toContain('The files hold every accepted event once, byte for byte.');
+    const accepted = output.match(/"status":"accepted"/g)?.length ?? 0;
+    expect(accepted).toBeGreaterThan(0);
+
+    const query = README.find(({ info }) => info[0] === 'sql');
+    const rows = await duckdb(query?.text ?? '', folder);
+    expect(rows).toEqual([['lab_report.parsing_job.created', String(accepted)]]);
+  },
+);
+
+const noBroker = firstLack(lack, lacksPubSubEmulator());
+
+test.skipIf(noBroker !== null)(
+  `the README’s config for the brokers brings events to both${skipped(noBroker)}`,
+  async () => {
+    const yaml =
+      README.find(({ info, text }) => info[0] === 'yaml' && text.includes('type: pubsub'))?.text ?? '';
+    const [peer, emulator] = await Promise.all([
+      startAmqpPeer({ hubs: ['events', 'labtest-events', 'wearable-events'] }),
+      startPubSubEmulator(),
+    ]);
+    onTestFinished(async () => {
+      await Promise.all([peer.stop(), emulator.stop()]);
+    });
+    const { folder, run } = await shellPlace(await temporaryFolder());
+    writeFileSync(join(folder, 'brokers.yaml'), `signing: { secrets: ['\${MILLRACE_SECRET}'] }\n${yaml}`);
+    const script = [
+      `${quoted(process.execPath)} ${quoted(join(ROOT, 'deploy/compose/make-topics.js'))} "$PUBSUB_EMULATOR_HOST" acme events wearables`,
+      'export MILLRACE_SECRET=whsec_…\nmillrace serve --config brokers.yaml',
+      'millrace send --type daily.data.meal.created --count 3',
+    ];
+    await run(typed(script.join('\n')), {
+      PUBSUB_EMULATOR_HOST: emulator.endpoint,
+      EVENT_HUBS: peer.connectionString,
+    });
+    await peer.received('wearable-events', 3);
+    const ids = await pulled(emulator.endpoint, 'wearables', 3);
+    expect(ids.size).toBe(3);
+  },
+);
+
+/** Reads a subscription until it has given so many messages; their ids. */
+async function pulled(endpoint: string, subscription: string, count: number): Promise<Set<string>> {
+  const url = `http://${endpoint}/v1/projects/acme/subscriptions/${subscription}:pull`;
+  const ids = new Set<string>();
+  while (ids.size < count) {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ maxMessages: 10 }),
+      signal: AbortSignal.timeout(30_000),
+    });
+    const { receivedMessages = [] } = (await response.json()) as {
+      receivedMessages?: { message: { attributes: Record<string, string> } }[];
+    };
+    for (const { message } of receivedMessages) ids.add(message.attributes['idempotency-key'] ?? '');
+  }
+  return ids;
+}

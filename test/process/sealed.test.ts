@@ -1,0 +1,108 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readArchive } from '../../src/archive/read.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { KeyStore } from '../../src/seal/key-store.ts';
+import { parseMasterKey } from '../../src/seal/master-key.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { readBack } from '../support/read-back.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+
+const MASTER = `mrk_${Buffer.alloc(32, 5).toString('base64')}`;
+const env = { MILLRACE_MASTER_KEY: MASTER };
+
+interface Place {
+  readonly config: string;
+  readonly archive: string;
+  readonly store: string;
+}
+
+async function place(): Promise<Place> {
+  const folder = await temporaryFolder();
+  const archive = join(folder, 'archive');
+  const store = join(folder, 'keys');
+  const encrypt = { store, masterKey: '${MILLRACE_MASTER_KEY}' };
+  const config = writeConfig(folder, {
+    sinks: { archive: { type: 'files', path: archive, encrypt } },
+    erasure: { path: join(folder, 'erasure') },
+  });
+  return { config, archive, store };
+}
+
+/** Sends made-up events of different users and returns their ids by user. */
+async function send(receiver: ReceiverProcess, count: number): Promise<Map<string, string>> {
+  const sent = new Map<string, string>();
+  for (let n = 0; n < count; n += 1) {
+    const { id, body } = madeUpEvent(n, 'daily.data.meal.created');
+    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    sent.set((JSON.parse(body.toString()) as { user_id: string }).user_id, id);
+  }
+  return sent;
+}
+
+async function opened({ archive, store }: Place): Promise<string[]> {
+  const opener = await KeyStore.read(store, parseMasterKey(MASTER));
+  const found: string[] = [];
+  for await (const item of readArchive(archive, { opener, parts: true })) {
+    found.push(item.kind === 'record' ? item.record.id : (item.sealed?.why ?? item.reason));
+  }
+  return found.toSorted();
+}
+
+describe('a receiver with a sealed archive', () => {
+  it('killed with -9 in the middle, it has sealed every event it acknowledged, once', async () => {
+    const where = await place();
+    const first = await ReceiverProcess.start(where.config, { env });
+    const sent = await send(first, 20);
+    await first.kill('SIGKILL');
+    const second = await ReceiverProcess.start(where.config, { env });
+    await second.drained();
+    await second.kill('SIGTERM');
+    expect(await opened(where)).toEqual([...sent.values()].toSorted());
+    expect(await verifyArchive(where.archive)).toMatchObject({ records: 20, differences: [] });
+    await expect(readBack(where.archive)).rejects.toThrow('the keys that open it were not given');
+  });
+
+  it.each(['running', 'stopped'])(
+    '%s: an erasure destroys the user’s keys, and the receipt says so',
+    async (how) => {
+      const where = await place();
+      const receiver = await ReceiverProcess.start(where.config, { env });
+      const sent = await send(receiver, 6);
+      const [user = '', id = ''] = [...sent][2] ?? [];
+      await receiver.drained();
+      if (how === 'stopped') await receiver.kill('SIGTERM');
+      const erase = await millrace(['erase', user, '--now', '--json', '--config', where.config], { env });
+      expect([erase.code, erase.stdout]).toEqual([0, expect.stringContaining('keys of archive')]);
+      if (how === 'running') await receiver.kill('SIGTERM');
+      const expected = [...sent.values()].map((each) => (each === id ? 'erased' : each)).toSorted();
+      expect(await opened(where)).toEqual(expected);
+    },
+  );
+
+  it('without its master key, or with another, it does not start, and says why', async () => {
+    const where = await place();
+    const unset = await millrace(['serve', '--config', where.config]);
+    expect([unset.code, unset.stderr]).toEqual([
+      2,
+      expect.stringContaining('MILLRACE_MASTER_KEY, which is not set'),
+    ]);
+    const receiver = await ReceiverProcess.start(where.config, { env });
+    await send(receiver, 1);
+    await receiver.kill('SIGTERM');
+    const other = { MILLRACE_MASTER_KEY: Buffer.alloc(32, 6).toString('base64') };
+    const wrong = await millrace(['serve', '--config', where.config], { env: other });
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Master key does not fit')]);
+    const replayed = await millrace(
+      ['replay', where.archive, '--to', 'archive', '--dry-run', '--json', '--config', where.config],
+      { env },
+    );
+    expect([replayed.code, JSON.parse(replayed.stdout)]).toEqual([
+      0,
+      expect.objectContaining({ selected: 1, problems: 0 }),
+    ]);
+  });
+});

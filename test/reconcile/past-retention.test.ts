@@ -1,0 +1,92 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createOperations } from '../../src/admin/operations.ts';
+import type { Operations } from '../../src/core/operations.ts';
+import { parseTarget, type Route } from '../../src/core/route.ts';
+import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { reconcile } from '../../src/reconcile/reconcile.ts';
+import type { ReconcileReport } from '../../src/reconcile/report.ts';
+import { compileRoutes } from '../../src/route/table.ts';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { createValidatorFor } from '../../src/plan.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { filesSink, signal, tempFolder, TestClock } from '../sinks/support.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { until } from '../support/until.ts';
+
+const EVERYTHING: readonly Route[] = [{ match: ['*'], to: [parseTarget('archive')] }];
+const MEALS: readonly Route[] = [{ match: ['daily.'], to: [parseTarget('archive')] }];
+
+/** A journal that has cleared away five events, and an archive with the first `archived` of them. */
+async function pastRetention(archived: number): Promise<{ operations: Operations; path: string }> {
+  const clock = new TestClock();
+  const journal = await SqliteJournal.open({
+    path: tempFolder(),
+    retention: 1000,
+    maxBytes: 1e9,
+    dedupWindow: 1e9,
+    create: true,
+    clock,
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+  onTestFinished(() => journal.close());
+  const path = tempFolder();
+  const { sink } = filesSink(path);
+  await sink.open();
+  await journal.openCursor('archive');
+  for (let n = 1; n <= 5; n += 1) {
+    const event = contractEvent(n);
+    await journal.append(event);
+    await journal.append(event);
+    const delivery = { event: { ...event, seq: n, handling: {} }, destination: null };
+    if (n <= archived) await sink.send([delivery], signal);
+  }
+  await sink.close(signal);
+  journal.moveCursor('archive', 5);
+  await journal.flush();
+  await until('the journal to be cleared', async () => {
+    clock.advance(5000);
+    return (await journal.status()).events === 0;
+  });
+  const file = writeConfig(tempFolder());
+  const { config } = loadConfig({ file, env: {} });
+  const validate = createValidatorFor(config);
+  return {
+    operations: createOperations({ journal, validate, pid: null, sinks: () => [], hasSink: () => true }),
+    path,
+  };
+}
+
+function account(operations: Operations, path: string, routes: readonly Route[]): Promise<ReconcileReport> {
+  const at = contractEvent(1).receivedAt;
+  const hour = Math.floor(at / 3_600_000) * 3_600_000;
+  return reconcile({
+    operations,
+    routes,
+    compile: (all) => {
+      const table = compileRoutes(all);
+      return (type) => new Set(table.routesFor(type).targets.map(({ sink }) => sink));
+    },
+    sinks: [{ name: 'archive', type: 'files', archive: { path } }],
+    window: { since: hour, until: hour + 3_600_000 },
+    signal,
+  });
+}
+
+test('what the journal has cleared away is counted still, and found in the files', async () => {
+  const { operations, path } = await pastRetention(5);
+  const { sinks, differences } = await account(operations, path, EVERYTHING);
+  expect(differences).toEqual([]);
+  expect(sinks[0]).toMatchObject({ received: 10, duplicates: 5, delivered: 5, untold: 0, missing: 0 });
+});
+
+test('what is in no file is lost where every route names the sink, and untold elsewhere', async () => {
+  const { operations, path } = await pastRetention(3);
+  const everything = await account(operations, path, EVERYTHING);
+  expect(everything.differences).toMatchObject([{ code: 'lost', sink: 'archive', count: 2 }]);
+  expect(everything.sinks[0]).toMatchObject({ received: 10, delivered: 3, missing: 2 });
+  const meals = await account(operations, path, MEALS);
+  expect(meals.differences).toEqual([]);
+  expect(meals.sinks[0]).toMatchObject({ received: 10, delivered: 3, untold: 2, missing: 0 });
+});

@@ -1,0 +1,270 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { replayCommand } from '../../src/cli/replay.ts';
+import type { Event } from '../../src/core/event.ts';
+import { run } from '../cli/run.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { expectOnce, expectWhole, readBack } from '../support/read-back.ts';
+import { writeArchive } from './made-up-archive.ts';
+
+const CHOOSY = fileURLToPath(new URL('./choosy-sink.ts', import.meta.url));
+
+interface Delivered {
+  readonly id: string;
+  readonly type: string;
+  readonly user: string;
+  readonly destination: string | null;
+  readonly handling: { readonly replayId?: string };
+  readonly body: string;
+}
+
+interface Setting {
+  readonly folder: string;
+  readonly events: readonly Event[];
+  replay(...args: string[]): ReturnType<typeof run>;
+  delivered(): Delivered[];
+}
+
+/** An archive of 200 events, a config with an archive and a sink that refuses `labtest.order.updated`. */
+async function setting(env: Record<string, string> = {}): Promise<Setting> {
+  const folder = await temporaryFolder();
+  const source = join(folder, 'source');
+  const events = writeArchive(source, { files: 2, each: 100 });
+  const config = writeConfig(folder, {
+    sinks: {
+      archive: { type: 'files', path: join(folder, 'archive') },
+      own: { type: CHOOSY, folder, refuses: 'labtest.order.updated' },
+      unset: { type: 'event-hubs', connectionString: '${MADE_UP_UNSET}', hub: 'events' },
+    },
+    routes: [
+      { match: 'daily.', to: ['own:daily', 'archive'] },
+      { match: 'lab_report.', to: ['archive'] },
+      { match: '*', to: [] },
+    ],
+  });
+  return {
+    folder,
+    events,
+    replay: (...args) => run(replayCommand, [source, '--config', config, ...args], env),
+    delivered: () => {
+      const file = join(folder, 'delivered');
+      const lines = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
+      return lines.map((line) => JSON.parse(line) as Delivered);
+    },
+  };
+}
+
+const idsOf = (some: readonly { readonly id: string }[]): string[] => some.map(({ id }) => id).toSorted();
+const ofType = (events: readonly Event[], prefix: string): Event[] =>
+  events.filter(({ type }) => type.startsWith(prefix));
+
+describe('where events go', () => {
+  test('--to: a place in a sink, whatever the routes say, marked and with their own ids', async () => {
+    const { events, replay, delivered } = await setting();
+    const { exit, stdout } = await replay(
+      '--to',
+      'own:elsewhere',
+      '--type',
+      'daily.',
+      '--id',
+      'made-up',
+      '--json',
+    );
+    const daily = ofType(events, 'daily.');
+    expect({ exit, ...(JSON.parse(stdout) as object) }).toMatchObject({
+      exit: 0,
+      ok: true,
+      complete: true,
+      replay_id: 'made-up',
+      read: 200,
+      selected: daily.length,
+      targets: { 'own:elsewhere': daily.length },
+    });
+    expect(idsOf(delivered())).toEqual(idsOf(daily));
+    expect(
+      new Set(delivered().map(({ destination, handling }) => `${destination} ${handling.replayId}`)),
+    ).toEqual(new Set(['elsewhere made-up']));
+    const bodies = new Map(daily.map(({ id, body }) => [id, body.toString()]));
+    expect(delivered().filter(({ id, body }) => bodies.get(id) !== body)).toEqual([]);
+  });
+
+  test('--routes: where the routes lead; what they lead nowhere is counted', async () => {
+    const { folder, events, replay, delivered } = await setting();
+    const { exit, stdout } = await replay('--routes', '--json');
+    const daily = ofType(events, 'daily.');
+    const reports = ofType(events, 'lab_report.');
+    const nowhere = events.length - daily.length - reports.length;
+    expect({ exit, ...(JSON.parse(stdout) as object) }).toMatchObject({
+      exit: 0,
+      selected: 200,
+      nowhere,
+      targets: { 'own:daily': daily.length, archive: daily.length + reports.length },
+    });
+    expect(idsOf(delivered())).toEqual(idsOf(daily));
+    const found = await readBack(join(folder, 'archive'));
+    expect([...found.keys()].toSorted()).toEqual(idsOf([...daily, ...reports]));
+    expectOnce(found);
+    await expectWhole(join(folder, 'archive'));
+  });
+
+  test('--sink: of the routes, that sink only; with --to, what the routes lead there', async () => {
+    const { folder, events, replay, delivered } = await setting();
+    await replay('--routes', '--sink', 'own');
+    expect(idsOf(delivered())).toEqual(idsOf(ofType(events, 'daily.')));
+    expect(existsSync(join(folder, 'archive'))).toBe(false);
+    await replay('--to', 'archive', '--sink', 'own');
+    expect([...(await readBack(join(folder, 'archive'))).keys()].toSorted()).toEqual(
+      idsOf(ofType(events, 'daily.')),
+    );
+  });
+
+  test('the archive into itself: what was there comes once more, and it ends', async () => {
+    const { folder, replay } = await setting();
+    await replay('--to', 'archive');
+    const config = join(folder, 'millrace.yaml');
+    const again = await run(replayCommand, [
+      join(folder, 'archive'),
+      '--config',
+      config,
+      '--to',
+      'archive',
+      '--json',
+    ]);
+    expect(JSON.parse(again.stdout)).toMatchObject({ ok: true, selected: 200 });
+    const found = await readBack(join(folder, 'archive'));
+    expect([...found.values()].map((copies) => copies.length)).toEqual(Array.from({ length: 200 }, () => 2));
+  });
+});
+
+test('events that go to stdout have it to themselves', async () => {
+  const { folder, events } = await setting();
+  const config = writeConfig(folder, { sinks: { out: { type: 'stdout' } } });
+  const { code, stdout, stderr } = await millrace([
+    'replay',
+    join(folder, 'source'),
+    '--to',
+    'out',
+    '--config',
+    config,
+  ]);
+  expect(code).toBe(0);
+  const ids = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { id: string }).id);
+  expect(ids.toSorted()).toEqual(idsOf(events));
+  expect(stderr).toContain('delivered  200 to out');
+});
+
+test('--dry-run counts by type and destination, and sends nothing', async () => {
+  const { folder, events, replay } = await setting();
+  const { exit, stdout } = await replay('--dry-run', '--type', 'daily.', '--type', 'provider.');
+  const counts = new Map<string, number>();
+  for (const { type } of events) counts.set(type, (counts.get(type) ?? 0) + 1);
+  expect(exit).toBe(0);
+  expect(stdout).toMatch(
+    new RegExp(`daily.data.meal.created +${counts.get('daily.data.meal.created')} +own:daily archive`),
+  );
+  expect(stdout).toMatch(
+    new RegExp(`provider.connection.created +${counts.get('provider.connection.created')} +\\(nowhere\\)`),
+  );
+  expect(stdout).not.toContain('lab_report');
+  expect(readdirSync(folder).toSorted()).toEqual(['millrace.yaml', 'source']);
+});
+
+describe('what does not go well', () => {
+  test('events a sink refuses: 3, named with file, line and reason, without their bodies', async () => {
+    const { folder, events, replay, delivered } = await setting();
+    const state = join(folder, 'state');
+    const { exit, stdout, stderr } = await replay('--to', 'own', '--state', state, '--json');
+    const refused = ofType(events, 'labtest.order.updated');
+    expect(exit).toBe(3);
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: false,
+      complete: true,
+      refused: refused.length,
+      targets: { own: 200 - refused.length },
+    });
+    expect(delivered()).toHaveLength(200 - refused.length);
+    expect(stderr).toContain('choosy');
+    const lines = readFileSync(join(state, 'refused.ndjson'), 'utf8').trimEnd().split('\n');
+    const notes = lines.map((line) => JSON.parse(line) as { id: string; found: string; target: string });
+    expect(idsOf(notes)).toEqual(idsOf(refused));
+    expect(notes[0]).toMatchObject({ target: 'own', code: 'choosy', reason: 'not for me', attempts: 1 });
+    const at = events.findIndex(({ id }) => id === notes[0]?.id);
+    const file = at < 100 ? '0000.ndjson.gz' : '0001.ndjson.zst';
+    expect(notes[0]?.found).toBe(join(folder, 'source', `${file}:${(at % 100) + 1}`));
+    expect(stderr + lines.join('')).not.toContain('sequence');
+  });
+
+  test('lines that cannot be read: 3, named; the rest is delivered', async () => {
+    const { folder, replay } = await setting();
+    writeFileSync(join(folder, 'source/broken.ndjson'), '{"id":"x","source":"y"\n');
+    const { exit, stdout, stderr } = await replay('--to', 'archive', '--json');
+    expect(exit).toBe(3);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: false, selected: 200, problems: 1 });
+    expect(stderr).toContain(join(folder, 'source/broken.ndjson:1'));
+    const dry = await replay('--dry-run');
+    expect(dry.exit).toBe(3);
+  });
+
+  test('an unfinished replay is not begun anew, and nothing else is resumed by its name', async () => {
+    const { folder, replay } = await setting();
+    const state = join(folder, 'state');
+    mkdirSync(state);
+    await expect(replay('--to', 'own', '--state', state, '--resume')).rejects.toThrow('nothing to resume');
+    writeFileSync(join(state, 'plan.json'), '{"id":"a","fingerprint":"other","units":0,"bytes":0}');
+    await expect(replay('--to', 'own', '--state', state)).rejects.toThrow('--resume');
+    await expect(replay('--to', 'own', '--state', state, '--resume')).rejects.toThrow('another replay');
+  });
+
+  test.each([
+    [['--to', 'nobody'], /--to nobody: .*archive, own/],
+    [['--to', 'unset'], /sinks\.unset\.connectionString/],
+    [[], /--to SINK, or --routes/],
+    [['--to', 'own', '--routes'], /not both/],
+    [['--to', 'own', '--since', 'yesterday'], /--since yesterday/],
+    [['--to', 'own', '--rate', 'fast'], /--rate fast/],
+    [['--to', 'own', '--rate', '0/s'], /--rate 0/],
+    [['--to', 'own', '--sink', 'nobody'], /--sink nobody/],
+    [['--to', 'own', '--map-user', 'x'], /--map-user/],
+    [['--to', 'own', '--pseudonymise'], /--key-env MILLRACE_PSEUDONYM_KEY is not set/],
+    [['--to', 'own', '--pseudonymise', '--key-env', 'SHORT'], /SHORT is shorter than 16/],
+  ])('usage: %j', async (args, message) => {
+    const { replay } = await setting({ SHORT: 'made up' });
+    await expect(replay(...args)).rejects.toThrow(message);
+    await expect(replay(...args)).rejects.not.toThrow('made up');
+  });
+});
+
+test('--pseudonymise and --map-user: other ids at the sink, of the same people', async () => {
+  const { events, replay, delivered } = await setting({ MADE_UP_KEY: 'a made-up key of tests' });
+  const [first] = events;
+  const { exit } = await replay(
+    '--to',
+    'own',
+    '--type',
+    'daily.',
+    '--pseudonymise',
+    '--key-env',
+    'MADE_UP_KEY',
+    '--map-user',
+    `${first?.user}=made-up-tester`,
+  );
+  expect(exit).toBe(0);
+  const users = new Map<string, Set<string>>();
+  const originals = new Map(events.map((event) => [event.id, event]));
+  for (const { id, user, body } of delivered()) {
+    const original = originals.get(id);
+    users.set(original?.user ?? '', (users.get(original?.user ?? '') ?? new Set()).add(user));
+    expect(body).not.toContain(original?.user);
+    expect(body).not.toContain(original?.team);
+    expect(body).not.toContain(`"${original?.clientUser}"`);
+  }
+  expect(users.size).toBe(new Set(ofType(events, 'daily.').map(({ user }) => user)).size);
+  expect([...users.values()].every((names) => names.size === 1)).toBe(true);
+  expect(users.get(first?.user ?? '')).toEqual(new Set(['made-up-tester']));
+});

@@ -1,0 +1,312 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { formatRecords } from '../../src/core/archive-record.ts';
+import { formatSealed } from '../../src/core/sealed-record.ts';
+import { listPath } from '../../src/replay/list.ts';
+import { FileReader } from '../../src/replay/read-file.ts';
+import type { Selection } from '../../src/replay/selection.ts';
+import type { Candidate, FileUnit, Problem } from '../../src/replay/unit.ts';
+import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import { makeEvent, TEAM, USER } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { archivedEvent, writeArchive } from './made-up-archive.ts';
+
+const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
+const LISTING = { selection: ALL, onPassedOver: () => undefined };
+const validate = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text', require: [] });
+
+interface Everything {
+  readonly found: Candidate[];
+  readonly problems: Problem[];
+  read: number;
+  erased: number;
+}
+
+async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+async function unitsOf(path: string): Promise<FileUnit[]> {
+  const units: FileUnit[] = [];
+  for await (const unit of listPath(path, LISTING)) if (unit.kind === 'file') units.push(unit);
+  return units;
+}
+
+async function readAll(
+  path: string,
+  selection: Partial<Selection> = {},
+  parts: Partial<ConstructorParameters<typeof FileReader>[0]> = {},
+): Promise<Everything> {
+  const reader = new FileReader({ selection: { ...ALL, ...selection }, validate, ...parts });
+  const all: Everything = { found: [], problems: [], read: 0, erased: 0 };
+  for await (const unit of listPath(path, { ...LISTING, selection: { ...ALL, ...selection } })) {
+    if (unit.kind === 'unreadable') all.problems.push(unit);
+    if (unit.kind !== 'file') continue;
+    for await (const { found, problems, tally } of reader.read(unit, 0)) {
+      all.found.push(...found);
+      all.problems.push(...problems);
+      all.read += tally.read;
+      all.erased += tally.erased;
+    }
+  }
+  return all;
+}
+
+const idsOf = ({ found }: Everything): string[] => found.map(({ event }) => event.id);
+
+describe('archive records', () => {
+  test('of gzip, zstd and plain files, each as it was received', async () => {
+    const folder = await temporaryFolder();
+    const events = writeArchive(folder, { files: 6, each: 200 });
+    const { found, problems, read } = await readAll(folder);
+    expect({ problems, read }).toEqual({ problems: [], read: 1200 });
+    expect(found.map(({ event }) => event)).toEqual(events);
+    expect(found[201]?.where).toBe(join(folder, '0001.ndjson.zst:2'));
+  });
+
+  test('every byte is counted, however slowly the steps are taken', async () => {
+    const folder = await temporaryFolder();
+    writeArchive(folder, { files: 1, each: 3000, only: 'ndjson.gz' });
+    const [unit] = await unitsOf(folder);
+    let [bytes, steps] = [0, 0];
+    for await (const { tally } of new FileReader({ selection: ALL, validate }).read(unit!, 0)) {
+      bytes += tally.bytes;
+      steps += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(steps).toBeGreaterThan(5);
+    expect(bytes).toBe(unit!.bytes);
+  });
+
+  test('by type, user and time', async () => {
+    const folder = await temporaryFolder();
+    const events = writeArchive(folder, { files: 3, each: 200 });
+    const { user } = events[7]!;
+    const since = events[100]!.receivedAt;
+    const until = events[500]!.receivedAt;
+    const selection = { types: ['daily.', 'lab_report.'], users: [user ?? ''], since, until };
+    const expected = events.filter(
+      (event, n) => n >= 100 && n < 500 && event.user === user && /^(daily|lab_report)\./.test(event.type),
+    );
+    expect(expected.length).toBeGreaterThan(1);
+    expect((await readAll(folder, selection)).found.map(({ event }) => event)).toEqual(expected);
+  });
+
+  test('a damaged line is named with its file and number; the others are read', async () => {
+    const folder = await temporaryFolder();
+    writeArchive(folder, { files: 1, each: 5, only: 'ndjson' });
+    const file = join(folder, '0000.ndjson');
+    const lines = readFileSync(file, 'utf8').split('\n');
+    lines[1] = lines[1]!.slice(0, -20);
+    lines[3] = 'garbage';
+    writeFileSync(file, lines.join('\n').slice(0, -1));
+    const { found, problems, read } = await readAll(folder);
+    expect(found.map(({ at }) => at)).toEqual([1, 3]);
+    expect(read).toBe(5);
+    expect(problems.map(({ where }) => where)).toEqual([`${file}:2`, `${file}:4`, `${file}:5`]);
+    expect(problems[2]?.reason).toContain('no end');
+  });
+
+  test('a file that is damaged in the middle is named; the next one is read', async () => {
+    const folder = await temporaryFolder();
+    const events = writeArchive(folder, { files: 2, each: 50, only: 'ndjson.gz' });
+    const file = join(folder, '0000.ndjson.gz');
+    truncateSync(file, Math.floor(statSync(file).size / 2));
+    const all = await readAll(folder);
+    expect(all.problems.map(({ where }) => where)).toEqual([file]);
+    expect(idsOf(all)).toEqual(expect.arrayContaining(events.slice(50).map(({ id }) => id)));
+  });
+
+  test('an unfinished file is read as far as it went when the list was made', async () => {
+    const folder = await temporaryFolder();
+    mkdirSync(join(folder, '_open/0123456789ab'), { recursive: true });
+    const part = join(folder, '_open/0123456789ab/x.part');
+    writeFileSync(part, formatRecords([archivedEvent(0), archivedEvent(1)]));
+    const [unit] = await unitsOf(folder);
+    appendFileSync(part, formatRecords([archivedEvent(2)]));
+    const steps = await gather(new FileReader({ selection: ALL, validate }).read(unit!, 0));
+    expect(steps.flatMap(({ found }) => found.map(({ at }) => at))).toEqual([1, 2]);
+    // A line that is just being written is no damage.
+    appendFileSync(part, '{"id":"half');
+    expect((await readAll(folder)).problems).toEqual([]);
+  });
+
+  test('an unfinished file that was finished after the list was made is read under its name', async () => {
+    const folder = await temporaryFolder();
+    mkdirSync(join(folder, '_open/0123456789ab'), { recursive: true });
+    writeFileSync(join(folder, '_open/0123456789ab/x.part'), formatRecords([archivedEvent(0)]));
+    const [unit] = await unitsOf(folder);
+    writeFileSync(join(folder, 'x.ndjson.gz'), gzipSync(formatRecords([archivedEvent(0)])));
+    truncateSync(join(folder, '_open/0123456789ab/x.part'));
+    const steps = await gather(new FileReader({ selection: ALL, validate }).read(unit!, 0));
+    expect(steps.flatMap(({ found }) => found)).toHaveLength(1);
+  });
+
+  test('goes on behind a line, unless the file has changed since', async () => {
+    const folder = await temporaryFolder();
+    writeArchive(folder, { files: 1, each: 10, only: 'ndjson' });
+    const [unit] = await unitsOf(folder);
+    const placesFrom = async (from: number): Promise<number[]> => {
+      const steps = await gather(new FileReader({ selection: ALL, validate }).read(unit!, from));
+      return steps.flatMap(({ found }) => found.map(({ at }) => at));
+    };
+    expect(await placesFrom(7)).toEqual([8, 9, 10]);
+    expect(await placesFrom(10)).toEqual([]);
+    writeFileSync(join(folder, '0000.ndjson'), formatRecords([archivedEvent(3), archivedEvent(4)]));
+    expect(await placesFrom(7)).toEqual([1, 2]);
+  });
+
+  test('claim checks and symbolic links beside the records are not read', async () => {
+    const folder = await temporaryFolder();
+    writeArchive(folder, { files: 1, each: 2, only: 'ndjson' });
+    writeFileSync(join(folder, '_manifest.jsonl'), '');
+    mkdirSync(join(folder, 'claim-checks/t/u'), { recursive: true });
+    writeFileSync(
+      join(folder, 'claim-checks/t/u/2026-11-21T100000.000Z#a.b#msg_1.json'),
+      '{"event_type":"a.b"}',
+    );
+    symlinkSync('/etc/hostname', join(folder, 'link.ndjson'));
+    const { found, problems } = await readAll(folder);
+    expect(found).toHaveLength(2);
+    expect(problems.map(({ where }) => where)).toEqual([join(folder, 'link.ndjson')]);
+  });
+
+  test('a sealed record is opened, counted as erased, or a problem', async () => {
+    const folder = await temporaryFolder();
+    const key = '0'.repeat(32);
+    const received_at = '2026-11-21T12:00:00.000Z';
+    const sealed = formatSealed({ key, received_at, nonce: Buffer.alloc(12), data: Buffer.from('made up') });
+    writeFileSync(join(folder, 'a.ndjson'), sealed);
+    const line = formatRecords([archivedEvent(1)]).subarray(0, -1);
+    const opened = await readAll(folder, {}, { opener: { open: () => ({ ok: true, line }) } });
+    expect(opened.found).toHaveLength(1);
+    const erased = await readAll(folder, {}, { opener: { open: () => ({ ok: false, why: 'erased' }) } });
+    expect(erased).toMatchObject({ found: [], problems: [], erased: 1 });
+    const closed = await readAll(folder);
+    expect(closed.problems.map(({ where }) => where)).toEqual([join(folder, 'a.ndjson:1')]);
+  });
+});
+
+describe('archives made by others', () => {
+  const body = '{"event_type":"daily.data.meal.created","data":{"made":"up"},"user_id":"u1"}';
+
+  test('one event a line: its bytes, an id from them, the envelope from the body', async () => {
+    const folder = await temporaryFolder();
+    mkdirSync(join(folder, 'deep/er'), { recursive: true });
+    writeFileSync(join(folder, 'deep/er/a.jsonl'), `${body}\r\n\n${body.replace('u1', 'u2')}`);
+    writeFileSync(join(folder, 'deep/notes.txt'), 'not an event');
+    const { found, problems } = await readAll(folder);
+    expect(problems).toEqual([]);
+    expect(found.map(({ event }) => [event.body.toString(), event.type, event.team, event.user])).toEqual([
+      [body, 'daily.data.meal.created', null, 'u1'],
+      [body.replace('u1', 'u2'), 'daily.data.meal.created', null, 'u2'],
+    ]);
+    const ids = found.map(({ event }) => event.id);
+    expect(ids[0]).toMatch(/^sha256_[0-9a-f]{64}$/);
+    expect(idsOf(await readAll(folder))).toEqual(ids);
+    expect(new Set(ids).size).toBe(2);
+    expect(await readAll(folder, { users: ['u2'] })).toMatchObject({ found: [{ at: 3 }] });
+  });
+
+  test('lines that are no event, and what nobody can date, are named', async () => {
+    const folder = await temporaryFolder();
+    const record = `{"id": "a", "received_at": "2026-11-21T12:00:00.000Z", "event_type": "x", "event": {}}`;
+    writeFileSync(join(folder, 'a.json'), `${body}\n[1]\n{"no":"type"}\n${record}\n{"id":"x",\n`);
+    const { found, problems } = await readAll(folder);
+    expect(found).toHaveLength(1);
+    expect(problems.map(({ where }) => where.split(':').at(-1))).toEqual(['2', '3', '4', '5']);
+    expect(problems[2]?.reason).toContain('archive record');
+    const dated = await readAll(folder, { since: 0, types: ['daily.'] });
+    expect(dated.found).toEqual([]);
+    expect(dated.problems[0]).toEqual({
+      where: join(folder, 'a.json:1'),
+      reason: 'nothing says when it was received',
+    });
+    expect((await readAll(folder, { since: 0, types: ['lab'] })).problems).toHaveLength(4);
+  });
+
+  test('the blob layout: id, time and type from the name, zipped or not, over several lines or not', async () => {
+    const folder = await temporaryFolder();
+    const place = join(folder, TEAM, USER);
+    mkdirSync(place, { recursive: true });
+    const pretty = JSON.stringify(JSON.parse(body), null, 2);
+    writeFileSync(join(place, '2026-11-01T10:00:00+01:00#daily.data.meal.created#key-1.json'), pretty);
+    writeFileSync(join(place, '2026-11-02T100000.250Z#raw.made_up.x#key#2.json.gz'), gzipSync('{"a":1}'));
+    writeFileSync(join(place, '2026-11-03T10:00:00Z#daily.data.x#key-3.json'), '{"cut');
+    const { found, problems } = await readAll(folder);
+    expect(problems.map(({ where }) => where)).toEqual([
+      join(place, '2026-11-03T10:00:00Z#daily.data.x#key-3.json'),
+    ]);
+    expect(
+      found.map(({ event: { id, type, team, user, receivedAt } }) => {
+        return { id, type, team, user, receivedAt };
+      }),
+    ).toEqual([
+      {
+        id: 'key-1',
+        type: 'daily.data.meal.created',
+        team: TEAM,
+        user: 'u1',
+        receivedAt: Date.UTC(2026, 10, 1, 9),
+      },
+      {
+        id: 'key#2',
+        type: 'raw.made_up.x',
+        team: TEAM,
+        user: USER,
+        receivedAt: Date.UTC(2026, 10, 2, 10, 0, 0, 250),
+      },
+    ]);
+    expect(found[0]?.event.body.toString()).toBe(pretty);
+    // The name alone rules the damaged one out.
+    expect(await readAll(folder, { types: ['raw.'] })).toMatchObject({
+      found: [{ where: expect.stringContaining('#key#2') }],
+      problems: [],
+    });
+  });
+});
+
+test('claim checks on their own: a day in the path is no user', async () => {
+  const folder = await temporaryFolder();
+  const place = join(folder, 'claim-checks', TEAM, '2026-11-21');
+  mkdirSync(place, { recursive: true });
+  const name = '2026-11-21T101530.250Z#raw.made_up.x#msg_1.json';
+  writeFileSync(join(place, name), '{"event_type":"raw.made_up.x"}');
+  writeFileSync(join(place, name.replace('msg_1', 'msg_2')), `{"user_id":"${USER}"}`);
+  const { found } = await readAll(join(folder, 'claim-checks'));
+  expect(found.map(({ event: { id, team, user } }) => [id, team, user])).toEqual([
+    ['msg_1', TEAM, null],
+    ['msg_2', TEAM, USER],
+  ]);
+  const ofUser = await readAll(join(folder, 'claim-checks'), { users: [USER] });
+  expect(idsOf(ofUser)).toEqual(['msg_2']);
+});
+
+test('a path that is not there is an error that names it', async () => {
+  await expect(gather(listPath('/no/such/made-up/path', LISTING))).rejects.toThrow('/no/such/made-up/path');
+});
+
+test('the largest of ids and bodies survives', async () => {
+  const folder = await temporaryFolder();
+  const event = makeEvent({
+    id: 'x'.repeat(9000),
+    body: Buffer.from(`{"event_type":"a","pad":"${'ü'.repeat(400_000)}"}`),
+  });
+  writeFileSync(join(folder, 'a.ndjson.gz'), gzipSync(formatRecords([event, event])));
+  expect((await readAll(folder)).found.map(({ event: { body } }) => body.equals(event.body))).toEqual([
+    true,
+    true,
+  ]);
+});

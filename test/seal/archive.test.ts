@@ -1,0 +1,271 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { readArchive, type ArchiveItem } from '../../src/archive/read.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import type { ErasedItem } from '../../src/core/erasure.ts';
+import type { RecordOpener } from '../../src/core/sealed-record.ts';
+import { KeyErasure } from '../../src/seal/key-erasure.ts';
+import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { deliver, filesSink, signal } from '../sinks/support.ts';
+import { MASTER, MASTER_TEXT, ringOf, subject } from './support.ts';
+
+const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
+
+interface Sealed {
+  readonly path: string;
+  readonly store: string;
+  readonly encrypt: { readonly store: string; readonly masterKey: string };
+}
+
+async function folders(): Promise<Sealed> {
+  const folder = await temporaryFolder();
+  const store = join(folder, 'keys');
+  return { path: join(folder, 'archive'), store, encrypt: { store, masterKey: MASTER_TEXT } };
+}
+
+async function items(path: string, opener?: RecordOpener, parts = false): Promise<ArchiveItem[]> {
+  const all: ArchiveItem[] = [];
+  for await (const item of readArchive(path, { opener, parts })) all.push(item);
+  return all;
+}
+
+/** Ids of the records that open, and for the others why they do not. */
+async function seen(path: string, opener?: RecordOpener, parts = false): Promise<string[]> {
+  return (await items(path, opener, parts)).map((item) =>
+    item.kind === 'record' ? item.record.id : (item.sealed?.why ?? item.reason),
+  );
+}
+
+async function archived(
+  { path, encrypt }: Sealed,
+  batches: ReturnType<typeof deliver>[],
+  options = {},
+): Promise<void> {
+  const { sink } = filesSink(path, { encrypt, ...options });
+  await sink.open();
+  for (const batch of batches) {
+    const results = await sink.send(batch, signal);
+    expect(results.every(({ status }) => status === 'delivered')).toBe(true);
+  }
+  await sink.close(signal);
+}
+
+function plainFileOf(archive: string): string {
+  const files = readdirSync(archive, { recursive: true, encoding: 'utf8' });
+  return files.find((name) => name.endsWith('.ndjson')) ?? '';
+}
+
+/** All that lies in a folder, what is compressed unpacked, the names too. */
+function everything(folder: string): string {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .map((entry) => {
+      if (!entry.isFile()) return entry.name;
+      const bytes = readFileSync(join(entry.parentPath, entry.name));
+      return `${entry.name}\n${(entry.name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('latin1')}`;
+    })
+    .join('\n');
+}
+
+describe('a sealed archive', () => {
+  it.each(['none', 'gzip', 'zstd'])(
+    '%s: opens to the records that were sent, byte for byte',
+    async (compress) => {
+      const folder = await folders();
+      const bodies = [...awkwardBodies(), Buffer.from([0x7b, 0xff, 0x7d])];
+      const events = bodies.map((body, i) => contractEvent(i + 1, { body }));
+      await archived(folder, [events.map((event) => ({ event, destination: null }))], { compress });
+      const found = await items(folder.path, await ringOf(folder.store));
+      expect(
+        found.map(
+          (item) => item.kind === 'record' && item.sealed && [item.record.id, item.body.toString('latin1')],
+        ),
+      ).toEqual(events.map(({ id, body }) => [id, body.toString('latin1')]));
+    },
+  );
+
+  it('stolen without its keys, it tells no id, type, team, user or text', async () => {
+    const folder = await folders();
+    const nobody = contractEvent(50, { team: null, user: null, clientUser: null });
+    await archived(folder, [deliver(1, 40), [{ event: nobody, destination: null }]]);
+    // Unfinished files are sealed too.
+    const { sink } = filesSink(folder.path, { encrypt: folder.encrypt });
+    await sink.open();
+    await sink.send(deliver(41, 5), signal);
+    const text = everything(folder.path);
+    expect(text).toContain('"sealed":1');
+    for (const secret of [
+      'msg_',
+      'user-',
+      'team-1',
+      'customer-patient',
+      'meal',
+      'daily',
+      'v1,AAAA',
+      'webhooks',
+      'event',
+    ]) {
+      expect(text).not.toContain(secret);
+      const encoded = Buffer.from(secret.repeat(3)).toString('base64').slice(4, -4);
+      if (encoded.length > 8) expect(text).not.toContain(encoded);
+    }
+    const keys = everything(folder.store);
+    for (const secret of ['user-', 'team-1', 'customer-patient']) expect(keys).not.toContain(secret);
+    await sink.close(signal);
+  });
+
+  it('is verified without its keys: hashes and counts hold, and a change is found', async () => {
+    const folder = await folders();
+    await archived(folder, [deliver(1, 30)], { compress: 'none' });
+    const report = await verifyArchive(folder.path);
+    expect(report).toMatchObject({ records: 30, differences: [], sealed: { closed: 30 } });
+    const file = plainFileOf(folder.path);
+    const lines = readFileSync(join(folder.path, file), 'utf8').split('\n');
+    writeFileSync(join(folder.path, file), lines.slice(1).join('\n'));
+    const codes = (await verifyArchive(folder.path)).differences.map(({ code }) => code);
+    expect(codes).toContain('counts_differ');
+  });
+
+  it('says why a record does not open', async () => {
+    const folder = await folders();
+    await archived(folder, [deliver(1, 2)], { compress: 'none' });
+    expect(await seen(folder.path)).toEqual(['no_keys', 'no_keys']);
+    const file = plainFileOf(folder.path);
+    const path = join(folder.path, file);
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/"received_at":"2026/, '"received_at":"2025'));
+    const ring = await ringOf(folder.store);
+    expect(await seen(folder.path, ring)).toEqual(['damaged', 'msg_2']);
+    const other = await folders();
+    await archived(other, [deliver(1, 1)]);
+    expect(await seen(folder.path, await ringOf(other.store))).toEqual(['unknown_key', 'unknown_key']);
+  });
+
+  it('wrong master key, keys gone, or keys in use: the sink does not open, and says which', async () => {
+    const folder = await folders();
+    await archived(folder, [deliver(1, 1)]);
+    const masterKey = Buffer.alloc(32, 9).toString('base64');
+    const wrong = filesSink(folder.path, { encrypt: { ...folder.encrypt, masterKey } });
+    await expect(wrong.sink.open()).rejects.toMatchObject({ code: 'master_key_wrong' });
+    const one = filesSink(folder.path, { encrypt: folder.encrypt });
+    await one.sink.open();
+    const two = filesSink(folder.path, { encrypt: folder.encrypt });
+    await expect(two.sink.open()).rejects.toMatchObject({ code: 'keys_in_use' });
+    await one.sink.close(signal);
+    await two.sink.open();
+    await two.sink.close(signal);
+  });
+
+  it('takes sealed records beside plain ones when an archive is sealed from some day on', async () => {
+    const folder = await folders();
+    const plain = filesSink(folder.path);
+    await plain.sink.open();
+    await plain.sink.send(deliver(1, 2), signal);
+    await plain.sink.close(AbortSignal.abort());
+    await archived(folder, [deliver(1, 4)]);
+    expect(await seen(folder.path, await ringOf(folder.store))).toEqual(['msg_1', 'msg_2', 'msg_3', 'msg_4']);
+    expect(await verifyArchive(folder.path)).toMatchObject({ records: 4, differences: [] });
+  });
+
+  it('keeps no events whole: they would lie there in the clear', async () => {
+    const { path, encrypt } = await folders();
+    const { sink } = filesSink(path, { encrypt });
+    await sink.open();
+    await expect(sink.keep(contractEvent(1))).rejects.toThrow('keeps no events');
+    await sink.close(signal);
+  });
+});
+
+describe('a sealed archive after kill -9', () => {
+  it('every record that was delivered is there once, also when it is sent again', async () => {
+    const folder = await folders();
+    const child = spawnSync(process.execPath, [
+      CHILD,
+      'records',
+      folder.store,
+      MASTER.toString('hex'),
+      folder.path,
+      '20',
+    ]);
+    expect([child.signal, child.stderr.toString()]).toEqual(['SIGKILL', '']);
+    expect(JSON.parse(child.stdout.toString())).toEqual(Array.from({ length: 20 }, () => 'delivered'));
+    expect(await seen(folder.path, await ringOf(folder.store), true)).toHaveLength(20);
+    await archived(folder, [deliver(1, 25)]);
+    const found = await seen(folder.path, await ringOf(folder.store));
+    expect(found.toSorted()).toEqual(Array.from({ length: 25 }, (_, n) => `msg_${n + 1}`).toSorted());
+    expect(await verifyArchive(folder.path)).toMatchObject({ records: 25, differences: [] });
+  });
+});
+
+describe('erasure of a sealed archive', () => {
+  it('while it is open: the user’s records are closed for good, in files that are not touched', async () => {
+    const folder = await folders();
+    const { sink } = filesSink(folder.path, { encrypt: folder.encrypt });
+    await sink.open();
+    await sink.send(deliver(1, 14), signal);
+    const before = everything(folder.path);
+    const recorded: ErasedItem[] = [];
+    const one = subject('user-3');
+    const run = {
+      subjects: [one, subject('nobody')],
+      signal,
+      recorded,
+      record: (item: ErasedItem) => Promise.resolve(void recorded.push(item)),
+      leave: () => expect.unreachable(),
+      searched: () => undefined,
+      onStep: () => undefined,
+    };
+    await sink.erasable()?.erase(run);
+    expect(recorded).toEqual([
+      expect.objectContaining({ store: 'keys of archive', item: 'keys.bin', removed: { [one.request]: 1 } }),
+    ]);
+    expect(everything(folder.path)).toBe(before);
+    // What comes again of the user is sealed with another key.
+    await sink.send(deliver(17, 1), signal);
+    await sink.close(signal);
+    const found = await seen(folder.path, await ringOf(folder.store));
+    expect(found.filter((id) => id === 'erased')).toHaveLength(2);
+    expect(found).toContain('msg_17');
+    expect(found).toHaveLength(15);
+    expect(await verifyArchive(folder.path)).toMatchObject({ records: 15, differences: [] });
+  });
+
+  it('while nobody has it open, and a copy of the archive made before is closed with it', async () => {
+    const folder = await folders();
+    await archived(folder, [deliver(1, 7)]);
+    const run = {
+      subjects: [subject('customer-patient-123', 'client_user')],
+      signal,
+      recorded: [],
+      record: () => Promise.resolve(),
+      leave: () => expect.unreachable(),
+      searched: () => undefined,
+      onStep: () => undefined,
+    };
+    await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
+    expect(new Set(await seen(folder.path, await ringOf(folder.store)))).toEqual(new Set(['erased']));
+  });
+
+  it('a crash that left records of an erased user unfinished does not stop the next start', async () => {
+    const folder = await folders();
+    spawnSync(process.execPath, [CHILD, 'records', folder.store, MASTER.toString('hex'), folder.path, '7']);
+    const run = {
+      subjects: [subject('user-1')],
+      signal,
+      recorded: [],
+      record: () => Promise.resolve(),
+      leave: () => expect.unreachable(),
+      searched: () => undefined,
+      onStep: () => undefined,
+    };
+    await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
+    await archived(folder, [deliver(2, 8)]);
+    const found = await seen(folder.path, await ringOf(folder.store));
+    expect(found.filter((id) => id === 'erased')).toHaveLength(1);
+    expect(found.filter((id) => id.startsWith('msg_'))).toHaveLength(8);
+    rmSync(folder.store, { recursive: true });
+  });
+});

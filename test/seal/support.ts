@@ -1,0 +1,20 @@
+import { randomBytes } from 'node:crypto';
+import type { KeyRing } from '../../src/seal/key-ring.ts';
+import { KeyStore } from '../../src/seal/key-store.ts';
+
+export const MASTER = Buffer.alloc(32, 1);
+export const MASTER_TEXT = `mrk_${MASTER.toString('base64')}`;
+export const OTHER = Buffer.alloc(32, 2);
+
+export function owner(n: number, team: string | null = 'team-1') {
+  return { team, user: `user-${n}`, clientUser: `client-${n}` };
+}
+
+export function subject(id: string, by: 'user' | 'client_user' = 'user', team: string | null = null) {
+  return { request: randomBytes(4).toString('hex'), by, id, team };
+}
+
+/** What the keys on disk are to somebody who opens the store now. */
+export async function ringOf(path: string, master = MASTER): Promise<KeyRing> {
+  return await KeyStore.read(path, master);
+}

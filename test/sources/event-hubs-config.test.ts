@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { parseOptions } from '../../src/sources/event-hubs/index.ts';
+import { BASE, failure, parse } from '../config/helpers.ts';
+
+const HUB = {
+  connectionString: 'Endpoint=sb://acme.example/;SharedAccessKeyName=k;SharedAccessKey=c2VjcmV0',
+  hub: 'events',
+};
+const KEY = 'DefaultEndpointsProtocol=https;AccountName=acme;AccountKey=aHVudGVyMg==';
+const ACCOUNT = 'https://acme.blob.core.windows.net';
+
+const checkpointsOf = (checkpoints: unknown): unknown => parseOptions({ ...HUB, checkpoints }).checkpoints;
+const blobs = (options: object): object => ({ type: 'blob-storage', container: 'places', ...options });
+
+const stateless = (checkpoints: string): string =>
+  `acknowledge: delivered\nsources: { hub: { type: event-hubs, checkpoints: ${checkpoints} } }${BASE}`;
+
+describe('checkpoints of an event-hubs source', () => {
+  it('lie in the journal unless a container is named', () => {
+    expect(parseOptions(HUB).checkpoints).toEqual({ type: 'journal' });
+    expect(checkpointsOf('journal')).toEqual({ type: 'journal' });
+    expect(checkpointsOf(blobs({ connectionString: KEY }))).toEqual({
+      type: 'blob-storage',
+      storage: { by: 'key', connectionString: KEY },
+      container: 'places',
+      takeOverAfter: 60_000,
+    });
+    expect(checkpointsOf(blobs({ accountUrl: `${ACCOUNT}/`, takeOverAfter: '30s' }))).toEqual({
+      type: 'blob-storage',
+      storage: { by: 'identity', accountUrl: ACCOUNT, clientId: null },
+      container: 'places',
+      takeOverAfter: 30_000,
+    });
+  });
+
+  it.each([
+    ['blobs', /^checkpoints\.type: /],
+    [{ type: 'blob-storage', connectionString: KEY }, /^checkpoints\.container: /],
+    [blobs({}), /^checkpoints\.connectionString: must be set, or accountUrl/],
+    [
+      blobs({ connectionString: KEY, accountUrl: ACCOUNT }),
+      /^checkpoints\.connectionString: must be left out/,
+    ],
+    [blobs({ connectionString: 'AccountKey=aHVudGVyMg==' }), /^checkpoints\.connectionString: must hold/],
+    [blobs({ accountUrl: 'http://acme.example' }), /^checkpoints\.accountUrl: /],
+    [blobs({ connectionString: KEY, container: 'No' }), /^checkpoints\.container: /],
+    [blobs({ connectionString: KEY, takeOverAfter: '10ms' }), /^checkpoints\.takeOverAfter: /],
+    [blobs({ connectionString: KEY, managedIdentityClientId: 'a' }), /ClientId: needs accountUrl/],
+    [{ type: 'journal', container: 'places' }, /^checkpoints: .*container/],
+  ])('does not take %j', (checkpoints, message) => {
+    expect(() => checkpointsOf(checkpoints)).toThrow(message);
+    expect(() => checkpointsOf(checkpoints)).not.toThrow(/aHVudGVyMg/);
+  });
+
+  it('must lie outside where there is no journal', () => {
+    expect(failure(stateless('journal')).lines.join()).toContain('needs acknowledge: journaled');
+    expect(parse(stateless('{ type: blob-storage, container: places }')).config.acknowledge).toBe(
+      'delivered',
+    );
+  });
+});

@@ -1,0 +1,63 @@
+import {
+  EventHubProducerClient,
+  type Checkpoint,
+  type CheckpointStore as SharedStore,
+  type PartitionOwnership,
+} from '@azure/event-hubs';
+import type { CheckpointStore, IncomingMessage } from '../../src/core/source.ts';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { toMessage } from '../../src/sinks/event-hubs/message.ts';
+import type { AmqpPeer } from '../support/amqp-peer/peer.ts';
+
+/** Sends the contract's events, every second one compressed, to the hub `events`. */
+export async function publish(peer: AmqpPeer, from: number, to: number): Promise<void> {
+  const client = new EventHubProducerClient(peer.connectionString, 'events');
+  for (let n = from; n < to; n += 1) {
+    const event = contractEvent(n);
+    const partitionKey = event.user ?? '';
+    await client.sendBatch([await toMessage(event, n % 2 === 0 ? 'always' : 'never')], { partitionKey });
+  }
+  await client.close();
+}
+
+export const idsOf = (messages: readonly IncomingMessage[]): string[] =>
+  messages.map(({ properties }) => properties['idempotency-key'] ?? '');
+
+/** The ids of the events from one number up to, and without, another. */
+export const range = (from: number, to: number): Set<string> =>
+  new Set(Array.from({ length: to - from }, (_, i) => `msg_${from + i}`));
+
+/** For sources that must not use the journal's. */
+export const NO_CHECKPOINTS: CheckpointStore = {
+  load: (key) => Promise.reject(new Error(`asked the journal for ${key}`)),
+  save: (key) => Promise.reject(new Error(`gave the journal ${key}`)),
+};
+
+/** The hub of all that a `MemoryStore` holds. */
+export const PLACE = { fullyQualifiedNamespace: 'host', eventHubName: 'events', consumerGroup: '$Default' };
+
+/** Claims and checkpoints in memory, as another worker may have left them. */
+export class MemoryStore implements SharedStore {
+  readonly owners = new Map<string, string>();
+  readonly checkpoints = new Map<string, Checkpoint>();
+
+  listOwnership(): Promise<PartitionOwnership[]> {
+    return Promise.resolve(
+      Array.from(this.owners, ([partitionId, ownerId]) => ({ ...PLACE, partitionId, ownerId })),
+    );
+  }
+
+  claimOwnership(wanted: PartitionOwnership[]): Promise<PartitionOwnership[]> {
+    for (const { partitionId, ownerId } of wanted) this.owners.set(partitionId, ownerId);
+    return Promise.resolve(wanted);
+  }
+
+  updateCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    this.checkpoints.set(checkpoint.partitionId, checkpoint);
+    return Promise.resolve();
+  }
+
+  listCheckpoints(): Promise<Checkpoint[]> {
+    return Promise.resolve([...this.checkpoints.values()]);
+  }
+}

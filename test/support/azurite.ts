@@ -1,0 +1,69 @@
+import { ContainerClient } from '@azure/storage-blob';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { within } from './until.ts';
+
+/** The account every emulator has; its key is published with it. */
+const ACCOUNT = 'devstoreaccount1';
+const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+
+const PROGRAM = fileURLToPath(import.meta.resolve('azurite/dist/src/blob/main.js'));
+/** The SDK may speak a newer version of the protocol than the emulator knows by name. */
+const OPTIONS = ['--inMemoryPersistence', '--silent', '--skipApiVersionCheck', '--disableTelemetry'];
+
+/** Azure's blob storage in a process of its own, on a free port, kept in memory. */
+export interface Azurite {
+  readonly connectionString: string;
+  /** A container of the test's own, made and empty. */
+  container(name: string): Promise<ContainerClient>;
+  /** Stops its process in its tracks: connections stay, and nothing is answered until `resume`. */
+  pause(): void;
+  resume(): void;
+}
+
+/** Ends with the test. */
+export async function startAzurite(): Promise<Azurite> {
+  const child = spawn(process.execPath, [PROGRAM, '--blobPort', '0', ...OPTIONS], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => end(child));
+  const endpoint = await within('the storage emulator to listen', listening(child));
+  const connectionString = [
+    'DefaultEndpointsProtocol=http',
+    `AccountName=${ACCOUNT}`,
+    `AccountKey=${KEY}`,
+    `BlobEndpoint=${endpoint}/${ACCOUNT}`,
+  ].join(';');
+  return {
+    connectionString,
+    container: async (name) => {
+      const container = new ContainerClient(connectionString, name);
+      await container.create();
+      return container;
+    },
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+  };
+}
+
+async function listening(child: ChildProcess): Promise<string> {
+  if (child.stdout === null) throw new Error('no output to read');
+  for await (const line of createInterface({ input: child.stdout })) {
+    const endpoint = /successfully listens on (http:\/\/\S+)/.exec(line)?.[1];
+    if (endpoint === undefined) continue;
+    // Goes on being read, or the pipe would fill.
+    child.stdout.resume();
+    return endpoint;
+  }
+  throw new Error('the storage emulator ended');
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
