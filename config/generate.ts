@@ -21,14 +21,17 @@ const SECTIONS = {
   exits: exitReference,
 };
 
-const COMMAND_SECTIONS = { commands: () => commandReference(program()), environment: environmentReference };
-
 const METRIC_SECTIONS = { metrics: metricReference };
 
 const WAREHOUSE_SECTIONS = { types: typeReference, decimals: decimalRule, tables: tableReference };
 
 /** Path and text of every generated file, as the format gate wants them. */
 async function generated(): Promise<{ path: string; text: string }[]> {
+  const program = await commandLine();
+  const commandSections = {
+    commands: () => commandReference(program),
+    environment: environmentReference,
+  };
   const schema = join(import.meta.dirname, 'schema.json');
   const readme = join(import.meta.dirname, 'README.md');
   const commands = join(import.meta.dirname, 'commands.md');
@@ -37,14 +40,14 @@ async function generated(): Promise<{ path: string; text: string }[]> {
   return [
     { path: schema, text: await pretty(JSON.stringify(jsonSchema()), schema) },
     { path: readme, text: await pretty(replaceSections(readme, SECTIONS), readme) },
-    { path: commands, text: await pretty(replaceSections(commands, COMMAND_SECTIONS), commands) },
+    { path: commands, text: await pretty(replaceSections(commands, commandSections), commands) },
     { path: metrics, text: await pretty(replaceSections(metrics, METRIC_SECTIONS), metrics) },
     { path: tables, text: await pretty(replaceSections(tables, WAREHOUSE_SECTIONS), tables) },
   ];
 }
 
 /** The command line, to be looked at only. */
-function program(): ReturnType<typeof createProgram> {
+function commandLine(): ReturnType<typeof createProgram> {
   const none = new PassThrough();
   return createProgram({
     stdout: none,

@@ -23,7 +23,8 @@ async function main(): Promise<void> {
   const { ServiceError } = await import('./service/errors.ts');
   const { createProgram } = await import('./cli/program.ts');
   try {
-    await createProgram(io).parseAsync(process.argv);
+    const program = await createProgram(io, process.argv[2]);
+    await program.parseAsync(process.argv);
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
     else {

@@ -1,27 +1,33 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { archiveCommand } from './archive.ts';
-import { backfillCommand } from './backfill.ts';
-import { checkCommand } from './check.ts';
-import { completionCommand } from './completion.ts';
-import { deadLettersCommand } from './dead-letters.ts';
-import { eraseCommand } from './erase.ts';
-import { demoCommand } from './demo.ts';
-import { devCommand } from './dev.ts';
-import { exportCommand } from './export.ts';
 import type { Io } from './io.ts';
-import { keysCommand } from './keys.ts';
-import { ndjsonCommand } from './ndjson.ts';
-import { pullCommand } from './pull.ts';
-import { quarantineCommand } from './quarantine.ts';
-import { reconcileCommand } from './reconcile.ts';
-import { replayCommand } from './replay.ts';
-import { routeCommand } from './route.ts';
-import { schemaCommand } from './schema.ts';
-import { sandboxCommand } from './sandbox.ts';
-import { sendCommand } from './send.ts';
-import { serveCommand } from './serve.ts';
-import { statusCommand } from './status.ts';
+
+/** In the order of the help. Loaded one by one: a command starts without the rooms that only others need. */
+const COMMANDS: Readonly<Record<string, () => Promise<(io: Io) => Command>>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand,
+  dev: async () => (await import('./dev.ts')).devCommand,
+  demo: async () => (await import('./demo.ts')).demoCommand,
+  check: async () => (await import('./check.ts')).checkCommand,
+  route: async () => (await import('./route.ts')).routeCommand,
+  send: async () => (await import('./send.ts')).sendCommand,
+  status: async () => (await import('./status.ts')).statusCommand,
+  quarantine: async () => (await import('./quarantine.ts')).quarantineCommand,
+  'dead-letters': async () => (await import('./dead-letters.ts')).deadLettersCommand,
+  archive: async () => (await import('./archive.ts')).archiveCommand,
+  reconcile: async () => (await import('./reconcile.ts')).reconcileCommand,
+  erase: async () => (await import('./erase.ts')).eraseCommand,
+  backfill: async () => (await import('./backfill.ts')).backfillCommand,
+  pull: async () => (await import('./pull.ts')).pullCommand,
+  replay: async () => (await import('./replay.ts')).replayCommand,
+  export: async () => (await import('./export.ts')).exportCommand,
+  keys: async () => (await import('./keys.ts')).keysCommand,
+  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand,
+  ndjson: async () => (await import('./ndjson.ts')).ndjsonCommand,
+  schema: async () => (await import('./schema.ts')).schemaCommand,
+  completion: async () => (await import('./completion.ts')).completionCommand,
+};
+/** Works on the whole tree. */
+const NEEDS_ALL = 'completion';
 
 const HELP = `
 Start here:
@@ -33,8 +39,11 @@ Start here:
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 partly done and resumable, 4 a verification found a difference.
 Results go to stdout, progress and logs to stderr.`;
 
-/** The whole command line; every command is a file beside this one. */
-export function createProgram(io: Io): Command {
+/**
+ * The command line; every command is a file beside this one.
+ * @param only the command that will run, when it is known; without it, or when there is none of that name, all are there
+ */
+export async function createProgram(io: Io, only?: string): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string;
   };
@@ -42,30 +51,10 @@ export function createProgram(io: Io): Command {
     .description('Receive signed health-data webhooks, keep them durably, forward them to your sinks.')
     .version(version)
     .addHelpText('after', HELP);
-  const commands = [
-    serveCommand(io),
-    devCommand(io),
-    demoCommand(io),
-    checkCommand(io),
-    routeCommand(io),
-    sendCommand(io),
-    statusCommand(io),
-    quarantineCommand(io),
-    deadLettersCommand(io),
-    archiveCommand(io),
-    reconcileCommand(io),
-    eraseCommand(io),
-    backfillCommand(io),
-    pullCommand(io),
-    replayCommand(io),
-    exportCommand(io),
-    keysCommand(io),
-    sandboxCommand(io),
-    ndjsonCommand(io),
-    schemaCommand(io),
-    completionCommand(io),
-  ];
-  for (const command of commands) program.addCommand(command);
+  const isOne = only !== undefined && only !== NEEDS_ALL && Object.hasOwn(COMMANDS, only);
+  const one = isOne ? COMMANDS[only] : undefined;
+  for (const load of one === undefined ? Object.values(COMMANDS) : [one])
+    program.addCommand((await load())(io));
   return configure(program, io);
 }
 

@@ -39,8 +39,8 @@ describe('millrace completion', () => {
     const { stdout: fish } = await run(createProgram, ['completion', 'fish']);
     let options = 0;
     await run(
-      (io) => {
-        const program = createProgram(io);
+      async (io) => {
+        const program = await createProgram(io);
         for (const { path, options: all } of walk(commandTree(program))) {
           const name = path.at(-1) ?? 'millrace';
           for (const text of [bash, zsh, fish]) expect(text).toContain(name);

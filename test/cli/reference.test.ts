@@ -19,8 +19,8 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
 /** The whole command line, as the tests' own io makes it. */
 async function program(): Promise<Command> {
   let made = new Command();
-  await run((io: Io) => {
-    made = createProgram(io);
+  await run(async (io: Io) => {
+    made = await createProgram(io);
     return new Command().action(() => undefined);
   }, []);
   return made;

@@ -5,7 +5,7 @@ import type { Io } from '../../src/cli/io.ts';
 
 /** Runs one command inside the test and returns what it wrote. Rejects with whatever the command throws. */
 export async function run(
-  command: (io: Io) => Command,
+  command: (io: Io) => Command | Promise<Command>,
   args: readonly string[],
   env: Io['env'] = {},
 ): Promise<{ stdout: string; stderr: string; exit: number }> {
@@ -22,9 +22,7 @@ export async function run(
     setExit: (code) => (exit = code),
   };
   try {
-    await command(io)
-      .exitOverride()
-      .parseAsync([...args], { from: 'user' });
+    await (await command(io)).exitOverride().parseAsync([...args], { from: 'user' });
   } finally {
     stdout.end();
     stderr.end();
