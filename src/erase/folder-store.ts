@@ -16,6 +16,9 @@ import { holdWriters } from './writers.ts';
 /** Steps of rewriting one file, each named after what has just become true. A crash between any two is mended by the next run. */
 export const REWRITE_STEPS = ['found', 'written', 'recorded', 'replaced', 'listed'] as const;
 
+/** Times a folder is listed again because files have gone. */
+const PASSES = 5;
+
 export interface FolderStoreOptions {
   /** For receipts: the folder as the config has it. */
   readonly name: string;
@@ -55,14 +58,37 @@ export class FolderStore implements ErasableStore {
     const owners = new LineOwners(new Owners(run.subjects), search, fields);
     // An archive further down has a manifest and writers of its own.
     const apart = await Promise.all(exclude.map((other) => realpath(other).catch(() => other)));
-    const { files, archives } = await walkFolder(root, apart);
+    const seen = new Set<string>();
+    // What a writer has finished between the list and the look has another name by then.
+    for (let pass = 1; ; pass += 1) {
+      const vanished: string[] = [];
+      await this.#pass({ root, run, search, owners, vanished }, apart, seen);
+      if (vanished.length === 0) return;
+      if (pass < PASSES) continue;
+      const reason = 'files come and go faster than they can be searched';
+      run.leave(leftBy(this.name, vanished[0] ?? '', run.subjects, new Error(reason)));
+      return;
+    }
+  }
+
+  /** Looks at every file that was not there in an earlier pass. */
+  async #pass(
+    about: Omit<Job, 'prefix' | 'listing' | 'alone'>,
+    apart: readonly string[],
+    seen: Set<string>,
+  ): Promise<void> {
+    const { root } = about;
+    const walked = await walkFolder(root, apart);
+    const files = walked.files.filter((file) => !seen.has(file));
+    for (const file of files) seen.add(file);
+    const { archives } = walked;
     for (const archive of ['', ...archives.filter((folder) => folder !== '')]) {
       const inside = archives.filter((folder) => folder.length > archive.length);
       const prefix = archive === '' ? '' : `${archive}/`;
       const own = files.filter(
         (file) => file.startsWith(prefix) && !inside.some((folder) => file.startsWith(`${folder}/`)),
       );
-      await this.#eraseArchive({ root: join(root, archive), prefix, run, search, owners }, own);
+      await this.#eraseArchive({ ...about, root: join(root, archive), prefix }, own);
     }
   }
 
@@ -90,8 +116,10 @@ export class FolderStore implements ErasableStore {
       await this.#byKind[kindOf(file)](job, file);
     } catch (error) {
       if (run.signal.aborted) throw error;
-      // Taken away meanwhile, by a writer that finished it or by a person: there is nothing left to erase.
-      if (errorCode(error) === 'ENOENT' && !(await exists(join(root, file)))) return;
+      if (errorCode(error) === 'ENOENT' && !(await exists(join(root, file)))) {
+        job.vanished.push(file);
+        return;
+      }
       run.leave(leftBy(this.name, job.prefix + file, run.subjects, error));
     }
   }
@@ -173,7 +201,7 @@ export class FolderStore implements ErasableStore {
   }
 
   /** What another process is writing can only be looked at. */
-  async #lookAtOthers({ root, prefix, run, search }: Job, file: string): Promise<void> {
+  async #lookAtOthers({ root, prefix, run, search, vanished }: Job, file: string): Promise<void> {
     if (kindOf(file) !== 'lines') return;
     try {
       const { requests } = await requestsInFile(join(root, file), search);
@@ -182,6 +210,7 @@ export class FolderStore implements ErasableStore {
       run.leave({ store: this.name, item: prefix + file, requests, reason });
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error;
+      vanished.push(file);
     }
   }
 
@@ -218,6 +247,8 @@ interface Job {
   readonly search: IdSearch;
   readonly owners: LineOwners;
   readonly listing: Listing;
+  /** Files that went away before they could be looked at. */
+  readonly vanished: string[];
   /** Nobody else writes here. */
   readonly alone: boolean;
 }

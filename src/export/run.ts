@@ -60,12 +60,11 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
  * True when a file it was made of is another now, or gone, or when keys have been destroyed since: nothing in a sealed
  * archive tells whose records are in which file. Files of archives that were not named are left alone.
  */
-function isStale(step: ExportStep, { sources, present, roots }: SourceList, opener?: RecordOpener): boolean {
+function isStale(step: ExportStep, { present, roots }: SourceList, opener?: RecordOpener): boolean {
   if (step.sealed > 0 && (opener?.destroyed ?? 0) > step.destroyed) return true;
-  const now = new Map(sources.map((source) => [join(source.root, source.file), source.sha256]));
   return step.sources.some(({ root, file, sha256 }) => {
-    const path = join(root, file);
-    return present.has(path) ? now.has(path) && now.get(path) !== sha256 : roots.has(root);
+    const now = present.get(join(root, file));
+    return now === undefined ? roots.has(root) : now !== sha256;
   });
 }
 

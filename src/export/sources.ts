@@ -18,8 +18,8 @@ export interface Source {
 /** The files to be read, and what was left out. */
 export interface SourceList {
   readonly sources: readonly Source[];
-  /** Every finished file there is, wanted or not, as `root` and `file` joined. */
-  readonly present: ReadonlySet<string>;
+  /** SHA-256 of every finished file there is, wanted or not, by `root` and `file` joined. */
+  readonly present: ReadonlyMap<string, string>;
   /** Folders that were listed whole: what is not present below them is gone. */
   readonly roots: ReadonlySet<string>;
   /** Unfinished files: their records come with the next export. */
@@ -40,7 +40,7 @@ export async function listSources(
   prefix: string,
 ): Promise<SourceList> {
   const found = new Map<string, Source>();
-  const present = new Set<string>();
+  const present = new Map<string, string>();
   const roots = new Set<string>();
   const problems: { file: string; reason: string }[] = [];
   let unfinished = 0;
@@ -53,11 +53,12 @@ export async function listSources(
     const entries = hasManifest ? (await readManifest(root)).entries : new Map<string, never>();
     for (const file of files) {
       const at = join(root, file);
-      present.add(at);
       const entry = entries.get(file);
       const listed = entry !== undefined && 'types' in entry ? entry : null;
+      const sha256 = listed?.sha256 ?? (await hashFile(at));
+      present.set(at, sha256);
       if (listed !== null && !canHoldWanted(listed, selection, prefix)) passedOver += 1;
-      else found.set(at, { root, file, sha256: listed?.sha256 ?? (await hashFile(at)) });
+      else found.set(at, { root, file, sha256 });
     }
   }
   return { sources: [...found.values()], present, roots, unfinished, passedOver, problems };

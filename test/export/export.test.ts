@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
@@ -183,6 +184,30 @@ describe('what is exported when', () => {
     const sql = await duckdb();
     const from = `read_parquet('${out}/events/**/*.parquet')`;
     expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[39, 39]]);
+  });
+
+  it('what is gone from a file that now holds nothing wanted goes from the export too', async () => {
+    const { path, out } = await folders();
+    const order = contractEvent(900, { type: 'labtest.order.created' });
+    await archive(path, [contractEvent(1), order], { compress: 'none' });
+    const selection = { since: null, until: null, types: ['labtest.'], teams: [], users: [] };
+    expect(await exported([path], out, { selection })).toMatchObject({ records: 1, files: 1 });
+    const manifest = join(path, '_manifest.jsonl');
+    const line = JSON.parse(readFileSync(manifest, 'utf8')) as { file: string };
+    const [kept = ''] = readFileSync(join(path, line.file), 'utf8').split('\n');
+    writeFileSync(join(path, line.file), `${kept}\n`);
+    const changed = {
+      sha256: hash('sha256', `${kept}\n`),
+      records: 1,
+      types: { 'daily.data.meal.created': 1 },
+    };
+    writeFileSync(manifest, `${JSON.stringify({ ...line, ...changed })}\n`);
+    expect(await exported([path], out, { selection })).toMatchObject({
+      records: 0,
+      passed_over: 1,
+      replaced: 1,
+    });
+    expect(dataFiles(out)).toEqual([]);
   });
 
   it('takes time, type, team and user, and files that hold none are not read', async () => {
