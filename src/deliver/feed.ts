@@ -1,19 +1,15 @@
 import PQueue from 'p-queue';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { JournalEvent } from '../core/event.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
-import { Ledger } from './ledger.ts';
+import { Holdings } from './holdings.ts';
 import { Pending, type Item } from './pending.ts';
 import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
+import { judge, retryGroups, type Verdict } from './verdict.ts';
 
 /** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
 const OPEN_WAIT = 5000;
-/** Events read in one go: while these are sent, the journal reads the next. */
-const LOAD_AT_ONCE = 1000;
-/** Room for fewer is not worth a read. */
-const LOAD_AT_LEAST = 250;
 
 /**
  * Carries the journal to one sink.
@@ -29,15 +25,12 @@ export class Feed {
   readonly #pending: Pending;
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
-  #ledger = new Ledger(0);
+  #holdings: Holdings;
   #mode: FeedMode = 'opening';
-  #position = 0;
   #started = false;
   #begun = false;
   #loading = false;
   #loadAgain = false;
-  #loaded = 0;
-  #loadedBytes = 0;
   /** Monotonic time of the last `send`. */
   #lastSend = Number.NEGATIVE_INFINITY;
   /** Whether a timer will pump once the sink's `linger` is over. */
@@ -49,8 +42,6 @@ export class Feed {
   #counts = { delivered: 0, retried: 0, dead: 0 };
   /** Batches being sent. */
   readonly #underWay = new Set<Promise<void>>();
-  /** What was loaded, up to a seq, and is not to be sent any more. */
-  #forgotten: readonly Forgotten[] = [];
   #lastError: string | null = null;
   #unsubscribe: () => void = () => {};
   #wakeDrain: () => void = () => {};
@@ -59,6 +50,7 @@ export class Feed {
     this.name = options.name;
     this.#options = options;
     this.#pending = new Pending(options.sink.limits);
+    this.#holdings = new Holdings(options, this.#pending, 0);
     this.#queue = new PQueue({ concurrency: options.sink.limits.inFlight });
   }
 
@@ -67,8 +59,8 @@ export class Feed {
    * does not say so soon; until then an error that waiting cannot mend (a MillraceError) is thrown.
    */
   async start(): Promise<void> {
-    this.#position = await this.#options.journal.openCursor(this.name);
-    this.#ledger = new Ledger(this.#position);
+    const position = await this.#options.journal.openCursor(this.name);
+    this.#holdings = new Holdings(this.#options, this.#pending, position);
     this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
     const overdue = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(OPEN_WAIT, overdue.resolve);
@@ -89,12 +81,12 @@ export class Feed {
 
   /** Everything up to and including this seq has been loaded, and goes by the routes of then. */
   get position(): number {
-    return this.#position;
+    return this.#holdings.position;
   }
 
   /** Never sends what is `owned` again: its data is being erased. What is under way already is not held back. */
   forget(forgotten: Forgotten): void {
-    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.#ledger.floor), forgotten];
+    this.#holdings.forget(forgotten);
   }
 
   /** Settles when every batch that is under way now has been answered. */
@@ -104,15 +96,15 @@ export class Feed {
 
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
-    return this.#ledger.floor;
+    return this.#holdings.cursor;
   }
 
   status(): FeedStatus {
     return {
       sink: this.name,
       mode: this.#mode,
-      cursor: this.#ledger.floor,
-      pending: this.#loaded,
+      cursor: this.#holdings.cursor,
+      pending: this.#holdings.count,
       inFlight: this.#queue.pending,
       ...this.#counts,
       lastError: this.#lastError,
@@ -186,7 +178,7 @@ export class Feed {
   #lingers(): boolean {
     const { clock, sink } = this.#options;
     const { linger = 0, batchCount } = sink.limits;
-    if (linger === 0 || this.#mode === 'draining' || this.#loaded >= batchCount) return false;
+    if (linger === 0 || this.#mode === 'draining' || this.#holdings.count >= batchCount) return false;
     const left = this.#lastSend + linger - clock.monotonic();
     if (left <= 0) return false;
     if (!this.#lingering) {
@@ -200,12 +192,8 @@ export class Feed {
   }
 
   #load(): void {
-    if (!this.#begun) return;
-    const { maxPending, maxPendingBytes, journal } = this.#options;
-    const free = maxPending - this.#loaded;
-    const count = Math.min(free, LOAD_AT_ONCE);
-    const bytes = maxPendingBytes - this.#loadedBytes;
-    if (this.#mode === 'draining' || bytes <= 0 || free < Math.min(maxPending / 4, LOAD_AT_LEAST)) return;
+    const { room } = this.#holdings;
+    if (!this.#begun || this.#mode === 'draining' || room === null) return;
     if (this.#loading) {
       // What came meanwhile may be too late for the answer on its way.
       this.#loadAgain = true;
@@ -213,10 +201,10 @@ export class Feed {
     }
     this.#loading = true;
     this.#loadAgain = false;
-    journal.read(this.#position, { count, bytes }).then(
+    this.#options.journal.read(this.#holdings.position, room).then(
       (events) => {
         this.#loading = false;
-        for (const event of events) this.#admit(event);
+        for (const event of events) this.#holdings.admit(event);
         if (events.length === 0 && !this.#loadAgain) return;
         this.#moveCursor();
         this.#pump();
@@ -226,17 +214,6 @@ export class Feed {
         this.#trouble(`journal: ${messageOf(error)}`);
       },
     );
-  }
-
-  #admit(event: JournalEvent): void {
-    this.#position = event.seq;
-    const targets = this.#options.targetsOf(event).filter(({ sink }) => sink === this.name);
-    this.#ledger.add(event.seq, targets.length);
-    for (const { destination } of targets) {
-      this.#loaded += 1;
-      this.#loadedBytes += event.body.length;
-      this.#pending.push({ event, destination, attempts: 0, firstTry: null });
-    }
   }
 
   async #tracked(work: Promise<void>): Promise<void> {
@@ -249,7 +226,8 @@ export class Feed {
   }
 
   async #deliver(taken: readonly Item[]): Promise<void> {
-    const batch = this.#withoutForgotten(taken);
+    const batch = this.#holdings.unforgotten(taken);
+    if (batch.length < taken.length) this.#moveCursor();
     if (batch.length === 0) return;
     const now = this.#options.clock.monotonic();
     this.#lastSend = now;
@@ -271,71 +249,33 @@ export class Feed {
   }
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
-    const { giveUpAfter } = this.#options.retry;
-    const now = this.#options.clock.monotonic();
-    const later: { item: Item; delayMs: number }[] = [];
-    const back: { item: Item; settled: boolean }[] = [];
-    const trouble: { reason: string; delayMs: number }[] = [];
-    for (const { item, result } of outcomes) {
-      if (result.status === 'refused') {
-        await this.#bury(item, result.code, result.reason);
-        back.push({ item, settled: true });
-      } else if (result.status === 'delivered') {
-        this.#counts.delivered += 1;
-        this.#options.onDelivered?.(this.name, item.event);
-        back.push({ item, settled: true });
-      } else if (giveUpAfter > 0 && item.firstTry !== null && now - item.firstTry >= giveUpAfter) {
-        await this.#bury(item, 'gave_up', result.reason);
-        back.push({ item, settled: true });
-      } else {
-        this.#counts.retried += 1;
-        this.#lastError = result.reason;
-        if (result.sink === true) trouble.push({ reason: result.reason, delayMs: result.delayMs ?? 0 });
-        later.push({ item, delayMs: result.delayMs ?? backoff(item.attempts, this.#options.retry) });
-      }
-    }
-    for (const { item, settled } of back) if (settled) this.#forget(item);
+    const { retry, clock, onDelivered } = this.#options;
+    const { delivered, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
+    for (const { item, code, reason: why } of dead) await this.#bury(item, code, why);
+    for (const { event } of delivered) onDelivered?.(this.name, event);
+    this.#counts.delivered += delivered.length;
+    this.#counts.retried += later.length;
+    if (reason !== null) this.#lastError = reason;
+    const done = [...delivered, ...dead.map(({ item }) => item)];
+    for (const item of done) this.#holdings.settle(item);
     this.#moveCursor();
-    const last = trouble.at(-1);
-    if (last !== undefined) {
+    const back = done.map((item) => ({ item, settled: true }));
+    if (trouble !== null) {
       // The pause of the sink is the wait; whatever was not settled goes first after it.
       this.#pending.release([...back, ...later.map(({ item }) => ({ item, settled: false }))]);
-      this.#trouble(last.reason, Math.max(...trouble.map(({ delayMs }) => delayMs)));
+      this.#trouble(trouble.reason, trouble.delayMs);
       return;
     }
     this.#scheduleRetries(later, back);
-    if (back.length > 0) {
+    if (done.length > 0) {
       this.#failures = 0;
       this.#lastError = null;
     }
   }
 
-  #withoutForgotten(items: readonly Item[]): readonly Item[] {
-    const isForgotten = ({ event }: Item): boolean =>
-      this.#forgotten.some(({ upTo, owned }) => event.seq <= upTo && owned(event));
-    const gone = this.#forgotten.length === 0 ? [] : items.filter(isForgotten);
-    if (gone.length === 0) return items;
-    for (const item of gone) this.#forget(item);
-    this.#pending.release(gone.map((item) => ({ item, settled: true })));
-    this.#moveCursor();
-    return items.filter((item) => !gone.includes(item));
-  }
-
-  /** Retries of one user come back together and in order; until then nothing of that user is sent. */
-  #scheduleRetries(
-    later: readonly { item: Item; delayMs: number }[],
-    back: { item: Item; settled: boolean }[],
-  ): void {
-    const groups = new Map<string | Item, { items: Item[]; delayMs: number }>();
-    for (const { item, delayMs } of later) {
-      const key = this.#pending.keyOf(item) ?? item;
-      const group = groups.get(key);
-      if (group === undefined) groups.set(key, { items: [item], delayMs });
-      else {
-        group.items.push(item);
-        group.delayMs = Math.max(group.delayMs, delayMs);
-      }
-    }
+  /** Until the retries of a user come back nothing of that user is sent. */
+  #scheduleRetries(later: Verdict['later'], back: readonly { item: Item; settled: boolean }[]): void {
+    const groups = retryGroups(later, (item) => this.#pending.keyOf(item));
     this.#pending.release(back.filter(({ item }) => !groups.has(this.#pending.keyOf(item) ?? item)));
     for (const { items, delayMs } of groups.values()) {
       this.#options.clock.after(delayMs, () => {
@@ -384,14 +324,8 @@ export class Feed {
     this.#options.log.error({ sink: this.name, destination, id: event.id, code, reason }, 'dead letter');
   }
 
-  #forget(item: Item): void {
-    this.#loaded -= 1;
-    this.#loadedBytes -= item.event.body.length;
-    this.#ledger.settle(item.event.seq);
-  }
-
   #moveCursor(): void {
-    this.#options.journal.moveCursor(this.name, this.#ledger.floor);
+    this.#options.journal.moveCursor(this.name, this.#holdings.cursor);
   }
 
   #drained(signal: AbortSignal): Promise<void> {

@@ -1,0 +1,88 @@
+import type { JournalEvent } from '../core/event.ts';
+import type { FeedOptions, Forgotten } from './feed-options.ts';
+import { Ledger } from './ledger.ts';
+import type { Item, Pending } from './pending.ts';
+
+/** Events read in one go: while these are sent, the journal reads the next. */
+const LOAD_AT_ONCE = 1000;
+/** Room for fewer is not worth a read. */
+const LOAD_AT_LEAST = 250;
+
+/** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be let go of. */
+export class Holdings {
+  readonly #options: FeedOptions;
+  readonly #pending: Pending;
+  readonly #ledger: Ledger;
+  #position: number;
+  #count = 0;
+  #bytes = 0;
+  /** What was loaded, up to a seq, and is not to be sent any more. */
+  #forgotten: readonly Forgotten[] = [];
+
+  /** @param position seq up to which everything is settled */
+  constructor(options: FeedOptions, pending: Pending, position: number) {
+    this.#options = options;
+    this.#pending = pending;
+    this.#position = position;
+    this.#ledger = new Ledger(position);
+  }
+
+  /** Everything up to and including this seq has been loaded. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Everything up to and including this seq is settled. */
+  get cursor(): number {
+    return this.#ledger.floor;
+  }
+
+  /** Deliveries loaded and not settled. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** How much to read next; null when there is no room. */
+  get room(): { count: number; bytes: number } | null {
+    const { maxPending, maxPendingBytes } = this.#options;
+    const free = maxPending - this.#count;
+    const bytes = maxPendingBytes - this.#bytes;
+    if (bytes <= 0 || free < Math.min(maxPending / 4, LOAD_AT_LEAST)) return null;
+    return { count: Math.min(free, LOAD_AT_ONCE), bytes };
+  }
+
+  /** Takes in what the sink is to have of an event. */
+  admit(event: JournalEvent): void {
+    const { name, targetsOf } = this.#options;
+    this.#position = event.seq;
+    const targets = targetsOf(event).filter(({ sink }) => sink === name);
+    this.#ledger.add(event.seq, targets.length);
+    for (const { destination } of targets) {
+      this.#count += 1;
+      this.#bytes += event.body.length;
+      this.#pending.push({ event, destination, attempts: 0, firstTry: null });
+    }
+  }
+
+  settle(item: Item): void {
+    this.#count -= 1;
+    this.#bytes -= item.event.body.length;
+    this.#ledger.settle(item.event.seq);
+  }
+
+  forget(forgotten: Forgotten): void {
+    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.#ledger.floor), forgotten];
+  }
+
+  /** Those of the items that may be sent still; the others are settled. */
+  unforgotten(items: readonly Item[]): readonly Item[] {
+    if (this.#forgotten.length === 0) return items;
+    const gone = items.filter(({ event }) =>
+      this.#forgotten.some(({ upTo, owned }) => event.seq <= upTo && owned(event)),
+    );
+    if (gone.length === 0) return items;
+    for (const item of gone) this.settle(item);
+    this.#pending.release(gone.map((item) => ({ item, settled: true })));
+    return items.filter((item) => !gone.includes(item));
+  }
+}
