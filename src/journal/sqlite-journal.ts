@@ -16,20 +16,11 @@ import type {
 } from '../core/journal.ts';
 import type { CheckpointStore } from '../core/source.ts';
 import type { EraseStep } from './erase.ts';
+import { GroupCommit, type Waiting } from './group-commit.ts';
 import { clearOwner } from './owner.ts';
 import { NO_HANDLING, pack, unpack } from './protocol.ts';
 import type { Answers, JournalOptions, Opened, Reply, Request } from './protocol.ts';
 import { Tail } from './tail.ts';
-
-interface Waiting {
-  readonly event: Event;
-  readonly handling: Handling | undefined;
-  readonly unfit: string | null;
-  readonly dedupKey: string | null;
-  readonly resolve: (result: AppendResult) => void;
-  readonly reject: (error: MillraceError) => void;
-  readonly answered: Promise<AppendResult>;
-}
 
 export interface SqliteJournalOptions extends JournalOptions {
   readonly clock: Clock;
@@ -45,12 +36,6 @@ export interface SqliteJournalOptions extends JournalOptions {
   readonly tailBytes?: number;
 }
 
-/** Events and bytes of one group commit at the most. */
-const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
-/** Commits under way at once. What comes meanwhile shares the next one; a second under way measured no faster. */
-const COMMITS_AHEAD = 1;
-/** While commits hold many events, the next waits a millisecond for at least this many. */
-const GATHER = 32;
 const CURSOR_DELAY = 200;
 const MAINTAIN_EVERY = 5_000;
 
@@ -72,14 +57,9 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly #cursors = new Map<string, number>();
   /** Where each sink of this run stands. */
   readonly #floors = new Map<string, number>();
-  #waiting: Waiting[] = [];
-  #committing = 0;
-  #busy = false;
+  readonly #commits = new GroupCommit((batch) => this.#commit(batch));
   /** When events of erased users came that are not counted yet. */
-  #dropped: number[] = [];
-  /** Settles with the commit under way. */
-  #lastBatch: Promise<unknown> = Promise.resolve();
-  #scheduled = false;
+  readonly #dropped: number[] = [];
   #lastSeq: number;
   #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
   #stopCursorTimer: (() => void) | null = null;
@@ -158,8 +138,12 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async flush(): Promise<void> {
-    if (this.#dropped.length > 0)
-      await this.#call('countErased', { op: 'countErased', receivedAt: this.#dropped.splice(0) });
+    const dropped = this.#dropped.splice(0);
+    if (dropped.length > 0)
+      await this.#call('countErased', { op: 'countErased', receivedAt: dropped }).catch((error: unknown) => {
+        this.#dropped.push(...dropped);
+        throw error;
+      });
     const cursors = [...this.#cursors];
     if (cursors.length === 0) return;
     await this.#call('moveCursors', { op: 'moveCursors', cursors, now: this.#options.clock.now() });
@@ -222,11 +206,7 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   /** Resolves when everything handed in before has been answered, and `lastSeq` says so. */
   settled(): Promise<void> {
-    const last = this.#waiting.at(-1)?.answered ?? this.#lastBatch;
-    return last.then(
-      () => undefined,
-      () => undefined,
-    );
+    return this.#commits.settled();
   }
 
   /** Takes the subjects out, a slice at a time, so that events go on coming in between. Nothing of theirs may be under way. */
@@ -298,59 +278,29 @@ export class SqliteJournal implements Journal, ErasableStore {
       this.#scheduleFlush();
       return Promise.resolve({ status: 'erased' });
     }
-    const { promise: answered, resolve, reject } = Promise.withResolvers<AppendResult>();
-    this.#waiting.push({ event, handling, unfit, dedupKey, resolve, reject, answered });
-    this.#schedule();
-    return answered;
+    return this.#commits.add({ event, handling, unfit, dedupKey });
   }
 
-  #commit(): void {
-    while (this.#waiting.length > 0 && this.#committing < COMMITS_AHEAD && this.#mode === 'open') {
-      const batch = this.#takeBatch();
-      this.#busy = batch.length > GATHER / 4;
-      this.#committing += 1;
-      this.#lastBatch = batch.at(-1)?.answered ?? this.#lastBatch;
-      const request: Request = {
+  /** Never rejects: whoever waits is told. */
+  async #commit(batch: readonly Waiting[]): Promise<void> {
+    const { clock, onCommit } = this.#options;
+    const started = clock.monotonic();
+    try {
+      const answers = await this.#call('append', {
         op: 'append',
         ...pack(batch),
         unfit: batch.map(({ unfit }) => unfit),
         keys: batch.map(({ dedupKey }) => dedupKey),
-        now: this.#options.clock.now(),
-      };
-      const { clock, onCommit } = this.#options;
-      const started = clock.monotonic();
-      this.#call('append', request).then(
-        (answers) => {
-          onCommit?.(batch.length, clock.monotonic() - started);
-          this.#answer(batch, answers);
-        },
-        (error: MillraceError) => {
-          this.#committing -= 1;
-          for (const { reject } of batch) reject(error);
-          this.#commit();
-        },
-      );
+        now: clock.now(),
+      });
+      onCommit?.(batch.length, clock.monotonic() - started);
+      this.#answer(batch, answers);
+    } catch (error) {
+      for (const { reject } of batch) reject(error as MillraceError);
     }
-  }
-
-  #takeBatch(): Waiting[] {
-    let bytes = 0;
-    let count = 0;
-    for (const { event } of this.#waiting) {
-      if (count > 0 && (count >= BATCH.count || bytes + event.body.length > BATCH.bytes)) break;
-      bytes += event.body.length;
-      count += 1;
-    }
-    if (count === this.#waiting.length) {
-      const all = this.#waiting;
-      this.#waiting = [];
-      return all;
-    }
-    return this.#waiting.splice(0, count);
   }
 
   #answer(batch: readonly Waiting[], answers: Answers['append']): void {
-    this.#committing -= 1;
     let lastSeq = 0;
     for (const [waiting, seq] of zip(batch, answers)) {
       if (seq > 0) {
@@ -361,19 +311,6 @@ export class SqliteJournal implements Journal, ErasableStore {
       waiting.resolve(seq === 0 ? { status: 'duplicate' } : { status: 'accepted', seq });
     }
     if (lastSeq > 0) this.#announce(lastSeq);
-    this.#schedule();
-  }
-
-  /** Commits at the end of this turn of the event loop, or a moment later while much is coming in. */
-  #schedule(): void {
-    if (this.#scheduled || this.#committing >= COMMITS_AHEAD) return;
-    this.#scheduled = true;
-    const commit = (): void => {
-      this.#scheduled = false;
-      this.#commit();
-    };
-    if (this.#busy && this.#waiting.length < GATHER) setTimeout(commit, 1);
-    else setImmediate(commit);
   }
 
   #announce(lastSeq: number): void {
@@ -402,7 +339,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#mode = 'failed';
     const error = new MillraceError(code, detail);
     for (const call of this.#calls.splice(0)) call.reject(error);
-    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    this.#commits.rejectAll(error);
     this.#options.onFailure(error);
   }
 
