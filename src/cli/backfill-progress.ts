@@ -1,5 +1,8 @@
 import type { BackfillProgress } from '../backfill/run.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Activity } from '../core/activity.ts';
 import { formatDuration } from '../lib/units.ts';
+import { ActivityReport } from './activity-report.ts';
 import { note, type Io } from './io.ts';
 
 /** Milliseconds between two lines. */
@@ -23,6 +26,37 @@ export function backfillProgress(io: Io): (progress: BackfillProgress) => void {
     const rate = ((done - first) / Math.max(1, now - began)) * 1000;
     note(io, `${phase.padEnd(8)} ${describe(progress)}${etaOf(progress, done, rate)}`);
   };
+}
+
+/** What a running receiver is told of a backfill, for its console; null where no config says which receiver that is. */
+export function backfillReport(io: Io, config: string | undefined, title: string): BackfillReport | null {
+  try {
+    const loaded = loadConfig({ file: config, env: io.env, lenient: true });
+    const fixed = { kind: 'backfill', id: `${process.pid}-${Date.now()}`, title, unit: 'requests' } as const;
+    return new BackfillReport(new ActivityReport(loaded, fixed));
+  } catch {
+    return null;
+  }
+}
+
+class BackfillReport {
+  readonly #report: ActivityReport;
+  #last: Pick<Activity, 'done' | 'total' | 'detail'> = { done: 0, total: null, detail: null };
+
+  constructor(report: ActivityReport) {
+    this.#report = report;
+  }
+
+  update(progress: BackfillProgress): void {
+    const done = doneOf(progress);
+    const total = progress.phase === 'write' ? null : done + leftOf(progress, done);
+    this.#last = { done, total, detail: `${progress.phase}: ${describe(progress)}` };
+    this.#report.update(this.#last);
+  }
+
+  end(state: Activity['state']): Promise<void> {
+    return this.#report.end({ ...this.#last, state });
+  }
 }
 
 function describe(progress: BackfillProgress): string {

@@ -8,7 +8,7 @@ import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../backfil
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { formatDuration, parseDuration } from '../lib/units.ts';
 import type { ServiceClient } from '../service/client.ts';
-import { backfillProgress } from './backfill-progress.ts';
+import { backfillProgress, backfillReport } from './backfill-progress.ts';
 import { withoutErased } from './erased.ts';
 import { note, print, type Io } from './io.ts';
 import { openService } from './service.ts';
@@ -74,9 +74,12 @@ export function backfillCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const service = openService(io, options);
+      let report: ReturnType<typeof backfillReport> = null;
       try {
         const plan = await planOf(io, options, service);
         if (options.dryRun === true) return showPlan(io, plan, options);
+        const show = backfillProgress(io);
+        report = backfillReport(io, options.config, titleOf(plan));
         const summary = await runBackfill({
           service,
           plan,
@@ -87,10 +90,15 @@ export function backfillCommand(io: Io): Command {
           pollMs: parseDuration(options.poll),
           patienceMs: parseDuration(options.patience),
           signal: io.signal,
-          onProgress: backfillProgress(io),
+          onProgress: (progress) => {
+            show(progress);
+            report?.update(progress);
+          },
         });
+        await report?.end('done');
         showSummary(io, summary, options.json === true);
       } catch (error) {
+        await report?.end(io.signal.aborted ? 'interrupted' : 'failed');
         if (!io.signal.aborted) throw error;
         note(io, 'interrupted; add --resume to go on');
         io.setExit(EXIT.partial);
@@ -98,6 +106,11 @@ export function backfillCommand(io: Io): Command {
         await service.close().catch(() => undefined);
       }
     });
+}
+
+/** For whoever watches: how much, and nobody's id. */
+function titleOf({ users, since, until }: BackfillPlan): string {
+  return `${users.length} ${users.length === 1 ? 'user' : 'users'}, ${since} to ${until}`;
 }
 
 async function planOf(io: Io, options: Options, service: ServiceClient): Promise<BackfillPlan> {

@@ -22,7 +22,8 @@ Examples:
 
 The document is {"meals":[…]}, {"data":[…]}, an array, one object, or NDJSON, of any size; gzip and zstd are seen by
 themselves. Rows have the columns that \`millrace schema\` declares; what no column takes is in their column extra. Files
-have their names only when they are complete. Rows that cannot be go to _rejects.ndjson, or to stderr without a folder.
+have their names only when they are complete. Rows that cannot be go to _rejects.ndjson, or to stderr without a folder, with
+the reason and their place: bytes into the document, decompressed; with --at, into the array that was picked out of it.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
 

@@ -4,7 +4,7 @@ import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../core/errors.ts';
 import { DamagedText } from './damage.ts';
 
-const CHUNK = 1024 * 1024;
+const CHUNK = 256 * 1024;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 

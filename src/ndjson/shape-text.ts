@@ -13,7 +13,7 @@ const PIECE = 256 * 1024;
 
 /** A row that is not written, and where its document stands. */
 export interface LocatedReject extends RowReject {
-  /** Offset of the document's first byte in the text, decompressed. */
+  /** Offset of the document's first byte in the text, decompressed; with `--at`, in the text that was picked out. */
   readonly byte_offset: number;
   readonly byte_length: number;
 }
