@@ -3,12 +3,12 @@ import type { CursorStatus, EventHead, JournalAccount, JournalStatus, Selection 
 import { MillraceError } from '../core/errors.ts';
 import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
 import { SeenIds } from './dedup.ts';
-import { DiskRoom } from './disk-room.ts';
 import { Eraser } from './erase.ts';
 import { EventReader, type DamagedRecord } from './event-reader.ts';
 import { LedgerReader } from './ledger-reader.ts';
 import { Letters } from './letters.ts';
 import type { Answers, AppendRequest, JournalOptions, Packed } from './protocol.ts';
+import { Space } from './space.ts';
 import { bodyOf, checksumOf, storedOf, valuesOf, type StoredEvent } from './rows.ts';
 
 /**
@@ -29,9 +29,7 @@ export class Store {
   #found: DamagedRecord[] = [];
   readonly #begin;
   readonly #commit;
-  readonly #counters;
-  readonly #pageSize: number;
-  readonly #disk: DiskRoom;
+  readonly #space: Space;
   readonly #cursors = new Map<string, number>();
   /** Cursors of sinks opened in this run: only they hold events back from being cleared away. */
   readonly #held = new Set<string>();
@@ -56,12 +54,7 @@ export class Store {
     // Prepared once: they run with each commit, and to compile them takes longer than to run them.
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
-    this.#counters = {
-      page_count: db.prepare('PRAGMA page_count').pluck(),
-      freelist_count: db.prepare('PRAGMA freelist_count').pluck(),
-    };
-    this.#pageSize = Number(db.pragma('page_size', { simple: true }));
-    this.#disk = new DiskRoom(options.path);
+    this.#space = new Space(db, options, () => this.eraser.heldBytes);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#cursors.set(row.sink, row.seq);
     }
@@ -227,7 +220,7 @@ export class Store {
       events: this.#lastSeq - firstSeq + 1,
       firstSeq,
       lastSeq: this.#lastSeq,
-      bytes: this.#bytes(),
+      bytes: this.#space.bytes(),
       maxBytes: this.#options.maxBytes,
       quarantined: one('SELECT count(*) FROM quarantine'),
       deadLetters: one('SELECT count(*) FROM dead_letters'),
@@ -307,28 +300,9 @@ export class Store {
     return Number(this.#db.prepare('SELECT min(seq) FROM events').pluck().get() ?? this.#lastSeq + 1);
   }
 
-  #bytes(): number {
-    return (
-      (this.#pages('page_count') - this.#pages('freelist_count')) * this.#pageSize - this.eraser.heldBytes
-    );
-  }
-
-  #pages(counter: 'page_count' | 'freelist_count'): number {
-    return Number(this.#counters[counter].get());
-  }
-
-  /** Why no more can be taken; null when it can. Pages that were cleared away are as good as free space. */
-  #shortage(): string | null {
-    const { path, maxBytes } = this.#options;
-    const bytes = this.#bytes();
-    if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
-    const free = this.#disk.free() + this.#pages('freelist_count') * this.#pageSize + this.eraser.heldBytes;
-    return free < this.#disk.reserve ? `the disk of ${path} has ${free} bytes left` : null;
-  }
-
   /** When space is short, what is settled goes before its retention is over; an unsettled event never does. */
   #makeRoom(now: number): void {
-    for (let shortage = this.#shortage(); shortage !== null; shortage = this.#shortage()) {
+    for (let shortage = this.#space.shortage(); shortage !== null; shortage = this.#space.shortage()) {
       const changes = this.#transaction(
         () =>
           this.#db

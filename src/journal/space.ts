@@ -1,0 +1,43 @@
+import type Database from 'better-sqlite3';
+import { DiskRoom } from './disk-room.ts';
+import type { JournalOptions } from './protocol.ts';
+
+/** How much the journal holds, and whether it may hold more. */
+export class Space {
+  readonly #options: JournalOptions;
+  readonly #counters;
+  readonly #pageSize: number;
+  readonly #disk: DiskRoom;
+  readonly #heldBytes: () => number;
+
+  /** @param heldBytes bytes in use that an erasure is about to give back */
+  constructor(db: Database.Database, options: JournalOptions, heldBytes: () => number) {
+    this.#options = options;
+    this.#heldBytes = heldBytes;
+    // Prepared once: they run with each commit, and to compile them takes longer than to run them.
+    this.#counters = {
+      page_count: db.prepare('PRAGMA page_count').pluck(),
+      freelist_count: db.prepare('PRAGMA freelist_count').pluck(),
+    };
+    this.#pageSize = Number(db.pragma('page_size', { simple: true }));
+    this.#disk = new DiskRoom(options.path);
+  }
+
+  /** Bytes in use, free pages not counted. */
+  bytes(): number {
+    return (this.#pages('page_count') - this.#pages('freelist_count')) * this.#pageSize - this.#heldBytes();
+  }
+
+  /** Why no more can be taken; null when it can. Pages that were cleared away are as good as free space. */
+  shortage(): string | null {
+    const { path, maxBytes } = this.#options;
+    const bytes = this.bytes();
+    if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
+    const free = this.#disk.free() + this.#pages('freelist_count') * this.#pageSize + this.#heldBytes();
+    return free < this.#disk.reserve ? `the disk of ${path} has ${free} bytes left` : null;
+  }
+
+  #pages(counter: 'page_count' | 'freelist_count'): number {
+    return Number(this.#counters[counter].get());
+  }
+}
