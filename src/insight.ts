@@ -12,7 +12,6 @@ import { createExposition } from './metrics/exposition.ts';
 import { History, type Totals } from './metrics/history.ts';
 import type { Meter } from './metrics/meter.ts';
 import type { Plan } from './plan.ts';
-import { waitingBodies } from './receive/body.ts';
 import type { Receiver } from './receive/options.ts';
 
 export interface InsightOptions {
@@ -22,7 +21,7 @@ export interface InsightOptions {
   readonly plan: () => Plan;
   readonly intake: Intake;
   readonly dispatcher: Dispatcher;
-  readonly receiver: Receiver;
+  readonly receiver: Pick<Receiver, 'state' | 'ready' | 'inFlight' | 'decompressing'>;
   readonly operations: Operations;
   /** Erasures, replays and backfills that are known of. */
   readonly activities: () => readonly Activity[];
@@ -84,7 +83,7 @@ export class Insight {
       status: await this.#currentStatus(),
       ready: this.health().ready,
       receiving: receiver.inFlight,
-      decompressing: waitingBodies(),
+      decompressing: receiver.decompressing,
       routes: config.routes,
       secrets: config.signing.secrets.length,
       version: this.#version,
@@ -117,6 +116,7 @@ export class Insight {
         accepted: meter.accepted,
         duplicates: meter.duplicates,
         quarantined: meter.quarantined,
+        erased: meter.erased,
         refused: meter.refused,
       },
       journal: { ...journal, cursors: undefined },

@@ -45,7 +45,7 @@ export const METRICS: readonly MetricDefinition[] = [
 
   counter(
     'millrace_events_total',
-    'Deliveries by what became of them: accepted, duplicate, quarantined, gone, or the code of the error they were answered with.',
+    'Deliveries by what became of them: accepted, duplicate, quarantined, erased, gone, or the code of the error they were answered with.',
     ['source', 'outcome'],
     ({ meter }) => nested(meter.events, 'source', 'outcome'),
   ),
@@ -123,6 +123,12 @@ export const METRICS: readonly MetricDefinition[] = [
     'Events in the journal, delivered ones within retention included.',
     [],
     (state) => one(state.status.journal.events),
+  ),
+  gauge(
+    'millrace_journal_damaged_records',
+    'Records of the journal found not to be what was written. Any is worth a look at the disk.',
+    [],
+    ({ status }) => one(status.journal.damaged),
   ),
 
   gauge(

@@ -22,7 +22,7 @@ const KEPT = 300;
 
 /** The last five minutes, second by second, so that whoever opens the console sees where things come from. */
 export class History {
-  readonly #points: Point[] = [];
+  #points: Point[] = [];
   #last: { readonly at: number; readonly totals: Totals };
 
   constructor(at: number, totals: Totals) {
@@ -32,8 +32,9 @@ export class History {
   /** @param at milliseconds since the epoch */
   sample(at: number, totals: Totals): void {
     const seconds = (at - this.#last.at) / 1000;
-    // The wall clock has been set back: a rate over a negative time means nothing.
+    // The wall clock has been set back: a rate over a negative time means nothing, nor do points of a time to come.
     if (seconds <= 0) {
+      this.#points = this.#points.filter((point) => point.at <= at);
       this.#last = { at, totals };
       return;
     }

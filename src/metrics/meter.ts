@@ -60,6 +60,8 @@ export class Meter {
   accepted = 0;
   duplicates = 0;
   quarantined = 0;
+  /** Dropped, because their user's data was erased. */
+  erased = 0;
   /** Answered with a problem, whatever it was. */
   refused = 0;
   reloads: Reloads;
@@ -84,7 +86,7 @@ export class Meter {
     this.#outcomes('webhooks').add(outcome);
     this.receiving.observe(info.durationMs / 1000);
     this.receivedBytes += info.bodyBytes;
-    if (!STORED.has(outcome)) this.refused += 1;
+    if (!TAKEN.has(outcome)) this.refused += 1;
     if (info.secret === null) return;
     const use = this.secrets.get(info.secret);
     if (use === undefined) this.secrets.set(info.secret, { matches: 1, lastUsed: this.#clock.now() });
@@ -105,7 +107,7 @@ export class Meter {
     } else if (result.status === 'duplicate') {
       this.duplicates += 1;
       this.recent.add(event, 'duplicate', null);
-    }
+    } else this.erased += 1;
   }
 
   /** The intake has dealt with an event that is not fit to route. */
@@ -161,11 +163,12 @@ export class Meter {
   }
 }
 
-const STORED: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined']);
+/** What is answered with 2xx. */
+const TAKEN: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
 
 /** Everything a delivery can come to. */
 const OUTCOMES: readonly string[] = [
-  ...STORED,
+  ...TAKEN,
   'gone',
   ...Object.entries(CATALOGUE).flatMap(([code, entry]) => ('status' in entry ? [code] : [])),
 ];

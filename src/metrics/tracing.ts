@@ -16,7 +16,7 @@ import { traceOf, type TraceContext, type Tracing } from '../core/trace.ts';
 /** More links than this say no more about a batch. */
 const MAX_LINKS = 128;
 /** What a span is ended with when nothing is wrong on our side. */
-const FINE: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined']);
+const FINE: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
 
 /**
  * Spans by the OpenTelemetry API, for the SDK that the process was started with (`node --import ./otel.js …`).

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
-import type { Envelope, Event } from '../core/event.ts';
+import type { Envelope, Event, Handling } from '../core/event.ts';
 import type { AppendResult, Unfitness } from '../core/journal.ts';
 import type { IncomingMessage } from '../core/source.ts';
+import { traceOf } from '../core/trace.ts';
 import type { Validation } from '../validate/envelope.ts';
 import { decodeBody, type Decoded } from './decode.ts';
 
@@ -10,7 +11,7 @@ export interface IntakeOptions {
   readonly name: string;
   /** The same check webhooks go through; what the body lacks is taken from the message's metadata. */
   readonly validate: (body: Buffer, known: Partial<Envelope>) => Validation;
-  readonly accept: (event: Event, dedupKey: string) => Promise<AppendResult>;
+  readonly accept: (event: Event, dedupKey: string, handling?: Handling) => Promise<AppendResult>;
   readonly quarantine: (
     event: Event,
     reasons: readonly Unfitness[],
@@ -51,7 +52,7 @@ export function createSourceIntake(
     if (!decoded.ok) {
       const reasons = [{ code: decoded.code, detail: DETAIL[decoded.code] }];
       await options.quarantine({ ...event, ...NO_ENVELOPE, ...metadata.envelope }, reasons, dedupKey);
-    } else if (validation.fit) await options.accept(event, dedupKey);
+    } else if (validation.fit) await options.accept(event, dedupKey, handlingOf(message));
     else await options.quarantine(event, validation.reasons, dedupKey);
   };
   return async (batch) => {
@@ -65,6 +66,12 @@ export function createSourceIntake(
     const results = await Promise.allSettled(decoded.map(({ message, body }) => takeOne(message, body)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
+}
+
+/** The trace goes on to wherever the event does. */
+function handlingOf({ properties }: IncomingMessage): Handling | undefined {
+  const trace = traceOf(properties);
+  return trace === null ? undefined : { trace };
 }
 
 const NO_ENVELOPE: Envelope = { type: '', team: null, user: null, clientUser: null };

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
+import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -210,6 +211,40 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(await page.locator('#tile-total').textContent()).toBe('0');
     await page.getByRole('button', { name: 'Resume' }).click();
     await says(page, '#tile-total', '1');
+  });
+
+  test('work in progress is shown with how far it is, and what became of it', async () => {
+    const { receiver } = await start(['open']);
+    const { page } = await openPage(browser, receiver.adminUrl);
+    await says(page, '#activities', 'No erasure, replay or backfill is running.');
+    const note = async (news: object): Promise<void> => {
+      const activity = {
+        kind: 'replay',
+        id: 'made-up',
+        title: 'last-month to archive',
+        state: 'running',
+        unit: 'events',
+        done: 1200,
+        total: 4800,
+        startedAt: Date.now(),
+        updatedAt: Date.now(),
+        detail: null,
+        ...news,
+      };
+      const headers = { 'content-type': 'application/json' };
+      const body = JSON.stringify(activity);
+      const { statusCode } = await request(`${receiver.adminUrl}/api/activities`, {
+        method: 'POST',
+        headers,
+        body,
+      });
+      expect(statusCode).toBe(200);
+    };
+    await note({});
+    await says(page, '#activities li', /^Replaylast-month to archiverunning1,200 of 4,800 events/);
+    expect(await page.locator('#activities progress').getAttribute('value')).toBe('0.25');
+    await note({ state: 'failed', done: 2000, detail: 'made-up trouble' });
+    await says(page, '#activities li', /failed2,000 of 4,800 events · .* · made-up trouble$/);
   });
 
   const SIZES = [

@@ -28,3 +28,19 @@ test('messages enter the journal in the order they came in, whatever decompressi
   );
   expect(order).toEqual(['a', 'b', 'c', 'd']);
 });
+
+test('the trace of a message goes on with its event', async () => {
+  const handlings: unknown[] = [];
+  const deliver = createSourceIntake({
+    name: 'hub',
+    validate: () => ({ fit: true, envelope: { type: 't', team: null, user: 'u', clientUser: null } }),
+    accept: (_event, _key, handling) =>
+      Promise.resolve({ status: 'accepted', seq: handlings.push(handling) }),
+    quarantine: () => Promise.reject(new Error('nothing here is unfit')),
+    maxBytes: 1e9,
+  });
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const plain = await message('a', 10);
+  await deliver([{ ...plain, properties: { ...plain.properties, traceparent } }, plain]);
+  expect(handlings).toEqual([{ trace: { traceparent } }, undefined]);
+});

@@ -46,7 +46,8 @@ async function refresh() {
     // After a restart the numbers begin anew: what was asked for by the old ones is not all.
     if (latest !== null && latest.startedAt !== state.startedAt)
       history = history.filter(({ at }) => at < state.startedAt);
-    history = [...history, ...state.history].slice(-KEPT);
+    // What seems to be to come is from before the clock was set back.
+    history = [...history.filter(({ at }) => at <= state.now + EVERY), ...state.history].slice(-KEPT);
     failure = null;
     answered = Date.now();
     latest = state;
@@ -117,6 +118,14 @@ function showBanners() {
       'warn',
       'The changed config could not be used; the one before it stays in force.',
       latest.reloads.error,
+    ]);
+  }
+  if (failure === null && latest?.journal.damaged > 0) {
+    const what = `${format.plural(latest.journal.damaged, 'record')} of the journal`;
+    banners.push([
+      'bad',
+      `Damaged: ${what}.`,
+      'What could be read of them is in quarantine. Look at the disk.',
     ]);
   }
   for (const sink of failure === null ? (latest?.sinks ?? []) : []) {

@@ -35,7 +35,10 @@ export function showTiles(state, history) {
   setText(byId('tile-total'), format.count(totals.accepted));
   setText(
     byId('tile-total-note'),
-    `in ${format.duration(now - startedAt)}; ${format.plural(totals.duplicates, 'duplicate')}`,
+    [
+      `in ${format.duration(now - startedAt)}; ${format.plural(totals.duplicates, 'duplicate')}`,
+      ...(totals.erased > 0 ? [`${format.count(totals.erased)} of erased users dropped`] : []),
+    ].join(', '),
   );
 }
 

@@ -66,6 +66,8 @@ async function steady({ options, context, receiver, load, secret }: Parts): Prom
   const { rate, seconds, connections } = options;
   await load.make(rate * (seconds + 2 * WINDOW), secret);
   const running = load.run({ op: 'pace', port: receiver.port, connections, rate });
+  // Asked for at the end; until then it must not end the process.
+  running.catch(() => undefined);
   const cpu: Pair[] = [];
   const answers: number[] = [];
   await wait(WINDOW * 1000);

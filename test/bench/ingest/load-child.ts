@@ -148,7 +148,8 @@ class Run {
   #dispatch(): void {
     const now = performance.now();
     while (this.#due <= now && this.#next < this.#requests.count) {
-      const line = this.#idle.pop();
+      // In turn: the server closes a connection that brings no request for some seconds.
+      const line = this.#idle.shift();
       if (line === undefined) return;
       this.#send(line, this.#due);
       this.#due += (-Math.log(1 - Math.random()) * 1000) / (this.#rate ?? 1);

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { Distribution } from '../../src/metrics/distribution.ts';
+import { History, type Totals } from '../../src/metrics/history.ts';
+import { Meter } from '../../src/metrics/meter.ts';
+import { Tally } from '../../src/metrics/tally.ts';
+import { ManualClock } from '../deliver/support.ts';
+import { makeEvent } from '../support/events.ts';
+
+test('a distribution counts each value once, and those above its last bound in the sum', () => {
+  const distribution = new Distribution([1, 10]);
+  for (const value of [0, 1, 1.1, 10, 11]) distribution.observe(value);
+  expect([...distribution.counts]).toEqual([2, 2]);
+  expect([distribution.count, distribution.sum]).toEqual([5, 23.1]);
+});
+
+test('a tally has room for so many names, and loses no count', () => {
+  const tally = new Tally(2);
+  for (const name of ['a', 'b', 'c', 'a', 'd', 'x'.repeat(500)]) tally.add(name);
+  expect([...tally]).toEqual([
+    ['a', 2],
+    ['b', 1],
+    ['(other)', 3],
+  ]);
+});
+
+test('recent events: the newest first, only what was not seen yet, and no more than a ring holds', () => {
+  const meter = new Meter({ clock: new ManualClock(), routeOf: () => null });
+  for (let seq = 1; seq <= 250; seq += 1)
+    meter.stored(makeEvent({ id: `msg_${seq}` }), { status: 'accepted', seq });
+  expect(meter.recent.after(247).map(({ id, seq }) => [id, seq])).toEqual([
+    ['msg_250', 250],
+    ['msg_249', 249],
+    ['msg_248', 248],
+  ]);
+  expect(meter.recent.after(0).length).toBe(100);
+  expect(meter.recent.after(250)).toEqual([]);
+  // From a page that has seen another process.
+  expect(meter.recent.after(9999)).toEqual([]);
+  expect(Object.keys(meter.recent.after(249)[0] ?? {})).not.toContain('body');
+});
+
+test('events of every outcome and source add up', () => {
+  const meter = new Meter({
+    clock: new ManualClock(),
+    routeOf: (type) => (type.startsWith('daily.') ? 0 : null),
+  });
+  const event = makeEvent({ source: 'hub' });
+  meter.stored(event, { status: 'accepted', seq: 1 });
+  meter.stored(event, { status: 'duplicate' });
+  meter.stored(event, { status: 'erased' });
+  meter.storedUnfit(event, [{ code: 'team_missing', detail: '' }], { status: 'accepted', seq: -1 });
+  meter.storedUnfit(event, [{ code: 'team_missing', detail: '' }], { status: 'duplicate' });
+  expect([...(meter.events.get('hub') ?? [])]).toEqual([
+    ['accepted', 1],
+    ['duplicate', 2],
+    ['erased', 1],
+    ['quarantined', 1],
+  ]);
+  expect(meter).toMatchObject({ accepted: 1, duplicates: 2, erased: 1, quarantined: 1, refused: 0 });
+  expect([...meter.routes]).toEqual([['0', 1]]);
+  // A replayed event says nothing of how quick its sink is.
+  meter.delivered('archive', { ...event, seq: 1, handling: { replayId: 'made-up' } });
+  expect(meter.delivering.size).toBe(0);
+});
+
+const totals = (accepted: number, delivered: number, backlog = 0): Totals => ({
+  accepted,
+  refused: 0,
+  quarantined: 0,
+  sinks: [{ sink: 'archive', delivered, backlog }],
+});
+
+test('the history is in events a second, whatever the clock and the sinks do', () => {
+  const history = new History(10_000, totals(100, 50));
+  history.sample(12_000, totals(140, 60, 7));
+  const zero = { refused: 0, quarantined: 0 };
+  const first = { ...zero, at: 12_000, accepted: 20, sinks: { archive: { delivered: 5, backlog: 7 } } };
+  expect(history.after(0)).toEqual([first]);
+  // Set back: nothing can be said of that second, nor of what would be to come.
+  history.sample(5_000, totals(150, 60));
+  expect(history.after(0)).toEqual([]);
+  // The sink was exchanged: it counts from 0.
+  history.sample(6_000, totals(151, 3));
+  const next = { ...zero, at: 6_000, accepted: 1, sinks: { archive: { delivered: 3, backlog: 0 } } };
+  expect(history.after(0)).toEqual([next]);
+  for (let n = 1; n <= 500; n += 1) history.sample(20_000 + n * 1000, totals(151, 3));
+  expect(history.after(0).length).toBe(300);
+  expect(history.after(519_000)).toMatchObject([{ at: 520_000 }]);
+});
