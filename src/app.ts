@@ -197,7 +197,7 @@ function startReaders(
     const deliver = createSourceIntake({
       name,
       validate,
-      accept: (event, key) => intake.accept(event, key),
+      accept: (event, key, handling) => intake.accept(event, key, handling),
       quarantine: (event, reasons, key) => intake.quarantine(event, reasons, key),
       maxBytes: config.server.maxBodyBytes,
     });

@@ -49,6 +49,8 @@ export interface Receiver {
   readonly ready: boolean;
   /** Deliveries that have begun and are not answered. */
   readonly inFlight: number;
+  /** Bodies that wait to be decompressed. */
+  readonly decompressing: number;
   /** @throws MillraceError `address_unavailable` */
   listen(): Promise<{ readonly url: string; readonly port: number }>;
   replace(parts: Partial<Replaceable>): void;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../core/clock.ts';
-import { stopReading } from './body.ts';
+import { stopReading, waitingBodies } from './body.ts';
 import { Budget, type Share } from './budget.ts';
 import { handleDelivery, type Progress, type Stages } from './handle-delivery.ts';
 import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
@@ -77,6 +77,10 @@ class HttpReceiver implements Receiver {
 
   get inFlight(): number {
     return this.#inFlight;
+  }
+
+  get decompressing(): number {
+    return waitingBodies();
   }
 
   async listen(): Promise<{ url: string; port: number }> {
