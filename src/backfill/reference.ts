@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../service/client.ts';
-import type { CallOptions } from '../service/options.ts';
+import type { CallOptions, ReadOptions } from '../service/options.ts';
 import { mkdir } from 'node:fs/promises';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
@@ -13,7 +13,8 @@ export interface ReferenceQuery {
 
 /** One answer of the service, and the columns it cannot fill itself. */
 interface Answer {
-  readonly document: unknown;
+  /** Exactly as the service wrote it: the rows keep the text of its numbers. */
+  readonly text: string;
   readonly given: Readonly<Record<string, string>>;
 }
 
@@ -37,13 +38,14 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     table: 'markers',
     needs: null,
     fetch: (service, _query, options) =>
-      pages((page) => service.labs.markers({ page, size: PAGE }, options), 'markers'),
+      pages((page, exact) => service.labs.markers({ page, size: PAGE }, exact), 'markers', options),
   },
   'lab-accounts': {
     table: 'lab_accounts',
     needs: null,
     async *fetch(service, _query, options) {
-      yield { document: await service.labs.accounts({}, options), given: NOTHING_GIVEN };
+      const { text } = await exactly((exact) => service.labs.accounts({}, exact), options);
+      yield { text, given: NOTHING_GIVEN };
     },
   },
   areas: {
@@ -51,7 +53,8 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     needs: 'zipCodes',
     async *fetch(service, { zipCodes }, options) {
       for (const zipCode of zipCodes) {
-        yield { document: [await service.labs.areaInfo({ zipCode }, options)], given: NOTHING_GIVEN };
+        const { text } = await exactly((exact) => service.labs.areaInfo({ zipCode }, exact), options);
+        yield { text: `[${text}]`, given: NOTHING_GIVEN };
       }
     },
   },
@@ -60,7 +63,8 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     needs: 'users',
     async *fetch(service, { users }, options) {
       for (const user of users) {
-        yield { document: [await service.users.latestInsurance(user, options)], given: { user_id: user } };
+        const { text } = await exactly((exact) => service.users.latestInsurance(user, exact), options);
+        yield { text: `[${text}]`, given: { user_id: user } };
       }
     },
   },
@@ -68,19 +72,30 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     table: 'orders',
     needs: null,
     fetch: (service, _query, options) =>
-      pages((page) => service.orders.list({ page, size: PAGE }, options), 'orders'),
+      pages((page, exact) => service.orders.list({ page, size: PAGE }, exact), 'orders', options),
   },
 };
 
+/** What a call answers, and the same as the service wrote it. */
+async function exactly<T>(
+  call: (options: ReadOptions) => Promise<T>,
+  options: CallOptions,
+): Promise<{ readonly answer: T; readonly text: string }> {
+  let text = '';
+  const answer = await call({ ...options, onText: (written) => (text = written) });
+  return { answer, text };
+}
+
 /** Every page until one is not full. */
 async function* pages(
-  fetchPage: (page: number) => Promise<Readonly<Record<string, unknown>>>,
+  fetchPage: (page: number, options: ReadOptions) => Promise<Readonly<Record<string, unknown>>>,
   field: string,
+  options: CallOptions,
 ): AsyncGenerator<Answer> {
   for (let page = 1; ; page += 1) {
-    const document = await fetchPage(page);
-    yield { document, given: NOTHING_GIVEN };
-    const items = document[field];
+    const { answer, text } = await exactly((exact) => fetchPage(page, exact), options);
+    yield { text, given: NOTHING_GIVEN };
+    const items = answer[field];
     if (!Array.isArray(items) || items.length < PAGE) return;
   }
 }
@@ -111,8 +126,8 @@ export async function pullReference(
   const unknown = new Set<string>();
   let rejects = 0;
   try {
-    for await (const { document, given } of fetch(service, query, { signal })) {
-      const shaped = await shapeText(asText(document), {
+    for await (const { text, given } of fetch(service, query, { signal })) {
+      const shaped = await shapeText(chunksOf(text), {
         tables,
         given,
         write: (name, lines) => files.write(name, lines),
@@ -130,6 +145,6 @@ export async function pullReference(
   }
 }
 
-async function* asText(document: unknown): AsyncGenerator<Buffer> {
-  yield Buffer.from(JSON.stringify(document));
+async function* chunksOf(text: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(text);
 }

@@ -5,16 +5,31 @@ import type { SandboxOptions } from '../sandbox/options.ts';
 import { startSandbox, type Sandbox } from '../sandbox/start.ts';
 import { print, type Io } from './io.ts';
 import { createLog } from './log.ts';
+import { readEtl } from './sandbox-etl.ts';
+import { openPipelines } from './sandbox-pipelines.ts';
 
 const HELP = `
 Examples:
   millrace sandbox
   millrace sandbox --users 1000 --seed demo --speed 1000
   millrace sandbox --webhook http://127.0.0.1:8080/webhooks --secret "$MILLRACE_SECRET" --daily 10s
+  millrace sandbox --state sandbox.db --users 1000
+  millrace sandbox --etl etl.yaml --daily 1s
   millrace sandbox --failing-users 3 --retrying-users 5 --rate-429 0.05 --drop-connections 0.01
 
 A stand-in of the whole service with made-up data: the same seed gives the same users and meals. Its address lists the
 operations. With --speed 1000 an hour of throttles, pulls, grace periods and webhook retries takes 3.6 seconds.
+
+--etl FILE publishes the events to Event Hubs and Pub/Sub as the service's pipelines do; \${NAME} is a variable:
+  destinations:
+    hubs:
+      type: event-hubs
+      connectionString: \${HUBS}
+      hub: events                       # for what no route takes
+      routes: [{ event_type_prefix: labtest., event_hub: labtest-events }]   # or event_type_regex; the first decides
+      blobs: ./large-events             # folder of bodies above 1 MiB
+    topics: { type: pubsub, project: acme-health, topic: events, ordering: true, metadata: underscores }
+
 Prints its address and keys; logs a line of JSON with "msg":"listening" and its real URL on stderr. SIGTERM ends it.`;
 
 interface Options {
@@ -30,6 +45,8 @@ interface Options {
   readonly webhook: readonly string[];
   readonly secret?: string;
   readonly daily?: string;
+  readonly etl?: string;
+  readonly state?: string;
   readonly failingUsers: string;
   readonly retryingUsers: string;
   readonly rate429: string;
@@ -58,6 +75,8 @@ export function sandboxCommand(io: Io): Command {
     )
     .option('--secret <secret>', 'what events are signed with (default: $MILLRACE_SECRET, else a new one)')
     .option('--daily <duration>', 'send a daily.data event so often, such as 10s')
+    .option('--state <file>', 'SQLite file that keeps users, keys, orders, jobs and what waits over restarts')
+    .option('--etl <file>', 'publish events to Event Hubs and Pub/Sub too, as the YAML file says')
     .option('--failing-users <n>', 'users whose historical pulls fail', '0')
     .option('--retrying-users <n>', 'users whose historical pulls retry first', '0')
     .option('--rate-429 <share>', 'share of requests answered with 429', '0')
@@ -66,7 +85,12 @@ export function sandboxCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const log = createLog(io, 'info');
-      const sandbox = await startSandbox(optionsOf(options, io.env['MILLRACE_SECRET']));
+      const pipelines =
+        options.etl === undefined ? null : await openPipelines(readEtl(options.etl, io.env), log);
+      const sandbox = await startSandbox({
+        ...optionsOf(options, io.env['MILLRACE_SECRET']),
+        ...(pipelines === null ? {} : { pipelines }),
+      });
       log.info({ url: sandbox.url, users: Number(options.users), seed: options.seed }, 'listening');
       const shown = describe(sandbox, options.secret ?? io.env['MILLRACE_SECRET']);
       if (options.json === true) print(io, JSON.stringify(shown));
@@ -76,7 +100,12 @@ export function sandboxCommand(io: Io): Command {
         if (io.signal.aborted) resolve();
         io.signal.addEventListener('abort', () => resolve(), { once: true });
       });
+      const unpublished = (await pipelines?.close()) ?? 0;
       await sandbox.stop();
+      if (unpublished > 0) {
+        const what = options.state === undefined ? 'were given up' : 'are kept for the next run';
+        log.warn({ unpublished }, `messages that no pipeline took ${what}`);
+      }
       log.info('stopped');
     });
 }
@@ -94,6 +123,7 @@ function optionsOf(options: Options, environmentSecret: string | undefined): San
     speed: numberOf('--speed', options.speed),
     data: options.afterPull === true ? 'after_pull' : 'ready',
     webhooks: options.webhook.map((url) => ({ url: urlOf(url), secret })),
+    ...(options.state === undefined ? {} : { state: options.state }),
     ...(options.daily === undefined ? {} : { dailyEveryMs: durationOf(options.daily) }),
     faults: {
       failingUsers: numberOf('--failing-users', options.failingUsers),

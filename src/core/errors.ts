@@ -44,6 +44,7 @@ export const CATALOGUE = {
   interrupted: { title: 'Interrupted', exit: EXIT.failed, retryable: true },
   usage: { title: 'Command line is not valid', exit: EXIT.usage, retryable: false },
   address_unavailable: { title: 'Cannot listen on the address', exit: EXIT.failed, retryable: true },
+  worker_failed: { title: 'Receiving process failed', exit: EXIT.failed, retryable: true },
   folder_unwritable: { title: 'Folder cannot be written', exit: EXIT.failed, retryable: true },
   sink_module_invalid: { title: 'Sink module cannot be used', exit: EXIT.usage, retryable: false },
   receiver_unreachable: { title: 'Receiver cannot be reached', exit: EXIT.failed, retryable: true },
@@ -57,6 +58,7 @@ export const CATALOGUE = {
   erasure_unreadable: { title: 'Erasure folder cannot be used', exit: EXIT.failed, retryable: false },
   erasure_in_use: { title: 'Erasure folder is in use', exit: EXIT.failed, retryable: true },
   erasure_begun: { title: 'Erasure has begun', exit: EXIT.failed, retryable: false },
+  state_unusable: { title: 'State of the sandbox cannot be used', exit: EXIT.failed, retryable: false },
   document_unreadable: { title: 'Document cannot be read', exit: EXIT.failed, retryable: false },
 } as const satisfies Record<string, Entry>;
 

@@ -45,7 +45,10 @@ export function createSandboxApp(world: World): Express {
 /** The key is looked at first: without one, nothing is told. */
 async function run(world: World, operation: Operation, request: Request, response: Response): Promise<void> {
   try {
-    answer(response, await handle(world, operation, request, response));
+    const reply = await handle(world, operation, request, response);
+    // First: whoever has the answer relies on it.
+    world.commit();
+    answer(response, reply);
   } catch (error) {
     refuse(response, error);
   }

@@ -1,6 +1,7 @@
 import { Lane } from './lane.ts';
 import { PROVIDERS, type Throttle } from './providers.ts';
 import type { Pulls } from './pulls.ts';
+import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
 import type { Users } from './users.ts';
 
@@ -18,6 +19,8 @@ export interface BulkOp {
   readonly done: Promise<void>;
 }
 
+type SavedOp = Omit<BulkOp, 'done'>;
+
 /** Persistent background operations. Each provider has a lane, so that operations of one provider share its rate. */
 export class BulkOps {
   readonly #timers: Timers;
@@ -26,18 +29,36 @@ export class BulkOps {
   readonly #lanes = new Map<string, Lane>();
   readonly #ops: BulkOp[] = [];
   readonly #endings = new Map<BulkOp, () => void>();
+  readonly #state: State;
+  readonly #shelf: Shelf<SavedOp>;
+  /** The users of operations that are not over, apart from what changes with each trigger: they can be a million. */
+  readonly #waiting: Shelf<readonly [sequence: number, users: readonly string[]]>;
+  readonly #turns: Shelf<readonly [provider: string, notBefore: number]>;
 
-  constructor(timers: Timers, users: Users, pulls: Pulls) {
+  constructor(timers: Timers, users: Users, pulls: Pulls, state: State) {
     this.#timers = timers;
     this.#users = users;
     this.#pulls = pulls;
+    this.#state = state;
+    this.#shelf = state.shelf('bulk ops');
+    this.#waiting = state.shelf('bulk op users');
+    this.#turns = state.shelf('lanes');
+  }
+
+  /** Goes on with the operations of an earlier run, no faster than their providers allow. */
+  restore(): void {
+    for (const [provider, notBefore] of this.#turns.all()) this.#laneOf(provider, notBefore);
+    const waiting = new Map(this.#waiting.all());
+    for (const saved of this.#shelf.all()) {
+      const op = this.#begin(saved);
+      if (op.status === 'in_progress') this.#queue(op, (waiting.get(op.sequence) ?? []).slice(op.processed));
+    }
   }
 
   /** Enqueues a trigger for each user. Users without a connection to the provider are passed over, and counted. */
   enqueue(teamId: string, provider: string, userIds: readonly string[]): BulkOp {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const op: BulkOp = {
-      sequence: this.#ops.length + 1,
+    const op = this.#begin({
+      sequence: this.#state.next('bulk op'),
       teamId,
       provider,
       status: 'in_progress',
@@ -45,12 +66,10 @@ export class BulkOps {
       processed: 0,
       startedAt: this.#timers.stamp(),
       endedAt: null,
-      done: promise,
-    };
-    this.#ops.push(op);
-    this.#endings.set(op, resolve);
-    const lane = this.#laneOf(provider);
-    for (const id of userIds) lane.push(() => this.#trigger(op, id));
+    });
+    this.#waiting.put(op.sequence, [op.sequence, userIds]);
+    this.#save(op);
+    this.#queue(op, userIds);
     return op;
   }
 
@@ -64,6 +83,25 @@ export class BulkOps {
     this.#end(op, 'aborted');
   }
 
+  #begin(saved: SavedOp): BulkOp {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const op: BulkOp = { ...saved, done: promise };
+    this.#ops.push(op);
+    if (op.status === 'in_progress') this.#endings.set(op, resolve);
+    else resolve();
+    return op;
+  }
+
+  #queue(op: BulkOp, userIds: readonly string[]): void {
+    const lane = this.#laneOf(op.provider);
+    for (const id of userIds) lane.push(() => this.#trigger(op, id));
+  }
+
+  #save(op: BulkOp): void {
+    const { done: _, ...saved } = op;
+    this.#shelf.put(saved.sequence, saved);
+  }
+
   #trigger(op: BulkOp, userId: string): void {
     if (op.status !== 'in_progress') return;
     op.pending -= 1;
@@ -73,6 +111,7 @@ export class BulkOps {
       this.#pulls.start(user, op.provider);
     }
     if (op.pending === 0) this.#end(op, 'success');
+    else this.#save(op);
   }
 
   #end(op: BulkOp, status: BulkOp['status']): void {
@@ -81,11 +120,14 @@ export class BulkOps {
     op.endedAt = this.#timers.stamp();
     this.#endings.get(op)?.();
     this.#endings.delete(op);
+    this.#waiting.delete(op.sequence);
+    this.#save(op);
   }
 
-  #laneOf(provider: string): Lane {
+  #laneOf(provider: string, notBefore = 0): Lane {
     const throttle: Throttle = PROVIDERS[provider] ?? { kind: 'window', connections: 8, everyMs: 60_000 };
-    const lane = this.#lanes.get(provider) ?? new Lane(throttle, this.#timers);
+    const onTurn = (next: number): void => this.#turns.put(provider, [provider, next]);
+    const lane = this.#lanes.get(provider) ?? new Lane(throttle, this.#timers, notBefore, onTurn);
     this.#lanes.set(provider, lane);
     return lane;
   }

@@ -3,6 +3,7 @@ import { MillraceError } from '../core/errors.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { Refusal } from './refusal.ts';
 import { uuidOf, type Name } from './seeded.ts';
+import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
 
 export type HeaderFamily = 'svix' | 'webhook';
@@ -22,6 +23,8 @@ export interface Endpoint {
   disabled: boolean;
   /** Sandbox time of the first failure since the last success; null when the last attempt succeeded. */
   failingSince: number | null;
+  /** Until when the secrets before this one sign along; sandbox time. */
+  rotations: readonly { readonly secret: string; readonly until: number }[];
 }
 
 export interface NewEndpoint {
@@ -41,11 +44,18 @@ export class Endpoints {
   readonly #timers: Timers;
   readonly #seed: Name;
   readonly #endpoints = new Map<string, Endpoint>();
-  #made = 0;
+  readonly #state: State;
+  readonly #shelf: Shelf<Endpoint>;
 
-  constructor(timers: Timers, seed: Name) {
+  constructor(timers: Timers, seed: Name, state: State) {
     this.#timers = timers;
     this.#seed = seed;
+    this.#state = state;
+    this.#shelf = state.shelf('endpoints');
+    for (const endpoint of this.#shelf.all()) {
+      this.#endpoints.set(endpoint.id, endpoint);
+      for (const rotation of endpoint.rotations) this.#finish(endpoint, rotation);
+    }
   }
 
   /** @throws Refusal 422 when the secret cannot sign */
@@ -54,9 +64,8 @@ export class Endpoints {
     { url, secret = newSecret(), eventTypes = [], family = 'svix' }: NewEndpoint,
   ): Endpoint {
     needSigner(secret);
-    this.#made += 1;
     const endpoint: Endpoint = {
-      id: uuidOf(this.#seed, 'endpoint', this.#made),
+      id: uuidOf(this.#seed, 'endpoint', this.#state.next('endpoint')),
       teamId,
       url,
       eventTypes,
@@ -65,9 +74,24 @@ export class Endpoints {
       family,
       disabled: false,
       failingSince: null,
+      rotations: [],
     };
     this.#endpoints.set(endpoint.id, endpoint);
+    this.save(endpoint);
     return endpoint;
+  }
+
+  /** The endpoint that an earlier run has for the address, made to sign with the secret; else a new one. */
+  resume(teamId: string, wanted: NewEndpoint): Endpoint {
+    const known = this.list(teamId).find(({ url }) => url === wanted.url);
+    if (known === undefined) return this.create(teamId, wanted);
+    if (wanted.secret !== undefined && known.secrets[0] !== wanted.secret) this.rotate(known, wanted.secret);
+    return known;
+  }
+
+  /** To be called after a change. */
+  save(endpoint: Endpoint): void {
+    if (this.has(endpoint)) this.#shelf.put(endpoint.id, endpoint);
   }
 
   /** @throws Refusal 404 */
@@ -75,6 +99,11 @@ export class Endpoints {
     const endpoint = this.#endpoints.get(id);
     if (endpoint?.teamId !== teamId) throw new Refusal(404, 'Webhook not found');
     return endpoint;
+  }
+
+  /** Of any team; null when there is none. */
+  known(id: string): Endpoint | null {
+    return this.#endpoints.get(id) ?? null;
   }
 
   list(teamId: string): Endpoint[] {
@@ -87,15 +116,25 @@ export class Endpoints {
 
   delete(endpoint: Endpoint): void {
     this.#endpoints.delete(endpoint.id);
+    this.#shelf.delete(endpoint.id);
   }
 
   /** @throws Refusal 422 when the secret cannot sign */
   rotate(endpoint: Endpoint, secret: string = newSecret()): void {
     needSigner(secret);
     endpoint.secrets = [secret, ...endpoint.secrets.filter((one) => one !== secret)];
-    this.#timers.after(ROTATION_MS, () => {
-      const newest = endpoint.secrets.indexOf(secret);
+    const rotation = { secret, until: this.#timers.clock.now() + ROTATION_MS };
+    endpoint.rotations = [...endpoint.rotations, rotation];
+    this.save(endpoint);
+    this.#finish(endpoint, rotation);
+  }
+
+  #finish(endpoint: Endpoint, rotation: Endpoint['rotations'][number]): void {
+    this.#timers.at(rotation.until, () => {
+      const newest = endpoint.secrets.indexOf(rotation.secret);
       if (newest >= 0) endpoint.secrets = endpoint.secrets.slice(0, newest + 1);
+      endpoint.rotations = endpoint.rotations.filter((one) => one !== rotation);
+      this.save(endpoint);
     });
   }
 }

@@ -2,6 +2,7 @@ import type { Endpoints } from './endpoints.ts';
 import { etlMessage, type Destination, type EtlMessage, type Publish } from './etl.ts';
 import { newDeliveryId } from './made-up-events.ts';
 import type { Message, WebhookSender } from './sender.ts';
+import type { Shelf, State } from './state.ts';
 
 /** Whom an event is about. */
 export interface Subject {
@@ -15,6 +16,20 @@ export interface Pipelines {
   readonly publish: Publish;
 }
 
+/** A message that no pipeline has taken yet; its body in base64. */
+interface SavedMessage {
+  readonly id: string;
+  readonly destination: string;
+  readonly message: Omit<EtlMessage, 'body'> & { readonly body: string };
+}
+
+export interface EventsOptions {
+  readonly endpoints: Endpoints;
+  readonly pipelines: Pipelines | null;
+  readonly state: State;
+  readonly commit: () => void;
+}
+
 /** Turns what happens into events, and hands them to the webhooks and pipelines of the team. */
 export class Events {
   /** Events sent so far, by type. */
@@ -23,11 +38,24 @@ export class Events {
   unpublished = 0;
   readonly #endpoints: Endpoints;
   readonly #pipelines: Pipelines | null;
+  readonly #shelf: Shelf<SavedMessage>;
+  readonly #commit: () => void;
   #sender: WebhookSender | null = null;
 
-  constructor(endpoints: Endpoints, pipelines: Pipelines | null) {
+  constructor({ endpoints, pipelines, state, commit }: EventsOptions) {
     this.#endpoints = endpoints;
     this.#pipelines = pipelines;
+    this.#shelf = state.shelf('messages');
+    this.#commit = commit;
+  }
+
+  /** Publishes what an earlier run had not; what is for a pipeline that is not here now waits on. */
+  restore(): void {
+    for (const { id, destination: name, message } of this.#shelf.all()) {
+      const destination = this.#pipelines?.destinations.find((one) => one.name === name);
+      const whole = { ...message, body: Buffer.from(message.body, 'base64') };
+      if (destination !== undefined) void this.#publish(destination, whole, id);
+    }
   }
 
   /** The sender tells of exhausted attempts, which are events again: hence it comes after. */
@@ -59,17 +87,22 @@ export class Events {
       if (wanted && !endpoint.disabled) this.#sender?.send(endpoint, message);
     }
     for (const destination of this.#pipelines?.destinations ?? []) {
-      const event = { id, type, teamId: subject.teamId, userId: subject.id, body };
-      void this.#publish(destination, etlMessage(destination, event));
+      const event = { id, type, teamId: subject.teamId, userId: subject.id, body, at: Date.now() };
+      void this.#publish(destination, etlMessage(destination, event), id);
     }
     return id;
   }
 
-  async #publish(destination: Destination, message: EtlMessage): Promise<void> {
+  async #publish(destination: Destination, message: EtlMessage, id: string): Promise<void> {
+    const place = `${id} ${destination.name}`;
+    const saved = { ...message, body: message.body.toString('base64') };
+    this.#shelf.put(place, { id, destination: destination.name, message: saved });
     try {
       await this.#pipelines?.publish(destination, message);
     } catch {
       this.unpublished += 1;
     }
+    this.#shelf.delete(place);
+    this.#commit();
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Refusal } from './refusal.ts';
 import { uuidOf, type Name } from './seeded.ts';
+import type { Shelf, State } from './state.ts';
 
 /** Lets its bearer use the team operations, and nothing else. */
 export interface ApiKey {
@@ -28,20 +29,25 @@ const PREFIX = { api: 'sk_sandbox', org: 'mk_org', team: 'mk_team' } as const;
 export class Keys {
   readonly #seed: Name;
   readonly #keys = new Map<string, Key>();
-  #made = 0;
+  readonly #state: State;
+  readonly #shelf: Shelf<Key>;
 
-  constructor(seed: Name) {
+  constructor(seed: Name, state: State) {
     this.#seed = seed;
+    this.#state = state;
+    this.#shelf = state.shelf('keys');
+    for (const key of this.#shelf.all()) this.#keys.set(key.value, key);
   }
 
   create(kind: 'api', teamIds: readonly [string], label: string, value?: string): ApiKey;
   create(kind: 'org' | 'team', teamIds: readonly string[], label: string, value?: string): ManagementKey;
   create(kind: Key['kind'], teamIds: readonly string[], label: string, value?: string): Key {
-    this.#made += 1;
-    const id = uuidOf(this.#seed, 'key', this.#made);
-    const secret = uuidOf(this.#seed, 'key value', this.#made).replaceAll('-', '');
+    const number = this.#state.next('key');
+    const id = uuidOf(this.#seed, 'key', number);
+    const secret = uuidOf(this.#seed, 'key value', number).replaceAll('-', '');
     const key = { kind, id, teamIds, label, value: value ?? `${PREFIX[kind]}_${secret}` } as Key;
     this.#keys.set(key.value, key);
+    this.#shelf.put(id, key);
     return key;
   }
 
@@ -51,6 +57,7 @@ export class Keys {
 
   delete(key: Key): void {
     this.#keys.delete(key.value);
+    this.#shelf.delete(key.id);
   }
 
   /** The team of a request. @throws Refusal 401 */

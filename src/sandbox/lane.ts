@@ -12,10 +12,24 @@ export class Lane {
   #next = 0;
   /** A turn is due, so that no task has to ask for one. */
   #scheduled = false;
+  /** Sandbox time before which no turn may be. */
+  #notBefore: number;
+  readonly #onTurn: (notBefore: number) => void;
 
-  constructor(throttle: Throttle, timers: Timers) {
+  /**
+   * @param notBefore where an earlier run left off: sandbox time of the next turn
+   * @param onTurn told the time of the next turn after each
+   */
+  constructor(
+    throttle: Throttle,
+    timers: Timers,
+    notBefore = 0,
+    onTurn: (notBefore: number) => void = () => undefined,
+  ) {
     this.#throttle = throttle;
     this.#timers = timers;
+    this.#notBefore = notBefore;
+    this.#onTurn = onTurn;
   }
 
   push(task: () => void): void {
@@ -23,7 +37,7 @@ export class Lane {
     if (this.#scheduled) return;
     this.#scheduled = true;
     // Not at once: a window is filled with all that was pushed together.
-    this.#timers.after(0, () => this.#turn());
+    this.#timers.at(this.#notBefore, () => this.#turn());
   }
 
   /** One window, or one handful: then the next after its time. */
@@ -36,6 +50,8 @@ export class Lane {
       this.#next = 0;
     }
     const ms = this.#throttle.kind === 'window' ? this.#throttle.everyMs : TRIGGER_MS;
+    this.#notBefore = this.#timers.clock.now() + ms;
+    this.#onTurn(this.#notBefore);
     this.#timers.after(ms, () => {
       if (this.#tasks.length > 0) this.#turn();
       else this.#scheduled = false;

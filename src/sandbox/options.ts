@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts';
+import { systemClock, type Clock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { NewEndpoint } from './endpoints.ts';
 import type { Pipelines } from './events.ts';
@@ -46,14 +46,20 @@ export interface SandboxOptions {
   readonly webhooks?: readonly NewEndpoint[];
   readonly pipelines?: Pipelines;
   readonly faults?: FaultOptions;
+  /** SQLite file that keeps what happens over restarts; made when it is missing. Default: all is forgotten. */
+  readonly state?: string;
   /** A `daily.data.meal.created` event each time this much sandbox time has passed, milliseconds. Default: none. */
   readonly dailyEveryMs?: number;
 }
 
 export type ResolvedSandbox = ReturnType<typeof resolveSandbox>;
 
-/** Checks the options and fills in defaults. @throws MillraceError usage */
-export function resolveSandbox(options: SandboxOptions) {
+/**
+ * Checks the options and fills in defaults.
+ * @param resumedAt sandbox time at which an earlier run was left; the clock does not go back
+ * @throws MillraceError usage
+ */
+export function resolveSandbox(options: SandboxOptions, resumedAt: number | null = null) {
   const { since = '2026-01-01', speed = 1, providers = null, clock } = options;
   const sinceMs = Date.parse(`${since}T00:00:00Z`);
   if (Number.isNaN(sinceMs)) throw new MillraceError('usage', `since ${since} is not a date`);
@@ -75,7 +81,7 @@ export function resolveSandbox(options: SandboxOptions) {
     sinceMs,
     providers,
     data: options.data ?? 'ready',
-    clock: clock ?? speedClock(speed),
+    clock: clock ?? speedClock(speed, systemClock, resumedAt ?? 0),
     signingNow: options.signingNow ?? Date.now,
     teamId: options.teamId ?? MADE_UP_TEAM,
     teamKey: options.teamKey,

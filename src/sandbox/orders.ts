@@ -2,9 +2,10 @@ import type { Events } from './events.ts';
 import type { LabAccount, Labs, LabTest } from './made-up-labs.ts';
 import { Refusal } from './refusal.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
-import type { Team } from './teams.ts';
+import type { Shelf, State } from './state.ts';
+import type { Team, Teams } from './teams.ts';
 import type { Timers } from './timers.ts';
-import type { User } from './users.ts';
+import type { User, Users } from './users.ts';
 
 const HOUR = 3_600_000;
 
@@ -31,6 +32,28 @@ export interface Order {
   readonly createdAt: string;
   status: string;
   interpretation: 'normal' | 'abnormal' | 'critical' | null;
+  /** The idempotency key it came with, and what was asked. */
+  readonly key: string | null;
+  readonly asked: string;
+  /** Its place in the course, and since when, in sandbox time. */
+  step: number;
+  since: number;
+}
+
+type SavedOrder = Omit<Order, 'user' | 'test' | 'account'> & {
+  readonly user: string;
+  readonly test: string;
+  readonly account: string;
+};
+
+export interface OrdersOptions {
+  readonly timers: Timers;
+  readonly events: Events;
+  readonly labs: Labs;
+  readonly teams: Teams;
+  readonly users: Users;
+  readonly seed: Name;
+  readonly state: State;
 }
 
 export interface NewOrder {
@@ -48,15 +71,37 @@ export class Orders {
   readonly #events: Events;
   readonly #labs: Labs;
   readonly #seed: Name;
-  readonly #orders: Order[] = [];
-  /** Team and idempotency key → what was asked and what came of it. */
-  readonly #remembered = new Map<string, { readonly asked: string; readonly order: Order }>();
+  readonly #teams: Teams;
+  readonly #users: Users;
+  readonly #state: State;
+  readonly #shelf: Shelf<SavedOrder>;
+  #orders: Order[] = [];
+  /** Team and idempotency key → what came of it. */
+  readonly #remembered = new Map<string, Order>();
 
-  constructor(timers: Timers, events: Events, labs: Labs, seed: Name) {
+  constructor({ timers, events, labs, teams, users, seed, state }: OrdersOptions) {
     this.#timers = timers;
     this.#events = events;
     this.#labs = labs;
+    this.#teams = teams;
+    this.#users = users;
     this.#seed = seed;
+    this.#state = state;
+    this.#shelf = state.shelf('orders');
+    users.onErased((user) => this.#forget(user));
+  }
+
+  /** Goes on with the orders of an earlier run. */
+  restore(): void {
+    for (const { user: userId, test: testId, account: accountId, ...rest } of this.#shelf.all()) {
+      const user = this.#users.known(userId);
+      const test = this.#labs.tests.find(({ id }) => id === testId);
+      const account = this.#labs.accounts.find(({ id }) => id === accountId);
+      if (user === null || test === undefined || account === undefined) continue;
+      const order: Order = { ...rest, user, test, account };
+      this.#remember(order);
+      this.#follow(order, this.#teams.get(user.teamId));
+    }
   }
 
   /**
@@ -68,14 +113,14 @@ export class Orders {
     if (found !== undefined && found.asked !== asked) {
       throw new Refusal(409, 'The idempotency key was used for another order');
     }
-    return found?.order ?? null;
+    return found ?? null;
   }
 
   /** @throws Refusal 400 when the account cannot take it */
   place(team: Team, wanted: NewOrder, key: string | null, asked: string): Order {
     const account = this.#accountFor(team, wanted);
     const notes = [account.notes, wanted.clinicalNotes].filter((note) => note !== null);
-    const number = this.#orders.length + 1;
+    const number = this.#state.next('order');
     const order: Order = {
       id: uuidOf(this.#seed, 'order', number),
       number,
@@ -87,11 +132,15 @@ export class Orders {
       createdAt: this.#timers.stamp(),
       status: COURSE[0].status,
       interpretation: null,
+      key,
+      asked,
+      step: 0,
+      since: this.#timers.clock.now(),
     };
-    this.#orders.push(order);
-    if (key !== null) this.#remembered.set(`${team.id}|${key}`, { asked, order });
+    this.#remember(order);
+    this.#save(order);
     this.#events.emit(order.user, 'labtest.order.created', orderJson(order));
-    this.#follow(order, team, 0);
+    this.#follow(order, team);
     return order;
   }
 
@@ -114,13 +163,32 @@ export class Orders {
     return account;
   }
 
-  #follow(order: Order, team: Team, step: number): void {
-    const current = COURSE[step];
+  #remember(order: Order): void {
+    this.#orders.push(order);
+    if (order.key !== null) this.#remembered.set(`${order.user.teamId}|${order.key}`, order);
+  }
+
+  #save({ user, test, account, ...rest }: Order): void {
+    this.#shelf.put(rest.number, { ...rest, user: user.id, test: test.id, account: account.id });
+  }
+
+  #forget(user: User): void {
+    for (const { number, key } of this.#orders.filter((order) => order.user === user)) {
+      this.#shelf.delete(number);
+      if (key !== null) this.#remembered.delete(`${user.teamId}|${key}`);
+    }
+    this.#orders = this.#orders.filter((order) => order.user !== user);
+  }
+
+  #follow(order: Order, team: Team): void {
+    const current = COURSE[order.step];
     if (current === undefined || current.hours === 0) return;
-    let next = step + 1;
+    let next = order.step + 1;
     while (!passes(COURSE[next], order, team)) next += 1;
-    this.#timers.after(current.hours * HOUR, () => {
+    this.#timers.at(order.since + current.hours * HOUR, () => {
       if (order.user.erased) return;
+      order.step = next;
+      order.since = this.#timers.clock.now();
       order.status = COURSE[next]?.status ?? order.status;
       if (order.status.startsWith('completed.')) {
         order.interpretation = pick(randomOf(this.#seed, 'result', order.number), [
@@ -129,11 +197,12 @@ export class Orders {
           'critical',
         ]);
       }
+      this.#save(order);
       this.#events.emit(order.user, 'labtest.order.updated', orderJson(order));
       if (order.interpretation === 'critical') {
         this.#events.emit(order.user, 'labtest.result.critical', { order_id: order.id });
       }
-      this.#follow(order, team, next);
+      this.#follow(order, team);
     });
   }
 }

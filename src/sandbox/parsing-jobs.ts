@@ -1,8 +1,9 @@
 import type { Events } from './events.ts';
 import { Refusal } from './refusal.ts';
 import { uuidOf, type Name } from './seeded.ts';
+import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
-import type { User } from './users.ts';
+import type { User, Users } from './users.ts';
 
 const SECOND = 1000;
 
@@ -14,6 +15,20 @@ export interface ParsingJob {
   failureReason: string | null;
   readonly needsHumanReview: boolean;
   isReviewed: boolean;
+  /** Size of the report. */
+  readonly bytes: number;
+  /** Sandbox time since when it has its status. */
+  since: number;
+}
+
+type SavedJob = Omit<ParsingJob, 'user'> & { readonly user: string };
+
+export interface ParsingJobsOptions {
+  readonly timers: Timers;
+  readonly events: Events;
+  readonly users: Users;
+  readonly seed: Name;
+  readonly state: State;
 }
 
 /** Sandbox time of each step; people take longer than machines. */
@@ -30,28 +45,45 @@ export class ParsingJobs {
   readonly #events: Events;
   readonly #seed: Name;
   readonly #jobs = new Map<string, ParsingJob>();
+  readonly #users: Users;
+  readonly #state: State;
+  readonly #shelf: Shelf<SavedJob>;
 
-  constructor(timers: Timers, events: Events, seed: Name) {
+  constructor({ timers, events, users, seed, state }: ParsingJobsOptions) {
     this.#timers = timers;
     this.#events = events;
+    this.#users = users;
     this.#seed = seed;
+    this.#state = state;
+    this.#shelf = state.shelf('parsing jobs');
+    users.onErased((user) => this.#forget(user));
+  }
+
+  /** Goes on with the jobs of an earlier run. */
+  restore(): void {
+    for (const { user: userId, ...rest } of this.#shelf.all()) {
+      const user = this.#users.known(userId);
+      if (user === null) continue;
+      const job: ParsingJob = { ...rest, user };
+      this.#jobs.set(job.id, job);
+      this.#follow(job);
+    }
   }
 
   create(user: User, { file, needsHumanReview }: Report): ParsingJob {
     const job: ParsingJob = {
-      id: uuidOf(this.#seed, 'parsing job', this.#jobs.size),
+      id: uuidOf(this.#seed, 'parsing job', this.#state.next('parsing job') - 1),
       user,
       status: 'upload_pending',
       failureReason: null,
       needsHumanReview,
       isReviewed: false,
+      bytes: file.length,
+      since: 0,
     };
     this.#jobs.set(job.id, job);
     this.#events.emit(user, 'lab_report.parsing_job.created', jobJson(job));
-    this.#timers.after(STEPS.upload, () => {
-      job.status = 'started';
-    });
-    this.#timers.after(STEPS.upload + STEPS.parsing, () => this.#parsed(job, file.length));
+    this.#enter(job, 'upload_pending');
     return job;
   }
 
@@ -62,27 +94,53 @@ export class ParsingJobs {
     return job;
   }
 
-  #parsed(job: ParsingJob, bytes: number): void {
-    if (bytes < SMALLEST) {
-      job.failureReason = 'The report has no content';
-      this.#move(job, 'failed');
-      return;
+  #follow(job: ParsingJob): void {
+    const then = (ms: number, step: () => void): void => {
+      this.#timers.at(job.since + ms, () => {
+        if (!job.user.erased) step();
+      });
+    };
+    switch (job.status) {
+      case 'upload_pending':
+        return then(STEPS.upload, () => this.#enter(job, 'started'));
+      case 'started':
+        return then(STEPS.parsing, () => this.#parsed(job));
+      case 'pending_review':
+        return then(STEPS.review, () => {
+          job.isReviewed = true;
+          this.#move(job, 'completed');
+        });
+      case 'completed':
+      case 'failed':
     }
-    if (!job.needsHumanReview) {
-      this.#move(job, 'completed');
-      return;
-    }
-    this.#move(job, 'pending_review');
-    this.#timers.after(STEPS.review, () => {
-      job.isReviewed = true;
-      this.#move(job, 'completed');
-    });
   }
 
-  #move(job: ParsingJob, status: ParsingJob['status']): void {
-    if (job.user.erased) return;
+  #parsed(job: ParsingJob): void {
+    if (job.bytes < SMALLEST) {
+      job.failureReason = 'The report has no content';
+      this.#move(job, 'failed');
+    } else this.#move(job, job.needsHumanReview ? 'pending_review' : 'completed');
+  }
+
+  #enter(job: ParsingJob, status: ParsingJob['status']): void {
     job.status = status;
+    job.since = this.#timers.clock.now();
+    const { user, ...rest } = job;
+    this.#shelf.put(job.id, { ...rest, user: user.id });
+    this.#follow(job);
+  }
+
+  /** Customers are told. */
+  #move(job: ParsingJob, status: ParsingJob['status']): void {
+    this.#enter(job, status);
     this.#events.emit(job.user, 'lab_report.parsing_job.updated', jobJson(job));
+  }
+
+  #forget(user: User): void {
+    for (const { id } of [...this.#jobs.values()].filter((job) => job.user === user)) {
+      this.#jobs.delete(id);
+      this.#shelf.delete(id);
+    }
   }
 }
 

@@ -2,8 +2,9 @@ import type { Events } from './events.ts';
 import type { Faults } from './faults.ts';
 import { daysWithData, type MealPlan } from './made-up-meals.ts';
 import { randomOf, type Name } from './seeded.ts';
+import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
-import type { Connection, User } from './users.ts';
+import type { Connection, User, Users } from './users.ts';
 
 /**
  * Modes of one pull: `scheduled` → `in_progress` → `success`, or `failure`, or `retrying` → `in_progress` …; connections
@@ -18,6 +19,28 @@ export interface Pull {
   mode: PullMode;
   error: { readonly type: string; readonly message: string } | null;
   attempt: number;
+  /** What it waits for: `waiting` is for another attempt, whatever mode is shown. */
+  stage: 'scheduled' | 'running' | 'waiting' | 'over';
+  /** Sandbox time of the stage's begin. */
+  since: number;
+}
+
+/** The pulls of one connection as they are kept. */
+interface SavedPulls {
+  readonly user: string;
+  readonly provider: string;
+  readonly pulls: readonly Omit<Pull, 'user' | 'provider'>[];
+}
+
+export interface PullsOptions {
+  readonly timers: Timers;
+  readonly events: Events;
+  readonly plan: MealPlan;
+  readonly faults: Faults;
+  readonly users: Users;
+  /** Those the seed made, of whom some are unlucky. */
+  readonly seeded: readonly User[];
+  readonly state: State;
 }
 
 export const PULLED_RESOURCES = ['meal', 'sleep', 'activity'] as const;
@@ -39,20 +62,25 @@ const RETRYING_SINCE = Date.parse('2025-05-10T00:00:00Z');
 export class Pulls {
   readonly #timers: Timers;
   readonly #events: Events;
+  readonly #users: Users;
+  readonly #shelf: Shelf<SavedPulls>;
   readonly #plan: MealPlan;
   readonly #pulls = new Map<string, Map<string, Map<string, Pull>>>();
   readonly #failing = new Set<number>();
   readonly #retrying = new Set<number>();
   readonly #seed: Name;
 
-  constructor(timers: Timers, events: Events, plan: MealPlan, faults: Faults, users: readonly User[]) {
+  constructor({ timers, events, plan, faults, users, seeded, state }: PullsOptions) {
     this.#timers = timers;
     this.#events = events;
+    this.#users = users;
+    this.#shelf = state.shelf('pulls');
+    users.onErased((user) => this.#forget(user));
     this.#plan = plan;
     this.#seed = plan.seed;
     const { failingUsers = 0, retryingUsers = 0 } = faults.options;
     const random = randomOf(plan.seed, 'unlucky users');
-    const shuffled = users.map((user) => ({ user, rank: random() })).sort((a, b) => a.rank - b.rank);
+    const shuffled = seeded.map((user) => ({ user, rank: random() })).sort((a, b) => a.rank - b.rank);
     for (const { user } of shuffled) {
       if (this.#failing.size < failingUsers) this.#failing.add(user.index);
       else if (this.#retrying.size < retryingUsers && user.connections.some(isNew))
@@ -72,9 +100,26 @@ export class Pulls {
     const byProvider = this.#pulls.get(user.id) ?? new Map<string, Map<string, Pull>>();
     this.#pulls.set(user.id, byProvider.set(provider, byResource));
     for (const resource of PULLED_RESOURCES) {
-      const pull: Pull = { user, provider, resource, mode: 'scheduled', error: null, attempt: 1 };
+      const rest = { mode: 'scheduled', error: null, attempt: 1 } as const;
+      const pull: Pull = { user, provider, resource, ...rest, stage: 'scheduled', since: 0 };
       byResource.set(resource, pull);
-      this.#after(STEPS.scheduled, pull, () => this.#run(pull));
+      this.#enter(pull, 'scheduled');
+    }
+  }
+
+  /** Goes on with the pulls of an earlier run. */
+  restore(): void {
+    for (const { user: id, provider, pulls } of this.#shelf.all()) {
+      const user = this.#users.known(id);
+      if (user === null) continue;
+      const restored = pulls.map((pull): Pull => ({ ...pull, user, provider }));
+      const byProvider = this.#pulls.get(id) ?? new Map<string, Map<string, Pull>>();
+      const byResource = new Map(restored.map((pull) => [pull.resource, pull]));
+      this.#pulls.set(id, byProvider.set(provider, byResource));
+      for (const pull of restored) {
+        if (pull.mode === 'success') this.#repeat(pull);
+        else this.#follow(pull);
+      }
     }
   }
 
@@ -94,18 +139,37 @@ export class Pulls {
     );
   }
 
+  #enter(pull: Pull, stage: Pull['stage']): void {
+    pull.stage = stage;
+    pull.since = this.#timers.clock.now();
+    this.#save(pull);
+    this.#follow(pull);
+  }
+
+  #follow(pull: Pull): void {
+    switch (pull.stage) {
+      case 'scheduled':
+        return this.#after(STEPS.scheduled, pull, () => this.#run(pull));
+      case 'running':
+        return this.#after(STEPS.perPull + STEPS.perDay * this.#plan.days, pull, () => this.#end(pull));
+      case 'waiting':
+        return this.#after(STEPS.retrying, pull, () => this.#run(pull));
+      case 'over':
+    }
+  }
+
   #run(pull: Pull): void {
     pull.mode = 'in_progress';
-    const duration = STEPS.perPull + STEPS.perDay * this.#plan.days;
-    this.#after(duration, pull, () => this.#end(pull, duration));
+    this.#enter(pull, 'running');
   }
 
   /** Only meals are unlucky, so that a failed pull stands beside others that succeed. */
-  #end(pull: Pull, duration: number): void {
+  #end(pull: Pull): void {
     const fate = pull.resource === 'meal' ? this.fateOf(pull.user) : 'lucky';
     if (fate === 'failing') {
       pull.mode = 'failure';
       pull.error = { type: 'provider_permission', message: 'The made-up provider refused for good' };
+      this.#enter(pull, 'over');
       return;
     }
     if (fate === 'retrying' && pull.attempt <= RETRIES) {
@@ -113,39 +177,63 @@ export class Pulls {
       pull.error = { type: 'provider_timeout', message: 'The made-up provider did not answer' };
       if (pull.user.connections.some((one) => one.provider === pull.provider && isNew(one)))
         pull.mode = 'retrying';
-      this.#after(STEPS.retrying, pull, () => {
-        pull.mode = 'in_progress';
-        this.#after(duration, pull, () => this.#end(pull, duration));
-      });
+      this.#enter(pull, 'waiting');
       return;
     }
     pull.mode = 'success';
     pull.error = null;
-    if (pull.resource === 'meal') pull.user.pulled.add(pull.provider);
+    if (pull.resource === 'meal') {
+      pull.user.pulled.add(pull.provider);
+      this.#users.save(pull.user);
+    }
+    this.#enter(pull, 'over');
     this.#announce(pull);
+    this.#repeat(pull);
+  }
+
+  #announce(pull: Pull): void {
+    const { start, end } = this.#range();
+    this.#events.emit(pull.user, `historical.data.${pull.resource}.created`, {
+      user_id: pull.user.id,
+      start_date: start,
+      end_date: end,
+      provider: pull.provider,
+      is_final: true,
+    });
   }
 
   /** The same completion can be told two to five times within an hour, each with an id of its own. */
-  #announce(pull: Pull): void {
+  #repeat(pull: Pull): void {
     const random = randomOf(this.#seed, 'completion', pull.user.id, pull.provider, pull.resource);
     const times = random() < 0.7 ? 1 : 2 + Math.floor(random() * 4);
-    const { start, end } = this.#range();
-    const send = (): void => {
-      this.#events.emit(pull.user, `historical.data.${pull.resource}.created`, {
-        user_id: pull.user.id,
-        start_date: start,
-        end_date: end,
-        provider: pull.provider,
-        is_final: true,
+    for (let again = 1; again < times; again += 1) {
+      const at = pull.since + random() * STEPS.hour;
+      // Of an earlier run: it was told, or nobody was there to tell it.
+      if (at < this.#timers.clock.now()) continue;
+      this.#timers.at(at, () => {
+        if (!pull.user.erased) this.#announce(pull);
       });
-    };
-    send();
-    for (let again = 1; again < times; again += 1) this.#timers.after(random() * STEPS.hour, send);
+    }
+  }
+
+  #save({ user, provider }: Pull): void {
+    const pulls = [...(this.#pulls.get(user.id)?.get(provider)?.values() ?? [])];
+    const kept = pulls.map((pull) => {
+      const { user: _, provider: __, ...rest } = pull;
+      return rest;
+    });
+    this.#shelf.put(`${user.id} ${provider}`, { user: user.id, provider, pulls: kept });
+  }
+
+  #forget(user: User): void {
+    for (const provider of this.#pulls.get(user.id)?.keys() ?? [])
+      this.#shelf.delete(`${user.id} ${provider}`);
+    this.#pulls.delete(user.id);
   }
 
   /** A step is dropped when a newer pull took the place, or the connection is gone. */
   #after(ms: number, pull: Pull, step: () => void): void {
-    this.#timers.after(ms, () => {
+    this.#timers.at(pull.since + ms, () => {
       const current = this.#pulls.get(pull.user.id)?.get(pull.provider)?.get(pull.resource);
       const connected = pull.user.connections.some(({ provider }) => provider === pull.provider);
       if (current === pull && connected) step();

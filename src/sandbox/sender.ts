@@ -2,6 +2,7 @@ import PQueue from 'p-queue';
 import { Agent, request } from 'undici';
 import { messageOf } from '../core/errors.ts';
 import { signatureHeaders, type Endpoint, type Endpoints } from './endpoints.ts';
+import type { State, Shelf } from './state.ts';
 import type { Timers } from './timers.ts';
 
 const SECOND = 1000;
@@ -51,12 +52,27 @@ export interface Attempt {
   readonly at: number;
 }
 
+/** A delivery that is not over: its next attempt. */
+interface SavedDelivery {
+  readonly endpoint: string;
+  readonly id: string;
+  readonly type: string;
+  /** Base64. */
+  readonly body: string;
+  readonly number: number;
+  /** Sandbox time. */
+  readonly due: number;
+}
+
 export interface SenderOptions {
   readonly timers: Timers;
   readonly endpoints: Endpoints;
   /** Wall time for the signatures: receivers compare it with their own clock. */
   readonly signingNow: () => number;
   readonly onExhausted: (attempt: Attempt) => void;
+  readonly state: State;
+  /** Called once what an attempt changed is put. */
+  readonly commit: () => void;
 }
 
 /** Delivers messages at least once, in about their order: 2xx within 15 s is success, a redirect is not. */
@@ -67,12 +83,25 @@ export class WebhookSender {
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #listeners = new Set<(attempt: Attempt) => void>();
   readonly #stopping = new AbortController();
+  readonly #shelf: Shelf<SavedDelivery>;
 
   constructor(options: SenderOptions) {
     this.#options = options;
+    this.#shelf = options.state.shelf('deliveries');
+  }
+
+  /** Goes on with what an earlier run had not delivered; an attempt whose answer it did not see is made again. */
+  restore(): void {
+    for (const { endpoint: endpointId, id, type, body, number, due } of this.#shelf.all()) {
+      const endpoint = this.#options.endpoints.known(endpointId);
+      const message = { id, type, body: Buffer.from(body, 'base64') };
+      if (endpoint === null) this.#shelf.delete(`${id} ${endpointId}`);
+      else this.#options.timers.at(due, () => this.#enqueue(endpoint, message, number));
+    }
   }
 
   send(endpoint: Endpoint, message: Message): void {
+    this.#keep(endpoint, message, 1, this.#options.timers.clock.now());
     this.#enqueue(endpoint, message, 1);
   }
 
@@ -94,14 +123,27 @@ export class WebhookSender {
     await this.#agent.destroy();
   }
 
+  #keep(endpoint: Endpoint, { id, type, body }: Message, number: number, due: number): void {
+    const saved = { endpoint: endpoint.id, id, type, body: body.toString('base64'), number, due };
+    this.#shelf.put(`${id} ${endpoint.id}`, saved);
+  }
+
+  /** No further attempt follows. */
+  #over(endpoint: Endpoint, { id }: Message): void {
+    this.#shelf.delete(`${id} ${endpoint.id}`);
+  }
+
   #enqueue(endpoint: Endpoint, message: Message, number: number): void {
     if (this.#stopping.signal.aborted) return;
-    void this.#queue.add(() => this.#attempt(endpoint, message, number));
+    void this.#queue.add(async () => {
+      await this.#attempt(endpoint, message, number);
+      if (!this.#stopping.signal.aborted) this.#options.commit();
+    });
   }
 
   async #attempt(endpoint: Endpoint, message: Message, number: number): Promise<void> {
     const { endpoints, timers } = this.#options;
-    if (endpoint.disabled || !endpoints.has(endpoint)) return;
+    if (endpoint.disabled || !endpoints.has(endpoint)) return this.#over(endpoint, message);
     const answer = await this.#post(endpoint, message);
     if (this.#stopping.signal.aborted) return;
     const { status, problem } = answer;
@@ -110,15 +152,24 @@ export class WebhookSender {
     const attempt: Attempt = { message, endpoint, number, status, ok, problem, at: now };
     this.#remember(attempt);
     if (ok) {
+      this.#over(endpoint, message);
+      if (endpoint.failingSince === null) return;
       endpoint.failingSince = null;
+      endpoints.save(endpoint);
       return;
     }
     endpoint.failingSince ??= now;
     if (now - endpoint.failingSince >= DISABLED_AFTER) endpoint.disabled = true;
+    endpoints.save(endpoint);
     const delay = SCHEDULE[number];
-    if (delay === undefined) this.#options.onExhausted(attempt);
-    else
-      timers.after(Math.max(delay, answer.retryAfterMs), () => this.#enqueue(endpoint, message, number + 1));
+    if (delay === undefined) {
+      this.#over(endpoint, message);
+      this.#options.onExhausted(attempt);
+      return;
+    }
+    const due = now + Math.max(0, delay, answer.retryAfterMs);
+    this.#keep(endpoint, message, number + 1, due);
+    timers.at(due, () => this.#enqueue(endpoint, message, number + 1));
   }
 
   async #post(

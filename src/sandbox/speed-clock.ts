@@ -1,8 +1,11 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 
-/** A clock that runs `speed` times as fast as another from now on: at 1000, an hour takes 3.6 seconds. */
-export function speedClock(speed: number, base: Clock = systemClock): Clock {
-  const wall = base.now();
+/**
+ * A clock that runs `speed` times as fast as another from now on: at 1000, an hour takes 3.6 seconds.
+ * @param earliest its wall begins there when the other's is not so far yet
+ */
+export function speedClock(speed: number, base: Clock = systemClock, earliest = 0): Clock {
+  const wall = Math.max(base.now(), earliest);
   const start = base.monotonic();
   const elapsed = (): number => (base.monotonic() - start) * speed;
   return {

@@ -4,8 +4,10 @@ import { createSandboxApp } from './app.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
 import { madeUpMeals } from './made-up-meals.ts';
 import { resolveSandbox, type SandboxOptions } from './options.ts';
-import { connect as addConnection, type User } from './users.ts';
-import { createWorld, type World } from './world.ts';
+import { forgetfulState, type State } from './state.ts';
+import { openStateFile } from './state-file.ts';
+import type { User } from './users.ts';
+import { createWorld, subjectOf, type World } from './world.ts';
 
 /** A stand-in that listens. */
 export interface Sandbox {
@@ -25,32 +27,61 @@ export interface Sandbox {
   stop(): Promise<void>;
 }
 
-/** Starts a stand-in of the whole service. @throws MillraceError address_unavailable, usage */
+/** Starts a stand-in of the whole service. @throws MillraceError address_unavailable, state_unusable, usage */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const resolved = resolveSandbox(options);
-  const world = createWorld(resolved);
-  const { keys, team, endpoints, events, sender, timers } = world;
-  const apiKey = keys.create('api', [team.id], 'first key', resolved.teamKey);
-  const orgKey = keys.create('org', [], 'made up');
-  const teamKey = keys.create('team', [team.id], 'made up');
-  for (const webhook of resolved.webhooks) endpoints.create(team.id, webhook);
+  const state = options.state === undefined ? forgetfulState() : openStateFile(options.state);
+  try {
+    return await startWith(options, state);
+  } catch (error) {
+    state.close(null);
+    throw error;
+  }
+}
+
+async function startWith(options: SandboxOptions, state: State): Promise<Sandbox> {
+  const resolved = resolveSandbox(options, state.time);
+  const { seed, users, teamId, providers } = resolved;
+  state.claim({
+    seed: String(seed),
+    users: String(users),
+    team: teamId,
+    providers: providers?.join(', ') ?? 'its own',
+  });
+  const world = createWorld(resolved, state);
+  const { team, endpoints, events, sender, timers } = world;
+  const keys = firstKeys(world);
+  for (const webhook of resolved.webhooks) endpoints.resume(team.id, webhook);
+  world.commit();
   const server = createServer(createSandboxApp(world));
-  const port = await listen(server, resolved.host, resolved.port);
+  let port: number;
+  try {
+    port = await listen(server, resolved.host, resolved.port);
+  } catch (error) {
+    timers.stop();
+    await sender.stop();
+    throw error;
+  }
   if (resolved.dailyEveryMs > 0) sendDaily(world);
   const host = resolved.host.includes(':') ? `[${resolved.host}]` : resolved.host;
   return {
     url: `http://${host}:${port}`,
     teamId: team.id,
-    apiKey: apiKey.value,
-    orgManagementKey: orgKey.value,
-    teamManagementKey: teamKey.value,
+    ...keys,
     state: world,
     sendEvents: (wanted) => {
       const list =
         typeof wanted === 'number' ? Array.from({ length: wanted }, (_, n) => madeUpEvent(n)) : wanted;
-      return list.map((event) => events.send({ id: '', teamId: team.id }, event));
+      // Whatever team a body names: it is this one whose webhooks and pipelines get it.
+      const ids = list.map((event) =>
+        events.send({ id: subjectOf(event.body)?.id ?? '', teamId: team.id }, event),
+      );
+      world.commit();
+      return ids;
     },
-    connect: (userId, provider) => connect(world, userId, provider),
+    connect: (userId, provider) => {
+      connect(world, userId, provider);
+      world.commit();
+    },
     stop: async () => {
       timers.stop();
       const closed = new Promise<void>((resolve) => {
@@ -58,26 +89,42 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       });
       server.closeAllConnections();
       await Promise.all([closed, sender.stop()]);
+      state.close(timers.clock.now());
     },
   };
 }
 
+type FirstKeys = Pick<Sandbox, 'apiKey' | 'orgManagementKey' | 'teamManagementKey'>;
+
+/** The keys that are there from the start. Those of an earlier run are not made again, should they be deleted by now. */
+function firstKeys({ options, keys, team, kept }: World): FirstKeys {
+  const shelf = kept.shelf<FirstKeys>('first keys');
+  const [known] = shelf.all();
+  if (known !== undefined) return known;
+  const first = {
+    apiKey: keys.create('api', [team.id], 'first key', options.teamKey).value,
+    orgManagementKey: keys.create('org', [], 'made up').value,
+    teamManagementKey: keys.create('team', [team.id], 'made up').value,
+  };
+  shelf.put('', first);
+  return first;
+}
+
 function connect({ users, team, timers, events }: World, userId: string, provider: string): void {
   const user = users.get(team.id, userId);
-  addConnection(user, provider, timers.stamp());
+  users.connect(user, provider, timers.stamp());
   const data = { user_id: user.id, provider: { slug: provider, name: provider }, source: { slug: provider } };
   events.emit(user, 'provider.connection.created', data);
 }
 
 /** One user after the other has a meal, over and over; `daily` is the name, not the rhythm. */
 function sendDaily(world: World): void {
-  const { timers, users, team, options } = world;
-  let turn = 0;
+  const { timers, users, team, options, kept } = world;
   const next = (): void => {
+    const turn = kept.next('daily meal') - 1;
     const all = users.list(team.id);
     const user = all[turn % Math.max(1, all.length)];
     if (user !== undefined) emitMeal(world, user, Math.floor(turn / all.length));
-    turn += 1;
     timers.after(options.dailyEveryMs, next);
   };
   timers.after(options.dailyEveryMs, next);

@@ -1,5 +1,6 @@
 import { Refusal } from './refusal.ts';
 import { uuidOf, type Name } from './seeded.ts';
+import type { Shelf, State } from './state.ts';
 
 /** A customer of the service. */
 export interface Team {
@@ -16,25 +17,42 @@ export class Teams {
   readonly orgId: string;
   readonly #seed: Name;
   readonly #teams = new Map<string, Team>();
-  #made = 0;
+  readonly #state: State;
+  readonly #shelf: Shelf<Team>;
 
-  constructor(seed: Name) {
+  constructor(seed: Name, state: State) {
     this.#seed = seed;
+    this.#state = state;
+    this.#shelf = state.shelf('teams');
     this.orgId = uuidOf(seed, 'org');
+    for (const team of this.#shelf.all()) this.#teams.set(team.id, team);
+  }
+
+  /** The team that was there first. An earlier run may have deleted it: then nobody else knows it. */
+  first(id: string, features: Team['features'], createdAt: string): Team {
+    const name = 'made-up team';
+    if (!this.#state.resumed) return this.create(name, features, createdAt, id);
+    return this.#teams.get(id) ?? { id, name, createdAt, brand: {}, features };
   }
 
   /** @param id given for the first team only, so that a receiver can be told to expect it */
   create(name: string, features: Team['features'], createdAt: string, id?: string): Team {
-    this.#made += 1;
+    const number = this.#state.next('team');
     const team: Team = {
-      id: id ?? uuidOf(this.#seed, 'team', this.#made),
+      id: id ?? uuidOf(this.#seed, 'team', number),
       name,
       createdAt,
       brand: {},
       features,
     };
     this.#teams.set(team.id, team);
+    this.save(team);
     return team;
+  }
+
+  /** To be called after a change. */
+  save(team: Team): void {
+    this.#shelf.put(team.id, team);
   }
 
   /** @throws Refusal 404 */
@@ -46,6 +64,7 @@ export class Teams {
 
   delete(id: string): void {
     this.#teams.delete(id);
+    this.#shelf.delete(id);
   }
 
   all(): Team[] {

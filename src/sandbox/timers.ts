@@ -4,19 +4,29 @@ import type { Clock } from '../core/clock.ts';
 export class Timers {
   readonly clock: Clock;
   readonly #cancels = new Set<() => void>();
+  readonly #afterEach: () => void;
   #stopped = false;
 
-  constructor(clock: Clock) {
+  /** @param afterEach called once a timer has called back */
+  constructor(clock: Clock, afterEach: () => void = () => undefined) {
     this.clock = clock;
+    this.#afterEach = afterEach;
   }
 
   after(ms: number, callback: () => void): void {
     if (this.#stopped) return;
     const cancel = this.clock.after(Math.max(0, ms), () => {
       this.#cancels.delete(cancel);
-      if (!this.#stopped) callback();
+      if (this.#stopped) return;
+      callback();
+      this.#afterEach();
     });
     this.#cancels.add(cancel);
+  }
+
+  /** At a sandbox time, or now when it is past. */
+  at(time: number, callback: () => void): void {
+    this.after(time - this.clock.now(), callback);
   }
 
   /** ISO 8601 with an offset, as the service writes times. */

@@ -2,6 +2,7 @@ import type { Timers } from './timers.ts';
 import { PROVIDERS } from './providers.ts';
 import { Refusal } from './refusal.ts';
 import { uuidOf, type Name } from './seeded.ts';
+import type { Shelf, State } from './state.ts';
 
 const GRACE_MS = 7 * 86_400_000;
 
@@ -28,6 +29,11 @@ export interface User {
   readonly index: number;
 }
 
+/** A user as it is kept; of an erased one the place only. */
+type SavedUser =
+  | (Omit<User, 'erased' | 'pulled'> & { readonly pulled: readonly string[] })
+  | { readonly index: number; readonly erased: true };
+
 /** What seeded users look like. */
 export interface UserPlan {
   readonly count: number;
@@ -49,16 +55,61 @@ export class Users {
   /** Erased users leave a gap. */
   readonly #byIndex: (User | null)[] = [];
   readonly #byClientId = new Map<string, User>();
+  /** Users that are not as the seed made them. */
+  readonly #shelf: Shelf<SavedUser>;
+  readonly #onErased: ((user: User) => void)[] = [];
 
-  constructor(timers: Timers, plan: UserPlan) {
+  constructor(timers: Timers, plan: UserPlan, state: State) {
     this.#timers = timers;
     this.#seed = plan.seed;
+    this.#shelf = state.shelf('users');
     const others = Object.keys(PROVIDERS).filter((name) => name !== 'made_up');
     for (let index = 0; index < plan.count; index += 1) {
       const user = this.#add(plan.teamId, `made-up-client-${index}`, index % 10 === 9 ? OLD : NEW);
       const names = plan.providers ?? ['made_up', others[index % others.length] ?? 'made_up'];
-      for (const provider of names) connect(user, provider, user.createdOn);
+      for (const provider of names) addConnection(user, provider, user.createdOn);
     }
+  }
+
+  /** Makes the users as an earlier run left them. */
+  restore(): void {
+    for (const saved of this.#shelf.all()) {
+      const seeded = this.#byIndex[saved.index];
+      if (seeded !== undefined && seeded !== null) this.#forget(seeded);
+      this.#byIndex[saved.index] = null;
+      if ('erased' in saved) continue;
+      const user: User = { ...saved, erased: false, pulled: new Set(saved.pulled) };
+      this.#byIndex[user.index] = user;
+      this.#byId.set(user.id, user);
+      if (user.deletedAt === null) this.#byClientId.set(clientKey(user.teamId, user.clientUserId), user);
+      else this.#eraseAt(user, user.deletedAt);
+    }
+    // The oldest first again.
+    this.#byId.clear();
+    for (const user of this.#byIndex) if (user !== null && user !== undefined) this.#byId.set(user.id, user);
+  }
+
+  /** Called once nothing of a user may be kept any more. */
+  onErased(listener: (user: User) => void): void {
+    this.#onErased.push(listener);
+  }
+
+  /** To be called after a change. */
+  save(user: User): void {
+    if (user.erased) return;
+    const { erased: _, ...rest } = user;
+    this.#shelf.put(user.index, { ...rest, pulled: [...user.pulled] });
+  }
+
+  /** Adds a connection. */
+  connect(user: User, provider: string, createdAt: string): void {
+    addConnection(user, provider, createdAt);
+    this.save(user);
+  }
+
+  /** A user that is not erased, in its grace period too; null when there is none. */
+  known(id: string): User | null {
+    return this.#byId.get(id) ?? null;
   }
 
   /** @throws Refusal 400 with `user_id` and `created_on` of the user that has the client user id */
@@ -72,7 +123,9 @@ export class Users {
         created_on: existing.createdOn,
       });
     }
-    return this.#add(teamId, clientUserId, this.#timers.stamp());
+    const user = this.#add(teamId, clientUserId, this.#timers.stamp());
+    this.save(user);
+    return user;
   }
 
   /** An active user of the team. @throws Refusal 404 */
@@ -107,9 +160,8 @@ export class Users {
     user.deletedAt = deletedAt;
     user.connections.length = 0;
     this.#byClientId.delete(clientKey(teamId, user.clientUserId));
-    this.#timers.after(GRACE_MS, () => {
-      if (user.deletedAt === deletedAt) this.#erase(user);
-    });
+    this.save(user);
+    this.#eraseAt(user, deletedAt);
   }
 
   /** Connections are not restored. @throws Refusal 404 when nothing is left, 400 when the client user id is taken */
@@ -123,6 +175,7 @@ export class Users {
       throw new Refusal(400, 'The client user id is used by another user by now');
     user.deletedAt = null;
     this.#byClientId.set(key, user);
+    this.save(user);
     return user;
   }
 
@@ -134,11 +187,25 @@ export class Users {
     }
   }
 
+  #eraseAt(user: User, deletedAt: number): void {
+    this.#timers.at(deletedAt + GRACE_MS, () => {
+      if (user.deletedAt === deletedAt && !user.erased) this.#erase(user);
+    });
+  }
+
   #erase(user: User): void {
     user.erased = true;
     user.pulled.clear();
     this.#byId.delete(user.id);
     this.#byIndex[user.index] = null;
+    this.#shelf.put(user.index, { index: user.index, erased: true });
+    for (const listener of this.#onErased) listener(user);
+  }
+
+  #forget(user: User): void {
+    this.#byId.delete(user.id);
+    const key = clientKey(user.teamId, user.clientUserId);
+    if (this.#byClientId.get(key) === user) this.#byClientId.delete(key);
   }
 
   #add(teamId: string, clientUserId: string, createdOn: string): User {
@@ -162,8 +229,7 @@ export class Users {
   }
 }
 
-/** Adds a connection. */
-export function connect(user: User, provider: string, createdAt: string): void {
+function addConnection(user: User, provider: string, createdAt: string): void {
   user.connections.push({ provider, createdAt });
   if (!user.sources.includes(provider)) user.sources.push(provider);
 }

@@ -10,13 +10,17 @@ import { Orders } from './orders.ts';
 import { ParsingJobs } from './parsing-jobs.ts';
 import { Pulls } from './pulls.ts';
 import { WebhookSender } from './sender.ts';
+import type { State } from './state.ts';
 import { Teams, type Team } from './teams.ts';
 import { Timers } from './timers.ts';
 import { Users } from './users.ts';
 
-/** Everything the stand-in knows, in memory. Tests look into it; requests go through the operations. */
+/** Everything the stand-in knows, in memory, and written through where it is kept. Tests look into it; requests go through the operations. */
 export interface World {
   readonly options: ResolvedSandbox;
+  readonly kept: State;
+  /** Keeps what has changed since the last time: once per request and timer. */
+  readonly commit: () => void;
   readonly timers: Timers;
   readonly faults: Faults;
   readonly keys: Keys;
@@ -35,26 +39,27 @@ export interface World {
   readonly parsingJobs: ParsingJobs;
 }
 
-export function createWorld(options: ResolvedSandbox): World {
+/** A world as its seed makes it, or as an earlier run left it in `state`. */
+export function createWorld(options: ResolvedSandbox, state: State): World {
   const { seed, features } = options;
-  const timers = new Timers(options.clock);
+  const commit = (): void => state.commit(options.clock.now());
+  const timers = new Timers(options.clock, commit);
   const faults = new Faults(options.faults, seed);
-  const keys = new Keys(seed);
-  const teams = new Teams(seed);
-  const team = teams.create('made-up team', { ...features }, timers.stamp(), options.teamId);
-  const users = new Users(timers, {
-    count: options.users,
-    seed,
-    teamId: team.id,
-    providers: options.providers,
-  });
+  const keys = new Keys(seed, state);
+  const teams = new Teams(seed, state);
+  const team = teams.first(options.teamId, { ...features }, timers.stamp());
+  const plan = { count: options.users, seed, teamId: team.id, providers: options.providers };
+  const users = new Users(timers, plan, state);
   const mealPlan = { seed, sinceMs: options.sinceMs, days: options.days, mealsPerDay: options.mealsPerDay };
-  const endpoints = new Endpoints(timers, seed);
-  const events = new Events(endpoints, options.plan === 'scale' ? options.pipelines : null);
+  const endpoints = new Endpoints(timers, seed, state);
+  const pipelines = options.plan === 'scale' ? options.pipelines : null;
+  const events = new Events({ endpoints, pipelines, state, commit });
   const sender = new WebhookSender({
     timers,
     endpoints,
     signingNow: options.signingNow,
+    state,
+    commit,
     onExhausted: ({ message, endpoint }) => {
       if (message.type === 'message.attempt.exhausted') return;
       const data = { message_id: message.id, event_type: message.type, endpoint_id: endpoint.id };
@@ -63,13 +68,18 @@ export function createWorld(options: ResolvedSandbox): World {
     },
   });
   events.sendBy(sender);
-  const pulls = new Pulls(timers, events, mealPlan, faults, users.list(team.id));
-  const bulkOps = new BulkOps(timers, users, pulls);
+  const seeded = users.list(team.id);
+  const pulls = new Pulls({ timers, events, plan: mealPlan, faults, users, seeded, state });
+  const bulkOps = new BulkOps(timers, users, pulls, state);
   const labs = new Labs(seed, team.id, teams.orgId);
-  const orders = new Orders(timers, events, labs, seed);
-  const parsingJobs = new ParsingJobs(timers, events, seed);
+  const orders = new Orders({ timers, events, labs, teams, users, seed, state });
+  const parsingJobs = new ParsingJobs({ timers, events, users, seed, state });
+  // Users first: all the others belong to some.
+  for (const kept of [users, pulls, bulkOps, orders, parsingJobs, sender, events]) kept.restore();
   return {
     options,
+    kept: state,
+    commit,
     timers,
     faults,
     keys,
@@ -88,8 +98,8 @@ export function createWorld(options: ResolvedSandbox): World {
   };
 }
 
-/** Whom a message was about, so that the event about it is about them too. */
-function subjectOf(body: Buffer): { id: string; teamId: string; clientUserId: string } | null {
+/** Whom a body is about; null when it does not say. */
+export function subjectOf(body: Buffer): { id: string; teamId: string; clientUserId: string } | null {
   try {
     const envelope = JSON.parse(body.toString()) as Readonly<Record<string, unknown>>;
     const text = (name: string): string => (typeof envelope[name] === 'string' ? envelope[name] : '');

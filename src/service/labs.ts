@@ -1,4 +1,4 @@
-import type { CallOptions } from './options.ts';
+import type { CallOptions, ReadOptions } from './options.ts';
 import { oneOf, text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { listFrom, objectFrom, type Open, type Unknown } from './shape.ts';
@@ -122,29 +122,29 @@ export class Labs {
 
   async markers(
     { labSlug, ...paging }: Paging & { readonly labSlug?: string } = {},
-    { signal }: CallOptions = {},
+    { signal, onText }: ReadOptions = {},
   ): Promise<MarkerPage> {
     const lab_slug = labSlug === undefined ? undefined : text('labSlug', labSlug);
     const query = { ...pagingQuery(paging), lab_slug };
-    const call: Call = { method: 'GET', path: 'markers', query, idempotent: true, signal };
+    const call: Call = { method: 'GET', path: 'markers', query, idempotent: true, signal, onText };
     return listFrom<MarkerPage>(this.#transport, call, 'markers');
   }
 
   async accounts(
     filter: { readonly labAccountId?: string; readonly status?: LabAccount['status'] } = {},
-    { signal }: CallOptions = {},
+    { signal, onText }: ReadOptions = {},
   ): Promise<{ readonly data: readonly LabAccount[] }> {
     const { labAccountId, status } = filter;
     const query = {
       lab_account_id: labAccountId === undefined ? undefined : uuid('labAccountId', labAccountId),
       status: status === undefined ? undefined : text('status', status),
     };
-    const call: Call = { method: 'GET', path: 'labAccounts', query, idempotent: true, signal };
+    const call: Call = { method: 'GET', path: 'labAccounts', query, idempotent: true, signal, onText };
     return listFrom<{ readonly data: readonly LabAccount[] }>(this.#transport, call, 'data');
   }
 
   /** Phlebotomy and patient service centers near a zip code. */
-  async areaInfo(area: AreaQuery, { signal }: CallOptions = {}): Promise<AreaInfo> {
+  async areaInfo(area: AreaQuery, { signal, onText }: ReadOptions = {}): Promise<AreaInfo> {
     if (!/^\d{5}$/.test(area.zipCode)) throw new ServiceInputError('zipCode', 'must be exactly five digits');
     const { labAccountId, radius, labs, lab } = area;
     const query = {
@@ -154,7 +154,7 @@ export class Labs {
       lab: lab === undefined ? undefined : text('lab', lab),
       lab_account_id: labAccountId === undefined ? undefined : uuid('labAccountId', labAccountId),
     };
-    const call: Call = { method: 'GET', path: 'areaInfo', query, idempotent: true, signal };
+    const call: Call = { method: 'GET', path: 'areaInfo', query, idempotent: true, signal, onText };
     return objectFrom<AreaInfo>(this.#transport, call);
   }
 }

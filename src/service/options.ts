@@ -63,6 +63,15 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Options of a call that reads reference data. */
+export interface ReadOptions extends CallOptions {
+  /**
+   * Told the answer as it was written, before it is returned parsed: there `1.10` is `1.1`, and 12345678901234567890 is
+   * another number.
+   */
+  readonly onText?: (text: string) => void;
+}
+
 export type ResolvedOptions = ReturnType<typeof resolveOptions>;
 
 /** Checks the options and fills in defaults. @throws ServiceInputError naming the option */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { CallOptions } from './options.ts';
+import type { CallOptions, ReadOptions } from './options.ts';
 import { day, text, uuid } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { pagingQuery, type Paging } from './labs.ts';
@@ -53,10 +53,10 @@ export class Orders {
 
   async list(
     { interpretation, ...paging }: Paging & { readonly interpretation?: Order['interpretation'] } = {},
-    { signal }: CallOptions = {},
+    { signal, onText }: ReadOptions = {},
   ): Promise<OrderPage> {
     const query = { ...pagingQuery(paging), interpretation };
-    const call: Call = { method: 'GET', path: 'orders', query, idempotent: true, signal };
+    const call: Call = { method: 'GET', path: 'orders', query, idempotent: true, signal, onText };
     return listFrom<OrderPage>(this.#transport, call, 'orders');
   }
 

@@ -29,6 +29,8 @@ export interface Call {
   /** At least this long until the answer begins, milliseconds. */
   readonly patienceMs?: number;
   readonly signal?: AbortSignal | undefined;
+  /** Told the text of an answer that is JSON. */
+  readonly onText?: ((text: string) => void) | undefined;
 }
 
 export interface Answer {
@@ -66,11 +68,14 @@ export class Transport {
    */
   async json(call: Call): Promise<unknown> {
     const { status, text } = await this.answer(call);
+    let parsed: unknown;
     try {
-      return JSON.parse(text) as unknown;
+      parsed = JSON.parse(text);
     } catch (cause) {
       throw malformed(this.operation(call), 'the answer is not JSON', status, cause);
     }
+    call.onText?.(text);
+    return parsed;
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { CallOptions } from './options.ts';
+import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { listFrom, objectFrom, type Open, type Unknown } from './shape.ts';
 import { malformed, type Call, type Transport } from './transport.ts';
@@ -107,9 +107,16 @@ export class Users {
     return readSuccess(this.#transport, call);
   }
 
-  async latestInsurance(user: string, { signal }: CallOptions = {}): Promise<Insurance> {
+  async latestInsurance(user: string, { signal, onText }: ReadOptions = {}): Promise<Insurance> {
     const parameters = { user_id: uuid('user', user) };
-    const call: Call = { method: 'GET', path: 'latestInsurance', parameters, idempotent: true, signal };
+    const call: Call = {
+      method: 'GET',
+      path: 'latestInsurance',
+      parameters,
+      idempotent: true,
+      signal,
+      onText,
+    };
     return objectFrom<Insurance>(this.#transport, call);
   }
 }

@@ -59,6 +59,7 @@ const teams: readonly ManagementOperation[] = [
       const { name, partial_results } = check(schema, call.request.body, 'body');
       team.name = name ?? team.name;
       team.features.partialResults = partial_results ?? team.features.partialResults;
+      call.world.teams.save(team);
       return { json: teamJson(team) };
     },
   },
@@ -93,6 +94,7 @@ const teams: readonly ManagementOperation[] = [
     handle: (call) => {
       const team = teamOf(call);
       team.brand = check(z.record(z.string(), z.unknown()), call.request.body, 'body');
+      call.world.teams.save(team);
       return { json: team.brand };
     },
   },

@@ -67,6 +67,7 @@ export const webhookOperations: readonly ManagementOperation[] = [
       endpoint.eventTypes = event_types ?? endpoint.eventTypes;
       endpoint.disabled = disabled ?? endpoint.disabled;
       if (disabled === false) endpoint.failingSince = null;
+      call.world.endpoints.save(endpoint);
       return { json: webhookJson(endpoint) };
     },
   },
@@ -95,6 +96,7 @@ export const webhookOperations: readonly ManagementOperation[] = [
     handle: (call) => {
       const endpoint = endpointOf(call);
       endpoint.headers = check(HEADERS, call.request.body, 'body').headers;
+      call.world.endpoints.save(endpoint);
       return { json: { headers: endpoint.headers } };
     },
   },

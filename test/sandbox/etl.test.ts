@@ -1,0 +1,252 @@
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { sandboxCommand } from '../../src/cli/sandbox.ts';
+import { readEtl } from '../../src/cli/sandbox-etl.ts';
+import { openPipelines } from '../../src/cli/sandbox-pipelines.ts';
+import { parseBlobName } from '../../src/replay/blob-name.ts';
+import { madeUpEvent, type MadeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
+import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
+import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { run } from '../cli/run.ts';
+import { until } from '../support/until.ts';
+
+/** Large ones among them, which are compressed. */
+const events = Array.from({ length: 60 }, (_, n): MadeUpEvent =>
+  n % 5 === 0 ? grown(n, 3000) : madeUpEvent(n),
+);
+const LABS = (type: string): boolean => type.startsWith('labtest.') || type.startsWith('lab_report.');
+
+test('events reach Event Hubs by prefix through an outage, and the archive by way of a source', async () => {
+  const folder = await temporaryFolder();
+  const peer = await hubsPeer();
+  const sandbox = await start(folder, {
+    hubs: {
+      type: 'event-hubs',
+      connectionString: peer.connectionString,
+      hub: 'events',
+      timeout: '1s',
+      routes: [
+        { event_type_prefix: 'labtest.', event_hub: 'labs' },
+        { event_type_regex: '^lab_report\\.', event_hub: 'labs' },
+        { event_type_prefix: 'lab', event_hub: 'never' },
+      ],
+    },
+  });
+  sandbox.sendEvents(events.slice(0, 20));
+  await peer.received('events', events.slice(0, 20).filter(({ type }) => !LABS(type)).length);
+  await peer.stop();
+  sandbox.sendEvents(events.slice(20));
+  await peer.restart();
+
+  const source = { type: 'event-hubs', connectionString: peer.connectionString };
+  const found = await archived(folder, {
+    rest: { ...source, hub: 'events' },
+    labs: { ...source, hub: 'labs' },
+  });
+  expectConserved(found, new Map(events.map(({ id, body }) => [id, body])));
+  expectOnce(found);
+  for (const { id, type } of events)
+    expect([type, found.get(id)?.[0]?.record.source]).toEqual([type, LABS(type) ? 'labs' : 'rest']);
+
+  const messages = ['events', 'labs'].flatMap((hub) => peer.messages(hub));
+  for (const { properties, body, partitionKey } of messages) {
+    const event = events.find(({ id }) => id === properties['idempotency-key'])!;
+    const { user_id, team_id } = JSON.parse(event.body.toString()) as Record<string, string>;
+    const zipped = event.body.length >= 1024;
+    expect(properties).toEqual({
+      'event-type': event.type,
+      'idempotency-key': event.id,
+      'user-id': user_id,
+      'team-id': team_id,
+      ...(zipped ? { 'content-encoding': 'gzip' } : {}),
+    });
+    expect(partitionKey).toBe(user_id);
+    expect((zipped ? gunzipSync(body) : body).equals(event.body)).toBe(true);
+  }
+});
+
+test('events reach Pub/Sub by prefix, in the older spelling too, and the archive by way of a source', async () => {
+  const folder = await temporaryFolder();
+  const peer = await startPubSubPeer({
+    topics: ['events', 'labs'],
+    subscriptions: { events: 'events', labs: 'labs' },
+    ordered: true,
+  });
+  onTestFinished(() => peer.stop());
+  const sandbox = await start(folder, {
+    topics: {
+      type: 'pubsub',
+      project: PROJECT,
+      endpoint: peer.endpoint,
+      topic: 'events',
+      ordering: true,
+      metadata: 'underscores',
+      routes: [{ event_type_prefix: 'lab', topic: 'labs' }],
+    },
+  });
+  sandbox.sendEvents(events);
+  const source = { type: 'pubsub', project: PROJECT, endpoint: peer.endpoint };
+  const found = await archived(folder, {
+    rest: { ...source, subscription: 'events' },
+    labs: { ...source, subscription: 'labs' },
+  });
+  expectConserved(found, new Map(events.map(({ id, body }) => [id, body])));
+  expectOnce(found);
+  const messages = ['events', 'labs'].flatMap((topic) => peer.messages(topic));
+  expect(messages).toHaveLength(events.length);
+  for (const { attributes, orderingKey } of messages) {
+    const { id, type, body } = events.find((one) => one.id === attributes['idempotency_key'])!;
+    expect(attributes).toEqual({
+      event_type: type,
+      idempotency_key: id,
+      blob_type: 'json',
+      ...(body.length >= 1024 ? { blob_codec: 'gzip' } : {}),
+    });
+    expect(orderingKey).toBe((JSON.parse(body.toString()) as { user_id: string }).user_id);
+  }
+});
+
+test('what a hub does not take lies in a blob of the documented name; the rest of its user follows', async () => {
+  const folder = await temporaryFolder();
+  const peer = await hubsPeer();
+  const hubs = { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events', blobs: 'blobs' };
+  const sandbox = await start(folder, { hubs });
+  const large = grown(1, 1_500_000, true);
+  const after = madeUpEvent(51);
+  sandbox.sendEvents([large, after]);
+  await peer.received('events', 1);
+  expect(peer.messages('events').map(({ properties }) => properties['idempotency-key'])).toEqual([after.id]);
+  const files = readdirSync(join(folder, 'blobs'), { recursive: true, encoding: 'utf8' });
+  const file = files.find((name) => name.endsWith('.json.gz'));
+  const { user_id: user } = JSON.parse(large.body.toString()) as { user_id: string };
+  expect(parseBlobName(file!)).toMatchObject({
+    id: large.id,
+    known: { type: large.type, user, team: sandbox.teamId },
+  });
+  expect(gunzipSync(readFileSync(join(folder, 'blobs', file!))).equals(large.body)).toBe(true);
+});
+
+test('with a state file, what no broker took is published by the next run', async () => {
+  const folder = await temporaryFolder();
+  const peer = await hubsPeer();
+  const file = join(folder, 'etl.yaml');
+  const hubs = { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events', timeout: '1s' };
+  writeFileSync(file, JSON.stringify({ destinations: { hubs } }));
+  const begin = async () => {
+    const pipelines = await openPipelines(readEtl(file, {}), pino({ level: 'silent' }));
+    const sandbox = await startSandbox({ users: 10, pipelines, state: join(folder, 'state.db') });
+    return { sandbox, pipelines };
+  };
+  const first = await begin();
+  first.sandbox.sendEvents(events.slice(0, 10));
+  await peer.received('events', 10);
+  await peer.stop();
+  first.sandbox.sendEvents(events.slice(10, 20));
+  // Of the first ten, some may have arrived without a confirmation.
+  expect(await first.pipelines.close(0)).toBeGreaterThanOrEqual(10);
+  await first.sandbox.stop();
+  await peer.restart();
+  const second = await begin();
+  const ids = () => new Set(peer.messages('events').map(({ properties }) => properties['idempotency-key']));
+  await until('the rest', () => ids().size === 20);
+  expect(ids()).toEqual(new Set(events.slice(0, 20).map(({ id }) => id)));
+  expect(await second.pipelines.close()).toBe(0);
+  await second.sandbox.stop();
+  const third = await begin();
+  const before = peer.taken('events').count;
+  expect(await third.pipelines.close()).toBe(0);
+  await third.sandbox.stop();
+  expect(peer.taken('events').count).toBe(before);
+});
+
+test('the command publishes what happens, by a file that takes its secrets from variables', async () => {
+  const folder = await temporaryFolder();
+  const peer = await hubsPeer();
+  const file = join(folder, 'etl.yaml');
+  writeFileSync(
+    file,
+    'destinations: { hubs: { type: event-hubs, hub: events, connectionString: "${HUBS}" } }\n',
+  );
+  const stop = new AbortController();
+  const args = ['--port', '0', '--users', '2', '--daily', '10ms', '--etl', file, '--json'];
+  const ended = run((io) => sandboxCommand({ ...io, signal: stop.signal }), args, {
+    HUBS: peer.connectionString,
+  });
+  await Promise.race([peer.received('events', 3), ended]);
+  stop.abort();
+  const { stdout, stderr } = await ended;
+  const { team_id } = JSON.parse(stdout) as { team_id: string };
+  expect(stderr).not.toContain('given up');
+  const properties = { 'event-type': 'daily.data.meal.created', 'team-id': team_id };
+  for (const message of peer.messages('events')) expect(message).toMatchObject({ properties });
+});
+
+test('a file that is wrong is refused with the place of each problem', async () => {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'etl.yaml');
+  writeFileSync(file, 'destinations:\n  hubs: { type: event-hubs, hub: a, routes: [{ event_hub: b }] }\n');
+  expect(() => readEtl(file, {})).toThrow(
+    /etl\.yaml:2:\d+: destinations\.hubs\.routes\[0\]: needs event_type_prefix/,
+  );
+  writeFileSync(
+    file,
+    'destinations: { hubs: { type: event-hubs, hub: a, connectionString: "${NOT_THERE}" } }',
+  );
+  expect(() => readEtl(file, {})).toThrow(/connectionString: needs the environment variable NOT_THERE/);
+  writeFileSync(file, 'destinations: { hubs: { type: event-hubs, hub: a, conectionString: x } }');
+  await expect(openPipelines(readEtl(file, {}), pino({ level: 'silent' }))).rejects.toThrow(
+    /destinations\.hubs: .*conectionString/,
+  );
+  expect(existsSync(join(folder, 'blobs'))).toBe(false);
+});
+
+async function hubsPeer(): Promise<AmqpPeer> {
+  const peer = await startAmqpPeer({ hubs: ['events', 'labs'] });
+  onTestFinished(() => peer.stop());
+  return peer;
+}
+
+/** A sandbox of ten users with these pipelines; its end is waited for. */
+async function start(folder: string, destinations: object): Promise<Sandbox> {
+  const file = join(folder, 'etl.yaml');
+  writeFileSync(file, JSON.stringify({ destinations }));
+  const pipelines = await openPipelines(readEtl(file, {}), pino({ level: 'silent' }));
+  const sandbox = await startSandbox({ users: 10, pipelines });
+  onTestFinished(async () => {
+    expect(await pipelines.close()).toBe(0);
+    await sandbox.stop();
+  });
+  return sandbox;
+}
+
+/** What a receiver with these sources has archived once it has taken every event. */
+async function archived(folder: string, sources: object) {
+  const receiver = await ReceiverProcess.start(writeConfig(folder, { sources }));
+  await until('all events to be journaled', async () => {
+    return (await receiver.status()).journal.lastSeq >= events.length;
+  });
+  await receiver.drained();
+  await receiver.kill('SIGTERM');
+  return readBack(join(folder, 'archive'));
+}
+
+/** An event with a body of at least so many bytes, which compresses badly if asked for. */
+function grown(n: number, bytes: number, incompressible = false): MadeUpEvent {
+  const event = madeUpEvent(n);
+  const body = JSON.parse(event.body.toString()) as { data: object };
+  let state = n + 1;
+  const noise = Array.from({ length: bytes }, () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return String.fromCharCode(48 + ((state >>> 16) % 75));
+  });
+  const note = incompressible ? noise.join('') : 'x'.repeat(bytes);
+  return { ...event, body: Buffer.from(JSON.stringify({ ...body, data: { ...body.data, note } })) };
+}
