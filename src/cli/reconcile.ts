@@ -23,7 +23,7 @@ import { openService } from './service.ts';
 const HELP = `
 Examples:
   millrace reconcile
-  millrace reconcile --since 2026-11-20 --until 2026-11-21 --json | jq '.sinks[] | {sink, received, missing}'
+  millrace reconcile --since 2026-11-20 --until 2026-11-20 --json | jq '.sinks[] | {sink, received, missing}'
   millrace reconcile --service --since 2026-11-01 --until 2026-11-07
   millrace reconcile --service --user 00000000-0000-4000-8000-000000001000 --since 2026-11-01 --fill ./data/missing
 
@@ -56,7 +56,7 @@ export function reconcileCommand(io: Io): Command {
   const command = new Command('reconcile')
     .description('account for every delivery of a window: counted in the journal and in the files')
     .option('--since <time>', 'first day or time of receipt, UTC (default: 24 hours before --until)')
-    .option('--until <time>', 'end, not included (default: now)')
+    .option('--until <time>', 'up to then; a day is all of it (default: now)')
     .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
     .option('--service', 'hold the meals of the service against the archives')
     .option('--base-url <url>', 'with --service: its address')

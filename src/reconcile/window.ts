@@ -17,7 +17,7 @@ export interface Window {
  * @throws MillraceError usage
  */
 export function parseWindow(since: string | undefined, until: string | undefined, now: number): Window {
-  const end = until === undefined ? Math.floor(now / HOUR) * HOUR + HOUR : instantOf('--until', until);
+  const end = until === undefined ? Math.floor(now / HOUR) * HOUR + HOUR : endOf(until);
   const begin = since === undefined ? end - DAY : instantOf('--since', since);
   const window = { since: Math.floor(begin / HOUR) * HOUR, until: Math.ceil(end / HOUR) * HOUR };
   if (window.until <= window.since) throw new MillraceError('usage', '--until must be after --since');
@@ -33,4 +33,10 @@ function instantOf(flag: string, text: string): number {
       `${flag} ${text} is not a day or time such as 2026-11-21 or 2026-11-21T03:00Z`,
     );
   return at;
+}
+
+/** A day is all of that day. */
+function endOf(until: string): number {
+  const instant = instantOf('--until', until);
+  return /^\d{4}-\d{2}-\d{2}$/.test(until) ? instant + DAY : instant;
 }

@@ -80,10 +80,14 @@ describe('parseWindow', () => {
     );
   });
 
+  it('takes a day to its end, as replay and export do', () => {
+    expect(shown(parseWindow('2026-11-19', '2026-11-19', now))).toBe('2026-11-19T00:00 2026-11-20T00:00');
+  });
+
   it.each([
     ['soon', undefined],
     ['2026-13-01', undefined],
-    ['2026-11-21', '2026-11-20'],
+    ['2026-11-21', '2026-11-19'],
   ])('refuses %s to %s', (since, until) => {
     expect(() => parseWindow(since, until, now)).toThrow(/--since|--until/);
   });
