@@ -16,9 +16,9 @@ import { Meter } from './metrics/meter.ts';
 import { createTracing } from './metrics/tracing.ts';
 import type { Admission } from './receive/handle-delivery.ts';
 import type { Outcome } from './receive/outcome.ts';
-import { createReceiver } from './receive/receiver.ts';
 import { LiveSinks } from './live-sinks.ts';
 import { makePlan, needsRestart, type Plan } from './plan.ts';
+import { createReceiving } from './receiving.ts';
 import { RouteHistory } from './route-history.ts';
 import { createSourceIntake } from './sources/intake.ts';
 import { Reader } from './sources/reader.ts';
@@ -106,12 +106,10 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     const sinks = new LiveSinks(dispatcher, { log, clock, ...(inlet === null ? {} : { inlet }) });
     const operations = intake.operations(() => dispatcher.status());
     const erasures = runErasures({ config: () => plan.config, users, intake, dispatcher, sinks, log, clock });
-    const receiver = createReceiver({
-      ...receiverOptions(config),
+    const { receiver, change } = await createReceiving(plan, {
       clock,
-      verifier: plan.verifier,
+      log,
       validate,
-      quarantineStatus: config.quarantine.respond,
       admission: () => admit(config, intake, dispatcher),
       accept: (event, handling) => accept(event, undefined, handling),
       quarantine: (event, reasons) => {
@@ -168,8 +166,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       plan = next;
       const remembered = history.changed(next.config.routes, intake.lastSeq());
       dispatcher.begin();
-      receiver.replace({ verifier: next.verifier, quarantineStatus: next.config.quarantine.respond });
-      await remembered;
+      await Promise.all([change(next), remembered]);
       await sinks.removeAllBut(next, AbortSignal.timeout(config.shutdown.deadline));
       meter.reloaded(null);
       log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
@@ -241,13 +238,6 @@ function startAdminFor(
     metrics: () => insight.metrics(),
     console: config.console.enabled ? insight.console : null,
   });
-}
-
-function receiverOptions({
-  server,
-}: Config): Pick<Parameters<typeof createReceiver>[0], 'host' | 'port' | 'path' | 'reusePort' | 'limits'> {
-  const { host, port, path, reusePort, ...limits } = server;
-  return { host, port, path, reusePort, limits };
 }
 
 /** Every delivery at debug; only what nobody expects is worth a line of its own above that. */

@@ -82,7 +82,7 @@ function routesTo({ routes }: Config, name: string): unknown {
 }
 
 /** The validator of a config, for commands that look at quarantined events again. */
-export function createValidatorFor({ envelope }: Config): Validator {
+export function createValidatorFor({ envelope }: Pick<Config, 'envelope'>): Validator {
   const { type, team, user, clientUser, ...rest } = envelope;
   return createValidator({ ...rest, fields: { type, team, user, clientUser } });
 }

@@ -31,6 +31,11 @@ export const SCALARS = {
       false,
       'Lets several processes listen on one port (Linux); the kernel spreads the connections over them.',
     ),
+    workers: count(
+      1,
+      'Processes that receive and verify on the one port; the journal and the sinks stay in the first. More than one pays on four cores or more, and only where one process takes a whole core; on two it is slower.',
+      { min: 1, max: 64 },
+    ),
     maxBodyBytes: bytes('10MiB', 'Largest body, also after decompression.', AT_LEAST_ONE),
     headersTimeout: duration('10s', 'Longest time for the headers of a request to arrive.', TIMER),
     bodyTimeout: duration('8s', 'Longest time for the body to arrive, from its headers on.', TIMER),

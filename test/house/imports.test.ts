@@ -7,6 +7,7 @@ const SRC = join(import.meta.dirname, '../../src');
 /** Arrows of the picture in design: who may import whom beside `core` and `lib`. Add one only with the picture. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
   receive: ['validate'],
+  workers: ['receive', 'journal'],
   admin: ['validate'],
   sandbox: ['verify'],
   sources: ['validate', 'sinks'],

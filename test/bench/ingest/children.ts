@@ -66,6 +66,8 @@ export interface ReceiverOptions {
   /** Holds its config, journal and archive. */
   readonly folder: string;
   readonly secret: string;
+  /** `server.workers`; 1 when left out. */
+  readonly workers?: number;
   /** Node writes a CPU profile here when the receiver ends; null takes none. */
   readonly profile: string | null;
 }
@@ -84,13 +86,13 @@ export class ReceiverProcess {
     this.adminUrl = urls.admin;
   }
 
-  static async start({ folder, secret, profile }: ReceiverOptions): Promise<ReceiverProcess> {
+  static async start({ folder, secret, workers = 1, profile }: ReceiverOptions): Promise<ReceiverProcess> {
     const archive = join(folder, 'archive');
     const config = join(folder, 'millrace.yaml');
     writeFileSync(
       config,
       JSON.stringify({
-        server: { host: '127.0.0.1', port: 0, path: PATH },
+        server: { host: '127.0.0.1', port: 0, path: PATH, workers },
         admin: { port: 0 },
         // Requests are signed before they are timed, and a run on a slow machine may take long.
         signing: { secrets: [secret], tolerance: '1h' },

@@ -67,7 +67,7 @@ class Ingest {
   }
 
   async #measure(): Promise<BenchResult> {
-    const { rounds, perRound, connections, paceSeconds, filled } = this.#options;
+    const { rounds, perRound, connections, paceSeconds, filled, workers } = this.#options;
     if (filled > 0) await this.#fill();
     const express = await startExpress();
     this.#cleanups.push(() => express.stop());
@@ -75,7 +75,8 @@ class Ingest {
     this.#cleanups.push(() => load.stop());
     const fresh = await this.#subject('fresh');
     const full = filled > 0 ? await this.#subject('filled') : null;
-    const subjects = full === null ? [fresh] : [fresh, full];
+    const several = workers > 1 ? await this.#subject('workers', workers) : null;
+    const subjects = [fresh, full, several].filter((subject) => subject !== null);
 
     for (let at = 1 - WARM_UP; at <= rounds; at += 1) {
       const name = at <= 0 ? 'warm-up' : `round ${at}`;
@@ -86,7 +87,9 @@ class Ingest {
         await this.#flood(load, subject, at > 0);
         if (at > 0) subject.expressRates.push(plain);
         const rate = at <= 0 ? '' : `, receiver ${round(subject.rates.at(-1) ?? 0)}/s`;
-        this.#note(`${name}${subject === full ? ', filled journal' : ''}: express ${round(plain)}/s${rate}`);
+        const which =
+          subject === full ? ', filled journal' : subject === several ? `, ${workers} workers` : '';
+        this.#note(`${name}${which}: express ${round(plain)}/s${rate}`);
       }
     }
 
@@ -99,7 +102,7 @@ class Ingest {
     await load.stop();
     await express.stop();
     const counts = await Promise.all(subjects.map((subject) => this.#settle(subject)));
-    return this.#result({ fresh, full, paced, half, counts });
+    return this.#result({ fresh, full, several, paced, half, counts });
   }
 
   async #fill(): Promise<void> {
@@ -112,11 +115,11 @@ class Ingest {
     this.#note(`filled ${filled} events in ${round((performance.now() - started) / 1000)} s`);
   }
 
-  async #subject(name: string): Promise<Subject> {
+  async #subject(name: string, workers = 1): Promise<Subject> {
     const folder = join(this.#folder, name);
     mkdirSync(folder, { recursive: true });
     const profile = name === 'fresh' ? this.#options.profile : null;
-    const receiver = await ReceiverProcess.start({ folder, secret: this.#secret, profile });
+    const receiver = await ReceiverProcess.start({ folder, secret: this.#secret, workers, profile });
     this.#cleanups.push(() => receiver.kill());
     const memory = new MemoryWatch(() => receiver.memory());
     return { receiver, memory, rates: [], deliveredRates: [], expressRates: [], accepted: 0 };
@@ -154,11 +157,12 @@ class Ingest {
   #result(measured: {
     fresh: Subject;
     full: Subject | null;
+    several: Subject | null;
     paced: LoadResult;
     half: number;
     counts: readonly { records: number; ids: number }[];
   }): BenchResult {
-    const { fresh, full, paced, half } = measured;
+    const { fresh, full, several, paced, half } = measured;
     const express = median(fresh.expressRates);
     const ratio = medianRatio(fresh.rates, fresh.expressRates);
     const deliveredRatio = medianRatio(fresh.deliveredRates, fresh.expressRates);
@@ -166,11 +170,12 @@ class Ingest {
     const delivered = median(fresh.deliveredRates);
     const memory = fresh.memory.figures();
     const growth = memory.lastMiB / memory.firstMiB - 1;
-    const accepted = fresh.accepted + (full?.accepted ?? 0);
+    const accepted = fresh.accepted + (full?.accepted ?? 0) + (several?.accepted ?? 0);
     const records = measured.counts.reduce((sum, count) => sum + count.records, 0);
     const ids = measured.counts.reduce((sum, count) => sum + count.ids, 0);
     const filledRate = full === null ? null : median(full.rates);
     // Each as a share of express, for the two are not measured at the same moment.
+    const gained = several === null ? null : medianRatio(several.rates, several.expressRates) / ratio;
     const kept = full === null ? null : medianRatio(full.rates, full.expressRates) / ratio;
     const targets: Target[] = [
       atLeast('share of express', ratio, 0.5),
@@ -217,6 +222,9 @@ class Ingest {
         filled_events: this.#options.filled,
         filled_per_second: filledRate === null ? null : round(filledRate),
         filled_share: kept === null ? null : round(kept, 3),
+        workers: this.#options.workers,
+        workers_per_second: several === null ? null : round(median(several.rates)),
+        workers_share: gained === null ? null : round(gained, 3),
       },
       rows: [
         ['bare express', `${round(express)}/s`],
@@ -227,6 +235,14 @@ class Ingest {
           `p50 ${round(paced.p50, 1)} ms, p99 ${round(paced.p99, 1)} ms, max ${round(paced.max, 1)} ms`,
         ],
         ['memory', `${memory.firstMiB} → ${memory.lastMiB} MiB, slope ${memory.slopeMiBPerMinute} MiB/min`],
+        ...(several === null
+          ? []
+          : [
+              [
+                `accepted, ${this.#options.workers} workers`,
+                `${round(median(several.rates))}/s, ${round(gained ?? 0, 2)} of one process`,
+              ] as const,
+            ]),
         ...(filledRate === null ? [] : [['accepted, filled journal', `${round(filledRate)}/s`] as const]),
       ],
       targets,

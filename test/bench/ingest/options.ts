@@ -8,6 +8,8 @@ export interface IngestOptions {
   /** Events in the journal before a second receiver is measured too; 0 leaves that out. */
   readonly filled: number;
   readonly paceSeconds: number;
+  /** Processes of a second receiver that is measured in the same rounds; 1 leaves that out. */
+  readonly workers: number;
   readonly profile: string | null;
   /** Where the temporary folder is made; null takes the system's. */
   readonly folder: string | null;
@@ -20,6 +22,7 @@ export const HELP = `Flags:
   --pace-seconds N  length of the latency run at half the measured rate (default 6)
   --long            also measure a receiver whose journal holds --events already (about 4 GB of disk, some minutes)
   --events N        events in that journal (default 2000000; implies --long)
+  --workers N       also measure a receiver with server.workers: N, in the same rounds
   --folder DIR      make the temporary folder here; put it on the disk that is to be measured
   --profile DIR     write a CPU profile of the receiver to this folder
 `;
@@ -36,12 +39,13 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
       'pace-seconds': text,
       long: { type: 'boolean' },
       events: text,
+      workers: text,
       folder: text,
       profile: text,
     },
   });
   const number = (
-    name: 'rounds' | 'per-round' | 'connections' | 'pace-seconds' | 'events',
+    name: 'rounds' | 'per-round' | 'connections' | 'pace-seconds' | 'events' | 'workers',
     otherwise: number,
   ) => {
     const value = Number(values[name] ?? otherwise);
@@ -54,6 +58,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
     connections: number('connections', 256),
     paceSeconds: number('pace-seconds', 6),
     filled: values.long === true || values.events !== undefined ? number('events', 2_000_000) : 0,
+    workers: number('workers', 1),
     folder: values.folder ?? null,
     profile: values.profile ?? null,
   };

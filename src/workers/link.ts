@@ -1,0 +1,104 @@
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Event, Handling } from '../core/event.ts';
+import type { AppendResult, Unfitness } from '../core/journal.ts';
+import { pack } from '../journal/protocol.ts';
+import type { DeliveryInfo } from '../receive/options.ts';
+import type { Outcome } from '../receive/outcome.ts';
+import type { Report, ResultRow } from './protocol.ts';
+
+export interface LinkOptions {
+  /** Hands a report to the first process. */
+  readonly send: (report: Report) => void;
+  readonly inFlight: () => number;
+  readonly decompressing: () => number;
+}
+
+interface Waiting {
+  readonly event: Event;
+  readonly handling: Handling | undefined;
+  readonly unfit: string | null;
+}
+
+/** How long what became of deliveries may wait for events to travel with, milliseconds. */
+const REPORT_DELAY = 50;
+
+/**
+ * A worker's way to the journal, which is in the first process: events of one turn of the event loop share a message.
+ * Nothing here says that an event is durable before that process has said so; when it is gone, its promise stays open
+ * and this process ends.
+ */
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #open = new Map<number, PromiseWithResolvers<AppendResult>>();
+  #next = 0;
+  #waiting: Waiting[] = [];
+  #answered: (readonly [Outcome, DeliveryInfo])[] = [];
+  #scheduled = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  accept(event: Event, handling?: Handling): Promise<AppendResult> {
+    return this.#hand({ event, handling, unfit: null });
+  }
+
+  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult> {
+    return this.#hand({ event, handling: undefined, unfit: JSON.stringify(reasons) });
+  }
+
+  /** Notes what became of a delivery, for the metrics. */
+  answered(outcome: Outcome, info: DeliveryInfo): void {
+    this.#answered.push([outcome, info]);
+    this.#timer ??= setTimeout(() => this.flush(), REPORT_DELAY).unref();
+  }
+
+  error(error: unknown): void {
+    const stack = error instanceof Error ? error.stack : undefined;
+    this.#options.send({ op: 'error', message: messageOf(error), stack });
+  }
+
+  /** The first process has dealt with these. */
+  settle(results: readonly ResultRow[]): void {
+    for (const [ticket, result, code, detail] of results) {
+      const call = this.#open.get(ticket);
+      this.#open.delete(ticket);
+      if (result !== null) call?.resolve(result);
+      else call?.reject(new MillraceError(code ?? 'internal', detail ?? ''));
+    }
+  }
+
+  /** Sends what has gathered. */
+  flush(): void {
+    this.#scheduled = false;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const waiting = this.#waiting;
+    const answered = this.#answered;
+    if (waiting.length === 0 && answered.length === 0) return;
+    this.#waiting = [];
+    this.#answered = [];
+    this.#options.send({
+      op: 'work',
+      first: this.#next - waiting.length,
+      ...pack(waiting),
+      unfit: waiting.map(({ unfit }) => unfit),
+      answered,
+      inFlight: this.#options.inFlight(),
+      decompressing: this.#options.decompressing(),
+    });
+  }
+
+  #hand(waiting: Waiting): Promise<AppendResult> {
+    const call = Promise.withResolvers<AppendResult>();
+    this.#open.set(this.#next, call);
+    this.#next += 1;
+    this.#waiting.push(waiting);
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      setImmediate(() => this.flush());
+    }
+    return call.promise;
+  }
+}
