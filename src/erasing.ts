@@ -157,6 +157,7 @@ export class RunningErasures implements Erasures {
   readonly #parts: RunningParts;
   #cancelTimer: () => void = () => undefined;
   #running: Promise<unknown> = Promise.resolve();
+  readonly #runs = new Set<Promise<void>>();
   #activity: Activity | null = null;
 
   constructor(local: LocalErasures, parts: RunningParts) {
@@ -185,7 +186,18 @@ export class RunningErasures implements Erasures {
     return this.#local.list();
   }
 
-  async run(): Promise<ErasureResult> {
+  run(): Promise<ErasureResult> {
+    const run = this.#run();
+    const over = run.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#runs.add(over);
+    void over.then(() => this.#runs.delete(over));
+    return run;
+  }
+
+  async #run(): Promise<ErasureResult> {
     const { clock } = this.#parts;
     const startedAt = clock.now();
     const base = {
@@ -237,6 +249,8 @@ export class RunningErasures implements Erasures {
     this.#cancelTimer();
     this.#parts.abort.abort();
     await this.#running;
+    // Those that were asked for over the admin API: what they clear is closed next.
+    await Promise.all(this.#runs);
   }
 
   async #check(): Promise<void> {

@@ -21,25 +21,37 @@ export function createApi(operations: Operations): Router {
     response.json(await operations.listQuarantine(selectionOf(request.query), wantsBodies(request)));
   });
   api.post('/quarantine/retry', async (request, response) => {
-    response.json(await operations.retryQuarantine(selectionOf(request.body)));
+    response.json(await operations.retryQuarantine(selectionIn(request.body)));
   });
   api.post('/quarantine/drop', async (request, response) => {
-    response.json({ dropped: await operations.dropQuarantine(selectionOf(request.body)) });
+    response.json({ dropped: await operations.dropQuarantine(selectionIn(request.body)) });
   });
   api.get('/dead-letters', async (request, response) => {
     response.json(await operations.listDeadLetters(selectionOf(request.query), wantsBodies(request)));
   });
   api.post('/dead-letters/retry', async (request, response) => {
-    response.json(await operations.retryDeadLetters(selectionOf(request.body)));
+    response.json(await operations.retryDeadLetters(selectionIn(request.body)));
   });
   api.post('/dead-letters/drop', async (request, response) => {
-    response.json({ dropped: await operations.dropDeadLetters(selectionOf(request.body)) });
+    response.json({ dropped: await operations.dropDeadLetters(selectionIn(request.body)) });
   });
   return api;
 }
 
 function wantsBodies(request: Request): boolean {
   return request.query['bodies'] === 'true';
+}
+
+const SELECTS: ReadonlySet<string> = new Set(['keys', 'sink', 'limit', 'after']);
+
+/** As `selectionOf`, of a body. What is read as no selection selects everything, so it must be meant. */
+function selectionIn(body: unknown): Selection {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new MillraceError('usage', 'the body must be a JSON object, {} for everything');
+  const unknown = Object.keys(body).find((key) => !SELECTS.has(key));
+  if (unknown !== undefined)
+    throw new MillraceError('usage', `a selection has ${[...SELECTS].join(', ')}, not ${unknown}`);
+  return selectionOf(body);
 }
 
 /** Reads `keys` (comma-separated or a list), `sink`, `limit` and `after`. */
@@ -49,7 +61,10 @@ function selectionOf(value: unknown): Selection {
   const { keys, sink } = fields;
   if (keys !== undefined)
     selection.keys = (Array.isArray(keys) ? keys : textOf(keys).split(',')).map(wholeNumber);
-  if (typeof sink === 'string') selection.sink = sink;
+  // Passed over, it would select what every sink has.
+  if (sink !== undefined && typeof sink !== 'string')
+    throw new MillraceError('usage', 'sink must be the name of one');
+  if (sink !== undefined) selection.sink = sink;
   if (fields['limit'] !== undefined) selection.limit = wholeNumber(fields['limit']);
   if (fields['after'] !== undefined) selection.after = wholeNumber(fields['after']);
   return selection;

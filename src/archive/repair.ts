@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, rename, unlink } from 'node:fs/promises';
+import { lstat, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -107,6 +107,8 @@ async function lockWriters(path: string): Promise<FileLock[]> {
 
 async function writersOf(path: string): Promise<string[]> {
   try {
+    // A symbolic link is not followed: locks would be made in folders of somebody else's.
+    if (!(await lstat(join(path, OPEN_FOLDER))).isDirectory()) return [];
     const entries = await readdir(join(path, OPEN_FOLDER), { withFileTypes: true });
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   } catch (error) {

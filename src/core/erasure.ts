@@ -109,35 +109,66 @@ function sameId(one: string, other: string): boolean {
 }
 
 /**
- * Looks for the ids of subjects in bytes, before anything is parsed. Letters are compared without their case.
- * `quoted` finds an id only where it is a whole JSON text, and so never the `7` in `17`; `bare` finds it anywhere.
+ * Looks for the ids of subjects in bytes, before anything is parsed, also as JSON writers spell them that escape what is
+ * not ASCII, or slashes. `quoted` finds an id only where it is a whole JSON text, and so never the `7` in `17`, and in
+ * another case of its letters only a UUID; `bare` finds it anywhere, in any case.
  */
 export class IdSearch {
   /** What two chunks must overlap by, so that an id on the seam is found. */
   readonly overlap: number;
-  readonly #needles: readonly { readonly needle: string; readonly request: string }[];
+  readonly #needles: readonly Needle[];
 
   constructor(subjects: readonly Subject[], mode: 'quoted' | 'bare' = 'quoted') {
-    this.#needles = subjects.map(({ id, request }) => {
-      const needle = mode === 'quoted' ? JSON.stringify(id) : id;
-      return { needle: fold(Buffer.from(needle)), request };
+    this.#needles = subjects.flatMap(({ id, request }) => {
+      const anyCase = mode === 'bare' || UUID.test(id);
+      const texts = mode === 'bare' ? [id, ...spellings(id)] : spellings(id).map((text) => `"${text}"`);
+      return texts.map((text): Needle => {
+        const bytes = Buffer.from(text);
+        return { bytes, folded: anyCase ? fold(bytes) : null, request };
+      });
     });
-    this.overlap = Math.max(0, ...this.#needles.map(({ needle }) => needle.length - 1));
+    this.overlap = Math.max(0, ...this.#needles.map(({ bytes }) => bytes.length - 1));
   }
 
   /** Whether any id stands in these bytes. */
   finds(bytes: Buffer): boolean {
-    const text = fold(bytes);
-    return this.#needles.some(({ needle }) => text.includes(needle));
+    return this.#standing(bytes).next().done !== true;
   }
 
   /** The requests whose ids stand in these bytes. */
   requestsIn(bytes: Buffer): readonly string[] {
-    const text = fold(bytes);
-    return [
-      ...new Set(this.#needles.flatMap(({ needle, request }) => (text.includes(needle) ? [request] : []))),
-    ];
+    return [...new Set(this.#standing(bytes))];
   }
+
+  *#standing(hay: Buffer): Generator<string> {
+    let text: string | null = null;
+    for (const { bytes, folded, request } of this.#needles) {
+      if (folded === null ? hay.includes(bytes) : (text ??= fold(hay)).includes(folded)) yield request;
+    }
+  }
+}
+
+interface Needle {
+  readonly bytes: Buffer;
+  /** Null for an id whose case counts. */
+  readonly folded: string | null;
+  readonly request: string;
+}
+
+/**
+ * An id as it may stand between the quotes of a JSON text: as `JSON.stringify` has it, with what is not ASCII escaped, in
+ * either case of the digits, and each of these with slashes escaped.
+ */
+function spellings(id: string): readonly string[] {
+  const plain = JSON.stringify(id).slice(1, -1);
+  const forms = [plain, escaped(plain, (digits) => digits), escaped(plain, (digits) => digits.toUpperCase())];
+  return [...new Set([...forms, ...forms.map((form) => form.replaceAll('/', String.raw`\/`))])];
+}
+
+function escaped(text: string, spell: (digits: string) => string): string {
+  return text.replace(/[\u0080-\uffff]/g, (unit) => {
+    return `\\u${spell(unit.charCodeAt(0).toString(16).padStart(4, '0'))}`;
+  });
 }
 
 /** One character a byte. Needle and hay are folded alike, so that it does not matter what becomes of other bytes. */

@@ -1,4 +1,4 @@
-import { readFile, realpath, rmdir, stat, unlink } from 'node:fs/promises';
+import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileChunks } from '../archive/file-lines.ts';
 import { IdSearch, leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
@@ -262,10 +262,17 @@ async function isBeingWritten(path: string): Promise<boolean> {
 /** Milliseconds without a write after which an unfinished file of rows has lost its writer. */
 const ABANDONED_AFTER = 600_000;
 
+/** Larger files are no single event, whatever their names say. */
+const LARGEST_EVENT = 256 * 2 ** 20;
+
 async function contentOf(path: string): Promise<Buffer> {
-  if (!path.endsWith('.gz')) return readFile(path);
   const chunks: Buffer[] = [];
-  for await (const chunk of fileChunks(path)) chunks.push(chunk);
+  let size = 0;
+  for await (const chunk of fileChunks(path)) {
+    size += chunk.length;
+    if (size > LARGEST_EVENT) throw new Error(`more than ${LARGEST_EVENT} bytes are no single event`);
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks);
 }
 

@@ -26,7 +26,7 @@ export async function rewritePlan(
   after: { sha256: string; bytes: number };
 } | null> {
   const text = await readFile(path, 'utf8');
-  const state = JSON.parse(text) as State;
+  const state = parse(text);
   const removed: Record<string, number> = {};
   const requestsOf = (user: string): readonly string[] => owners.of({ team: null, user, clientUser: null });
   const users = (state.plan?.users ?? []).map((user) => {
@@ -55,4 +55,13 @@ export async function rewritePlan(
     before: hash('sha256', text, 'hex'),
     after: { sha256: hash('sha256', bytes, 'hex'), bytes: bytes.length },
   };
+}
+
+/** The parser's own message quotes what it read. */
+function parse(text: string): State {
+  try {
+    return JSON.parse(text) as State;
+  } catch {
+    throw new Error('not JSON');
+  }
 }

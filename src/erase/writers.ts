@@ -1,4 +1,4 @@
-import { readdir, unlink } from 'node:fs/promises';
+import { lstat, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import { errorCode } from '../lib/durable.ts';
@@ -47,9 +47,12 @@ export async function holdWriters(root: string): Promise<Writers> {
   };
 }
 
+/** Real folders in a real folder: through a symbolic link, files that are none of this archive's would be removed. */
 async function writerNames(folder: string): Promise<string[]> {
   try {
-    return (await readdir(folder)).filter((name) => WRITER.test(name));
+    if (!(await lstat(folder)).isDirectory()) return [];
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory() && WRITER.test(entry.name)).map(({ name }) => name);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return [];
     throw error;

@@ -18,8 +18,9 @@ export interface ErasedCounts {
 
 /** One step of an erasure; the next one is asked for until there is none. */
 export type EraseStep =
-  | { readonly do: 'events'; readonly after: number; readonly upTo: number }
+  // First: what is put back from there while events are looked at would stand behind the last of them.
   | { readonly do: 'letters' }
+  | { readonly do: 'events'; readonly after: number; readonly upTo: number }
   | { readonly do: 'scrub'; /** Nobody waits for this journal. */ readonly alone: boolean }
   /** The receipt has them. */
   | { readonly do: 'forget' };
@@ -68,10 +69,11 @@ export class Eraser {
         case 'events':
           return this.#transaction(() => this.#events(subjects, step));
         case 'letters':
-          this.#transaction(() => {
+          return this.#transaction(() => {
             for (const table of ['quarantine', 'dead_letters'] as const) this.#letters(subjects, table);
+            const upTo = Number(this.#db.prepare('SELECT max(seq) FROM events').pluck().get() ?? 0);
+            return { do: 'events', after: 0, upTo };
           });
-          return { do: 'scrub', alone: false };
         case 'scrub':
           return this.#scrub(step.alone) ? step : null;
         case 'forget':
@@ -101,7 +103,7 @@ export class Eraser {
     const overwrite = this.#db.prepare(OVERWRITE);
     for (const { key } of found.owned) overwrite.run(key);
     this.#count('events', found.owned);
-    if (found.last === null || found.last >= upTo) return { do: 'letters' };
+    if (found.last === null || found.last >= upTo) return { do: 'scrub', alone: false };
     return { do: 'events', after: found.last, upTo };
   }
 
@@ -131,13 +133,17 @@ export class Eraser {
          WHERE ${key} > ? ORDER BY ${key} LIMIT ${SLICE}`,
       )
       .raw()
-      .all(after) as Row[];
-    const owned = rows.flatMap(([id, team, user, clientUser, body]) => {
+      .iterate(after) as IterableIterator<Row>;
+    const owned: { key: number; requests: readonly string[] }[] = [];
+    let last: number | null = null;
+    // Row by row: a slice of large bodies would not fit in memory.
+    for (const [id, team, user, clientUser, body] of rows) {
       const named = owners.of({ team, user, clientUser });
       const requests = named.length === 0 && body !== null ? search.requestsIn(body) : named;
-      return requests.length === 0 ? [] : [{ key: id, requests }];
-    });
-    return { owned, last: rows.at(-1)?.[0] ?? null };
+      if (requests.length > 0) owned.push({ key: id, requests });
+      last = id;
+    }
+    return { owned, last };
   }
 
   #count(table: Table, owned: readonly { readonly requests: readonly string[] }[]): void {

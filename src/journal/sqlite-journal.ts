@@ -197,6 +197,8 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async release(key: number, event: Event): Promise<void> {
+    // Looked at anew, it may turn out to be of a user who has been erased since.
+    if (this.#options.isErased?.(event) === true) return void (await this.dropQuarantine({ keys: [key] }));
     this.#announce(await this.#call('release', { op: 'release', key, event: pack([{ event }]) }));
   }
 
@@ -214,7 +216,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     const perform = (step: EraseStep): Promise<EraseStep | null> =>
       this.#call('erase', { op: 'erase', subjects, step });
     this.#tail.clear();
-    let next: EraseStep | null = { do: 'events', after: 0, upTo: this.#lastSeq };
+    let next: EraseStep | null = { do: 'letters' };
     while (next !== null) {
       signal.throwIfAborted();
       // Without sinks nothing comes in, and nobody waits.

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { mkdir, readFile, rm, type FileHandle } from 'node:fs/promises';
+import { mkdir, readFile, rm, rmdir, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { CREATE, errorCode, openPlain, syncFolder, writeAll, writeDurably } from '../lib/durable.ts';
@@ -31,6 +31,7 @@ const PLAN = 'plan.json';
 const UNITS = 'units.ndjson';
 const STATE = 'state.json';
 const REFUSED = 'refused.ndjson';
+const LOCK = 'lock';
 const WRITE_AT_ONCE = 64 * 1024;
 
 export interface CheckpointOptions {
@@ -126,11 +127,15 @@ export class Checkpoint {
     await this.#refused.handle.sync();
   }
 
-  /** @param keep false removes the folder: there is nothing left in it that anybody needs */
+  /** @param keep false removes what was written here, and the folder when nothing of anybody else's lies in it */
   async close(keep: boolean): Promise<void> {
     await this.#refused?.handle.close();
     this.#lock.release();
-    if (!keep) await rm(this.folder, { recursive: true, force: true });
+    if (keep) return;
+    // By name: `--state` may have named a folder that holds more than this replay.
+    for (const name of [STATE, UNITS, REFUSED, PLAN, LOCK])
+      await rm(join(this.folder, name), { force: true });
+    await rmdir(this.folder).catch(() => undefined);
   }
 }
 
@@ -146,7 +151,7 @@ async function lockFolder(folder: string): Promise<FileLock> {
   let lock: FileLock | null;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    lock = tryLock(join(folder, 'lock'));
+    lock = tryLock(join(folder, LOCK));
   } catch (error) {
     throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
   }

@@ -41,6 +41,22 @@ test('a request that cannot be read is the fault of who sent it', async () => {
   expect(await retry(url, { 'content-type': 'text/plain' }, '{}')).toEqual([415, 'media_type_unsupported']);
 });
 
+test('what is no selection selects nothing, instead of everything', async () => {
+  const url = await start('made-up-token');
+  const json = { authorization: 'Bearer made-up-token', 'content-type': 'application/json' };
+  // As curl sends it unless told otherwise: not read as JSON.
+  const form = { ...json, 'content-type': 'application/x-www-form-urlencoded' };
+  for (const [headers, body, detail] of [
+    [json, '[7]', 'JSON object'],
+    [json, '{"key":[7]}', 'not key'],
+    [json, '{"sink":["a"]}', 'sink must be'],
+    [form, '{"keys":[7]}', 'JSON object'],
+  ] as const) {
+    const response = await fetch(`${url}/api/dead-letters/drop`, { method: 'POST', headers, body });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(detail)]);
+  }
+});
+
 test('with a token nobody else gets in, and health needs none', async () => {
   const url = await start('made-up-token');
   expect((await fetch(`${url}/livez`)).status).toBe(200);

@@ -6,6 +6,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -192,5 +193,17 @@ describe('repairArchive', () => {
     await expect(repair(path)).rejects.toMatchObject({ code: 'archive_in_use' });
     await sink.close(signal);
     expect((await repair(path)).said).toEqual([]);
+  });
+});
+
+describe('a symbolic link in the place of the writers', () => {
+  it('is not followed: no lock is made behind it', async () => {
+    const { path } = await makeArchive();
+    const elsewhere = tempFolder();
+    mkdirSync(join(elsewhere, 'made-up'));
+    rmSync(join(path, '_open'), { recursive: true, force: true });
+    symlinkSync(elsewhere, join(path, '_open'));
+    await repair(path);
+    expect(readdirSync(elsewhere, { recursive: true })).toEqual(['made-up']);
   });
 });

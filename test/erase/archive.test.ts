@@ -1,5 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
@@ -220,4 +221,29 @@ test('kept events are removed whole, in an archive further down too', async () =
   expect(find([root], [userId(1), secretOf(1)])).toEqual([]);
   expect(find([root], [secretOf(2)])).toHaveLength(1);
   expect((await verifyArchive(archive)).differences).toEqual([]);
+});
+
+test('a symbolic link in the place of the writers leads nowhere', async () => {
+  const root = await temporaryFolder();
+  const archive = join(root, 'archive');
+  const elsewhere = join(root, 'elsewhere', '0123456789ab');
+  for (const folder of [archive, elsewhere]) mkdirSync(folder, { recursive: true });
+  writeFileSync(join(elsewhere, 'made-up.tmp'), 'of somebody else');
+  symlinkSync(join(root, 'elsewhere'), join(archive, '_open'));
+  await eraseAll(join(root, 'erasure'), archive, [1]);
+  expect(readdirSync(elsewhere)).toEqual(['made-up.tmp']);
+});
+
+test('a kept event that unpacks to more than any event has is named, and not held in memory', async () => {
+  const root = await temporaryFolder();
+  const folder = join(root, 'archive', 'claim-checks');
+  mkdirSync(folder, { recursive: true });
+  const blanks = Buffer.alloc(257 * 2 ** 20, ' ');
+  blanks.write(`{"user_id":"${userId(1)}"`);
+  writeFileSync(join(folder, 'made-up.json.gz'), gzipSync(blanks, { level: 1 }));
+  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(join(root, 'archive'))]);
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect(receipts).toEqual([]);
+  expect(left).toMatchObject([{ reason: expect.stringContaining('no single event') as string }]);
 });

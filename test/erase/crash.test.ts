@@ -17,7 +17,7 @@ import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, use
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const USERS = [1, 2, 3, 4];
 const GONE = [1, 3];
-const JOURNAL_STEPS = ['journal events', 'journal letters', 'journal scrub'] as const;
+const JOURNAL_STEPS = ['journal letters', 'journal events', 'journal scrub'] as const;
 
 let base = '';
 let template = '';

@@ -3,8 +3,9 @@ import { onTestFinished, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
+import { filesSink, records, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { erasuresOver, eventOf, find, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
+import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
 
 async function openJournal(path: string, more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
   const journal = await SqliteJournal.open({
@@ -133,4 +134,64 @@ test('what is dropped is counted, by the hour', async () => {
     ['accepted', 1],
     ['erased', 3],
   ]);
+});
+
+test('what is released from quarantine and turns out to be of an erased user is dropped', async () => {
+  const root = await temporaryFolder();
+  const journal = await openJournal(join(root, 'journal'), { isErased: ({ user }) => user === userId(1) });
+  for (const user of [1, 2]) await journal.quarantine(eventOf(user, 1, { user: null }), REASONS);
+  for (const { key, reasons: _, ...event } of await journal.listQuarantine({}))
+    await journal.release(key, { ...event, user: userId(event.id === 'msg_1_1' ? 1 : 2) });
+  expect((await readAll(journal)).map(({ user }) => user)).toEqual([userId(2)]);
+  expect(await journal.listQuarantine({})).toEqual([]);
+});
+
+test('dead letters that are put back while their user is erased are erased too', async () => {
+  const root = await temporaryFolder();
+  const journal = await openJournal(join(root, 'journal'));
+  await fill(journal);
+  let retried: Promise<number> = Promise.resolve(0);
+  const { erasures } = erasuresOver(join(root, 'erasure'), [journal], {
+    onStep: (step) => {
+      if (step.startsWith('journal ')) retried = journal.retryDeadLetters({});
+    },
+  });
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  expect((await erasures.run()).left).toEqual([]);
+  await retried;
+  expect((await readAll(journal)).filter(({ user }) => user === userId(1))).toEqual([]);
+  expect(find([root], [userId(1), secretOf(1)])).toEqual([]);
+});
+
+function spelt(clientUser: string): Buffer {
+  return Buffer.from(`{"client_user_id":"${clientUser}","note":"${secretOf(1)}"}`);
+}
+
+test('an id is found however its sender escaped it, and nobody is taken for another in other letters', async () => {
+  const root = await temporaryFolder();
+  const archive = join(root, 'archive');
+  const id = 'Müller/made-up';
+  const journal = await openJournal(join(root, 'journal'));
+  const bodies = [String.raw`M\u00fcller/made-up`, String.raw`M\u00FCller\/made-up`, id].map(spelt);
+  const other = eventOf(2, 9, {
+    user: null,
+    clientUser: id.toLowerCase(),
+    body: Buffer.from(`{"client_user_id":"${id.toLowerCase()}"}`),
+  });
+  const { sink } = filesSink(archive);
+  await sink.open();
+  for (const [n, body] of bodies.entries()) {
+    await sink.keep(eventOf(1, n, { user: null, clientUser: id, headers: {}, body }));
+    await journal.quarantine(eventOf(1, n, { user: null, clientUser: null, headers: {}, body }), []);
+  }
+  await sink.keep(other);
+  await sink.send([{ event: other, destination: null }], signal);
+  await sink.close(signal);
+  await journal.append(other);
+  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(archive), journal]);
+  await erasures.request({ by: 'client_user', id, team: null }, true);
+  expect(await erasures.run()).toMatchObject({ left: [], receipts: [{ records_removed: 6 }] });
+  expect(find([root], [secretOf(1)])).toEqual([]);
+  expect((await records(archive)).map(({ record }) => record.id)).toEqual([other.id]);
+  expect((await journal.read(0, { count: 10, bytes: 2 ** 20 })).map((event) => event.id)).toEqual([other.id]);
 });

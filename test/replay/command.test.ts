@@ -268,3 +268,13 @@ test('--pseudonymise and --map-user: other ids at the sink, of the same people',
   expect([...users.values()].every((names) => names.size === 1)).toBe(true);
   expect(users.get(first?.user ?? '')).toEqual(new Set(['made-up-tester']));
 });
+
+test('what else lies in the folder of the state stays there', async () => {
+  const { folder, replay } = await setting();
+  const state = join(folder, 'state');
+  mkdirSync(state);
+  writeFileSync(join(state, 'of-somebody-else.txt'), 'made up');
+  const { exit } = await replay('--to', 'archive', '--state', state);
+  expect(exit).toBe(0);
+  expect(readdirSync(state)).toEqual(['of-somebody-else.txt']);
+});
