@@ -100,7 +100,8 @@ class Page {
 
   add(seq: number, row: EventRow, body: Buffer): void {
     this.seqs.push(seq);
-    this.#rows.push(row.with(9, body.length) as unknown as EventRow);
+    (row as { 9: number })[9] = body.length;
+    this.#rows.push(row);
     this.#bodies.push(body);
     this.#bytes += body.length;
   }

@@ -28,8 +28,8 @@ export function storedOf(row: EventRow, body: Buffer): StoredEvent {
 /** CRC-32 over all that is stored of an event: what a disk gives back wrong is noticed before it is delivered. */
 export function checksumOf(event: StoredEvent): number {
   const { id, source, type, team, user, client_user, received_at, headers, handling, body } = event;
-  const head = [id, source, type, team, user, client_user, received_at, headers, handling];
-  return crc32(body, crc32(JSON.stringify(head)));
+  const head = `${id}\n${source}\n${type}\n${team}\n${user}\n${client_user}\n${received_at}\n${headers}\n${handling}`;
+  return crc32(body, crc32(head));
 }
 
 /** In the order of EVENT_COLUMNS. */
