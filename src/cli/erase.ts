@@ -20,7 +20,8 @@ Examples:
 Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, and drops the events that
 still come. A request is due after erasure.grace (7d); until then --cancel leaves everything as it was. A running receiver
 performs what is due by itself. Afterwards --cancel only takes new events in again. The receipt lists the files, counts and
-hashes, without the id. Other folders to cover: erasure.folders.
+hashes, without the id; not_searched are databases, Parquet, and tables whose rows do not say whose they are (insurance,
+parsing jobs and their results): make those again. Other folders to cover: erasure.folders.
 By user id, a user's events go with all they hold; --client-user selects by the team's own id instead. What names no team
 or user but holds the id goes too; what is another user's stays. With --service the service is asked to delete the user as
 well (with --cancel: to undo it).

@@ -209,7 +209,7 @@ export interface ErasureReceipt {
   readonly finished_at: string;
   readonly records_removed: number;
   readonly stores: readonly string[];
-  /** Files of kinds that cannot be searched, such as databases and Parquet. */
+  /** Files that cannot be searched for a user: databases, Parquet, and tables whose rows do not say whose they are. */
   readonly not_searched: readonly string[];
   readonly items: readonly {
     readonly store: string;

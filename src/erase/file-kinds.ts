@@ -26,6 +26,14 @@ export function kindOf(file: string): FileKind {
   return /\.(db|db-wal|db-journal|duckdb|parquet|zip|7z|xz|br|bz2)$/.test(name) ? 'unreadable' : 'other';
 }
 
+/** Tables of people's data whose rows do not say whose they are, as the documents they are made of do not. */
+const OWNERLESS = new Set(['insurance', 'parsing_jobs', 'parsing_job_results']);
+
+/** @param file relative to its store: `insurance.ndjson`, or `insurance/dt=…/part-000000.ndjson.gz` */
+export function namesNobody(file: string): boolean {
+  return file.split('/').some((part) => OWNERLESS.has(part.split('.')[0] ?? ''));
+}
+
 /** Reads the envelope of what one line or one kept event holds. */
 export class LineOwners {
   readonly #owners: Owners;

@@ -5,7 +5,7 @@ import { IdSearch, leftBy, Owners, type ErasableStore, type ErasureRun } from '.
 import type { SinkLog } from '../core/sink.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
 import { hashFile } from '../archive/facts.ts';
-import { kindOf, LineOwners, type EnvelopeFields, type FileKind } from './file-kinds.ts';
+import { kindOf, LineOwners, namesNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
 import { Listing } from './listing.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
@@ -143,10 +143,17 @@ export class FolderStore implements ErasableStore {
   };
 
   async #lines(job: Job, file: string): Promise<void> {
-    const { run, root, search, owners } = job;
+    const { run, root, prefix, search, owners } = job;
     const path = join(root, file);
     const { found, bytes } = await searchFile(path, search, run.signal);
     run.searched(bytes);
+    if (namesNobody(file))
+      run.leave({
+        store: this.name,
+        item: prefix + file,
+        requests: [],
+        reason: 'its rows do not say whose they are; make it again without the user',
+      });
     if (!found) return;
     if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
     run.onStep('found');

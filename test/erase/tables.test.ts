@@ -123,6 +123,23 @@ test('what cannot be rewritten is named, and the request waits; what cannot be s
   expect(second.receipts).toMatchObject([{ records_removed: 1, not_searched: ['meals.parquet'] }]);
 });
 
+test('tables of people whose rows do not say whose they are stand on the receipt', async () => {
+  const root = await tables({
+    'insurance.ndjson': '{"member_id":"made-up","insured_first_name":"Made"}\n',
+    'parsing_job_results/dt=2026-11-21/part-000000.ndjson.gz': gzipSync('{"job_id":"j","value":1}\n'),
+    'markers.ndjson': '{"id":1}\n',
+    'meals.ndjson': row(1),
+  });
+  const { receipts, left } = await erase(root, userId(1));
+  expect(left.map(({ requests }) => requests)).toEqual([[], []]);
+  expect(receipts).toMatchObject([
+    {
+      records_removed: 1,
+      not_searched: ['insurance.ndjson', 'parsing_job_results/dt=2026-11-21/part-000000.ndjson.gz'],
+    },
+  ]);
+});
+
 test('a file that is damaged is named, and the others are erased all the same', async () => {
   const broken = gzipSync(row(1).repeat(1000));
   const root = await tables({
