@@ -93,8 +93,8 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       maxPending,
       maxPendingBytes,
       routesFor,
-      // What comes from now on was looked at when it came in.
-      isErased: (event) => event.seq <= before && users.has(event),
+      // What comes from now on was looked at when it came in, but for letters that are put back.
+      isErased: (event) => (event.seq <= before || event.handling.only !== undefined) && users.has(event),
       onDelivered: (sink, event) => {
         meter.delivered(sink, event);
         intake.onDelivered(sink, event);
