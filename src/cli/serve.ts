@@ -30,8 +30,12 @@ export function serveCommand(io: Io): Command {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
       const failure = Promise.withResolvers<MillraceError>();
+      // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end
+      // the process.
+      const started = Promise.withResolvers<App>();
+      io.onHangUp(() => void started.promise.then((running) => reload(running, options.config, io, log)));
       const app = await startApp(loaded, { log, onFailure: failure.resolve });
-      io.onHangUp(() => void reload(app, options.config, io, log));
+      started.resolve(app);
       const stopped = new Promise<null>((resolve) => {
         if (io.signal.aborted) resolve(null);
         io.signal.addEventListener('abort', () => resolve(null), { once: true });

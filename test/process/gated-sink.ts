@@ -7,11 +7,18 @@ import { DELIVERED, type Sink } from '../../src/core/sink.ts';
 // A sink of a user's own that holds each batch until a test lets it through, and heeds no signal. In its folder:
 // `begun` appears with the first batch, `gate` is what it waits for, `delivered` holds the ids it has taken, a line each.
 
-export function parseOptions(options: unknown): { folder: string } {
-  return { folder: String(Object(options).folder) };
+interface Options {
+  readonly folder: string;
+  /** Opening waits for the gate as well; `opening` appears when it begins. */
+  readonly holdOpen: boolean;
 }
 
-export function createSink({ folder }: { folder: string }): Sink {
+export function parseOptions(options: unknown): Options {
+  const { folder, holdOpen } = Object(options) as Partial<Options>;
+  return { folder: String(folder), holdOpen: holdOpen === true };
+}
+
+export function createSink({ folder, holdOpen }: Options): Sink {
   return {
     limits: {
       batchCount: 10,
@@ -21,7 +28,11 @@ export function createSink({ folder }: { folder: string }): Sink {
       order: 'none',
       batchBy: 'mixed',
     },
-    open: () => Promise.resolve(),
+    async open() {
+      if (!holdOpen) return;
+      await writeFile(join(folder, 'opening'), '');
+      while (!existsSync(join(folder, 'gate'))) await wait(10);
+    },
     async send(batch) {
       await writeFile(join(folder, 'begun'), '');
       while (!existsSync(join(folder, 'gate'))) await wait(10);

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -183,4 +183,16 @@ test('routes edited while nothing runs: what waits still goes where it was to go
   const delivered = new Set(readFileSync(join(folder, 'delivered'), 'utf8').trim().split('\n'));
   expect(delivered).toEqual(new Set(waiting.map(({ id }) => id)));
   expect([...(await readBack(join(folder, 'archive'))).keys()]).toEqual([later.id]);
+});
+
+test('a SIGHUP that comes before it listens is heeded once it does', async () => {
+  const folder = await temporaryFolder();
+  const gated = { type: fileURLToPath(new URL('./gated-sink.ts', import.meta.url)), folder, holdOpen: true };
+  const receiver = new ReceiverProcess(writeConfig(folder, { sinks: { gated } }));
+  await until('the sink to be opened', () => existsSync(join(folder, 'opening')));
+  receiver.signal('SIGHUP');
+  writeFileSync(join(folder, 'gate'), '');
+  await receiver.listening();
+  await until('the line "reloaded"', () => receiver.logLines().some(({ msg }) => msg === 'reloaded'));
+  expect((await postSigned(receiver.url)).status).toBe(202);
 });
