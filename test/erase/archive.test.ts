@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
 import { filesSink, records, signal } from '../sinks/support.ts';
@@ -10,6 +10,7 @@ import { erasuresOver, eventOf, find, folderStore, secretOf, userId } from './su
 
 /** `MILLRACE_TEST_ERASE_EVENTS=900000` makes an archive of about 1 GB; then only the speed is printed. */
 const EVENTS = Number(process.env['MILLRACE_TEST_ERASE_EVENTS'] ?? 5000);
+vi.setConfig({ testTimeout: 30_000 + EVENTS / 2 });
 const USERS = 500;
 const GONE = [17, 211, 498];
 
