@@ -1,4 +1,5 @@
 import type { JournalEvent } from '../core/event.ts';
+import { pageOf } from '../core/page.ts';
 
 /**
  * The newest events, kept in memory within a byte bound: a sink that keeps up never makes the journal read back what
@@ -50,16 +51,7 @@ export class Tail {
     const first = this.#events[this.#start];
     const last = this.#events.at(-1);
     if (first === undefined || last === undefined || after + 1 < first.seq || after >= last.seq) return null;
-    const found: JournalEvent[] = [];
-    let size = 0;
-    for (let at = this.#start + (after + 1 - first.seq); at < this.#events.length; at += 1) {
-      const event = this.#events[at];
-      if (event === undefined || found.length >= limits.count) break;
-      if (found.length > 0 && size + event.body.length > limits.bytes) break;
-      size += event.body.length;
-      found.push(event);
-    }
-    return found;
+    return pageOf(this.#events, this.#start + (after + 1 - first.seq), limits, (event) => event);
   }
 
   clear(): void {

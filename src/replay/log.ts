@@ -1,5 +1,6 @@
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
 import type { DeadLetter, EventLog } from '../core/journal.ts';
+import { pageOf } from '../core/page.ts';
 import { Bell } from './bell.ts';
 
 /** An event that a sink has refused for good. */
@@ -64,16 +65,8 @@ export class ReplayLog implements EventLog {
   }
 
   read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
-    const found: JournalEvent[] = [];
-    let size = 0;
-    for (let at = Math.max(0, after + 1 - this.#firstSeq); at < this.#entries.length; at += 1) {
-      const event = this.#entries[at];
-      if (event === undefined || found.length >= limits.count) break;
-      if (found.length > 0 && size + event.body.length > limits.bytes) break;
-      size += event.body.length;
-      found.push(event);
-    }
-    return Promise.resolve(found);
+    const from = Math.max(0, after + 1 - this.#firstSeq);
+    return Promise.resolve(pageOf(this.#entries, from, limits, (event) => event));
   }
 
   subscribe(listener: (lastSeq: number) => void): () => void {
