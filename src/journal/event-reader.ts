@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { EVENT_COLUMNS, sqliteCode } from './database.ts';
-import type { Answers, EventRow } from './protocol.ts';
+import { PageReader, type PageLimits, type ReadPage } from './page-reader.ts';
+import type { EventRow } from './protocol.ts';
 import { checksumOf, storedOf, type StoredEvent } from './rows.ts';
 
 type Found = [seq: number, crc: number | null, ...row: EventRow];
@@ -17,12 +18,13 @@ export interface DamagedRecord {
  * holds up those after it: it is passed over and given to `onDamage`, and a record with no targets stands in its place.
  */
 export class EventReader {
+  readonly #pages: PageReader;
   readonly #select;
   readonly #selectOne;
   readonly #onDamage: (record: DamagedRecord) => void;
 
   constructor(db: Database.Database, onDamage: (record: DamagedRecord) => void) {
-    // As arrays: an object for each row costs as much as the row.
+    this.#pages = new PageReader(db);
     const columns = `seq, crc, ${EVENT_COLUMNS}`;
     this.#select = db.prepare(`SELECT ${columns} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`).raw();
     this.#selectOne = db.prepare(`SELECT ${columns} FROM events WHERE seq = ?`).raw();
@@ -30,11 +32,21 @@ export class EventReader {
   }
 
   /** @param last the newest seq there is */
-  read(
-    after: number,
-    last: number,
-    limits: { count: number; bytes: number },
-  ): Omit<Answers['read'], 'damaged'> {
+  read(after: number, last: number, limits: PageLimits): ReadPage {
+    return this.#readSound(after, limits) ?? this.#readEach(after, last, limits);
+  }
+
+  #readSound(after: number, limits: PageLimits): ReadPage | null {
+    try {
+      return this.#pages.read(after, limits);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return null;
+    }
+  }
+
+  /** One record after the other, up to the page of the file that cannot be read. */
+  #readEach(after: number, last: number, limits: PageLimits): ReadPage {
     const page = new Page(limits.bytes);
     try {
       for (const found of this.#select.iterate(after, limits.count) as Iterable<Found>) {
@@ -106,7 +118,7 @@ class Page {
     this.#bytes += body.length;
   }
 
-  packed(): Omit<Answers['read'], 'damaged'> {
+  packed(): ReadPage {
     // A buffer of its own: it is transferred.
     const bodies = new Uint8Array(this.#bytes);
     let at = 0;

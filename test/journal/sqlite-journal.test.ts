@@ -36,19 +36,22 @@ describe('append and read', () => {
     const odd = Buffer.from([0, 255, 10, 13, 0xed, 0xa0, 0x80]);
     const events = [
       makeEvent({ body: odd }),
-      makeEvent({ team: null, user: null, clientUser: null }),
+      makeEvent({ team: null, user: null, clientUser: null, body: Buffer.alloc(0) }),
+      makeEvent({ body: Buffer.alloc(70_000, odd) }),
       makeEvent(),
     ];
     const journal = await open(path);
     const results = await Promise.all(events.map((event) => journal.append(event)));
-    expect(results).toEqual([1, 2, 3].map((seq) => ({ status: 'accepted', seq })));
+    expect(results).toEqual([1, 2, 3, 4].map((seq) => ({ status: 'accepted', seq })));
     const expected = events.map((event, index) => ({ ...event, seq: index + 1, handling: {} }));
     expect(await journal.read(0, ALL)).toEqual(expected);
     await journal.close();
     const again = await open(path);
     expect(await again.read(0, ALL)).toEqual(expected);
     expect(await again.read(1, { count: 1, bytes: 1 })).toEqual(expected.slice(1, 2));
-    expect(await again.read(3, ALL)).toEqual([]);
+    expect(await again.read(0, { count: 9, bytes: 1000 })).toEqual(expected.slice(0, 2));
+    expect(await again.read(2, { count: 9, bytes: 1000 })).toEqual(expected.slice(2, 3));
+    expect(await again.read(4, ALL)).toEqual([]);
   });
 
   test('fault 16: an id is accepted once, in one commit, later, and after a restart', async () => {
