@@ -42,7 +42,8 @@ export async function sendBatch(
   return settled;
 }
 
-function inOrder(outcomes: readonly Outcome[], batch: readonly Item[]): Outcome[] {
+function inOrder(outcomes: Outcome[], batch: readonly Item[]): Outcome[] {
+  if (outcomes.every(({ item }, place) => item === batch[place])) return outcomes;
   const places = new Map(batch.map((item, place) => [item, place]));
   const placeOf = ({ item }: Outcome): number => places.get(item) ?? 0;
   return outcomes.toSorted((one, other) => placeOf(one) - placeOf(other));
@@ -90,7 +91,6 @@ async function attempt(
   const results = await callSink(sink, batch, signal);
   const outcomes: Outcome[] = [];
   const suspects: Item[] = [];
-  const places = new Map(batch.map((item, place) => [item, place]));
   for (const [index, item] of batch.entries()) {
     const result = results[index] ?? MISSING;
     if (result.status === 'refused' && result.batch === true) suspects.push(item);
@@ -102,6 +102,7 @@ async function attempt(
     const result = results[batch.indexOf(only)] ?? MISSING;
     return [...outcomes, { item: only, result }];
   }
+  const places = new Map(batch.map((item, place) => [item, place]));
   const middle = Math.ceil(suspects.length / 2);
   for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
     const waiting = new Map<string, { place: number; result: SendResult }>();

@@ -7,6 +7,8 @@ import type { Delivery } from '../../core/sink.ts';
 import { traceMetadata } from '../../core/trace.ts';
 import type { PubSubOptions } from './config.ts';
 
+type Encoding = Pick<PubSubOptions, 'compression' | 'ordering'>;
+
 /** One message of a publish request. */
 export interface Message {
   readonly data: Buffer;
@@ -25,39 +27,48 @@ const VALUE_BYTES = 1024;
 /** Setting up the usual 256 KiB of state would take longer than compressing a small body. */
 const INLINE = { windowBits: 12, memLevel: 5 };
 const compress = promisify(gzip);
-/** Messages made in one turn of the event loop, which is the receiver's too: less than a millisecond of it. */
+/** Messages compressed in one turn of the event loop, which is the receiver's too: less than a millisecond of it. */
 const TURN = 32;
 
 /**
  * The message for one event: its exact bytes, or the gzip of them, and its envelope as attributes. Ids that are null
- * leave no attribute.
+ * leave no attribute. Only a large body that is compressed takes a thread, and so a promise.
  */
-export async function toMessage(
-  event: JournalEvent,
-  { compression, ordering }: Pick<PubSubOptions, 'compression' | 'ordering'>,
-): Promise<Message> {
+export function toMessage(event: JournalEvent, options: Encoding): Message | Promise<Message> {
   const { body } = event;
-  const orderingKey = ordering ? orderingKeyOf(event) : '';
-  const plain = compression === 'never' || (compression === 'auto' && body.length <= PLAIN_BYTES);
-  if (plain) return { data: body, attributes: attributesOf(event, false), orderingKey };
-  const attributes = attributesOf(event, true);
-  const small = body.length <= INLINE_BYTES;
-  const data = small ? gzipSync(body, INLINE) : await compress(body, { level: constants.Z_BEST_SPEED });
-  return { data, attributes, orderingKey };
+  const zipped = isZipped(event, options);
+  const attributes = attributesOf(event, zipped);
+  const orderingKey = options.ordering ? orderingKeyOf(event) : '';
+  if (!zipped) return { data: body, attributes, orderingKey };
+  if (body.length <= INLINE_BYTES) return { data: gzipSync(body, INLINE), attributes, orderingKey };
+  return compress(body, { level: constants.Z_BEST_SPEED }).then((data) => ({
+    data,
+    attributes,
+    orderingKey,
+  }));
 }
 
 /** The messages for a batch, in its order. */
-export async function toMessages(
-  batch: readonly Delivery[],
-  options: Pick<PubSubOptions, 'compression' | 'ordering'>,
-): Promise<Message[]> {
+export async function toMessages(batch: readonly Delivery[], options: Encoding): Promise<Message[]> {
   const messages: Message[] = [];
-  for (let at = 0; at < batch.length; at += TURN) {
-    if (at > 0) await setImmediate();
-    const turn = batch.slice(at, at + TURN);
-    messages.push(...(await Promise.all(turn.map(({ event }) => toMessage(event, options)))));
+  const large: Promise<void>[] = [];
+  let compressed = 0;
+  for (const [index, { event }] of batch.entries()) {
+    if (isZipped(event, options)) compressed += 1;
+    if (compressed > TURN) {
+      compressed = 1;
+      await setImmediate();
+    }
+    const message = toMessage(event, options);
+    if (message instanceof Promise) large.push(message.then((made) => void (messages[index] = made)));
+    else messages[index] = message;
   }
+  await Promise.all(large);
   return messages;
+}
+
+function isZipped({ body }: JournalEvent, { compression }: Encoding): boolean {
+  return compression === 'always' || (compression === 'auto' && body.length > PLAIN_BYTES);
 }
 
 /** Messages of one key are handed to subscribers in the order of their publishing; without a user there is no order. */

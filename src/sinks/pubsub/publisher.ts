@@ -42,7 +42,8 @@ export class Publisher {
 
   /** One publish request: all of the messages are stored, or it throws the SDK's error and none may be. */
   async publish(topic: string, messages: readonly Message[], signal: AbortSignal): Promise<void> {
-    const request = { topic, messages: messages.map((message) => ({ ...message })) };
+    // The SDK's types leave out that it changes nothing.
+    const request = { topic, messages: messages as Message[] };
     const [{ messageIds = [] }] = await this.#call(signal, (client, options) =>
       client.publish(request, options),
     );

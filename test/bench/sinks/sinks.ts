@@ -31,7 +31,7 @@ export const sinks: Bench = {
   summary:
     'events a second from the journal to the brokers, as a share of the bare SDKs; time from POST to broker',
   help: `Flags:
-  --events N    events of a round (20000)
+  --events N    events of a round (50000)
   --rounds N    pairs of rounds for each broker (5)
   --seconds N   length of the latency run at 1,000 events a second (10)
 `,
@@ -40,7 +40,7 @@ export const sinks: Bench = {
       args: [...argv],
       options: { events: { type: 'string' }, rounds: { type: 'string' }, seconds: { type: 'string' } },
     });
-    const events = makeEvents(Number(values.events ?? 20_000));
+    const events = makeEvents(Number(values.events ?? 50_000));
     const rounds = Number(values.rounds ?? 5);
     const journal = await FilledJournal.fill(events);
     const results: Comparison[] = [];
