@@ -7,7 +7,7 @@ import { Load, ReceiverProcess } from '../ingest/children.ts';
 import { newSecret } from '../ingest/requests.ts';
 import { median, round } from '../report.ts';
 import { HELP, parseOptions, type ConsoleOptions } from './options.ts';
-import { Watcher } from './watcher.ts';
+import { Watchers } from './watcher.ts';
 
 /** The receiver with somebody watching, against itself without. */
 export const consoleCost: Bench = {
@@ -63,7 +63,7 @@ const WINDOW = 2;
 
 /** One long load at an even rate, watched every other while. */
 async function steady({ options, context, receiver, load, secret }: Parts): Promise<Steady> {
-  const { rate, seconds, connections } = options;
+  const { rate, seconds, connections, watchers } = options;
   await load.make(rate * (seconds + 2 * WINDOW), secret);
   const running = load.run({ op: 'pace', port: receiver.port, connections, rate });
   // Asked for at the end; until then it must not end the process.
@@ -74,8 +74,8 @@ async function steady({ options, context, receiver, load, secret }: Parts): Prom
   for (let at = 0; at < seconds / (2 * WINDOW); at += 1) {
     context.signal.throwIfAborted();
     const watchedFirst = at % 2 === 0;
-    const first = await window(receiver, watchedFirst, answers);
-    const second = await window(receiver, !watchedFirst, answers);
+    const first = await window(receiver, watchedFirst ? watchers : 0, answers);
+    const second = await window(receiver, watchedFirst ? 0 : watchers, answers);
     cpu.push(watchedFirst ? { watched: first, alone: second } : { alone: first, watched: second });
   }
   const { p99 } = await running;
@@ -85,15 +85,14 @@ async function steady({ options, context, receiver, load, secret }: Parts): Prom
 }
 
 /** @returns milliseconds of CPU a second */
-async function window(receiver: ReceiverProcess, isWatched: boolean, answers: number[]): Promise<number> {
-  const watcher = isWatched ? new Watcher(receiver.adminUrl) : null;
+async function window(receiver: ReceiverProcess, count: number, answers: number[]): Promise<number> {
+  const watchers = new Watchers(receiver.adminUrl, count);
   const started = performance.now();
   const before = receiver.cpuSeconds();
   await wait(WINDOW * 1000);
   const cpu = (receiver.cpuSeconds() - before) * 1000;
   const took = (performance.now() - started) / 1000;
-  await watcher?.stop();
-  answers.push(...(watcher?.times ?? []));
+  answers.push(...(await watchers.stop()));
   return cpu / took;
 }
 
@@ -112,28 +111,35 @@ async function flood(parts: Parts, name: string): Promise<readonly Pair[]> {
 }
 
 async function stretch({ load, receiver, secret, options }: Parts, isWatched: boolean): Promise<number> {
-  const { connections, perRound } = options;
+  const { connections, perRound, watchers: count } = options;
   await load.make(perRound, secret);
-  const watcher = isWatched ? new Watcher(receiver.adminUrl) : null;
+  const watchers = new Watchers(receiver.adminUrl, isWatched ? count : 0);
   const { elapsedMs } = await load.run({ op: 'flood', port: receiver.port, connections });
-  await watcher?.stop();
+  await watchers.stop();
   await receiver.untilDelivered();
   return (perRound * 1000) / elapsedMs;
 }
 
 function report(options: ConsoleOptions, { cpu, p99, answers }: Steady, rates: readonly Pair[]): BenchResult {
-  const added = median(cpu.map(({ alone, watched }) => watched / alone - 1));
-  const lost = median(rates.map(({ alone, watched }) => 1 - watched / alone));
+  const { watchers } = options;
+  const added = median(cpu.map(({ alone, watched }) => watched / alone - 1)) / watchers;
+  const lost = median(rates.map(({ alone, watched }) => 1 - watched / alone)) / watchers;
   const sorted = answers.toSorted((a, b) => a - b);
   const slowest = sorted[Math.ceil(sorted.length * 0.99) - 1] ?? Number.NaN;
   const targets: Target[] = [
-    below('CPU added at the steady rate', percent(added), '5 %', added < 0.05),
-    below('rate lost as fast as it goes', percent(lost), '5 %', lost < 0.05),
+    below(
+      'CPU that one console and one Prometheus add at the steady rate',
+      percent(added),
+      '5 %',
+      added < 0.05,
+    ),
+    below('rate lost to the two as fast as it goes', percent(lost), '5 %', lost < 0.05),
     below('p99 of deliveries at the steady rate', `${round(p99, 1)} ms`, '50 ms', p99 < 50),
     below('p99 of answers to who watches', `${round(slowest, 1)} ms`, '250 ms', slowest < 250),
   ];
   return {
     figures: {
+      watchers,
       eventsPerSecond: options.rate,
       cpuMsPerSecond: mediansOf(cpu),
       cpuAdded: round(added, 4),

@@ -10,6 +10,8 @@ export interface ConsoleOptions {
   /** Events of one stretch as fast as they are answered. */
   readonly perRound: number;
   readonly connections: number;
+  /** Consoles, and as many Prometheus, that watch at a time. What they cost is divided by their number. */
+  readonly watchers: number;
 }
 
 export const HELP = `Flags:
@@ -18,6 +20,7 @@ export const HELP = `Flags:
   --rounds N        pairs of stretches as fast as it goes, one watched and one not (default 10)
   --per-round N     events of such a stretch (default 40000)
   --connections N   keep-alive connections of the load generator (default 64)
+  --watchers N      consoles, and as many Prometheus, that watch at a time (default 10)
 `;
 
 /** @throws TypeError for a flag that is not known or not a number */
@@ -25,7 +28,14 @@ export function parseOptions(argv: readonly string[]): ConsoleOptions {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
     args: [...argv],
-    options: { rounds: text, seconds: text, rate: text, 'per-round': text, connections: text },
+    options: {
+      rounds: text,
+      seconds: text,
+      rate: text,
+      'per-round': text,
+      connections: text,
+      watchers: text,
+    },
   });
   const number = (name: keyof typeof values, otherwise: number): number => {
     const value = Number(values[name] ?? otherwise);
@@ -38,5 +48,6 @@ export function parseOptions(argv: readonly string[]): ConsoleOptions {
     rate: number('rate', 2000),
     perRound: number('per-round', 40_000),
     connections: number('connections', 64),
+    watchers: number('watchers', 10),
   };
 }

@@ -1,22 +1,37 @@
 import { request } from 'undici';
 import { setTimeout as wait } from 'node:timers/promises';
 
+/** Pairs of an open console and a Prometheus. */
+export class Watchers {
+  readonly #watchers: readonly Watcher[];
+
+  /** @param count spread evenly over the second that each of them waits */
+  constructor(admin: string, count: number) {
+    this.#watchers = Array.from({ length: count }, (_, at) => new Watcher(admin, (at / count) * 1000));
+  }
+
+  /** @returns milliseconds from each question to the end of its answer */
+  async stop(): Promise<number[]> {
+    await Promise.all(this.#watchers.map((watcher) => watcher.stop()));
+    return this.#watchers.flatMap(({ times }) => times);
+  }
+}
+
 /** What an open console and a Prometheus ask of a receiver: both once a second, as the page does it. */
-export class Watcher {
+class Watcher {
   readonly #admin: string;
   readonly #stop = new AbortController();
   readonly #running: Promise<unknown>;
-  /** Milliseconds from each question to the end of its answer. */
   readonly times: number[] = [];
   #since = 0;
   #after = 0;
 
-  constructor(admin: string) {
+  constructor(admin: string, delay: number) {
     this.#admin = admin;
     // Half a second apart, as two that know nothing of each other would be.
     this.#running = Promise.all([
-      this.#everySecond(0, () => this.#console()),
-      this.#everySecond(500, () => this.#metrics()),
+      this.#everySecond(delay, () => this.#console()),
+      this.#everySecond(delay + 500, () => this.#metrics()),
     ]);
   }
 

@@ -1,6 +1,6 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -58,9 +58,6 @@ export class Load {
     }
   }
 }
-
-/** Of the kernel, a second; the same on every Linux that node runs on. */
-const CLOCK_TICKS = 100;
 
 export interface ReceiverOptions {
   /** Holds its config, journal and archive. */
@@ -130,10 +127,10 @@ export class ReceiverProcess {
 
   /** CPU time it has taken so far, all of its threads together, seconds. */
   cpuSeconds(): number {
-    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8');
-    // The name of the program, in parentheses, may hold spaces.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS;
+    // By the scheduler's clock: what `stat` tells is sampled, and a stretch of seconds is not long enough for that.
+    const tasks = `/proc/${this.#child.pid}/task`;
+    const spent = readdirSync(tasks).map((task) => readFileSync(`${tasks}/${task}/schedstat`, 'utf8'));
+    return spent.reduce((sum, line) => sum + Number(line.split(' ')[0]) / 1e9, 0);
   }
 
   /** Resolves when no sink has a backlog. */
