@@ -236,14 +236,14 @@ export class Feed {
       item.firstTry ??= now;
     }
     const { tracing, observer, clock } = this.#options;
-    const send = (): Promise<Outcome[]> => sendBatch(this.#options, batch, this.#pending, this.#abort.signal);
+    const send = (): Promise<Outcome[]> => sendBatch(this.#options, batch, this.#abort.signal);
     const outcomes = await (tracing === undefined ? send() : tracing.deliver(this.name, batch, send));
     observer?.sent(this.name, batch, clock.monotonic() - now);
     try {
       await this.#settle(outcomes);
     } catch (error) {
       // A dead letter could not be stored: nothing was settled, all of it is sent again.
-      this.#pending.release(batch.map((item) => ({ item, settled: false })));
+      this.#pending.release([], batch);
       this.#trouble(messageOf(error));
     }
   }
@@ -259,14 +259,14 @@ export class Feed {
     const done = [...delivered, ...dead.map(({ item }) => item)];
     for (const item of done) this.#holdings.settle(item);
     this.#moveCursor();
-    const back = done.map((item) => ({ item, settled: true }));
     if (trouble !== null) {
       // The pause of the sink is the wait; whatever was not settled goes first after it.
-      this.#pending.release([...back, ...later.map(({ item }) => ({ item, settled: false }))]);
+      const again = later.map(({ item }) => item);
+      this.#pending.release(done, again);
       this.#trouble(trouble.reason, trouble.delayMs);
       return;
     }
-    this.#scheduleRetries(later, back);
+    this.#scheduleRetries(later, done);
     if (done.length > 0) {
       this.#failures = 0;
       this.#lastError = null;
@@ -274,12 +274,13 @@ export class Feed {
   }
 
   /** Until the retries of a user come back nothing of that user is sent. */
-  #scheduleRetries(later: Verdict['later'], back: readonly { item: Item; settled: boolean }[]): void {
-    const groups = retryGroups(later, (item) => this.#pending.keyOf(item));
-    this.#pending.release(back.filter(({ item }) => !groups.has(this.#pending.keyOf(item) ?? item)));
+  #scheduleRetries(later: Verdict['later'], settled: readonly Item[]): void {
+    if (later.length === 0) return this.#pending.release(settled);
+    const groups = retryGroups(later);
+    this.#pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
     for (const { items, delayMs } of groups.values()) {
       this.#options.clock.after(delayMs, () => {
-        this.#pending.release(items.map((item) => ({ item, settled: false })));
+        this.#pending.release([], items);
         this.#pump();
       });
     }

@@ -60,7 +60,7 @@ export class Holdings {
     for (const { destination } of targets) {
       this.#count += 1;
       this.#bytes += event.body.length;
-      this.#pending.push({ event, destination, attempts: 0, firstTry: null });
+      this.#pending.push(event, destination);
     }
   }
 
@@ -82,7 +82,7 @@ export class Holdings {
     );
     if (gone.length === 0) return items;
     for (const item of gone) this.settle(item);
-    this.#pending.release(gone.map((item) => ({ item, settled: true })));
+    this.#pending.release(gone);
     return items.filter((item) => !gone.includes(item));
   }
 }

@@ -1,7 +1,10 @@
+import type { JournalEvent } from '../core/event.ts';
 import type { Delivery, SinkLimits } from '../core/sink.ts';
 
 /** One delivery on its way through the dispatcher. */
 export interface Item extends Delivery {
+  /** What must stay in order: the user, inside a destination. Null when there is nothing to keep. */
+  readonly key: string | null;
   attempts: number;
   /** Monotonic milliseconds of the first try; null before it. */
   firstTry: number | null;
@@ -18,6 +21,7 @@ type Lane = Map<string, Queue>;
 
 /** Key of what has no order to keep. */
 const FREE = '';
+const NONE: readonly Item[] = [];
 
 /**
  * Deliveries of one sink that wait to be sent, and the order they may be sent in.
@@ -41,10 +45,12 @@ export class Pending {
     return this.#lanes.size > 0;
   }
 
-  push(item: Item): void {
-    const key = this.keyOf(item) ?? FREE;
-    const held = this.#held.get(key);
-    if (held === undefined) this.#queue(item, key).items.push(item);
+  push(event: JournalEvent, destination: string | null): void {
+    const keeps = this.#limits.order === 'user' && event.user !== null;
+    const key = keeps ? `${destination ?? ''}\n${event.user}` : null;
+    const item: Item = { event, destination, key, attempts: 0, firstTry: null };
+    const held = key === null ? undefined : this.#held.get(key);
+    if (held === undefined) this.#queue(item).items.push(item);
     else held.push(item);
   }
 
@@ -61,29 +67,14 @@ export class Pending {
   }
 
   /**
-   * Gives items back: to be sent again before anything else of their user, unless `settled`.
+   * Gives items back: those to be sent `again` before anything else of their user.
    * Call it once for all the items of a batch that are not waiting for a later retry.
    */
-  release(items: readonly { item: Item; settled: boolean }[]): void {
-    const back = new Map<string, { any: Item; again: Item[] }>();
-    for (const { item, settled } of items) {
-      const key = this.keyOf(item) ?? FREE;
-      const entry = back.get(key) ?? { any: item, again: [] };
-      back.set(key, entry);
-      if (!settled) entry.again.push(item);
+  release(settled: readonly Item[], again: readonly Item[] = []): void {
+    for (const [key, items] of Map.groupBy(again, (item) => item.key)) {
+      this.#putFirst([...items, ...this.#takeHeld(key)]);
     }
-    for (const [key, { any, again }] of back) {
-      const held = this.#held.get(key) ?? [];
-      this.#held.delete(key);
-      if (key === FREE) this.#putBack(again);
-      else if (again.length + held.length > 0) this.#queue(any, key).items = [...again, ...held];
-    }
-  }
-
-  /** What must stay in order: the user, inside a destination. Null when there is nothing to keep. */
-  keyOf({ event, destination }: Item): string | null {
-    if (this.#limits.order === 'none' || event.user === null) return null;
-    return `${destination ?? ''}\n${event.user}`;
+    for (const item of settled) this.#putFirst(this.#takeHeld(item.key));
   }
 
   #fill(lane: Lane): Item[] {
@@ -110,16 +101,26 @@ export class Pending {
     return batch;
   }
 
-  #putBack(items: readonly Item[]): void {
-    for (const item of items.toReversed()) {
-      const queue = this.#queue(item, FREE);
-      queue.items = [item, ...queue.items.slice(queue.at)];
-      queue.at = 0;
-    }
+  /** What the user of a key has waiting while it is out; it is in again. */
+  #takeHeld(key: string | null): readonly Item[] {
+    if (key === null) return NONE;
+    const held = this.#held.get(key) ?? NONE;
+    this.#held.delete(key);
+    return held;
   }
 
-  #queue(item: Item, key: string): Queue {
-    const name = this.#limits.batchBy === 'mixed' ? '' : (item.destination ?? '');
+  /** @param items all of one key and one destination */
+  #putFirst(items: readonly Item[]): void {
+    const [first] = items;
+    if (first === undefined) return;
+    const queue = this.#queue(first);
+    queue.items = [...items, ...queue.items.slice(queue.at)];
+    queue.at = 0;
+  }
+
+  #queue({ destination, key: user }: Item): Queue {
+    const name = this.#limits.batchBy === 'mixed' ? '' : (destination ?? '');
+    const key = user ?? FREE;
     let lane = this.#lanes.get(name);
     if (lane === undefined) this.#lanes.set(name, (lane = new Map()));
     let queue = lane.get(key);

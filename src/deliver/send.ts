@@ -1,7 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 import type { SendResult, Sink } from '../core/sink.ts';
 import { pointerTo, type Keep } from './claim-check.ts';
-import type { Item, Pending } from './pending.ts';
+import type { Item } from './pending.ts';
 
 export interface Outcome {
   readonly item: Item;
@@ -19,17 +19,16 @@ export interface Outcome {
 export async function sendBatch(
   { sink, keep }: { readonly sink: Sink; readonly keep?: Keep },
   batch: readonly Item[],
-  pending: Pending,
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   // In the order of the batch: what has to be sent again is sent again in the order it is answered in.
-  const outcomes = inOrder(await sendFitting(sink, batch, pending, signal), batch);
+  const outcomes = inOrder(await sendFitting(sink, batch, signal), batch);
   if (keep === undefined || !outcomes.some(isTooLarge)) return outcomes;
   const settled: Outcome[] = [];
   const waiting = new Map<string, SendResult>();
   // One after the other: each is large, and nothing of a user follows what has to be sent again.
   for (const outcome of outcomes) {
-    const key = pending.keyOf(outcome.item);
+    const key = outcome.item.key;
     const held = key === null ? undefined : waiting.get(key);
     const { item, result } = isTooLarge(outcome)
       ? held === undefined
@@ -63,15 +62,10 @@ async function sendPointer(sink: Sink, keep: Keep, item: Item, signal: AbortSign
   }
 }
 
-async function sendFitting(
-  sink: Sink,
-  batch: readonly Item[],
-  pending: Pending,
-  signal: AbortSignal,
-): Promise<Outcome[]> {
+async function sendFitting(sink: Sink, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
   const limit = sink.limits.eventBytes;
   const fitting = batch.filter(({ event }) => event.body.length <= limit);
-  const outcomes = fitting.length === 0 ? [] : await attempt(sink, fitting, pending, signal);
+  const outcomes = fitting.length === 0 ? [] : await attempt(sink, fitting, signal);
   if (fitting.length === batch.length) return outcomes;
   for (const item of batch) {
     const size = item.event.body.length;
@@ -82,12 +76,7 @@ async function sendFitting(
   return outcomes;
 }
 
-async function attempt(
-  sink: Sink,
-  batch: readonly Item[],
-  pending: Pending,
-  signal: AbortSignal,
-): Promise<Outcome[]> {
+async function attempt(sink: Sink, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
   const results = await callSink(sink, batch, signal);
   const outcomes: Outcome[] = [];
   const suspects: Item[] = [];
@@ -107,19 +96,19 @@ async function attempt(
   for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
     const waiting = new Map<string, { place: number; result: SendResult }>();
     for (const { item, result } of outcomes) {
-      const key = pending.keyOf(item);
+      const { key } = item;
       const place = places.get(item) ?? 0;
       if (result.status !== 'retry' || key === null) continue;
       if (place < (waiting.get(key)?.place ?? Infinity)) waiting.set(key, { place, result });
     }
     const free: Item[] = [];
     for (const item of half) {
-      const held = waiting.get(pending.keyOf(item) ?? '');
+      const held = waiting.get(item.key ?? '');
       // What waits behind it is no reason to leave it untried: it is what that waits for.
       if (held === undefined || (places.get(item) ?? 0) < held.place) free.push(item);
       else outcomes.push({ item, result: held.result });
     }
-    if (free.length > 0) outcomes.push(...(await attempt(sink, free, pending, signal)));
+    if (free.length > 0) outcomes.push(...(await attempt(sink, free, signal)));
   }
   return outcomes;
 }

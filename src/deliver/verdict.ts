@@ -37,14 +37,11 @@ export function judge(outcomes: readonly Outcome[], retry: RetryOptions, now: nu
   return { delivered, dead, later, reason, trouble };
 }
 
-/** Retries of one user come back together, after the longest of their waits. @param keyOf the user; null for no order */
-export function retryGroups(
-  later: Verdict['later'],
-  keyOf: (item: Item) => string | null,
-): Map<string | Item, { items: Item[]; delayMs: number }> {
+/** Retries of one user come back together, after the longest of their waits. */
+export function retryGroups(later: Verdict['later']): Map<string | Item, { items: Item[]; delayMs: number }> {
   const groups = new Map<string | Item, { items: Item[]; delayMs: number }>();
   for (const { item, delayMs } of later) {
-    const key = keyOf(item) ?? item;
+    const key = item.key ?? item;
     const group = groups.get(key);
     if (group === undefined) groups.set(key, { items: [item], delayMs });
     else {
