@@ -1,0 +1,100 @@
+import type { Message } from './message.ts';
+
+/**
+ * `google.pubsub.v1.PublishRequest` in protobuf's wire format. The SDK's encoder makes an object for each number and text
+ * of each message, and costs more than all the rest that is done for an event.
+ * https://protobuf.dev/programming-guides/encoding/
+ */
+
+/** Field number and wire type of what has a length: texts, bytes and messages. */
+const field = (number: number): number => (number << 3) | 2;
+
+const TOPIC = field(1);
+const MESSAGE = field(2);
+const DATA = field(1);
+const ATTRIBUTE = field(2);
+const ORDERING_KEY = field(5);
+const MAP_KEY = field(1);
+const MAP_VALUE = field(2);
+
+/** Bytes of a tag with the longest length. */
+const HEAD = 6;
+/** Bytes that a UTF-16 unit takes at most. */
+const UNIT = 3;
+/** Texts up to this length are written quicker here than by a call into Node. */
+const SHORT = 64;
+
+/** No fewer bytes than the request takes. */
+export function mostBytes(topic: string, messages: readonly Message[]): number {
+  let most = HEAD + topic.length * UNIT;
+  for (const { data, attributes, orderingKey } of messages) {
+    most += 3 * HEAD + data.length + orderingKey.length * UNIT;
+    for (const name in attributes) most += 3 * HEAD + (name.length + (attributes[name] ?? '').length) * UNIT;
+  }
+  return most;
+}
+
+/**
+ * @param into a buffer of at least `mostBytes`
+ * @returns its beginning, with the request
+ */
+export function encodeRequest(into: Buffer, topic: string, messages: readonly Message[]): Buffer {
+  let at = writeText(into, 0, TOPIC, topic, byteLength(topic));
+  for (const message of messages) {
+    // How long it is shows afterwards; nearly always the length takes two bytes.
+    const start = at + 3;
+    const size = writeMessage(into, start, message) - start;
+    const place = at + 1 + lengthBytes(size);
+    if (place !== start) into.copyWithin(place, start, start + size);
+    writeHead(into, at, MESSAGE, size);
+    at = place + size;
+  }
+  return into.subarray(0, at);
+}
+
+function writeMessage(into: Buffer, start: number, { data, attributes, orderingKey }: Message): number {
+  let at = writeHead(into, start, DATA, data.length);
+  into.set(data, at);
+  at += data.length;
+  for (const name in attributes) {
+    const value = attributes[name] ?? '';
+    const [nameBytes, valueBytes] = [byteLength(name), byteLength(value)];
+    const size = 2 + lengthBytes(nameBytes) + nameBytes + lengthBytes(valueBytes) + valueBytes;
+    at = writeHead(into, at, ATTRIBUTE, size);
+    at = writeText(into, at, MAP_KEY, name, nameBytes);
+    at = writeText(into, at, MAP_VALUE, value, valueBytes);
+  }
+  return orderingKey === '' ? at : writeText(into, at, ORDERING_KEY, orderingKey, byteLength(orderingKey));
+}
+
+function writeText(into: Buffer, start: number, tag: number, text: string, bytes: number): number {
+  const at = writeHead(into, start, tag, bytes);
+  if (bytes > SHORT || bytes !== text.length) return at + into.write(text, at);
+  // As many bytes as units: it is ASCII.
+  for (let unit = 0; unit < bytes; unit += 1) into[at + unit] = text.charCodeAt(unit);
+  return at + bytes;
+}
+
+/** The tag and the length of what follows, as a varint. */
+function writeHead(into: Buffer, start: number, tag: number, length: number): number {
+  let at = start;
+  into[at++] = tag;
+  let rest = length;
+  for (; rest > 127; rest >>>= 7) into[at++] = (rest & 127) | 128;
+  into[at++] = rest;
+  return at;
+}
+
+function lengthBytes(length: number): number {
+  let bytes = 1;
+  for (let rest = length; rest > 127; rest >>>= 7) bytes += 1;
+  return bytes;
+}
+
+function byteLength(text: string): number {
+  if (text.length > SHORT) return Buffer.byteLength(text);
+  for (let unit = 0; unit < text.length; unit += 1) {
+    if (text.charCodeAt(unit) > 127) return Buffer.byteLength(text);
+  }
+  return text.length;
+}
