@@ -26,10 +26,10 @@ export class PageReader {
     this.#heads = db
       .prepare(`SELECT ${columns}, crc, seq FROM events WHERE seq > ? ORDER BY seq LIMIT ?`)
       .raw();
-    // To make a Buffer of each body takes longer than to read it. The casts change no byte.
+    // To make a Buffer of each body takes longer than to read it. Texts are joined byte by byte, whatever they hold.
     this.#bodies = db
       .prepare(
-        `SELECT CAST(group_concat(CAST(body AS TEXT), '') AS BLOB)
+        `SELECT CAST(group_concat(body, '') AS BLOB)
          FROM (SELECT body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq)`,
       )
       .pluck();

@@ -10,6 +10,7 @@ import { forkAmqpPeer } from '../../support/amqp-peer/process.ts';
 import { lacksPubSubEmulator, startPubSubEmulator } from '../../support/pubsub-emulator.ts';
 import { PROJECT } from '../../support/pubsub-peer/peer.ts';
 import type { Bench, BenchResult, Target } from '../bench.ts';
+import { collectGarbage } from '../garbage.ts';
 import { median, round } from '../report.ts';
 import { bareEventHubs, barePubSub, createTopic } from './bare.ts';
 import { FilledJournal, quiet } from './from-journal.ts';
@@ -32,7 +33,7 @@ export const sinks: Bench = {
     'events a second from the journal to the brokers, as a share of the bare SDKs; time from POST to broker',
   help: `Flags:
   --events N    events of a round (50000)
-  --rounds N    pairs of rounds for each broker (5)
+  --rounds N    pairs of rounds for each broker (9)
   --seconds N   length of the latency run at 1,000 events a second (10)
 `,
   run: async (argv, context) => {
@@ -40,16 +41,16 @@ export const sinks: Bench = {
       args: [...argv],
       options: { events: { type: 'string' }, rounds: { type: 'string' }, seconds: { type: 'string' } },
     });
-    const events = makeEvents(Number(values.events ?? 50_000));
-    const rounds = Number(values.rounds ?? 5);
-    const journal = await FilledJournal.fill(events);
+    const count = Number(values.events ?? 50_000);
+    const rounds = Number(values.rounds ?? 9);
+    const journal = await FilledJournal.fill(makeEvents(count));
     const results: Comparison[] = [];
     try {
-      results.push(await againstEventHubs(journal, events, rounds));
+      results.push(await againstEventHubs(journal, count, rounds));
       context.note(line(results.at(-1)));
       const lack = lacksPubSubEmulator();
       if (lack === null) {
-        results.push(await againstPubSub(journal, events, rounds));
+        results.push(await againstPubSub(journal, count, rounds));
         context.note(line(results.at(-1)));
       } else context.note(`pubsub: left out, ${lack}`);
     } finally {
@@ -60,34 +61,26 @@ export const sinks: Bench = {
   },
 };
 
-async function againstEventHubs(
-  journal: FilledJournal,
-  events: readonly JournalEvent[],
-  rounds: number,
-): Promise<Comparison> {
+async function againstEventHubs(journal: FilledJournal, count: number, rounds: number): Promise<Comparison> {
   await using peer = await forkAmqpPeer({ hubs: ['events'], keep: false });
   const { connectionString } = peer;
   const client = new EventHubProducerClient(connectionString, 'events');
   const sink = (): Sink => make(eventHubs, { connectionString, hub: 'events', compression: 'never' });
-  const result = await compare('event-hubs', journal, events, rounds, sink, () =>
+  const result = await compare('event-hubs', journal, count, rounds, sink, (events) =>
     bareEventHubs(client, events),
   );
   await client.close();
   return result;
 }
 
-async function againstPubSub(
-  journal: FilledJournal,
-  events: readonly JournalEvent[],
-  rounds: number,
-): Promise<Comparison> {
+async function againstPubSub(journal: FilledJournal, count: number, rounds: number): Promise<Comparison> {
   const emulator = await startPubSubEmulator();
   try {
     const { endpoint } = emulator;
     await createTopic(endpoint, PROJECT);
     const sink = (): Sink =>
       make(pubsub, { project: PROJECT, topic: 'events', endpoint, compression: 'never' });
-    return await compare('pubsub', journal, events, rounds, sink, () =>
+    return await compare('pubsub', journal, count, rounds, sink, (events) =>
       barePubSub(endpoint, PROJECT, events),
     );
   } finally {
@@ -102,17 +95,16 @@ function make<Options>(module: SinkModule<Options>, options: object): Sink {
 async function compare(
   name: string,
   journal: FilledJournal,
-  events: readonly JournalEvent[],
+  count: number,
   rounds: number,
   sink: () => Sink,
-  bare: () => Promise<void>,
+  bare: (events: readonly JournalEvent[]) => Promise<void>,
 ): Promise<Comparison> {
   const rates: { sink: number; bare: number }[] = [];
   // The first pair warms up and is not counted.
   for (let at = 0; at <= rounds; at += 1) {
-    const started = performance.now();
-    await bare();
-    const bareRate = (events.length / (performance.now() - started)) * 1000;
+    const bareRate = await rateOf(bare, count);
+    collectGarbage();
     const pair = { bare: bareRate, sink: await journal.playTo(sink()) };
     if (at > 0) rates.push(pair);
   }
@@ -122,6 +114,18 @@ async function compare(
     bare: round(median(rates.map((pair) => pair.bare))),
     share: round(median(rates.map((pair) => pair.sink / pair.bare)), 2),
   };
+}
+
+/** Events a second. They are made for each round: those of all rounds would be in the way of whoever is not to send them. */
+async function rateOf(
+  send: (events: readonly JournalEvent[]) => Promise<void>,
+  count: number,
+): Promise<number> {
+  const events = makeEvents(count);
+  collectGarbage();
+  const started = performance.now();
+  await send(events);
+  return (count / (performance.now() - started)) * 1000;
 }
 
 function line(result: Comparison | undefined): string {
