@@ -12,13 +12,13 @@ import {
 import type { SinkLog } from '../core/sink.ts';
 import {
   CREATE,
-  CREATE_NEW,
   ensureFolder,
   openPlain,
   READ_WRITE,
   readPlain,
   syncFolder,
   writeAll,
+  writeNew,
 } from '../lib/durable.ts';
 import { tryLock, type FileLock } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
@@ -87,13 +87,7 @@ export class ManifestWriter {
       }
       const temporary = join(this.#root, OPEN_FOLDER, `${MANIFEST}.tmp`);
       await rm(temporary, { force: true });
-      const handle = await openPlain(temporary, CREATE_NEW);
-      try {
-        await writeAll(handle, Buffer.from(lines.map((line) => `${line}\n`).join('')), 0);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
+      await writeNew(temporary, Buffer.from(lines.map((line) => `${line}\n`).join('')));
       await rename(temporary, this.path);
       await syncFolder(this.#root);
     });

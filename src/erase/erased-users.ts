@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { canonicalId, type ErasedUser, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Envelope } from '../core/event.ts';
-import { CREATE, CREATE_NEW, errorCode, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
+import { errorCode, OWNER_ONLY, syncFolder, writeNew } from '../lib/durable.ts';
+import { appendJsonLine, readJsonLines } from './json-lines.ts';
 
 const KEY = 'key';
 const LIST = 'erased.jsonl';
@@ -45,7 +46,7 @@ export class ErasedUsers {
   /** Reads the list again: another process may have added to it. */
   reload(): void {
     try {
-      const entries = readEntries(join(this.#folder, LIST));
+      const entries = readJsonLines<Entry>(join(this.#folder, LIST));
       this.#key = readKey(this.#folder);
       if (this.#key === null && entries.length > 0)
         throw new Error(`${LIST} is there without its ${KEY}; restore that from a backup`);
@@ -104,17 +105,7 @@ export class ErasedUsers {
   }
 
   async #append(entry: Entry): Promise<void> {
-    const handle = await openPlain(join(this.#folder, LIST), CREATE, 0o600);
-    try {
-      const { size } = await handle.stat();
-      // A line that a crash cut short was never acted upon; the next begins on a line of its own.
-      const start = size === 0 || (await lastByte(handle, size)) === LINE_FEED ? '' : '\n';
-      await writeAll(handle, Buffer.from(`${start}${JSON.stringify(entry)}\n`), size);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await syncFolder(this.#folder);
+    await appendJsonLine(join(this.#folder, LIST), entry);
     this.#take(entry);
   }
 
@@ -127,32 +118,6 @@ export class ErasedUsers {
     this.#kinds.add(entry.by);
     if (entry.scoped) this.#kinds.add('scoped');
   }
-}
-
-const LINE_FEED = 10;
-
-async function lastByte(handle: Awaited<ReturnType<typeof openPlain>>, size: number): Promise<number> {
-  const byte = Buffer.alloc(1);
-  await handle.read(byte, 0, 1, size - 1);
-  return byte[0] ?? 0;
-}
-
-function readEntries(path: string): Entry[] {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-  return text.split('\n').flatMap((line) => {
-    try {
-      return line === '' ? [] : [JSON.parse(line) as Entry];
-    } catch {
-      // Cut short by a crash, before anybody was told that it is written.
-      return [];
-    }
-  });
 }
 
 /** Null when there is none yet. */
@@ -171,20 +136,14 @@ function readKey(folder: string): KeyObject | null {
 /** The key of the folder; made once, and never replaced: the list would be of no use with another. */
 async function makeKey(folder: string): Promise<KeyObject | null> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeNew(join(folder, KEY), `${randomBytes(32).toString('hex')}\n`);
+  await writeFirst(join(folder, KEY), `${randomBytes(32).toString('hex')}\n`);
   return readKey(folder);
 }
 
 /** Makes a file that is there whole or not at all; one that is there already stays. */
-async function writeNew(path: string, text: string): Promise<void> {
+async function writeFirst(path: string, text: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
-  const handle = await openPlain(temporary, CREATE_NEW, 0o600);
-  try {
-    await writeAll(handle, Buffer.from(text), 0);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await writeNew(temporary, Buffer.from(text), OWNER_ONLY);
   // Two processes can be at it: the first one's file counts.
   await link(temporary, path).catch((error: unknown) => {
     if (errorCode(error) !== 'EEXIST') throw error;

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
 import { ERASED_USER } from '../core/erasure.ts';
 import type { Owners } from '../core/erasure.ts';
-import { CREATE_NEW, openPlain, writeAll } from '../lib/durable.ts';
+import { writeNew } from '../lib/durable.ts';
 import { temporaryPath } from './temporary.ts';
 
 /** The part of a backfill's state that names users. */
@@ -42,13 +42,7 @@ export async function rewritePlan(
   const bytes = Buffer.from(`${JSON.stringify(next)}\n`);
   const temporary = temporaryPath(path);
   await unlink(temporary).catch(() => undefined);
-  const handle = await openPlain(temporary, CREATE_NEW);
-  try {
-    await writeAll(handle, bytes, 0);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await writeNew(temporary, bytes);
   return {
     removed,
     lines: users.filter((user) => user === ERASED_USER).length,

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasedItem } from '../core/erasure.ts';
-import { CREATE, errorCode, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
+import { appendJsonLine, readJsonLines } from './json-lines.ts';
 
 const FILE = 'progress.jsonl';
 
@@ -14,7 +13,7 @@ export class ProgressLog {
   /** @param folder the erasure folder */
   constructor(folder: string) {
     this.#folder = folder;
-    this.#items = readItems(join(folder, FILE));
+    this.#items = readJsonLines(join(folder, FILE));
   }
 
   /** Each thing once: what an earlier run was about to do, a later one did. */
@@ -29,16 +28,7 @@ export class ProgressLog {
   }
 
   async add(item: ErasedItem): Promise<void> {
-    const handle = await openPlain(join(this.#folder, FILE), CREATE, 0o600);
-    try {
-      const { size } = await handle.stat();
-      // On a line of its own, also behind one that a crash cut short; empty lines are passed over.
-      await writeAll(handle, Buffer.from(`\n${JSON.stringify(item)}\n`), size);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    if (this.#items.length === 0) await syncFolder(this.#folder);
+    await appendJsonLine(join(this.#folder, FILE), item);
     this.#items.push(item);
   }
 
@@ -52,21 +42,4 @@ export class ProgressLog {
 /** The journal counts each request by itself. */
 function keysOf({ removed, sha256_before: before }: ErasedItem): string {
   return before === null ? Object.keys(removed).join() : '';
-}
-
-function readItems(path: string): ErasedItem[] {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-  return text.split('\n').flatMap((line) => {
-    try {
-      return line === '' ? [] : [JSON.parse(line) as ErasedItem];
-    } catch {
-      return [];
-    }
-  });
 }

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
-import { writeWhole } from './write-whole.ts';
+import { OWNER_ONLY, writeDurably } from '../lib/durable.ts';
 
 const FOLDER = 'receipts';
 
@@ -41,5 +41,6 @@ export function receiptOf(
 export async function writeReceipt(folder: string, receipt: ErasureReceipt): Promise<void> {
   const receipts = join(folder, FOLDER);
   await mkdir(receipts, { recursive: true, mode: 0o700 });
-  await writeWhole(receipts, `${receipt.receipt}.json`, `${JSON.stringify(receipt, null, 2)}\n`);
+  const text = `${JSON.stringify(receipt, null, 2)}\n`;
+  await writeDurably(receipts, `${receipt.receipt}.json`, text, OWNER_ONLY);
 }

@@ -4,8 +4,7 @@ import { mkdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { canonicalId, type ErasureRequest, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { syncFolder } from '../lib/durable.ts';
-import { writeWhole } from './write-whole.ts';
+import { OWNER_ONLY, syncFolder, writeDurably } from '../lib/durable.ts';
 
 const FOLDER = 'requests';
 const SUFFIX = '.json';
@@ -53,7 +52,8 @@ export class Requests {
 
   async save(request: ErasureRequest): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    await writeWhole(this.#folder, `${request.request}${SUFFIX}`, `${JSON.stringify(request)}\n`);
+    const text = `${JSON.stringify(request)}\n`;
+    await writeDurably(this.#folder, `${request.request}${SUFFIX}`, text, OWNER_ONLY);
   }
 
   async remove({ request }: Pick<ErasureRequest, 'request'>): Promise<void> {

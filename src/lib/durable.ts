@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, rename } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 // Windows has neither flag; there, lstat in the callers is all the protection there is.
@@ -12,6 +12,8 @@ export const WRITE = constants.O_WRONLY;
 export const READ_WRITE = constants.O_RDWR;
 /** Makes the file; fails if anything of that name exists. */
 export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+/** Mode of what nobody but the receiver's user may read. */
+export const OWNER_ONLY = 0o600;
 export const CREATE = constants.O_RDWR | constants.O_CREAT;
 
 /** Something other than a plain file or folder stood where one was needed. The message names it. */
@@ -80,17 +82,30 @@ export async function writeAll(handle: FileHandle, data: Buffer, position: numbe
   }
 }
 
-/** A file that is there whole or not at all. */
-export async function writeDurably(folder: string, name: string, text: string): Promise<void> {
-  const temporary = join(folder, `${name}.tmp`);
-  const handle = await openPlain(temporary, CREATE);
+/** Makes a file with this content, which is on disk once it resolves; its name is only after `syncFolder`. */
+export async function writeNew(path: string, content: Buffer, mode?: number): Promise<void> {
+  const handle = await openPlain(path, CREATE_NEW, mode);
   try {
-    await handle.truncate();
-    await writeAll(handle, Buffer.from(text), 0);
+    await writeAll(handle, content, 0);
     await handle.sync();
   } finally {
     await handle.close();
   }
+}
+
+/** Ends the name of what `writeDurably` has not finished. */
+export const UNFINISHED = '.tmp';
+
+/** A file that is there whole or not at all, in place of any other of its name; durable once it resolves. */
+export async function writeDurably(
+  folder: string,
+  name: string,
+  content: Buffer | string,
+  mode?: number,
+): Promise<void> {
+  const temporary = join(folder, `${name}${UNFINISHED}`);
+  await rm(temporary, { force: true });
+  await writeNew(temporary, Buffer.from(content), mode);
   await rename(temporary, join(folder, name));
   await syncFolder(folder);
 }

@@ -1,10 +1,18 @@
 import { randomBytes, type KeyObject } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, realpath, rename, rm } from 'node:fs/promises';
+import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { CREATE_NEW, errorCode, openPlain, READ_WRITE, syncFolder, writeAll } from '../lib/durable.ts';
+import {
+  errorCode,
+  openPlain,
+  OWNER_ONLY,
+  READ_WRITE,
+  UNFINISHED,
+  writeAll,
+  writeDurably,
+} from '../lib/durable.ts';
 import { tryLock, type FileLock } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
 import { destroyedSlot, newHeader } from './key-file.ts';
@@ -12,7 +20,6 @@ import { KeyRing } from './key-ring.ts';
 
 const FILE = 'keys.bin';
 const LOCK = 'lock';
-const NEW = 'keys.new';
 
 /** A key and its id. */
 export interface OwnedKey {
@@ -60,11 +67,11 @@ export class KeyStore {
       lock = tryLock(join(folder, LOCK));
       if (lock === null)
         throw new MillraceError('keys_in_use', `${folder}: a receiver, or another sink, has it open`);
-      await rm(join(folder, NEW), { force: true });
+      await rm(join(folder, `${FILE}${UNFINISHED}`), { force: true });
       const file = join(folder, FILE);
       handle = await openPlain(file, READ_WRITE).catch(async (error: unknown) => {
         if (errorCode(error) !== 'ENOENT') throw error;
-        await writeWhole(folder, newHeader(master).header);
+        await writeDurably(folder, FILE, newHeader(master).header, OWNER_ONLY);
         return await openPlain(file, READ_WRITE);
       });
       const ring = await KeyRing.read(file, master);
@@ -135,7 +142,7 @@ export class KeyStore {
   rotate(master: Buffer): Promise<number> {
     return this.#serial.run(async () => {
       const { file, count } = this.#ring.rewrapped(master);
-      await writeWhole(this.path, file);
+      await writeDurably(this.path, FILE, file, OWNER_ONLY);
       const old = this.#handle;
       this.#handle = await openPlain(join(this.path, FILE), READ_WRITE);
       this.#ring = await KeyRing.read(join(this.path, FILE), master);
@@ -185,21 +192,6 @@ export class KeyStore {
     this.#handle = handle;
     this.#mode = 'open';
   }
-}
-
-/** Writes a key file beside and gives it its name, durably. */
-async function writeWhole(folder: string, bytes: Buffer): Promise<void> {
-  const beside = join(folder, NEW);
-  await rm(beside, { force: true });
-  const handle = await openPlain(beside, CREATE_NEW, 0o600);
-  try {
-    await writeAll(handle, bytes, 0);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(beside, join(folder, FILE));
-  await syncFolder(folder);
 }
 
 function unusable(path: string, error: unknown): MillraceError {

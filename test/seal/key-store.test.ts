@@ -185,7 +185,7 @@ describe('rotating the master key', () => {
     const { path, store } = await storeWith(2);
     const keys = await store.keysFor([owner(0)]);
     await store.close();
-    writeFileSync(join(path, 'keys.new'), 'half a file');
+    writeFileSync(join(path, 'keys.bin.tmp'), 'half a file');
     const again = await KeyStore.open(path, MASTER);
     expect(await again.keysFor([owner(0)])).toEqual(keys);
     await again.close();

@@ -7,7 +7,7 @@ import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { CLAIMS_FOLDER } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
-import { CREATE_NEW, ensureFolder, openPlain, syncFolder, writeAll } from '../../lib/durable.ts';
+import { ensureFolder, syncFolder, writeNew } from '../../lib/durable.ts';
 import { safeLevel } from './partition.ts';
 
 /**
@@ -30,15 +30,11 @@ export async function keepEvent(
   const folder = await ensureFolder(root, place);
   const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
   const content = compress ? await promisify(gzip)(event.body) : event.body;
-  const handle = await openPlain(temporary, CREATE_NEW);
   try {
-    await writeAll(handle, content, 0);
-    await handle.sync();
+    await writeNew(temporary, content);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
-  } finally {
-    await handle.close();
   }
   await rename(temporary, file);
   await syncFolder(folder);

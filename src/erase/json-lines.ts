@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { CREATE, errorCode, openPlain, OWNER_ONLY, syncFolder, writeAll } from '../lib/durable.ts';
+
+/** The values of a file that has one on each line; none when there is no such file. */
+export function readJsonLines<T>(path: string): T[] {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+  return text.split('\n').flatMap((line) => {
+    try {
+      return line === '' ? [] : [JSON.parse(line) as T];
+    } catch {
+      // Cut short by a crash, before anybody was told that it is written.
+      return [];
+    }
+  });
+}
+
+/** Adds a line, durable once it resolves, to a file that only its owner may read. */
+export async function appendJsonLine(path: string, value: object): Promise<void> {
+  const handle = await openPlain(path, CREATE, OWNER_ONLY);
+  let size: number;
+  try {
+    ({ size } = await handle.stat());
+    // A line that a crash cut short was never acted upon; the next begins on a line of its own.
+    const start = size === 0 || (await lastByte(handle, size)) === LINE_FEED ? '' : '\n';
+    await writeAll(handle, Buffer.from(`${start}${JSON.stringify(value)}\n`), size);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  if (size === 0) await syncFolder(dirname(path));
+}
+
+const LINE_FEED = 10;
+
+async function lastByte(handle: FileHandle, size: number): Promise<number> {
+  const byte = Buffer.alloc(1);
+  await handle.read(byte, 0, 1, size - 1);
+  return byte[0] ?? 0;
+}
