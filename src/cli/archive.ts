@@ -8,6 +8,7 @@ import type { Verifier } from '../core/verifier.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { StatusLine } from './status-line.ts';
 
 const HELP = `
 Examples:
@@ -130,14 +131,12 @@ function readSecrets(file: string): string[] {
   return secrets;
 }
 
-/** One line that is written over on a terminal; elsewhere a line for every hundredth file. */
 function progressTo(io: Io): (done: number, total: number, file: string) => void {
+  const status = new StatusLine(io);
   return (done, total, file) => {
-    if (io.stderr.isTTY === true) {
-      io.stderr.write(`\r\u001b[K${done + 1}/${total} ${file}${done + 1 === total ? '\n' : ''}`);
-    } else if (done % 100 === 0) {
-      note(io, `reading file ${done + 1} of ${total}: ${file}`);
-    }
+    const line = (): string => `reading file ${done + 1} of ${total}: ${file}`;
+    if (done + 1 === total) status.note(line());
+    else status.show(line);
   };
 }
 

@@ -3,12 +3,13 @@ import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { EXPORTABLE } from '../export/documents.ts';
 import type { ExportFormat } from '../export/outputs.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/row-file.ts';
-import type { ExportOptions, ExportProgress, ExportSummary } from '../export/options.ts';
+import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
-import { note, print, type Io } from './io.ts';
+import { print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { StatusLine } from './status-line.ts';
 
 const HELP = `
 Examples:
@@ -140,33 +141,22 @@ function timeOf(option: string, text: string | undefined, day: number): string |
 }
 
 function reporting(io: Io): Reporting {
+  const status = new StatusLine(io);
   let named = 0;
   const name = (line: string): void => {
     named += 1;
-    if (named <= NAMED) note(io, line);
-    if (named === NAMED + 1) note(io, 'and more of that kind, not named here');
+    if (named <= NAMED) status.note(line);
+    if (named === NAMED + 1) status.note('and more of that kind, not named here');
   };
   return {
-    onProgress: progressTo(io),
+    onProgress: ({ done, total, records, file }) => {
+      const line = (): string => `${done}/${total} files, ${records} records: ${file}`;
+      if (done === total) status.note(line());
+      else status.show(line);
+    },
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
-    onUnknown: (table, path) => note(io, `${table}: no column takes ${path}; it is in extra`),
-  };
-}
-
-/** Milliseconds between two looks at the progress: on a terminal, where a line is written over, and elsewhere. */
-const EVERY = { terminal: 200, log: 5000 } as const;
-
-function progressTo(io: Io): (progress: ExportProgress) => void {
-  let shown = performance.now();
-  const terminal = io.stderr.isTTY === true;
-  return ({ done, total, records, file }) => {
-    const last = done === total;
-    if (!last && performance.now() - shown < EVERY[terminal ? 'terminal' : 'log']) return;
-    shown = performance.now();
-    const line = `${done}/${total} files, ${records} records: ${file}`;
-    if (terminal) io.stderr.write(`\r\u001b[K${line}${last ? '\n' : ''}`);
-    else note(io, line);
+    onUnknown: (table, path) => status.note(`${table}: no column takes ${path}; it is in extra`),
   };
 }
 

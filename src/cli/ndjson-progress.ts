@@ -1,22 +1,18 @@
 import { formatAmount } from '../lib/amount.ts';
 import type { ShapeProgress } from '../ndjson/shape-text.ts';
-import { note, type Io } from './io.ts';
-
-/** Milliseconds between two looks at the progress: on a terminal, where a line is written over, and elsewhere. */
-const EVERY = { terminal: 200, log: 5000 } as const;
+import type { Io } from './io.ts';
+import { StatusLine } from './status-line.ts';
 
 /** Progress of one document, on stderr: bytes, rows, rate and how long it still takes. */
 export class NdjsonProgress {
-  readonly #io: Io;
+  readonly #line: StatusLine;
   readonly #size: number | null;
   readonly #started = performance.now();
-  #shown = performance.now();
   #read = 0;
-  #open = false;
 
   /** @param size of the input in bytes, as it lies on disk; null when it is not known */
   constructor(io: Io, size: number | null) {
-    this.#io = io;
+    this.#line = new StatusLine(io);
     this.#size = size;
   }
 
@@ -29,20 +25,12 @@ export class NdjsonProgress {
   }
 
   show(progress: ShapeProgress): void {
-    const terminal = this.#io.stderr.isTTY === true;
-    if (performance.now() - this.#shown < (terminal ? EVERY.terminal : EVERY.log)) return;
-    this.#shown = performance.now();
-    const line = `${this.#summary(progress)}${this.#left()}`;
-    if (terminal) this.#io.stderr.write(`\r\u001b[K${line}`);
-    else note(this.#io, line);
-    this.#open = terminal;
+    this.#line.show(() => `${this.#summary(progress)}${this.#left()}`);
   }
 
   /** A line that stays. */
   note(line: string): void {
-    if (this.#open) this.#io.stderr.write('\r\u001b[K');
-    this.#open = false;
-    note(this.#io, line);
+    this.#line.note(line);
   }
 
   end(progress: ShapeProgress): void {

@@ -2,46 +2,35 @@ import type { FeedStatus } from '../deliver/feed-options.ts';
 import { formatAmount } from '../lib/amount.ts';
 import type { Counts } from '../replay/counts.ts';
 import type { Problem, Tally } from '../replay/unit.ts';
-import { note, type Io } from './io.ts';
+import type { Io } from './io.ts';
+import { StatusLine } from './status-line.ts';
 
-/** Milliseconds between two looks at the progress: on a terminal, where a line is written over, and elsewhere. */
-const EVERY = { terminal: 200, log: 5000 } as const;
 /** Problems that have a line of their own; the rest are counted. */
 const SHOWN = 1000;
 
 /** Progress of a replay, on stderr: how much is read and delivered, the rate, what is waited for. */
 export class ReplayProgress {
-  readonly #io: Io;
+  readonly #line: StatusLine;
   readonly #total: number;
   readonly #started = performance.now();
-  #shown = performance.now();
-  #open = false;
   #problems = 0;
   #first: { readonly delivered: number; readonly bytes: number } | null = null;
 
   /** @param total bytes of all files */
   constructor(io: Io, total: number) {
-    this.#io = io;
+    this.#line = new StatusLine(io);
     this.#total = total;
   }
 
   show(read: Tally, settled: Counts, sinks: readonly FeedStatus[] = []): void {
-    const terminal = this.#io.stderr.isTTY === true;
     const delivered = settled.selected;
     this.#first ??= { delivered, bytes: read.bytes };
-    if (performance.now() - this.#shown < (terminal ? EVERY.terminal : EVERY.log)) return;
-    this.#shown = performance.now();
-    const line = `${this.#summary(read, settled)}${this.#left(read.bytes)}${trouble(sinks)}`;
-    if (terminal) this.#io.stderr.write(`\r\u001b[K${line}`);
-    else note(this.#io, line);
-    this.#open = terminal;
+    this.#line.show(() => `${this.#summary(read, settled)}${this.#left(read.bytes)}${trouble(sinks)}`);
   }
 
   /** A line that stays. */
   note(line: string): void {
-    if (this.#open) this.#io.stderr.write('\r\u001b[K');
-    this.#open = false;
-    note(this.#io, line);
+    this.#line.note(line);
   }
 
   problem({ where, reason }: Problem): void {
