@@ -75,7 +75,7 @@ export class LiveSinks {
   async #start(name: string, { keeper }: PlannedSink): Promise<void> {
     const sink = this.#open.get(name);
     if (sink === undefined) return;
-    await this.#dispatcher.add(name, sink, keeper === null ? undefined : this.#keepAt(keeper), false);
+    await this.#dispatcher.add(name, sink, keeper === null ? undefined : this.#keepAt(keeper));
   }
 
   /** Asks each time for the keeper that is open then: a reload may exchange it after the sinks that use it. */

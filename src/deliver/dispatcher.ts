@@ -43,15 +43,13 @@ export class Dispatcher {
   }
 
   /**
-   * Takes a sink in: places its cursor, opens it, starts delivering.
+   * Takes a sink in: places its cursor and opens it. It has nothing before `begin`: the routes may be about to change.
    * @param keep where its large events are kept, for `oversize: claim-check`
-   * @param begin false when the routes are about to change: nothing is loaded before `begin` is called
    * @throws what Feed.start throws; the sink is then not taken in
    */
-  async add(name: string, sink: Sink, keep?: Keep, begin = true): Promise<void> {
+  async add(name: string, sink: Sink, keep?: Keep): Promise<void> {
     const feed = new Feed({ ...this.#options, name, sink, ...(keep === undefined ? {} : { keep }) });
     this.#feeds.set(name, feed);
-    if (begin) feed.begin();
     try {
       await feed.start();
     } catch (error) {
@@ -61,7 +59,7 @@ export class Dispatcher {
     }
   }
 
-  /** Lets every sink load that was added to begin later. */
+  /** Starts delivering to every sink that was added since. */
   begin(): void {
     for (const feed of this.#feeds.values()) feed.begin();
   }

@@ -31,6 +31,7 @@ async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
     onDelivered: (sink, event) => log.delivered(sink, event),
   });
   await Promise.all([dispatcher.add('must', must), dispatcher.add('may', may)]);
+  dispatcher.begin();
   return { log, clock, dispatcher, skipped, routes };
 }
 
@@ -108,6 +109,7 @@ test('when a reload exchanges a required sink, what it had not confirmed is give
   await expect(first).rejects.toMatchObject({ code: 'not_confirmed' });
   const must = new ScriptedSink(() => DELIVERED);
   await dispatcher.add('must', must);
+  dispatcher.begin();
   expect(await log.append(event)).toMatchObject({ status: 'accepted' });
   expect(must.taken.map(({ event: { id } }) => id)).toEqual([event.id]);
   expect(log.waiting.bytes).toBe(0);

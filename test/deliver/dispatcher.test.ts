@@ -24,6 +24,7 @@ function build(sinks: Record<string, Sink>, overrides: { giveUpAfter?: number; d
   });
   const start = async (): Promise<void> => {
     await Promise.all(Object.entries(sinks).map(([name, sink]) => dispatcher.add(name, sink)));
+    dispatcher.begin();
   };
   return { journal, clock, dispatcher, start };
 }
@@ -269,6 +270,7 @@ test('fault 13: pointers keep the order of a user, also where one of them has to
     if (failing.delete(id)) return Promise.reject(new Error('no room'));
     return Promise.resolve({ path: id, sha256: '', bytes: body.length });
   });
+  dispatcher.begin();
   await until(clock, () => journal.cursors.get('a') === 4);
   expect(idsOf(sink.taken)).toEqual(ids);
   await dispatcher.stop(AbortSignal.timeout(1000));
@@ -292,6 +294,7 @@ test('a route moved away from a sink that is behind loses nothing: what its new 
     routesFor,
   });
   await Promise.all([dispatcher.add('a', a), dispatcher.add('b', b)]);
+  dispatcher.begin();
   const put = (from: number): void => {
     for (let n = from; n < from + 20; n += 1) journal.put(makeEvent({ id: `e${n}` }));
   };
@@ -300,7 +303,7 @@ test('a route moved away from a sink that is behind loses nothing: what its new 
   // A sink that comes with the new routes loads by them only, however early it is open.
   const c = new ScriptedSink(() => DELIVERED);
   journal.cursors.set('c', 20);
-  await dispatcher.add('c', c, undefined, false);
+  await dispatcher.add('c', c);
   put(20);
   await until(clock, () => journal.cursors.get('b') === 40);
   for (const to of ['b', 'c']) {

@@ -29,6 +29,7 @@ export async function startDelivering(named: Readonly<Record<string, Sink>>): Pr
   });
   onTestFinished(() => dispatcher.stop(AbortSignal.abort()));
   await Promise.all(Array.from(sinks, ([name, sink]) => dispatcher.add(name, sink)));
+  dispatcher.begin();
   const settled = (what: string, ask: () => boolean): Promise<unknown> =>
     until(what, () => {
       clock.next();

@@ -32,6 +32,7 @@ async function startDelivering(options: object = {}, others: Record<string, Sink
     routesFor: () => [...sinks.keys()].map((sink) => ({ sink, destination: null })),
   });
   await Promise.all(Array.from(sinks, ([name, sink]) => dispatcher.add(name, sink)));
+  dispatcher.begin();
   onTestFinished(async () => {
     await dispatcher.stop(AbortSignal.abort());
     await subject.peer.stop();

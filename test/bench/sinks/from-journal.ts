@@ -65,6 +65,7 @@ export class FilledJournal {
     await sink.open(AbortSignal.timeout(30_000));
     const started = performance.now();
     await dispatcher.add(name, sink);
+    dispatcher.begin();
     await all.promise;
     const rate = (this.#count / (performance.now() - started)) * 1000;
     await dispatcher.stop(AbortSignal.timeout(10_000));
