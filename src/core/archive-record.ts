@@ -1,14 +1,11 @@
 import { isUtf8 } from 'node:buffer';
+import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE } from '../lib/json-text.ts';
 import type { ArchiveRecord } from './archive.ts';
 import type { Event } from './event.ts';
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 const SPACE = 32;
-const QUOTE = 34;
-const BACKSLASH = 92;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
 const NULL = Buffer.from('null');
 const REPLACEMENT = 'fffd';
 /** Where the fields before the event end. No quote stands bare inside a JSON string, so the first one is the one. */

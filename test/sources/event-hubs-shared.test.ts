@@ -1,12 +1,12 @@
 import type { ContainerClient } from '@azure/storage-blob';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { IncomingMessage } from '../../src/core/source.ts';
 import { createSource, parseOptions } from '../../src/sources/event-hubs/index.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import { startAzurite, type Azurite } from '../support/azurite.ts';
 import { until } from '../support/until.ts';
-import { makeContext, signal, type LogLine } from '../sinks/support.ts';
-import { idsOf, NO_CHECKPOINTS, publish, range } from './event-hubs-support.ts';
+import { makeContext, type LogLine } from '../sinks/support.ts';
+import { NO_CHECKPOINTS, publish } from './event-hubs-support.ts';
+import { idsOf, range, startReading, type Reading, type Take } from './reading.ts';
 
 interface Parts {
   readonly peer: AmqpPeer;
@@ -23,19 +23,14 @@ async function openParts(): Promise<Parts> {
   return { peer, storage, container: await storage.container('places') };
 }
 
-interface Worker {
-  readonly messages: IncomingMessage[];
+interface Worker extends Reading {
   readonly lines: readonly LogLine[];
-  readonly ended: Promise<unknown>;
-  readonly stop: () => Promise<void>;
 }
-
-type Take = (batch: readonly IncomingMessage[]) => Promise<void>;
 
 async function work(
   { peer, storage }: Pick<Parts, 'peer' | 'storage'>,
   options: object = {},
-  take: Take = () => Promise.resolve(),
+  take?: Take,
 ): Promise<Worker> {
   const parsed = parseOptions({
     connectionString: peer.connectionString,
@@ -51,24 +46,7 @@ async function work(
   });
   const context = makeContext();
   const source = createSource(parsed, { ...context, name: 'pipeline', checkpoints: NO_CHECKPOINTS });
-  await source.open(signal);
-  const messages: IncomingMessage[] = [];
-  const abort = new AbortController();
-  const deliver = async (batch: readonly IncomingMessage[]): Promise<void> => {
-    await take(batch);
-    messages.push(...batch);
-  };
-  const ended = source.run(deliver, abort.signal).then(
-    () => null,
-    (error: unknown) => error,
-  );
-  const stop = async (): Promise<void> => {
-    abort.abort();
-    await ended;
-    await source.close(signal);
-  };
-  onTestFinished(stop);
-  return { messages, lines: context.lines, ended, stop };
+  return { ...(await startReading(source, take)), lines: context.lines };
 }
 
 /** Whether every partition has one reader, and the readers so many partitions each. */

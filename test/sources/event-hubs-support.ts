@@ -4,7 +4,7 @@ import {
   type CheckpointStore as SharedStore,
   type PartitionOwnership,
 } from '@azure/event-hubs';
-import type { CheckpointStore, IncomingMessage } from '../../src/core/source.ts';
+import type { CheckpointStore } from '../../src/core/source.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { toMessage } from '../../src/sinks/event-hubs/message.ts';
 import type { AmqpPeer } from '../support/amqp-peer/peer.ts';
@@ -19,13 +19,6 @@ export async function publish(peer: AmqpPeer, from: number, to: number): Promise
   }
   await client.close();
 }
-
-export const idsOf = (messages: readonly IncomingMessage[]): string[] =>
-  messages.map(({ properties }) => properties['idempotency-key'] ?? '');
-
-/** The ids of the events from one number up to, and without, another. */
-export const range = (from: number, to: number): Set<string> =>
-  new Set(Array.from({ length: to - from }, (_, i) => `msg_${from + i}`));
 
 /** For sources that must not use the journal's. */
 export const NO_CHECKPOINTS: CheckpointStore = {

@@ -1,11 +1,12 @@
 import { EventHubProducerClient } from '@azure/event-hubs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { CheckpointStore, IncomingMessage } from '../../src/core/source.ts';
+import type { CheckpointStore } from '../../src/core/source.ts';
 import { createSource, parseOptions } from '../../src/sources/event-hubs/index.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import { until } from '../support/until.ts';
-import { makeContext, signal } from '../sinks/support.ts';
-import { idsOf, publish, range } from './event-hubs-support.ts';
+import { makeContext } from '../sinks/support.ts';
+import { publish } from './event-hubs-support.ts';
+import { idsOf, range, startReading, type Reading, type Take } from './reading.ts';
 
 class Checkpoints implements CheckpointStore {
   readonly saved = new Map<string, string>();
@@ -20,47 +21,22 @@ class Checkpoints implements CheckpointStore {
   }
 }
 
-/** One life of a reader: what it has read so far, and its end. */
-interface Reading {
-  readonly messages: IncomingMessage[];
-  readonly ended: Promise<unknown>;
-  readonly stop: () => Promise<void>;
-}
-
 async function openPeer(): Promise<AmqpPeer> {
   const peer = await startAmqpPeer({ hubs: ['events'], partitions: 3 });
   onTestFinished(() => peer.stop());
   return peer;
 }
 
-/** Opens a source and lets it run until it is stopped or fails. */
 async function read(
   peer: AmqpPeer,
   checkpoints: CheckpointStore,
   options: object = {},
-  take: (batch: readonly IncomingMessage[]) => Promise<void> = () => Promise.resolve(),
+  take?: Take,
 ): Promise<Reading> {
   const { connectionString } = peer;
   const parsed = parseOptions({ connectionString, hub: 'events', timeout: '1s', ...options });
   const source = createSource(parsed, { ...makeContext(), name: 'pipeline', checkpoints });
-  await source.open(signal);
-  const messages: IncomingMessage[] = [];
-  const abort = new AbortController();
-  const deliver = async (batch: readonly IncomingMessage[]): Promise<void> => {
-    await take(batch);
-    messages.push(...batch);
-  };
-  const ended = source.run(deliver, abort.signal).then(
-    () => null,
-    (error: unknown) => error,
-  );
-  const stop = async (): Promise<void> => {
-    abort.abort();
-    await ended;
-    await source.close(signal);
-  };
-  onTestFinished(stop);
-  return { messages, ended, stop };
+  return startReading(source, take);
 }
 
 describe('event-hubs source', () => {

@@ -10,51 +10,21 @@ import { PubSubAdmin } from '../support/pubsub-admin.ts';
 import { describeOnEmulator } from '../support/pubsub-emulator.ts';
 import { PROJECT, startPubSubPeer, type PubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { until, within } from '../support/until.ts';
-import { makeContext, signal } from '../sinks/support.ts';
-
-/** One life of a reader: what it has taken so far, and its end. */
-interface Reading {
-  readonly messages: IncomingMessage[];
-  readonly ended: Promise<unknown>;
-  readonly stop: () => Promise<void>;
-}
+import { makeContext } from '../sinks/support.ts';
+import { idsOf, range, startReading, type Reading, type Take } from './reading.ts';
 
 const CHECKPOINTS = { load: () => Promise.resolve(null), save: () => Promise.resolve() };
 
-/** Opens a source and lets it run until it is stopped or fails. */
 async function read(
   endpoint: string,
   subscription: string,
-  take: (batch: readonly IncomingMessage[]) => Promise<void> = () => Promise.resolve(),
+  take?: Take,
   options: object = {},
 ): Promise<Reading> {
   const parsed = parseOptions({ project: PROJECT, subscription, endpoint, timeout: '5s', ...options });
   const source = createSource(parsed, { ...makeContext(), name: 'pipeline', checkpoints: CHECKPOINTS });
-  await source.open(signal);
-  const messages: IncomingMessage[] = [];
-  const abort = new AbortController();
-  const deliver = async (batch: readonly IncomingMessage[]): Promise<void> => {
-    await take(batch);
-    messages.push(...batch);
-  };
-  const ended = source.run(deliver, abort.signal).then(
-    () => null,
-    (error: unknown) => error,
-  );
-  const stop = async (): Promise<void> => {
-    abort.abort();
-    await within('the end of reading', ended);
-    await source.close(signal);
-  };
-  onTestFinished(stop);
-  return { messages, ended, stop };
+  return startReading(source, take);
 }
-
-const idsOf = (messages: readonly IncomingMessage[]): string[] =>
-  messages.map(({ properties }) => properties['idempotency-key'] ?? '');
-
-const range = (from: number, to: number): Set<string> =>
-  new Set(Array.from({ length: to - from }, (_, i) => `msg_${from + i}`));
 
 const publish = async (admin: PubSubAdmin, topic: string, from: number, to: number): Promise<void> => {
   const options = { compression: 'auto', ordering: true } as const;

@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, realpathSync } from 'node:fs';
-import { createServer, connect, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
+import { freePort } from './free-port.ts';
 import { lacksProgram, skipped, type Lack } from './requirements.ts';
 import { until } from './until.ts';
 
@@ -84,15 +85,6 @@ function sdkRoots(): string[] {
     .filter((path) => existsSync(path))
     .map((path) => dirname(dirname(realpathSync(path))));
   return [...(named === undefined ? [] : [named]), ...found, ...ROOTS];
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function listens(port: number): Promise<boolean> {

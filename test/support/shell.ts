@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
+import { freePort } from './free-port.ts';
 import { childEnvironment, MAIN } from './millrace.ts';
 import { within } from './until.ts';
 
@@ -92,13 +92,4 @@ function endGroup(pid: number | undefined): void {
 /** As one word of a shell. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
