@@ -1,11 +1,9 @@
-import type { v1 } from '@google-cloud/pubsub';
 import { BufferPool } from './buffer-pool.ts';
-import { createPubSub, type Connection } from './connection.ts';
+import { closeClient, createClient, ready, type Client, type EncodedRequest } from './client.ts';
+import type { Connection } from './connection.ts';
 import { encodeRequest, mostBytes } from './encode.ts';
 import { LateError, toFailure } from './failure.ts';
 import type { Message } from './message.ts';
-
-type Client = v1.PublisherClient;
 
 export interface PublisherOptions extends Connection {
   /** Milliseconds. */
@@ -121,66 +119,6 @@ export class Publisher {
     void closeClient(given);
     this.#onReplaced();
   }
-}
-
-async function closeClient(client: Promise<Client> | null): Promise<void> {
-  await (await client?.catch(() => null))?.close();
-}
-
-async function createClient(connection: Connection): Promise<Client> {
-  const [{ v1: clients }, { options }] = await Promise.all([
-    import('@google-cloud/pubsub'),
-    createPubSub(connection),
-  ]);
-  const client = new clients.PublisherClient({ ...options });
-  // Finds the credentials. A client that could not find them once would never look again.
-  const stub = await stubOf(client);
-  const { path, responseDeserialize } = stub.publish;
-  stub.publish = Object.assign(
-    (request: EncodedRequest, ...rest: readonly unknown[]) =>
-      stub.makeUnaryRequest(path, ({ bytes }) => bytes, responseDeserialize, request, ...rest),
-    { path, responseDeserialize },
-  );
-  return client;
-}
-
-/** What the stub is given to send: its bytes, and what the SDK reads for the headers. */
-interface EncodedRequest {
-  readonly topic: string;
-  readonly bytes: Buffer;
-}
-
-/** The part of a client that speaks gRPC: https://grpc.github.io/grpc/node/grpc.Client.html */
-interface Stub {
-  publish: {
-    (request: EncodedRequest, ...rest: readonly unknown[]): unknown;
-    readonly path: string;
-    readonly responseDeserialize: unknown;
-  };
-  makeUnaryRequest(
-    path: string,
-    serialize: (request: EncodedRequest) => Buffer,
-    deserialize: unknown,
-    request: EncodedRequest,
-    ...rest: readonly unknown[]
-  ): unknown;
-  waitForReady(deadline: Date, callback: (error?: Error) => void): void;
-}
-
-async function stubOf(client: Client): Promise<Stub> {
-  return (await client.initialize()) as unknown as Stub;
-}
-
-/** Resolves once the client's channel is connected. */
-async function ready(client: Client, timeout: number): Promise<void> {
-  const stub = await stubOf(client);
-  await new Promise<void>((resolve, reject) => {
-    stub.waitForReady(new Date(Date.now() + timeout), (error) =>
-      error === undefined || error === null
-        ? resolve()
-        : reject(new LateError(`no connection in ${timeout} ms`)),
-    );
-  });
 }
 
 /** The result of the work, or an error once `ms` are over or the signal aborts; the work then goes on unheeded. */
