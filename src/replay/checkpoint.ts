@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, readFile, rm, rmdir, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -64,8 +64,8 @@ export class Checkpoint {
   }
 
   /**
-   * @throws MillraceError usage when there is nothing to resume, when something unfinished is there and `resume` is
-   * false, or when another process works on it; folder_unwritable
+   * @throws MillraceError usage when there is nothing to resume, when something unfinished or of somebody else is there
+   * and `resume` is false, or when another process works on it; folder_unwritable
    */
   static async open(folder: string, options: CheckpointOptions): Promise<Checkpoint> {
     const lock = await lockFolder(folder);
@@ -88,6 +88,7 @@ export class Checkpoint {
           `${folder} holds an unfinished replay: add --resume, or remove the folder to start over`,
         );
       }
+      if (plan === null) refuseStrangers(folder);
       return new Checkpoint(folder, lock, await begin(folder, options), null);
     } catch (error) {
       lock.release();
@@ -159,9 +160,17 @@ async function lockFolder(folder: string): Promise<FileLock> {
   return lock;
 }
 
-/** Lists what is to be replayed. The plan comes last: with it, all of it is there. */
+/** Neither is ever without its plan: without one they are not ours to remove. */
+function refuseStrangers(folder: string): void {
+  const stranger = [STATE, REFUSED].find((name) => existsSync(join(folder, name)));
+  if (stranger === undefined) return;
+  const path = join(folder, stranger);
+  throw new MillraceError('usage', `${path} is there, and is not of a replay; name another folder`);
+}
+
+/** Lists what is to be replayed. The plan comes last, and goes last: with it, all of it is there. */
 async function begin(folder: string, { fingerprint, id, list }: CheckpointOptions): Promise<Plan> {
-  await Promise.all([PLAN, STATE, REFUSED].map((name) => rm(join(folder, name), { force: true })));
+  for (const name of [STATE, REFUSED, PLAN]) await rm(join(folder, name), { force: true });
   const handle = await openPlain(join(folder, UNITS), CREATE);
   let units = 0;
   let bytes = 0;

@@ -277,4 +277,7 @@ test('what else lies in the folder of the state stays there', async () => {
   const { exit } = await replay('--to', 'archive', '--state', state);
   expect(exit).toBe(0);
   expect(readdirSync(state)).toEqual(['of-somebody-else.txt']);
+  writeFileSync(join(state, 'state.json'), '{"made":"up"}');
+  await expect(replay('--to', 'archive', '--state', state)).rejects.toThrow(/state\.json is there/);
+  expect(readFileSync(join(state, 'state.json'), 'utf8')).toBe('{"made":"up"}');
 });
