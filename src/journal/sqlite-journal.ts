@@ -1,7 +1,6 @@
-import { Worker } from 'node:worker_threads';
 import type { Clock } from '../core/clock.ts';
 import type { ErasableStore, ErasureRun, Subject } from '../core/erasure.ts';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { Envelope, Event, Handling, JournalEvent } from '../core/event.ts';
 import type {
   AppendResult,
@@ -15,12 +14,13 @@ import type {
   Unfitness,
 } from '../core/journal.ts';
 import type { CheckpointStore } from '../core/source.ts';
-import type { EraseStep } from './erase.ts';
+import { eraseFrom } from './erasure.ts';
 import { GroupCommit, type Waiting } from './group-commit.ts';
 import { clearOwner } from './owner.ts';
 import { NO_HANDLING, pack, unpack } from './protocol.ts';
-import type { Answers, JournalOptions, Opened, Reply, Request } from './protocol.ts';
+import type { Answers, JournalOptions } from './protocol.ts';
 import { Tail } from './tail.ts';
+import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteJournalOptions extends JournalOptions {
   readonly clock: Clock;
@@ -48,11 +48,10 @@ const MAINTAIN_EVERY = 5_000;
  */
 export class SqliteJournal implements Journal, ErasableStore {
   readonly name = 'journal';
-  readonly #worker: Worker;
+  readonly #thread: WriterThread;
   readonly #options: SqliteJournalOptions;
   readonly #tail: Tail;
   readonly #listeners = new Set<(lastSeq: number) => void>();
-  readonly #calls: { resolve: (value: unknown) => void; reject: (error: MillraceError) => void }[] = [];
   /** Moves that are not written yet. */
   readonly #cursors = new Map<string, number>();
   /** Where each sink of this run stands. */
@@ -65,32 +64,19 @@ export class SqliteJournal implements Journal, ErasableStore {
   #stopCursorTimer: (() => void) | null = null;
   #stopMaintenance: () => void = () => {};
 
-  private constructor(worker: Worker, options: SqliteJournalOptions, lastSeq: number) {
-    this.#worker = worker;
+  private constructor(thread: WriterThread, options: SqliteJournalOptions) {
+    this.#thread = thread;
     this.#options = options;
-    this.#lastSeq = lastSeq;
+    this.#lastSeq = thread.lastSeq;
     this.#tail = new Tail(options.tailBytes ?? 32 * 1024 * 1024);
-    worker.on('message', (reply: Reply) => this.#settle(reply));
-    worker.on('error', (error) => this.#fail('journal_failed', messageOf(error)));
-    worker.on('exit', () => {
-      if (this.#mode === 'open') this.#fail('journal_failed', 'the writer thread ended');
-    });
     this.#scheduleMaintenance(MAINTAIN_EVERY);
   }
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
   static async open(options: SqliteJournalOptions): Promise<SqliteJournal> {
-    const { path, retention, maxBytes, dedupWindow, create } = options;
-    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
-    const worker = new Worker(new URL(file, import.meta.url), {
-      workerData: { path, retention, maxBytes, dedupWindow, create } satisfies JournalOptions,
-    });
-    const opened = await new Promise<Opened>((resolve, reject) => {
-      worker.once('message', resolve);
-      worker.once('error', reject);
-    });
-    if (opened.opened) return new SqliteJournal(worker, options, opened.lastSeq);
-    throw new MillraceError(opened.code, opened.detail);
+    const thread = await WriterThread.start(options, (error) => journal.#fail(error));
+    const journal = new SqliteJournal(thread, options);
+    return journal;
   }
 
   get lastSeq(): number {
@@ -110,7 +96,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     const recent = this.#tail.read(after, limits);
     if (recent !== null) return recent;
     const now = this.#options.clock.now();
-    const packed = await this.#call('read', { op: 'read', after, ...limits, now });
+    const packed = await this.#thread.call('read', { op: 'read', after, ...limits, now });
     for (const record of packed.damaged) this.#options.onDamage?.(record);
     return unpack(packed, packed.seqs);
   }
@@ -121,13 +107,17 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async openCursor(sink: string): Promise<number> {
-    const seq = await this.#call('openCursor', { op: 'openCursor', sink, now: this.#options.clock.now() });
+    const seq = await this.#thread.call('openCursor', {
+      op: 'openCursor',
+      sink,
+      now: this.#options.clock.now(),
+    });
     this.#floors.set(sink, seq);
     return seq;
   }
 
   releaseCursor(sink: string, forget = false): void {
-    this.#call('releaseCursor', { op: 'releaseCursor', sink, forget }).catch(() => undefined);
+    this.#thread.call('releaseCursor', { op: 'releaseCursor', sink, forget }).catch(() => undefined);
   }
 
   moveCursor(sink: string, seq: number): void {
@@ -140,32 +130,34 @@ export class SqliteJournal implements Journal, ErasableStore {
   async flush(): Promise<void> {
     const dropped = this.#dropped.splice(0);
     if (dropped.length > 0)
-      await this.#call('countErased', { op: 'countErased', receivedAt: dropped }).catch((error: unknown) => {
-        this.#dropped.push(...dropped);
-        throw error;
-      });
+      await this.#thread
+        .call('countErased', { op: 'countErased', receivedAt: dropped })
+        .catch((error: unknown) => {
+          this.#dropped.push(...dropped);
+          throw error;
+        });
     const cursors = [...this.#cursors];
     if (cursors.length === 0) return;
-    await this.#call('moveCursors', { op: 'moveCursors', cursors, now: this.#options.clock.now() });
+    await this.#thread.call('moveCursors', { op: 'moveCursors', cursors, now: this.#options.clock.now() });
     for (const [sink, seq] of cursors) if (this.#cursors.get(sink) === seq) this.#cursors.delete(sink);
   }
 
   /** For sources: how far they have read. */
   readonly checkpoints: CheckpointStore = {
-    load: (key) => this.#call('loadCheckpoint', { op: 'loadCheckpoint', key }),
+    load: (key) => this.#thread.call('loadCheckpoint', { op: 'loadCheckpoint', key }),
     save: async (key, value) =>
-      void (await this.#call('saveCheckpoint', { op: 'saveCheckpoint', key, value })),
+      void (await this.#thread.call('saveCheckpoint', { op: 'saveCheckpoint', key, value })),
   };
 
   async status(): Promise<JournalStatus> {
     await this.flush().catch(() => undefined);
-    return this.#call('status', { op: 'status', now: this.#options.clock.now() });
+    return this.#thread.call('status', { op: 'status', now: this.#options.clock.now() });
   }
 
   async addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
     const { event, ...rest } = letter;
     if (this.#options.isErased?.(event) === true) return;
-    await this.#call('addDeadLetter', {
+    await this.#thread.call('addDeadLetter', {
       op: 'addDeadLetter',
       letter: { ...rest, seq: event.seq },
       event: pack([{ event, handling: event.handling }]),
@@ -173,24 +165,27 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]> {
-    const found = await this.#call('listDeadLetters', { op: 'listDeadLetters', selection });
+    const found = await this.#thread.call('listDeadLetters', { op: 'listDeadLetters', selection });
     return zip(found.letters, unpack(found, [])).map(([{ seq, ...letter }, event], index) => {
       return { key: found.keys[index] ?? 0, ...letter, event: { ...event, seq } };
     });
   }
 
   async retryDeadLetters(selection: Selection): Promise<number> {
-    const { count, lastSeq } = await this.#call('retryDeadLetters', { op: 'retryDeadLetters', selection });
+    const { count, lastSeq } = await this.#thread.call('retryDeadLetters', {
+      op: 'retryDeadLetters',
+      selection,
+    });
     this.#announce(lastSeq);
     return count;
   }
 
   dropDeadLetters(selection: Selection): Promise<number> {
-    return this.#call('dropDeadLetters', { op: 'dropDeadLetters', selection });
+    return this.#thread.call('dropDeadLetters', { op: 'dropDeadLetters', selection });
   }
 
   async listQuarantine(selection: Selection): Promise<readonly QuarantinedEvent[]> {
-    const found = await this.#call('listQuarantine', { op: 'listQuarantine', selection });
+    const found = await this.#thread.call('listQuarantine', { op: 'listQuarantine', selection });
     return zip(found.unfit, unpack(found, [])).map(([unfit, event], index) => {
       return { ...event, key: found.keys[index] ?? 0, reasons: JSON.parse(unfit) as Unfitness[] };
     });
@@ -199,11 +194,11 @@ export class SqliteJournal implements Journal, ErasableStore {
   async release(key: number, event: Event): Promise<void> {
     // Looked at anew, it may turn out to be of a user who has been erased since.
     if (this.#options.isErased?.(event) === true) return void (await this.dropQuarantine({ keys: [key] }));
-    this.#announce(await this.#call('release', { op: 'release', key, event: pack([{ event }]) }));
+    this.#announce(await this.#thread.call('release', { op: 'release', key, event: pack([{ event }]) }));
   }
 
   dropQuarantine(selection: Selection): Promise<number> {
-    return this.#call('dropQuarantine', { op: 'dropQuarantine', selection });
+    return this.#thread.call('dropQuarantine', { op: 'dropQuarantine', selection });
   }
 
   /** Resolves when everything handed in before has been answered, and `lastSeq` says so. */
@@ -211,46 +206,25 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#commits.settled();
   }
 
-  /** Takes the subjects out, a slice at a time, so that events go on coming in between. Nothing of theirs may be under way. */
-  async erase({ subjects, signal, record, onStep }: ErasureRun): Promise<void> {
-    const perform = (step: EraseStep): Promise<EraseStep | null> =>
-      this.#call('erase', { op: 'erase', subjects, step });
+  /** Nothing of the subjects may be under way. */
+  async erase(run: ErasureRun): Promise<void> {
     this.#tail.clear();
-    let next: EraseStep | null = { do: 'letters' };
-    while (next !== null) {
-      signal.throwIfAborted();
-      // Without sinks nothing comes in, and nobody waits.
-      const step: EraseStep = next.do === 'scrub' ? { do: 'scrub', alone: this.#floors.size === 0 } : next;
-      next = await perform(step);
-      if (next?.do !== step.do) onStep(`journal ${step.do}`);
-    }
-    for (const { request } of subjects) {
-      const counts = await this.#call('erasedCounts', { op: 'erasedCounts', request });
-      for (const [item, count] of Object.entries(counts)) {
-        if (count === 0) continue;
-        await record({
-          store: this.name,
-          item,
-          removed: { [request]: count },
-          sha256_before: null,
-          sha256_after: null,
-        });
-      }
-    }
+    // Without sinks nothing comes in.
+    await eraseFrom(this.#thread, run, this.name, this.#floors.size === 0);
   }
 
   /** The receipts have the counts. */
   async erased(subjects: readonly Subject[]): Promise<void> {
-    await this.#call('erase', { op: 'erase', subjects, step: { do: 'forget' } });
+    await this.#thread.call('erase', { op: 'erase', subjects, step: { do: 'forget' } });
   }
 
   heads(after: number): Promise<readonly EventHead[]> {
-    return this.#call('heads', { op: 'heads', after });
+    return this.#thread.call('heads', { op: 'heads', after });
   }
 
   async account(since: number, until: number): Promise<JournalAccount> {
     await this.flush().catch(() => undefined);
-    return this.#call('account', { op: 'account', since, until });
+    return this.#thread.call('account', { op: 'account', since, until });
   }
 
   async close(): Promise<void> {
@@ -262,10 +236,9 @@ export class SqliteJournal implements Journal, ErasableStore {
     if (!failed) {
       await this.flush().catch(() => undefined);
       clearOwner(this.#options.path);
-      await this.#call('close', { op: 'close' }).catch(() => undefined);
     }
     this.#mode = 'closed';
-    await this.#worker.terminate();
+    await this.#thread.close();
   }
 
   #enqueue(
@@ -288,7 +261,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     const { clock, onCommit } = this.#options;
     const started = clock.monotonic();
     try {
-      const answers = await this.#call('append', {
+      const answers = await this.#thread.call('append', {
         op: 'append',
         ...pack(batch),
         unfit: batch.map(({ unfit }) => unfit),
@@ -321,26 +294,8 @@ export class SqliteJournal implements Journal, ErasableStore {
     for (const listener of this.#listeners) listener(lastSeq);
   }
 
-  #call<Op extends Request['op']>(_op: Op, request: Extract<Request, { op: Op }>): Promise<Answers[Op]> {
-    if (this.#mode === 'failed' || this.#mode === 'closed') return Promise.reject(this.#unavailable());
-    return new Promise((resolve, reject) => {
-      this.#calls.push({ resolve: resolve as (value: unknown) => void, reject });
-      this.#worker.postMessage(request, 'bodies' in request ? [request.bodies.buffer as ArrayBuffer] : []);
-    });
-  }
-
-  #settle(reply: Reply): void {
-    const call = this.#calls.shift();
-    if (reply.ok) return call?.resolve(reply.value);
-    call?.reject(new MillraceError(reply.code, reply.detail));
-    if (reply.code === 'journal_failed') this.#fail(reply.code, reply.detail);
-  }
-
-  #fail(code: 'journal_failed', detail: string): void {
-    if (this.#mode === 'failed' || this.#mode === 'closed') return;
+  #fail(error: MillraceError): void {
     this.#mode = 'failed';
-    const error = new MillraceError(code, detail);
-    for (const call of this.#calls.splice(0)) call.reject(error);
     this.#commits.rejectAll(error);
     this.#options.onFailure(error);
   }
@@ -364,7 +319,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   #scheduleMaintenance(delay: number): void {
     this.#stopMaintenance = this.#options.clock.after(delay, () => {
       if (this.#mode !== 'open') return;
-      this.#call('maintain', { op: 'maintain', now: this.#options.clock.now() }).then(
+      this.#thread.call('maintain', { op: 'maintain', now: this.#options.clock.now() }).then(
         (more) => this.#scheduleMaintenance(more ? 50 : MAINTAIN_EVERY),
         () => this.#scheduleMaintenance(MAINTAIN_EVERY),
       );

@@ -1,0 +1,89 @@
+import { Worker } from 'node:worker_threads';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Answers, JournalOptions, Opened, Reply, Request } from './protocol.ts';
+
+interface Call {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: MillraceError) => void;
+}
+
+/**
+ * The thread that owns the database, seen from the main thread: requests are answered in the order they are made.
+ *
+ * Modes: running → failed (a write went wrong in a way that is not "full", or the thread ended: every call rejects, and
+ * `onFailure` is called once). Either → closed.
+ */
+export class WriterThread {
+  readonly #worker: Worker;
+  readonly #onFailure: (error: MillraceError) => void;
+  readonly #calls: Call[] = [];
+  #mode: 'running' | 'failed' | 'closed' = 'running';
+  readonly lastSeq: number;
+
+  private constructor(worker: Worker, lastSeq: number, onFailure: (error: MillraceError) => void) {
+    this.#worker = worker;
+    this.lastSeq = lastSeq;
+    this.#onFailure = onFailure;
+    worker.on('message', (reply: Reply) => this.#settle(reply));
+    worker.on('error', (error) => this.#fail(messageOf(error)));
+    worker.on('exit', () => {
+      this.#fail('the writer thread ended');
+      this.#rejectAll('the writer thread ended');
+    });
+  }
+
+  /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
+  static async start(
+    { path, retention, maxBytes, dedupWindow, create }: JournalOptions,
+    onFailure: (error: MillraceError) => void,
+  ): Promise<WriterThread> {
+    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
+    const worker = new Worker(new URL(file, import.meta.url), {
+      workerData: { path, retention, maxBytes, dedupWindow, create } satisfies JournalOptions,
+    });
+    const opened = await new Promise<Opened>((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+    });
+    if (opened.opened) return new WriterThread(worker, opened.lastSeq, onFailure);
+    throw new MillraceError(opened.code, opened.detail);
+  }
+
+  /** Rejects with a MillraceError: journal_full, journal_unreadable, journal_failed. */
+  call<Op extends Request['op']>(_op: Op, request: Extract<Request, { op: Op }>): Promise<Answers[Op]> {
+    if (this.#mode !== 'running')
+      return Promise.reject(new MillraceError('journal_failed', `the journal is ${this.#mode}`));
+    return new Promise((resolve, reject) => {
+      this.#calls.push({ resolve: resolve as (value: unknown) => void, reject });
+      this.#worker.postMessage(request, 'bodies' in request ? [request.bodies.buffer as ArrayBuffer] : []);
+    });
+  }
+
+  /** Closes the database, unless a write has failed, and ends the thread. */
+  async close(): Promise<void> {
+    if (this.#mode === 'closed') return;
+    const closing = this.#mode === 'running' ? this.call('close', { op: 'close' }) : null;
+    this.#mode = 'closed';
+    await closing?.catch(() => undefined);
+    await this.#worker.terminate();
+  }
+
+  #settle(reply: Reply): void {
+    const call = this.#calls.shift();
+    if (reply.ok) return call?.resolve(reply.value);
+    call?.reject(new MillraceError(reply.code, reply.detail));
+    if (reply.code === 'journal_failed') this.#fail(reply.detail);
+  }
+
+  #fail(detail: string): void {
+    if (this.#mode !== 'running') return;
+    this.#mode = 'failed';
+    this.#onFailure(this.#rejectAll(detail));
+  }
+
+  #rejectAll(detail: string): MillraceError {
+    const error = new MillraceError('journal_failed', detail);
+    for (const call of this.#calls.splice(0)) call.reject(error);
+    return error;
+  }
+}
