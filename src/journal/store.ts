@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import type { CursorStatus, EventHead, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import { MillraceError } from '../core/errors.ts';
+import { Cursors } from './cursors.ts';
 import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { Eraser } from './erase.ts';
@@ -30,11 +31,7 @@ export class Store {
   readonly #begin;
   readonly #commit;
   readonly #space: Space;
-  readonly #cursors = new Map<string, number>();
-  /** Cursors of sinks opened in this run: only they hold events back from being cleared away. */
-  readonly #held = new Set<string>();
-  /** Cursors placed by the last `openCursor` of their sink, and not moved since. */
-  readonly #fresh = new Set<string>();
+  readonly cursors: Cursors;
   #upto: number;
   #lastSeq: number;
   #fullUntil = 0;
@@ -55,14 +52,12 @@ export class Store {
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
     this.#space = new Space(db, options, () => this.eraser.heldBytes);
-    for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
-      this.#cursors.set(row.sink, row.seq);
-    }
     this.#lastSeq = Number(
       db.prepare(`SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'`).pluck().get(),
     );
     this.#upto = Number(db.prepare('SELECT upto FROM events ORDER BY seq DESC LIMIT 1').pluck().get() ?? 0);
     this.#ledger = new LedgerReader(db);
+    this.cursors = new Cursors(db, (work) => this.#transaction(work), this.#ledger);
     this.letters = new Letters(db, (event) => this.#put(event));
     this.eraser = new Eraser(db, (work) => this.#transaction(work));
   }
@@ -125,43 +120,7 @@ export class Store {
   }
 
   openCursor(sink: string): number {
-    this.#held.add(sink);
-    const known = this.#cursors.get(sink);
-    if (known !== undefined) {
-      this.#fresh.delete(sink);
-      return known;
-    }
-    // A sink added later starts at the end: history goes to it by replay, on purpose and counted. The very first
-    // start has no history, so that it too starts at 0.
-    const seq = this.#lastSeq;
-    this.moveCursors([[sink, seq]]);
-    this.#transaction(() => this.#ledger.sinkStarted(sink, seq));
-    this.#fresh.add(sink);
-    return seq;
-  }
-
-  /** @param forget whether a cursor that was placed for nothing goes with its sink: that sink never came to be */
-  releaseCursor(sink: string, forget: boolean): void {
-    this.#held.delete(sink);
-    if (!this.#fresh.delete(sink) || !forget) return;
-    this.#transaction(() => {
-      this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
-      this.#ledger.sinkForgotten(sink);
-    });
-    this.#cursors.delete(sink);
-  }
-
-  moveCursors(cursors: readonly (readonly [string, number])[]): void {
-    const upsert = this.#db.prepare(
-      'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq',
-    );
-    this.#transaction(() => {
-      for (const [sink, seq] of cursors) upsert.run(sink, seq);
-    });
-    for (const [sink, seq] of cursors) {
-      if (this.#cursors.get(sink) !== seq) this.#fresh.delete(sink);
-      this.#cursors.set(sink, seq);
-    }
+    return this.cursors.open(sink, this.#lastSeq);
   }
 
   loadCheckpoint(key: string): string | null {
@@ -202,7 +161,7 @@ export class Store {
       const expired = this.#seen.expire(now - this.#options.dedupWindow);
       const old = this.#db
         .prepare('SELECT seq, received_at FROM events WHERE seq <= ? ORDER BY seq LIMIT ?')
-        .all(this.#settled(), PURGE) as { seq: number; received_at: number }[];
+        .all(this.cursors.settled(this.#lastSeq), PURGE) as { seq: number; received_at: number }[];
       // From the front and without holes, so that positions can be counted by subtraction.
       const young = old.findIndex(({ received_at }) => received_at >= now - this.#options.retention);
       const last = young === -1 ? old.at(-1) : old[young - 1];
@@ -225,7 +184,7 @@ export class Store {
       quarantined: one('SELECT count(*) FROM quarantine'),
       deadLetters: one('SELECT count(*) FROM dead_letters'),
       damaged: one('SELECT count(*) FROM damaged'),
-      cursors: [...this.#cursors].map(([sink, seq]) => this.#cursorStatus(sink, seq, now)),
+      cursors: this.cursors.all.map(([sink, seq]) => this.#cursorStatus(sink, seq, now)),
     };
   }
 
@@ -244,7 +203,7 @@ export class Store {
 
   /** What has been counted, and how far each sink is: all of one moment. */
   account(since: number, until: number): JournalAccount {
-    const cursors = [...this.#cursors];
+    const cursors = this.cursors.all;
     return {
       firstSeq: this.#firstSeq(),
       lastSeq: this.#lastSeq,
@@ -287,14 +246,6 @@ export class Store {
     }
   }
 
-  /** The newest seq that every sink of this run is done with; 0 before there is one, as in a command that only looks. */
-  #settled(): number {
-    if (this.#held.size === 0) return 0;
-    let least = this.#lastSeq;
-    for (const sink of this.#held) least = Math.min(least, this.#cursors.get(sink) ?? 0);
-    return least;
-  }
-
   /** The oldest seq still held; one past the newest when none is. */
   #firstSeq(): number {
     return Number(this.#db.prepare('SELECT min(seq) FROM events').pluck().get() ?? this.#lastSeq + 1);
@@ -309,7 +260,7 @@ export class Store {
             .prepare(
               'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= ? ORDER BY seq LIMIT ?)',
             )
-            .run(this.#settled(), PURGE).changes,
+            .run(this.cursors.settled(this.#lastSeq), PURGE).changes,
         now,
       );
       if (changes === 0) throw new MillraceError('journal_full', shortage);

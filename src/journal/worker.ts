@@ -71,10 +71,10 @@ function perform(request: Request): Answers[Request['op']] {
     case 'openCursor':
       return store.openCursor(request.sink);
     case 'releaseCursor':
-      store.releaseCursor(request.sink, request.forget);
+      store.cursors.release(request.sink, request.forget);
       return null;
     case 'moveCursors':
-      store.moveCursors(request.cursors);
+      store.cursors.move(request.cursors);
       return null;
     case 'loadCheckpoint':
       return store.loadCheckpoint(request.key);
