@@ -3,6 +3,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { Holdings } from './holdings.ts';
+import { Linger } from './linger.ts';
 import { Pending, type Item } from './pending.ts';
 import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
@@ -25,16 +26,13 @@ export class Feed {
   readonly #pending: Pending;
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
+  readonly #linger: Linger;
   #holdings: Holdings;
   #mode: FeedMode = 'opening';
   #started = false;
   #begun = false;
   #loading = false;
   #loadAgain = false;
-  /** Monotonic time of the last `send`. */
-  #lastSend = Number.NEGATIVE_INFINITY;
-  /** Whether a timer will pump once the sink's `linger` is over. */
-  #lingering = false;
   /** Monotonic time at which the pause is over. */
   #pausedUntil = 0;
   /** Failures of the sink itself in a row. */
@@ -51,6 +49,7 @@ export class Feed {
     this.#options = options;
     this.#pending = new Pending(options.sink.limits);
     this.#holdings = new Holdings(options, this.#pending, 0);
+    this.#linger = new Linger(options.clock, options.sink.limits.linger);
     this.#queue = new PQueue({ concurrency: options.sink.limits.inFlight });
   }
 
@@ -176,19 +175,8 @@ export class Feed {
 
   /** True when the sink would rather have a larger batch a little later; pumps again by then. */
   #lingers(): boolean {
-    const { clock, sink } = this.#options;
-    const { linger = 0, batchCount } = sink.limits;
-    if (linger === 0 || this.#mode === 'draining' || this.#holdings.count >= batchCount) return false;
-    const left = this.#lastSend + linger - clock.monotonic();
-    if (left <= 0) return false;
-    if (!this.#lingering) {
-      this.#lingering = true;
-      clock.after(left, () => {
-        this.#lingering = false;
-        this.#pump();
-      });
-    }
-    return true;
+    const isFull = this.#holdings.count >= this.#options.sink.limits.batchCount;
+    return this.#mode !== 'draining' && !isFull && this.#linger.holds(() => this.#pump());
   }
 
   #load(): void {
@@ -230,7 +218,7 @@ export class Feed {
     if (batch.length < taken.length) this.#moveCursor();
     if (batch.length === 0) return;
     const now = this.#options.clock.monotonic();
-    this.#lastSend = now;
+    this.#linger.sent();
     for (const item of batch) {
       item.attempts += 1;
       item.firstTry ??= now;
