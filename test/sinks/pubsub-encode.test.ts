@@ -68,10 +68,16 @@ describe('buffers', () => {
     expect(pool.take(small.length)).toBe(small);
   });
 
-  test('that are very large are not kept', () => {
+  test('are not kept when they are very large, or very many', () => {
     const pool = new BufferPool();
     const large = pool.take(9_000_000);
     pool.give(large);
-    expect(pool.take(10)).not.toBe(large);
+    expect(pool.take(9_000_000)).not.toBe(large);
+    const many = Array.from({ length: 100 }, () => pool.take(1_000_000));
+    for (const buffer of many) pool.give(buffer);
+    const again = new Set(many.map(({ length }) => pool.take(length)));
+    const kept = many.filter((buffer) => again.has(buffer)).length;
+    expect(kept).toBeGreaterThan(8);
+    expect(kept).toBeLessThan(100);
   });
 });

@@ -1,25 +1,34 @@
-/** Buffers kept for the next time. */
-const KEPT = 16;
-/** Bytes of the largest that is kept. */
-const LARGEST = 2 * 1024 * 1024;
-/** Sizes are multiples of this, so that the next request is likely to fit. */
-const STEP = 64 * 1024;
+/** Bytes of the smallest buffer, and of the largest that is kept for the next time. */
+const SMALLEST = 4096;
+const LARGEST = 4 * 1024 * 1024;
+/** Bytes of all that are kept. */
+const KEPT = 32 * 1024 * 1024;
 
 /**
  * Buffers for requests, used again and again: a new one for each would be a new reason for the garbage collector to go
- * through everything there is.
+ * through everything there is. Sizes are powers of two, so that one that is given back fits the next request.
  */
 export class BufferPool {
-  readonly #free: Buffer[] = [];
+  readonly #free = new Map<number, Buffer[]>();
+  #bytes = 0;
 
   /** A buffer of at least so many bytes, with anything in it. */
   take(bytes: number): Buffer {
-    const at = this.#free.findIndex(({ length }) => length >= bytes);
-    return this.#free.splice(at, at < 0 ? 0 : 1)[0] ?? Buffer.allocUnsafeSlow(Math.ceil(bytes / STEP) * STEP);
+    let size = SMALLEST;
+    while (size < bytes) size *= 2;
+    const buffer = this.#free.get(size)?.pop();
+    if (buffer === undefined) return Buffer.allocUnsafeSlow(size);
+    this.#bytes -= size;
+    return buffer;
   }
 
   /** Gives one back that nothing reads any more. */
   give(buffer: Buffer): void {
-    if (this.#free.length < KEPT && buffer.length <= LARGEST) this.#free.push(buffer);
+    const size = buffer.length;
+    if (size > LARGEST || this.#bytes + size > KEPT) return;
+    this.#bytes += size;
+    const alike = this.#free.get(size);
+    if (alike === undefined) this.#free.set(size, [buffer]);
+    else alike.push(buffer);
   }
 }
