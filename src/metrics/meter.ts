@@ -6,6 +6,7 @@ import type { Delivery } from '../core/sink.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
 import { Tally } from './tally.ts';
+import { TAKEN } from './taken.ts';
 
 export interface MeterOptions {
   readonly clock: Clock;
@@ -162,9 +163,6 @@ export class Meter {
     return tally;
   }
 }
-
-/** What is answered with 2xx. */
-const TAKEN: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
 
 /** Everything a delivery can come to. */
 const OUTCOMES: readonly string[] = [

@@ -12,11 +12,10 @@ import {
 } from '@opentelemetry/api';
 import type { Delivery } from '../core/sink.ts';
 import { traceOf, type TraceContext, type Tracing } from '../core/trace.ts';
+import { TAKEN } from './taken.ts';
 
 /** More links than this say no more about a batch. */
 const MAX_LINKS = 128;
-/** What a span is ended with when nothing is wrong on our side. */
-const FINE: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
 
 /**
  * Spans by the OpenTelemetry API, for the SDK that the process was started with (`node --import ./otel.js …`).
@@ -41,7 +40,7 @@ function tracingWith(tracer: Tracer): Tracing {
         end: (outcome, type) => {
           span.setAttribute('millrace.outcome', outcome);
           if (type !== null) span.setAttribute('millrace.event.type', type);
-          if (!FINE.has(outcome)) span.setStatus({ code: SpanStatusCode.ERROR, message: outcome });
+          if (!TAKEN.has(outcome)) span.setStatus({ code: SpanStatusCode.ERROR, message: outcome });
           span.end();
         },
       };

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Clock } from '../core/clock.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
+import { untilAborted } from '../lib/abort.ts';
 import type { Admission } from '../receive/handle-delivery.ts';
 import type { Receiver, ReceiverState } from '../receive/options.ts';
 import { type Hooks, type Listening, Member, reasonOf } from './member.ts';
@@ -113,10 +114,7 @@ export class WorkerPool<Settings> implements Omit<Receiver, 'replace'> {
   async drain(signal: AbortSignal): Promise<void> {
     if (this.#state !== 'closed') this.#state = 'draining';
     const drained = Promise.all([...this.#members].map((member) => member.drain()));
-    if (signal.aborted) return;
-    const aborted = Promise.withResolvers<void>();
-    signal.addEventListener('abort', () => aborted.resolve(), { once: true });
-    await Promise.race([drained, aborted.promise]);
+    await Promise.race([drained, untilAborted(signal)]);
   }
 
   async close(): Promise<void> {
