@@ -1,8 +1,9 @@
 import type { Config } from './config.ts';
 import { parseTarget } from '../core/route.ts';
+import { checkFolders } from './folders.ts';
 import { isMapping, type Problem } from './paths.ts';
 
-/** What one key demands of another. Everything here can be told from the config alone. */
+/** What one key demands of another. Told from the config alone, but for folders that are one under two names. */
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
   const problems: Problem[] = [];
   const warnings: Problem[] = [];
@@ -19,6 +20,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
       );
     }
   }
+  problems.push(...checkFolders(config));
   if (config.acknowledge === 'delivered') checkDelivered(config, wrong, risky);
 
   if (admin.enabled && admin.token === null && !isLoopback(admin.host)) {

@@ -6,7 +6,7 @@ import { run } from './run.ts';
 
 const GOOD = `
 signing: { secrets: ["\${MILLRACE_SECRET}"] }
-sinks: { archive: { type: files, path: ./data } }
+sinks: { archive: { type: files, path: ./data/archive } }
 routes: [{ match: "*", to: archive }]
 `;
 
@@ -41,7 +41,10 @@ describe('millrace check', () => {
   });
 
   it('lets sinks judge their options', async () => {
-    const file = temporaryFile('c.yaml', GOOD.replace('path: ./data', 'path: ./data, compress: rar'));
+    const file = temporaryFile(
+      'c.yaml',
+      GOOD.replace('path: ./data/archive', 'path: ./data/archive, compress: rar'),
+    );
     await expect(run(checkCommand, ['--config', file])).rejects.toMatchObject({
       exit: 2,
       detail: expect.stringContaining('sinks.archive.compress: '),
@@ -61,7 +64,7 @@ describe('millrace check', () => {
   it('does not ask a sink about a placeholder', async () => {
     const file = temporaryFile(
       'c.yaml',
-      GOOD.replace('type: files, path: ./data', 'type: files, compress: "${HOW}"'),
+      GOOD.replace('type: files, path: ./data/archive', 'type: files, compress: "${HOW}"'),
     );
     expect((await run(checkCommand, ['--config', file])).stderr).toContain('sinks.archive.compress: needs');
   });

@@ -8,7 +8,7 @@ import { MillraceError } from '../../src/core/errors.ts';
 
 /** The least a config needs; tests put their own lines before it. */
 export const BASE = `
-sinks: { archive: { type: files, path: ./data } }
+sinks: { archive: { type: files, path: ./data/archive } }
 `;
 
 export function parse(

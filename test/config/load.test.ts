@@ -35,7 +35,7 @@ describe('values', () => {
       oversize: 'dead-letter',
       claimCheck: null,
       required: true,
-      options: { path: './data' },
+      options: { path: './data/archive' },
     });
     expect(config.routes).toEqual([{ match: ['*'], to: [{ sink: 'archive', destination: null }] }]);
     expect(warnings).toEqual([]);

@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
@@ -103,11 +103,13 @@ describe('a start that cannot be', () => {
 
   test('a journal that is not one: 1, naming the file', async () => {
     const folder = await temporaryFolder();
-    const config = writeConfig(folder, { journal: { path: folder } });
-    writeFileSync(join(folder, 'journal.db'), 'This is no database. '.repeat(1000));
-    expect(
-      await refusal(['serve', '--config', config], 'Journal cannot be opened', join(folder, 'journal.db')),
-    ).toEqual(refused(1));
+    const config = writeConfig(folder);
+    const file = join(folder, 'journal', 'journal.db');
+    mkdirSync(join(folder, 'journal'));
+    writeFileSync(file, 'This is no database. '.repeat(1000));
+    expect(await refusal(['serve', '--config', config], 'Journal cannot be opened', file)).toEqual(
+      refused(1),
+    );
   });
 
   test('a sink module that is not there, or is none: 2, naming it', async () => {

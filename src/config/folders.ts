@@ -1,0 +1,83 @@
+import { realpathSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { Config } from './config.ts';
+import { isMapping, keyOf, type Path, type Problem } from './paths.ts';
+
+/** A folder that one part of the config has to itself. */
+interface Owned {
+  readonly key: Path;
+  readonly path: string;
+  /** What it is and all it lies in, innermost first: equal for the same place, however it is spelled. */
+  readonly places: readonly string[];
+}
+
+/**
+ * Folders that two parts would write: the same one, or one inside the other's. Whoever reads, proves or erases a folder takes
+ * all below it for its own.
+ */
+export function checkFolders(config: Config): Problem[] {
+  const seen: Owned[] = [];
+  const problems: Problem[] = [];
+  for (const [key, path] of foldersOf(config)) {
+    // A placeholder that could not be resolved: nobody knows where it leads.
+    if (path === '' || path.includes('${')) continue;
+    const owned = { key, path, places: placesOf(path) };
+    const message = seen.map((other) => clash(owned, other)).find((found) => found !== null);
+    if (message !== undefined) problems.push({ path: key, message });
+    seen.push(owned);
+  }
+  return problems;
+}
+
+function clash(one: Owned, other: Owned): string | null {
+  const theirs = `${keyOf(other.key)} (${other.path})`;
+  if (one.places[0] === other.places[0]) return `${one.path} is the folder of ${theirs} too`;
+  if (one.places.includes(other.places[0] ?? '')) return `${one.path} lies inside the folder of ${theirs}`;
+  if (other.places.includes(one.places[0] ?? '')) return `${one.path} holds the folder of ${theirs}`;
+  return null;
+}
+
+function* foldersOf({ acknowledge, journal, erasure, sinks }: Config): Generator<[Path, string]> {
+  if (acknowledge === 'journaled') yield [['journal', 'path'], journal.path];
+  yield [['erasure', 'path'], erasure.path];
+  for (const [name, { type, options }] of Object.entries(sinks)) {
+    if (type !== 'files' && type !== 'follow-up') continue;
+    const { path, encrypt } = options;
+    if (typeof path === 'string') yield [['sinks', name, 'path'], path];
+    if (!isMapping(encrypt) || typeof encrypt['store'] !== 'string') continue;
+    yield [['sinks', name, 'encrypt', 'store'], encrypt['store']];
+  }
+}
+
+/** What exists is told by its number on its device, so that links and mounts are seen through; the rest by name. */
+function placesOf(path: string): string[] {
+  const missing: string[] = [];
+  let at = resolve(path);
+  for (;;) {
+    try {
+      at = realpathSync(at);
+      break;
+    } catch {
+      const parent = dirname(at);
+      if (parent === at) break;
+      missing.push(at.slice(parent.length).replace(/^[\\/]/, ''));
+      at = parent;
+    }
+  }
+  const places: string[] = [];
+  for (let folder = at; ; folder = dirname(folder)) {
+    places.push(identityOf(folder));
+    if (dirname(folder) === folder) break;
+  }
+  for (const name of missing.toReversed()) places.unshift(join(places[0] ?? '', name));
+  return places;
+}
+
+function identityOf(folder: string): string {
+  try {
+    const { dev, ino } = statSync(folder, { bigint: true });
+    return ino === 0n ? folder : `${dev}:${ino}`;
+  } catch {
+    return folder;
+  }
+}

@@ -1,0 +1,86 @@
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { SECRET } from '../support/signed-events.ts';
+import { temporaryFile } from './helpers.ts';
+
+/** What is wrong with a config of these sinks, journal and erasures beside them unless changed; empty when nothing is. */
+function wrongWith(root: string, sinks: object, changes: object = {}): string {
+  const config = {
+    signing: { secrets: [SECRET] },
+    journal: { path: join(root, 'journal') },
+    erasure: { path: join(root, 'erasure') },
+    sinks,
+    ...changes,
+  };
+  try {
+    loadConfig({ file: temporaryFile('millrace.yaml', JSON.stringify(config)), env: {} });
+    return '';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+const files = (path: string, more: object = {}): object => ({ type: 'files', path, ...more });
+
+describe('folders of two parts', () => {
+  it('two files sinks on one path do not pass, however the path is spelled', async () => {
+    const root = await temporaryFolder();
+    mkdirSync(join(root, 'there'));
+    symlinkSync(join(root, 'there'), join(root, 'link'));
+    symlinkSync(root, join(root, 'there', 'up'));
+    const there = join(root, 'there');
+    const spelled = [
+      there,
+      `${there}/`,
+      `${root}/./x/../there`,
+      relative(process.cwd(), there),
+      join(root, 'link'),
+      `${root}/link/up/there/`,
+    ];
+    for (const path of spelled)
+      expect(wrongWith(root, { one: files(there), two: files(path) })).toContain(
+        `sinks.two.path: ${path} is the folder of sinks.one.path (${there}) too`,
+      );
+    // Not made yet: told by name, below what exists.
+    const one = files(join(root, 'link', 'new', 'archive'));
+    expect(wrongWith(root, { one, two: files(join(there, 'new', 'archive', '')) })).toContain(
+      'is the folder of sinks.one.path',
+    );
+  });
+
+  it('one inside another does not pass, for archives, tables, key stores, journal and erasures', async () => {
+    const root = await temporaryFolder();
+    const at = (...names: string[]): string => join(root, ...names);
+    const archive = files(at('archive'));
+    const masterKey = Buffer.alloc(32, 7).toString('base64');
+    const followUp = { type: 'follow-up', path: at('archive', 'pulls'), baseUrl: 'http://x', apiKey: 'key' };
+    const cases: [object, object, string][] = [
+      [{ archive, other: files(at('archive', 'other')) }, {}, 'sinks.other.path: '],
+      [{ archive: files(at('archive', 'deep')), outer: files(at('archive')) }, {}, 'holds the folder of'],
+      [{ archive, claims: files(at('archive', 'claim-checks')) }, {}, 'sinks.claims.path: '],
+      [{ archive, pulls: followUp }, {}, 'sinks.pulls.path: '],
+      [{ archive }, { journal: { path: at('archive', 'journal') } }, 'holds the folder of journal.path'],
+      [{ archive }, { journal: { path: at('archive') } }, 'is the folder of journal.path'],
+      [{ archive }, { erasure: { path: at('archive', 'erasure') } }, 'holds the folder of erasure.path'],
+      [{ archive: files(at('journal', 'x')) }, {}, 'lies inside the folder of journal.path'],
+      [
+        { archive: files(at('archive'), { encrypt: { store: at('archive', 'keys'), masterKey } }) },
+        {},
+        'sinks.archive.encrypt.store: ',
+      ],
+    ];
+    for (const [sinks, changes, message] of cases) expect(wrongWith(root, sinks, changes)).toContain(message);
+  });
+
+  it('folders side by side pass, also where one name begins like another', async () => {
+    const root = await temporaryFolder();
+    const sinks = { a: files(join(root, 'archive')), b: files(join(root, 'archive-b')) };
+    expect(wrongWith(root, sinks)).toBe('');
+    // Without a journal its folder is not used.
+    const direct = { acknowledge: 'delivered', journal: { path: join(root, 'archive') } };
+    expect(wrongWith(root, sinks, direct)).toBe('');
+  });
+});
