@@ -1,10 +1,10 @@
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
-import { lacksMount, mountTmpfs } from '../support/mounts.ts';
+import { fillDisk, lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
@@ -32,35 +32,19 @@ async function postUntilTaken(url: string, acknowledged: Map<string, Buffer>): P
   acknowledged.set(id, body);
 }
 
-/** Writes until the file system is full. */
-function fill(file: string): void {
-  const handle = openSync(file, 'w');
-  try {
-    for (let size = 65_536; size >= 1; size = Math.floor(size / 2)) {
-      try {
-        for (;;) if (writeSync(handle, Buffer.alloc(size)) < size) break;
-      } catch {
-        // Full for this size; a smaller one may still fit.
-      }
-    }
-  } finally {
-    closeSync(handle);
-  }
-}
-
 test.skipIf(lack !== null)(
   `fault 06: disk full: 503, nothing lost, and recovery when there is space${skipped(lack)}`,
   async () => {
     const folder = await temporaryFolder();
     const archive = join(folder, 'archive');
     const path = join(folder, 'small');
-    mountTmpfs(path, '4m');
+    onTestFinished(mountTmpfs(path, '4m'));
     const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
     const receiver = await ReceiverProcess.start(config);
     const acknowledged = new Map<string, Buffer>();
     for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
 
-    fill(join(path, 'filler'));
+    fillDisk(join(path, 'filler'));
     const refused = await postUntilRefused(receiver.url, acknowledged);
     expect(refused).toMatchObject({ status: 503, json: { code: 'journal_full' } });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
@@ -87,12 +71,12 @@ test.skipIf(lack !== null)(
     const folder = await temporaryFolder();
     const archive = join(folder, 'archive');
     const path = join(folder, 'small');
-    mountTmpfs(path, '4m');
+    onTestFinished(mountTmpfs(path, '4m'));
     const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
     const receiver = await ReceiverProcess.start(config);
     const acknowledged = new Map<string, Buffer>();
     for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
-    fill(join(path, 'filler'));
+    fillDisk(join(path, 'filler'));
     await postUntilRefused(receiver.url, acknowledged);
     await receiver.kill('SIGKILL');
 
@@ -117,7 +101,7 @@ test.skipIf(lack !== null)(
     const archive = join(folder, 'archive');
     const path = join(folder, 'small');
     const disk = 96 * 2 ** 20;
-    mountTmpfs(path, String(disk));
+    onTestFinished(mountTmpfs(path, String(disk)));
     const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
     const receiver = await ReceiverProcess.start(config);
     const acknowledged = new Map<string, Buffer>();

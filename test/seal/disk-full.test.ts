@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { deliver, filesSink, signal } from '../sinks/support.ts';
@@ -16,7 +16,7 @@ test.skipIf(lack !== null)(
   async () => {
     const folder = await temporaryFolder();
     const store = join(folder, 'keys');
-    mountTmpfs(store, '256k');
+    onTestFinished(mountTmpfs(store, '256k'));
     const { sink } = filesSink(join(folder, 'archive'), { encrypt: { store, masterKey: MASTER_TEXT } });
     await sink.open();
     await sink.send(deliver(1, 3), signal);

@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { firstLack, lacksProgram, lacksRoot, lacksWorking, type Lack } from './requirements.ts';
 
 /** Whether file systems can be mounted here: root alone is not enough in most containers. */
@@ -15,13 +14,32 @@ export function lacksMount(): Lack {
   );
 }
 
-/** A tmpfs of the running test's own, unmounted after it. */
-export function mountTmpfs(path: string, size: string): void {
+/**
+ * Mounts a small file system in memory.
+ * @returns unmounts it
+ */
+export function mountTmpfs(path: string, size: string): () => void {
   mkdirSync(path, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', path]);
-  onTestFinished(() => {
+  return () => {
     execFileSync('umount', [path]);
-  });
+  };
+}
+
+/** Writes until the file system is full. */
+export function fillDisk(file: string): void {
+  const handle = openSync(file, 'w');
+  try {
+    for (let size = 65_536; size >= 1; size = Math.floor(size / 2)) {
+      try {
+        for (;;) if (writeSync(handle, Buffer.alloc(size)) < size) break;
+      } catch {
+        // Full for this size; a smaller one may still fit.
+      }
+    }
+  } finally {
+    closeSync(handle);
+  }
 }
 
 /** EXT4_IOC_SHUTDOWN without flushing the log: from then on nothing reaches the disk any more. */

@@ -1,46 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { request } from 'undici';
 import { onTestFinished } from 'vitest';
-import type { SystemStatus } from '../../src/core/operations.ts';
-import { childEnvironment, MAIN, type RunOptions } from './millrace.ts';
-import { until, within } from './until.ts';
+import type { RunOptions } from './millrace.ts';
+import { ServeProcess } from './serve-process.ts';
 
-interface Listening {
-  readonly url: string;
-  readonly admin: string | null;
-}
-
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
-/** `millrace serve` in a process of its own; killed when the test ends, whatever became of it. */
-export class ReceiverProcess {
-  readonly #child: ChildProcess;
-  stdout = '';
-  /** The log. */
-  stderr = '';
-  readonly exited: Promise<Exit>;
-  #listening: Listening | null = null;
-
+/** A receiver of the running test's own; killed when the test ends, whatever became of it. */
+export class ReceiverProcess extends ServeProcess {
   /** Starts one and returns at once. */
   constructor(config: string, options: RunOptions = {}) {
-    const [file, ...before] = options.program ?? [process.execPath, MAIN];
-    this.#child = spawn(file, [...before, 'serve', '--config', config], {
-      cwd: options.cwd,
-      env: childEnvironment(options.env),
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
-    this.exited = new Promise((resolve) => {
-      this.#child.once('close', (code, signal) => resolve({ code, signal }));
-      this.#child.once('error', (error) => {
-        this.stderr += `${error.message}\n`;
-        resolve({ code: null, signal: null });
-      });
-    });
+    super(config, options);
     onTestFinished(async () => {
       await this.kill('SIGKILL');
     });
@@ -51,62 +17,5 @@ export class ReceiverProcess {
     const receiver = new ReceiverProcess(config, options);
     await receiver.listening();
     return receiver;
-  }
-
-  /** @throws when it ended instead */
-  async listening(): Promise<void> {
-    let over = false;
-    void this.exited.then(() => (over = true));
-    this.#listening = await until('the line "listening"', () => {
-      const line = this.logLines().find(({ msg }) => msg === 'listening');
-      if (line !== undefined) return line as unknown as Listening;
-      if (over) throw new Error(`the receiver ended:\n${this.stderr}`);
-      return null;
-    });
-  }
-
-  get pid(): number {
-    return this.#child.pid ?? 0;
-  }
-
-  /** Where deliveries go. */
-  get url(): string {
-    return this.#listening?.url ?? '';
-  }
-
-  get adminUrl(): string {
-    return this.#listening?.admin ?? '';
-  }
-
-  /** Every complete line of the log that is JSON. */
-  logLines(): Record<string, unknown>[] {
-    return this.stderr
-      .split('\n')
-      .slice(0, -1)
-      .filter((line) => line.startsWith('{'))
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-  }
-
-  /** Sends the signal and waits for the end. */
-  async kill(signal: NodeJS.Signals): Promise<Exit> {
-    this.signal(signal);
-    return within(`the receiver's end after ${signal}`, this.exited);
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill(signal);
-  }
-
-  async status(): Promise<SystemStatus> {
-    const { body } = await request(`${this.adminUrl}/api/status`);
-    return (await body.json()) as SystemStatus;
-  }
-
-  /** Waits until no sink has a backlog. */
-  async drained(): Promise<SystemStatus> {
-    return until('an empty backlog', async () => {
-      const status = await this.status();
-      return status.journal.cursors.every(({ backlog }) => backlog === 0) ? status : null;
-    });
   }
 }
