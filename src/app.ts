@@ -18,6 +18,7 @@ import type { Admission } from './receive/handle-delivery.ts';
 import type { Outcome } from './receive/outcome.ts';
 import { LiveSinks } from './live-sinks.ts';
 import { makePlan, needsRestart, type Plan } from './plan.ts';
+import { warnOfReaders } from './private-folders.ts';
 import { createReceiving } from './receiving.ts';
 import { RouteHistory } from './route-history.ts';
 import { createSourceIntake } from './sources/intake.ts';
@@ -81,6 +82,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       onCommit,
       isErased: (event) => users.has(event),
     });
+    warnOfReaders(config, log);
     const { accept, quarantine } = counted(intake, meter);
     started.push({ stop: () => intake.close() });
     const { retryInitial, retryMax, giveUpAfter, maxPending, maxPendingBytes } = config.delivery;

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { MillraceError } from '../core/errors.ts';
 import { parseDuration } from '../lib/units.ts';
 import type { SandboxOptions } from '../sandbox/options.ts';
@@ -12,7 +12,7 @@ const HELP = `
 Examples:
   millrace sandbox
   millrace sandbox --users 1000 --seed demo --speed 1000
-  millrace sandbox --webhook http://127.0.0.1:8080/webhooks --secret "$MILLRACE_SECRET" --daily 10s
+  MILLRACE_SECRET=whsec_… millrace sandbox --webhook http://127.0.0.1:8080/webhooks --daily 10s
   millrace sandbox --state sandbox.db --users 1000
   millrace sandbox --etl etl.yaml --daily 1s
   millrace sandbox --failing-users 3 --retrying-users 5 --rate-429 0.05 --drop-connections 0.01
@@ -30,6 +30,7 @@ operations. With --speed 1000 an hour of throttles, pulls, grace periods and web
       blobs: ./large-events             # folder of bodies above 1 MiB
     topics: { type: pubsub, project: acme-health, topic: events, ordering: true, metadata: underscores }
 
+Events are signed with $MILLRACE_SECRET, or the variable that --secret-env names; without one with a new secret.
 Prints its address and keys; logs a line of JSON with "msg":"listening" and its real URL on stderr. SIGTERM ends it.`;
 
 interface Options {
@@ -43,6 +44,7 @@ interface Options {
   readonly speed: string;
   readonly afterPull?: boolean;
   readonly webhook: readonly string[];
+  readonly secretEnv: string;
   readonly secret?: string;
   readonly daily?: string;
   readonly etl?: string;
@@ -73,7 +75,8 @@ export function sandboxCommand(io: Io): Command {
       (url, all: string[]) => [...all, url],
       [],
     )
-    .option('--secret <secret>', 'what events are signed with (default: $MILLRACE_SECRET, else a new one)')
+    .option('--secret-env <name>', 'variable with the secret that events are signed with', 'MILLRACE_SECRET')
+    .addOption(new Option('--secret <secret>').hideHelp())
     .option('--daily <duration>', 'send a daily.data event so often, such as 10s')
     .option('--state <file>', 'SQLite file that keeps users, keys, orders, jobs and what waits over restarts')
     .option('--etl <file>', 'publish events to Event Hubs and Pub/Sub too, as the YAML file says')
@@ -84,15 +87,16 @@ export function sandboxCommand(io: Io): Command {
     .option('--json', 'print one JSON object')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
+      const secret = secretFrom(io, options);
       const log = createLog(io, 'info');
       const pipelines =
         options.etl === undefined ? null : await openPipelines(readEtl(options.etl, io.env), log);
       const sandbox = await startSandbox({
-        ...optionsOf(options, io.env['MILLRACE_SECRET']),
+        ...optionsOf(options, secret),
         ...(pipelines === null ? {} : { pipelines }),
       });
       log.info({ url: sandbox.url, users: Number(options.users), seed: options.seed }, 'listening');
-      const shown = describe(sandbox, options.secret ?? io.env['MILLRACE_SECRET']);
+      const shown = describe(sandbox, secret);
       if (options.json === true) print(io, JSON.stringify(shown));
       else
         for (const [name, value] of Object.entries(shown)) print(io, `${name.padEnd(22)} ${String(value)}`);
@@ -110,8 +114,14 @@ export function sandboxCommand(io: Io): Command {
     });
 }
 
-function optionsOf(options: Options, environmentSecret: string | undefined): SandboxOptions {
-  const secret = options.secret ?? (environmentSecret === '' ? undefined : environmentSecret);
+/** Null for a new one. @throws MillraceError usage */
+function secretFrom(io: Io, { secret, secretEnv }: Options): string | null {
+  if (secret !== undefined)
+    throw new MillraceError('usage', '--secret can be read in the list of processes: use --secret-env');
+  return io.env[secretEnv] || null;
+}
+
+function optionsOf(options: Options, secret: string | null): SandboxOptions {
   return {
     host: options.host,
     port: numberOf('--port', options.port),
@@ -122,7 +132,7 @@ function optionsOf(options: Options, environmentSecret: string | undefined): San
     seed: options.seed,
     speed: numberOf('--speed', options.speed),
     data: options.afterPull === true ? 'after_pull' : 'ready',
-    webhooks: options.webhook.map((url) => ({ url: urlOf(url), secret })),
+    webhooks: options.webhook.map((url) => ({ url: urlOf(url), ...(secret === null ? {} : { secret }) })),
     ...(options.state === undefined ? {} : { state: options.state }),
     ...(options.daily === undefined ? {} : { dailyEveryMs: durationOf(options.daily) }),
     faults: {
@@ -135,9 +145,9 @@ function optionsOf(options: Options, environmentSecret: string | undefined): San
 }
 
 /** Its keys guard nothing but made-up data. A signing secret is shown only when nobody could know it otherwise. */
-function describe(sandbox: Sandbox, givenSecret: string | undefined): Readonly<Record<string, unknown>> {
+function describe(sandbox: Sandbox, givenSecret: string | null): Readonly<Record<string, unknown>> {
   const { url, teamId, apiKey, orgManagementKey, teamManagementKey, state } = sandbox;
-  const made = givenSecret === undefined || givenSecret === '' ? state.endpoints.list(teamId) : [];
+  const made = givenSecret === null ? state.endpoints.list(teamId) : [];
   return {
     url,
     team_id: teamId,

@@ -18,9 +18,12 @@ const SECRET_NAMES = /connectionstring|apikey|accesskey|privatekey|passw|secret/
 const SECRET_VALUE =
   /:\/\/[^/\s:@]*:[^/\s@]+@|(SharedAccessKey|AccountKey|SharedAccessSignature)=|^wh(sec|sk)_|-----BEGIN /i;
 
+/** What stands behind the path of a URL: signatures and keys are handed over there, under any name. */
+const QUERY = /^([a-z][a-z0-9+.-]*:\/\/[^?#\s]*)([?#])(\S+)$/i;
+
 /**
  * A copy of a config document that may be printed. Hidden are secrets and tokens, sink options named like one, and every
- * value that came from the environment or a file by `${…}`. Routes are shown as they are: they only name places, and a
+ * value that came from the environment or a file by `${…}`; of a URL its query. Routes are shown as they are: they only name places, and a
  * route table without them explains nothing.
  * @param substituted keys as in LoadedConfig.
  */
@@ -29,6 +32,7 @@ export function redact(document: Mapping, substituted: ReadonlySet<string>): Map
     if (path[0] === 'routes' || value === null || value === undefined) return value;
     if (substituted.has(keyOf(path)) || isSecret(value, path)) return REDACTED;
     if (Array.isArray(value)) return value.map((item, index) => visit(item, [...path, index]));
+    if (typeof value === 'string') return value.replace(QUERY, `$1$2${REDACTED}`);
     if (!isMapping(value)) return value;
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, visit(item, [...path, key])]));
   };
@@ -53,7 +57,7 @@ export function secretsOf(
   const found: string[] = [];
   const visit = (value: unknown, path: Path, secret: boolean): void => {
     const hidden = secret || substituted.has(keyOf(path)) || isSecret(value, path);
-    if (typeof value === 'string' && hidden) found.push(value);
+    if (typeof value === 'string') found.push(...(hidden ? [value] : (QUERY.exec(value)?.slice(3) ?? [])));
     else if (Array.isArray(value)) value.forEach((item, index) => visit(item, [...path, index], hidden));
     else if (isMapping(value))
       Object.entries(value).forEach(([key, item]) => visit(item, [...path, key], hidden));

@@ -7,8 +7,8 @@ import { isMapping, type Problem } from './paths.ts';
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
   const problems: Problem[] = [];
   const warnings: Problem[] = [];
-  const wrong = (path: readonly string[], message: string): number => problems.push({ path, message });
-  const risky = (path: readonly string[], message: string): number => warnings.push({ path, message });
+  const wrong: Say = (path, message) => void problems.push({ path, message });
+  const risky: Say = (path, message) => void warnings.push({ path, message });
   const { server, admin, signing, journal, delivery } = config;
 
   if (Object.keys(config.sinks).length === 0) wrong(['sinks'], 'must name at least one sink');
@@ -44,6 +44,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   if (signing.scheme === 'none' && signing.insecure) {
     risky(['signing', 'scheme'], 'is none: anyone who reaches the endpoint can send events');
   }
+  checkSecrets(signing, wrong);
   if (signing.scheme === 'hmac') checkHmac(signing.hmac, wrong);
 
   if (delivery.retryInitial > delivery.retryMax) {
@@ -72,7 +73,7 @@ export function claimCheckSink({ sinks }: Pick<Config, 'sinks'>, name: string): 
   return named !== undefined && candidates.includes(named) ? named : null;
 }
 
-type Say = (path: readonly string[], message: string) => void;
+type Say = (path: Problem['path'], message: string) => void;
 
 function checkDelivered({ sinks, sources, routes, quarantine }: Config, wrong: Say, risky: Say): void {
   for (const [name, { type, options }] of Object.entries(sources)) {
@@ -106,6 +107,31 @@ function checkDelivered({ sinks, sources, routes, quarantine }: Config, wrong: S
 
 const SENDER_WAITS = 15_000;
 const SENDER_RETRIES = 28 * 3_600_000;
+
+/**
+ * Shorter ones can be found by trying, with one captured delivery and no request to us. Only here: what an archive was
+ * signed with before can be checked whatever its length.
+ */
+function checkSecrets({ scheme, secrets }: Config['signing'], wrong: Say): void {
+  for (const [index, secret] of secrets.entries()) {
+    const length = scheme === 'hmac' ? Buffer.byteLength(secret) : sharedKeyLength(scheme, secret);
+    if (length === null || length >= SECRET_BYTES) continue;
+    wrong(
+      ['signing', 'secrets', index],
+      `holds a key of ${length} bytes, and less than ${SECRET_BYTES} can be guessed`,
+    );
+  }
+}
+
+/** The least that Standard Webhooks allows. */
+const SECRET_BYTES = 24;
+
+/** Null for key pairs, and for what is no secret at all: the verifier says so. */
+function sharedKeyLength(scheme: string, secret: string): number | null {
+  const [, base64] = /^(?:whsec_)?([A-Za-z0-9+/]+)={0,2}$/.exec(secret) ?? [];
+  if (scheme !== 'standard-webhooks' || base64 === undefined) return null;
+  return Buffer.from(base64, 'base64').length;
+}
 
 function checkHmac(
   hmac: Config['signing']['hmac'],

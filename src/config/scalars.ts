@@ -60,10 +60,10 @@ export const SCALARS = {
     ),
     host: text('127.0.0.1', 'Address of the admin listener. Any other than loopback needs admin.token.'),
     port: port(9090, 'Port of the admin listener; 0 takes any free one.'),
-    token: optionalText('Bearer token the admin listener asks for.', {
+    token: optionalText('Bearer token the admin listener asks for, of 16 characters or more.', {
       sensitive: true,
-      pattern: '^\\S+$',
-      hint: 'must not be empty or hold spaces',
+      pattern: '^\\S{16,}$',
+      hint: 'must be at least 16 characters, without spaces (`openssl rand -hex 32` makes one)',
     }),
   },
   console: {

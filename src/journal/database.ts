@@ -1,7 +1,8 @@
-import { existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, lstatSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { OWNER_ONLY } from '../lib/durable.ts';
 import { readOwner } from './owner.ts';
 
 const VERSION = 2;
@@ -62,6 +63,9 @@ export function openDatabase(folder: string, create: boolean): Database.Database
   for (const name of [FILE, `${FILE}-wal`, `${FILE}-journal`]) refuseUnlessPlain(join(folder, name));
   let db: Database.Database;
   try {
+    for (const name of [FILE, `${FILE}-wal`, `${FILE}-journal`]) keepPrivate(join(folder, name));
+    // SQLite gives what it makes beside the file the file's own mode.
+    if (!existsSync(file)) closeSync(openSync(file, 'wx', OWNER_ONLY));
     db = new Database(file, { timeout: 0 });
   } catch (error) {
     throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
@@ -98,6 +102,12 @@ function refuseUnlessPlain(file: string): void {
   const stats = lstatSync(file, { throwIfNoEntry: false });
   if (stats === undefined || stats.isFile()) return;
   throw new MillraceError('journal_unreadable', `${file} is not a plain file; it is not followed`);
+}
+
+/** Journals of before were made as the umask said, and volumes can come with a group's rights on everything. */
+function keepPrivate(file: string): void {
+  const stats = lstatSync(file, { throwIfNoEntry: false });
+  if (stats !== undefined && (stats.mode & 0o077) !== 0) chmodSync(file, OWNER_ONLY);
 }
 
 function explain(error: unknown, folder: string, file: string): MillraceError {

@@ -17,7 +17,7 @@ const EVENT_HUBS =
 const ENV = {
   MILLRACE_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`,
   MILLRACE_MASTER_KEY: Buffer.alloc(32).toString('base64'),
-  WEBHOOK_SECRET: 'x',
+  WEBHOOK_SECRET: 'made-up secret of this test',
   SERVICE_API_KEY: 'x',
   EVENT_HUBS,
 };

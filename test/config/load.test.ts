@@ -4,6 +4,8 @@ import { loadConfig } from '../../src/config/load.ts';
 import { SCALAR_KEYS } from '../../src/config/scalar-keys.ts';
 import { BASE, failure, parse, temporaryFile } from './helpers.ts';
 
+const zeros = (bytes: number): string => Buffer.alloc(bytes).toString('base64');
+
 describe('values', () => {
   it('fills in every default, durations in ms and sizes in bytes', () => {
     const { config, warnings } = parse(BASE);
@@ -151,7 +153,11 @@ describe('problems', () => {
     ['server: 8080', 'server: must be a mapping'],
     ['admin: { enabled: no }', 'admin.enabled: must be true or false'],
     ['admin: { token: 12345 }', 'admin.token: must be text'],
-    ['admin: { token: "" }', 'admin.token: must not be empty'],
+    ['admin: { token: "" }', 'admin.token: must be at least 16 characters'],
+    ['admin: { token: made-up-token-1 }', 'admin.token: must be at least 16 characters'],
+    [`signing: { secrets: [whsec_${zeros(23)}] }`, 'signing.secrets[0]: holds a key of 23 bytes'],
+    [`signing: { secrets: [${zeros(24)}, ${zeros(16)}] }`, 'signing.secrets[1]: holds a key of 16 bytes'],
+    ['signing: { scheme: hmac, secrets: [made-up] }', 'signing.secrets[0]: holds a key of 7 bytes'],
     ['log: { level: loud }', 'log.level: must be one of trace'],
     ['server: { headersTimeout: 0 }', 'server.headersTimeout: must be at least 1ms'],
     ['admin: { host: 0.0.0.0 }', 'admin.token: must be set'],
@@ -205,7 +211,9 @@ describe('requireSecrets', () => {
     expect(() => requireSecrets(parse(BASE).config)).toThrow(
       expect.objectContaining({ code: 'secret_missing' }),
     );
-    expect(() => requireSecrets(parse(`signing: { secrets: [x] }\n${BASE}`).config)).not.toThrow();
+    expect(() =>
+      requireSecrets(parse(`signing: { secrets: ["${zeros(24)}"] }\n${BASE}`).config),
+    ).not.toThrow();
     expect(() =>
       requireSecrets(parse(`signing: { scheme: none, insecure: true }\n${BASE}`).config),
     ).not.toThrow();

@@ -96,25 +96,29 @@ routes: [{ match: "*", to: "hubs:\${HUB}" }]`;
 
 describe('printing', () => {
   const text = `
-signing: { secrets: ["whsec_abc"] }
-admin: { token: tok }
+signing: { secrets: ["whsec_abcabcabcabcabcabcabcabcabcabcabc"] }
+admin: { token: tok-of-sixteen-or-more }
 journal: { path: "\${WHERE}/journal" }
 sinks:
   hubs: { type: event-hubs, connectionString: cs, hub: events, nested: { clientSecret: deep, api_key: k, topic: t } }
-  web: { type: ./web.js, url: "https://user:pw@host/", header: { Authorization: abc } }
+  web: { type: ./web.js, url: "https://user:pw@host/", hook: "https://host/in?sig=s3cr#frag", plain: "https://host/in", header: { Authorization: abc } }
 routes: [{ match: "*", to: ["hubs:\${HUB}", web] }]
 `;
 
   it('hides secrets, options named like one, and everything from ${…}, but not where routes lead', () => {
     const document = printable(parse(text, { WHERE: '/private', HUB: 'north' }), 'text');
     const output = JSON.stringify(document);
-    expect(output).not.toMatch(/whsec_abc|"tok"|private|"cs"|deep|"k"|user:pw|"abc"/);
+    expect(output).not.toMatch(/whsec_abc|tok-of|private|"cs"|deep|"k"|user:pw|"abc"|s3cr|frag/);
     expect(document).toMatchObject({
       signing: { secrets: ['[redacted]'], tolerance: '5m' },
       admin: { token: '[redacted]', host: '127.0.0.1' },
       journal: { path: '[redacted]', maxBytes: '10GiB' },
       sinks: { hubs: { hub: 'events', required: true, nested: { topic: 't' } } },
       routes: [{ match: ['*'], to: ['hubs:north', 'web'] }],
+    });
+    // Of a URL only what is asked for goes, whatever the option is called.
+    expect(document).toMatchObject({
+      sinks: { web: { hook: 'https://host/in?[redacted]', plain: 'https://host/in' } },
     });
   });
 

@@ -91,12 +91,25 @@ describe('millrace sandbox', () => {
 
   test('a given secret is not printed', async () => {
     const secret = `whsec_${Buffer.from('a secret that is given').toString('base64')}`;
-    const args = ['--port', '0', '--webhook', 'http://127.0.0.1:9/', '--secret', secret];
-    const { stdout, stderr } = await run(
-      (io) => sandboxCommand({ ...io, signal: AbortSignal.abort() }),
-      args,
-    );
-    expect(stdout + stderr).not.toContain(secret);
+    const args = ['--port', '0', '--json', '--webhook', 'http://127.0.0.1:9/'];
+    const signal = AbortSignal.abort();
+    for (const [name, more] of [
+      ['MILLRACE_SECRET', []],
+      ['OF_THIS_TEST', ['--secret-env', 'OF_THIS_TEST']],
+    ] as const) {
+      const env = { [name]: secret };
+      const outcome = await run((io) => sandboxCommand({ ...io, signal }), [...args, ...more], env);
+      expect(outcome.stdout + outcome.stderr).not.toContain(secret);
+      // It is in use: no other was made.
+      expect(JSON.parse(outcome.stdout)).not.toHaveProperty('webhook_secrets');
+    }
+  });
+
+  test('a secret on the command line, where every user of the machine can read it, is refused', async () => {
+    const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
+    const outcome = run(sandboxCommand, ['--port', '0', '--secret', secret]);
+    await expect(outcome).rejects.toThrow('use --secret-env');
+    await expect(outcome).rejects.not.toThrow(secret);
   });
 
   test.each([

@@ -74,7 +74,7 @@ async function contendersFor(folder: string, archive: string, user: string): Pro
   await writeFile(
     config,
     JSON.stringify({
-      signing: { secrets: ['made up'] },
+      signing: { secrets: [Buffer.alloc(24).toString('base64')] },
       journal: { path: join(folder, 'journal') },
       sinks: { nothing: { type: fileURLToPath(new URL('./null-sink.ts', import.meta.url)) } },
     }),
