@@ -143,7 +143,7 @@ describe('compose', () => {
         env: {
           ...compose.services['millrace']?.environment,
           MILLRACE_SECRET: SECRET,
-          MILLRACE_ADMIN_TOKEN: 'made-up',
+          MILLRACE_ADMIN_TOKEN: 'made-up-admin-token',
         },
       },
     );
