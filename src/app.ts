@@ -19,6 +19,7 @@ import type { Outcome } from './receive/outcome.ts';
 import { LiveSinks } from './live-sinks.ts';
 import { makePlan, needsRestart, type Plan } from './plan.ts';
 import { warnOfReaders } from './private-folders.ts';
+import { openProof } from './proof/open.ts';
 import { createReceiving } from './receiving.ts';
 import { RouteHistory } from './route-history.ts';
 import { createSourceIntake } from './sources/intake.ts';
@@ -105,9 +106,19 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       tracing,
     });
     const inlet = openInlet({ plan: () => plan, validate, accept, quarantine });
-    const sinks = new LiveSinks(dispatcher, { log, clock, ...(inlet === null ? {} : { inlet }) });
+    const proof = openProof(config);
+    const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...(inlet === null ? {} : { inlet }) });
     const operations = intake.operations(() => dispatcher.status());
-    const erasures = runErasures({ config: () => plan.config, users, intake, dispatcher, sinks, log, clock });
+    const erasures = runErasures({
+      config: () => plan.config,
+      users,
+      intake,
+      dispatcher,
+      sinks,
+      proof,
+      log,
+      clock,
+    });
     const { receiver, change } = await createReceiving(plan, {
       clock,
       log,

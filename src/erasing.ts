@@ -12,6 +12,7 @@ import {
   type Subject,
 } from './core/erasure.ts';
 import { messageOf } from './core/errors.ts';
+import type { KeyLedger, OpenProof } from './core/proof.ts';
 import type { SinkLog } from './core/sink.ts';
 import type { Dispatcher } from './deliver/dispatcher.ts';
 import { ErasedUsers } from './erase/erased-users.ts';
@@ -33,6 +34,7 @@ export interface ErasingParts {
   readonly erasable?: (sink: string) => ErasableStore | null;
   readonly settleSink?: (name: string, holds: (path: string) => Promise<boolean>) => Promise<void>;
   readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
+  readonly proof: OpenProof;
   readonly clock?: Clock;
   readonly onProgress?: (files: number, bytes: number) => void;
   readonly log: SinkLog;
@@ -62,12 +64,15 @@ export function createErasures(parts: ErasingParts): LocalErasures {
 }
 
 /** The keys of sealed archives: of the sink that has them open, else of the store as it lies there. */
-function keyStores({ config, erasable }: ErasingParts): ErasableStore[] {
+function keyStores({ config, erasable, proof }: ErasingParts): ErasableStore[] {
+  const ledger = async (): Promise<KeyLedger> => (await proof()).ledger;
   return Object.entries(config().sinks).flatMap(([name, { type, options }]) => {
     const { encrypt } = options;
     if (type !== 'files' || typeof encrypt !== 'object' || encrypt === null) return [];
     const { store, masterKey } = encrypt as { readonly store?: unknown; readonly masterKey?: unknown };
-    return erasable?.(name) ?? KeyErasure.at(name, String(store), () => parseMasterKey(String(masterKey)));
+    return (
+      erasable?.(name) ?? KeyErasure.at(name, String(store), () => parseMasterKey(String(masterKey)), ledger)
+    );
   });
 }
 
@@ -116,6 +121,7 @@ export function runErasures(system: {
   readonly intake: Pick<Intake, 'settled' | 'lastSeq' | 'erasable'>;
   readonly dispatcher: Dispatcher;
   readonly sinks: LiveSinks;
+  readonly proof: OpenProof;
   readonly clock: Clock;
   readonly log: SinkLog;
 }): RunningErasures {

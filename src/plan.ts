@@ -101,6 +101,7 @@ export function needsRestart(from: Config, to: Config): readonly string[] {
     'sources',
     'service',
     'erasure',
+    'proof',
   ] as const;
   return fixed.filter((key) => JSON.stringify(from[key]) !== JSON.stringify(to[key]));
 }

@@ -16,7 +16,11 @@ export type DifferenceCode =
   | 'record_invalid'
   | 'counts_differ'
   | 'signature_unmatched'
-  | 'signature_invalid';
+  | 'signature_invalid'
+  | 'keys_stale'
+  | 'slot_returned'
+  | 'tombstone_forged'
+  | 'ledger_forged';
 
 /** One thing that is not as the manifest, or a signature, says. */
 export interface Difference {

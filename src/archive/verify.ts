@@ -11,7 +11,7 @@ import { readFacts, type FileFacts } from './facts.ts';
 import { listArchive, type ArchiveListing } from './list.ts';
 import { readManifest, type Manifest } from './manifest.ts';
 import type { ArchiveItem } from './read.ts';
-import { Tally, type VerifyReport } from './report.ts';
+import { Tally, type Difference, type VerifyReport } from './report.ts';
 
 export type { VerifyReport } from './report.ts';
 
@@ -22,6 +22,8 @@ export interface VerifyOptions {
   readonly opener?: RecordOpener;
   /** Head that an earlier run reported: the manifest must still hold the line it is the hash of. */
   readonly head?: string;
+  /** What is known to be wrong before it begins, with the keys of sealed records say. */
+  readonly found?: readonly Difference[];
   readonly signal?: AbortSignal;
   /** Told before each file: how many are done, and how many there are. */
   readonly onProgress?: (done: number, total: number, file: string) => void;
@@ -56,6 +58,7 @@ export async function inspectArchive(path: string, options: VerifyOptions = {}):
   refuseUnlessArchive(path, listing);
   const { root } = listing;
   const tally = new Tally();
+  for (const difference of options.found ?? []) tally.differ(difference);
   const manifest = listing.hasManifest ? await readManifest(root) : null;
   reportManifest(manifest, tally, options.head);
   reportOthers(listing, tally);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
+import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
 import { loadConfig } from '../config/load.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
@@ -62,11 +63,15 @@ export function archiveCommand(io: Io): Command {
       if (options.dryRun === true && options.repair !== true)
         throw new MillraceError('usage', '--dry-run goes with --repair');
       const verifier = verifierOf(options, io);
-      const opener = await openerOf(options, io, 'nothing');
+      const keyProblems: Difference[] = [];
+      const opener = await openerOf(options, io, 'nothing', (file, { code, detail }) =>
+        keyProblems.push({ code, file, line: null, detail }),
+      );
       const how: VerifyOptions = {
         ...(opener === undefined ? {} : { opener }),
         ...(verifier === null ? {} : { verifier }),
         ...(options.head === undefined ? {} : { head: options.head.toLowerCase() }),
+        found: keyProblems,
         signal: io.signal,
         onProgress: progressTo(io),
       };

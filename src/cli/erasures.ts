@@ -7,6 +7,7 @@ import { ErasedUsers } from '../erase/erased-users.ts';
 import { createErasures } from '../erasing.ts';
 import { readOwner } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
+import { openProof } from '../proof/open.ts';
 import { note, type Io } from './io.ts';
 
 /**
@@ -27,6 +28,7 @@ export async function withErasures<T>(
     config: () => config,
     users: ErasedUsers.open(config.erasure.path),
     journal: () => (opened ??= openJournal(config)),
+    proof: openProof(config),
     log: { info: () => undefined, warn: () => undefined, error: say },
     onProgress: progress(io),
     signal: io.signal,

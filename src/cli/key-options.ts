@@ -1,12 +1,15 @@
 import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { resolveSinks } from '../config/sinks.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
+import { readProof } from '../proof/open.ts';
 import type { KeyRing } from '../seal/key-ring.ts';
-import { KeyStore } from '../seal/key-store.ts';
+import { KeyStore, requireCurrent } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
+import type { KeyProblem } from '../seal/tombstones.ts';
 import { loadSinkModule } from '../sinks/registry.ts';
 import type { Io } from './io.ts';
 
@@ -24,6 +27,8 @@ export interface KeyOptions {
 export interface KeyPlace {
   readonly path: string;
   readonly master: Buffer;
+  /** The config it is of; null where it was named by itself. */
+  readonly config: Config | null;
 }
 
 /** For commands that read archives; those with a `--config` of their own need not ask for another. */
@@ -37,22 +42,28 @@ export function addKeyOptions(command: Command): Command {
  * What opens the sealed records of the archives that are meant; undefined when nothing says where keys are.
  * @param need false for a command that has something to say about records that stay closed too: then a master key that
  *   the config names and the environment lacks is no error
- * @throws MillraceError usage, config_invalid, keys_unusable, master_key_wrong
+ * @param onProblem told of a store that is not as it was left; without it that is an error
+ * @throws MillraceError usage, config_invalid, keys_unusable, master_key_wrong, keys_stale, ledger_forged
  */
 export async function openerOf(
   options: KeyOptions,
   io: Io,
   need: 'keys' | 'nothing' = 'keys',
+  onProblem?: (path: string, problem: KeyProblem) => void,
 ): Promise<RecordOpener | undefined> {
   const places = await keyPlaces(options, io, need);
   const rings: KeyRing[] = [];
-  for (const { path, master } of places) {
+  for (const { path, master, config } of places) {
     const ring = await KeyStore.read(path, master).catch((error: unknown) => {
       // Nothing has been sealed yet.
       if (need === 'nothing' && error instanceof Error && errorCode(error.cause) === 'ENOENT') return null;
       throw error;
     });
-    if (ring !== null) rings.push(ring);
+    if (ring === null) continue;
+    rings.push(ring);
+    const ledger = config === null ? null : readProof(config).ledger;
+    if (onProblem === undefined) requireCurrent(path, ring, ledger);
+    else for (const problem of ring.problems(ledger)) onProblem(path, problem);
   }
   const [first] = rings;
   if (rings.length < 2) return first;
@@ -79,6 +90,7 @@ export async function keyPlaces(
       {
         path: options.keys,
         master: masterKeyFrom(io, '--master-key-env', options.masterKeyEnv ?? MASTER_KEY),
+        config: null,
       },
     ];
   if (options.masterKeyEnv !== undefined)
@@ -95,7 +107,7 @@ export async function keyPlaces(
   if (hole !== undefined && need === 'keys')
     throw new MillraceError('usage', `${hole}: its variable is not set, and the archive is sealed`);
   const resolved = await resolveSinks(loaded, loadSinkModule, open);
-  return resolved.map(({ options: own }) => placeOf(own));
+  return resolved.map(({ options: own }) => ({ ...placeOf(own), config: loaded.config }));
 }
 
 /** @throws MillraceError usage when it is not set, or no key */
@@ -110,7 +122,7 @@ export function masterKeyFrom(io: Io, option: string, name: string): Buffer {
 }
 
 /** @param options of a files sink with `encrypt`, as its module has read them */
-function placeOf(options: unknown): KeyPlace {
+function placeOf(options: unknown): Pick<KeyPlace, 'path' | 'master'> {
   const { encrypt } = options as { readonly encrypt: { readonly store: string; readonly masterKey: Buffer } };
   return { path: encrypt.store, master: encrypt.masterKey };
 }

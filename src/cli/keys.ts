@@ -1,5 +1,7 @@
 import { Command } from 'commander';
-import { MillraceError } from '../core/errors.ts';
+import { loadConfig } from '../config/load.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
+import { openProof, readProof } from '../proof/open.ts';
 import { KeyStore } from '../seal/key-store.ts';
 import { newMasterKey } from '../seal/master-key.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
@@ -11,12 +13,17 @@ Examples:
   millrace keys status --config config/millrace.yaml
   millrace keys rotate --config config/millrace.yaml --new-master-key-env NEW_MASTER_KEY
   millrace keys rotate --keys ./data/keys --master-key-env OLD --new-master-key-env NEW
+  millrace keys catch-up --config config/millrace.yaml
+  millrace keys public --config config/millrace.yaml
 
 A files sink with encrypt seals each record with a key of its user's own; the keys lie in its store, wrapped by the master
 key. generate prints a new master key: keep it apart from the store and from the archive, for without it nothing opens.
 rotate wraps every key anew under another master key while no receiver runs; the archive is not touched. Afterwards give
 the receiver the new one, and destroy the old one: only then are older copies of the store of no use.
-Exit codes: 0 done, 1 failed or in use, 2 usage, config, or another master key.`;
+erasure.path/ledger.jsonl has the id of every key that an erasure destroyed. A store that still holds one was put back from
+a copy: the receiver and all commands refuse it, and catch-up destroys those keys again. public prints the key that proves
+manifests and receipts: give it to whoever verifies without this config.
+Exit codes: 0 done, 1 failed or in use, 2 usage, config, or another master key, 4 the store is not as it was left.`;
 
 interface Options extends KeyOptions {
   readonly newMasterKeyEnv?: string;
@@ -33,16 +40,24 @@ export function keysCommand(io: Io): Command {
     .description('print a new master key')
     .action(() => print(io, newMasterKey()));
   withPlace(keys.command('status').description('count the keys of a store'))
-    .option('--json', 'print one JSON document: {path, active, destroyed, damaged}')
+    .option(
+      '--json',
+      'print one JSON document: {path, active, destroyed, damaged}, and {problems} if there are any',
+    )
     .action(async (options: Options) => {
-      for (const { path, master } of await placesOf(options, io)) {
-        const { counts } = await KeyStore.read(path, master);
-        if (options.json === true) print(io, JSON.stringify({ path, ...counts }));
+      for (const { path, master, config } of await placesOf(options, io)) {
+        const ring = await KeyStore.read(path, master);
+        const { counts } = ring;
+        const problems = ring.problems(config === null ? null : readProof(config).ledger);
+        if (options.json === true)
+          print(io, JSON.stringify({ path, ...counts, ...(problems.length === 0 ? {} : { problems }) }));
         else
           print(
             io,
             `${path}: ${counts.active} keys, ${counts.destroyed} destroyed, ${counts.damaged} damaged`,
           );
+        for (const { code, detail } of problems) note(io, `${path}: ${code}: ${detail}`);
+        if (problems.length > 0) io.setExit(EXIT.difference);
       }
     });
   withPlace(keys.command('rotate').description('wrap every key anew under another master key'))
@@ -53,6 +68,34 @@ export function keysCommand(io: Io): Command {
       const places = await placesOf(options, io);
       for (const place of places) await rotate(place, fresh, options, io);
       note(io, 'give the receiver the new master key before it starts, and destroy the old one');
+    });
+  keys
+    .command('catch-up')
+    .description('destroy again, in a store put back from a copy, the keys that erasures had destroyed')
+    .requiredOption('--config <file>', 'the config whose sinks and ledger are meant')
+    .option('--json', 'print one JSON document: {path, destroyed}')
+    .action(async (options: Options) => {
+      for (const { path, master, config } of await placesOf(options, io)) {
+        if (config === null) continue;
+        const { ledger } = await openProof(config)();
+        const destroyed = await KeyStore.catchUp(path, master, ledger);
+        if (options.json === true) print(io, JSON.stringify({ path, destroyed }));
+        else print(io, `${path}: ${destroyed} keys destroyed again`);
+      }
+    });
+  keys
+    .command('public', { isDefault: true })
+    .description('print the public half of the key that signs manifests and receipts')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .action((options: Options) => {
+      const { config } = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const { publicKey, keyFile } = readProof(config);
+      if (publicKey === null)
+        throw new MillraceError(
+          'proof_unusable',
+          `${keyFile} is not there; the first start of a receiver makes it`,
+        );
+      print(io, publicKey);
     });
   for (const command of keys.commands) command.addHelpText('after', HELP);
   return keys;
@@ -72,8 +115,10 @@ async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
   return places;
 }
 
-async function rotate({ path, master }: KeyPlace, fresh: Buffer, options: Options, io: Io): Promise<void> {
-  const store = await KeyStore.open(path, master);
+async function rotate(place: KeyPlace, fresh: Buffer, options: Options, io: Io): Promise<void> {
+  const { path, master, config } = place;
+  const ledger = config === null ? null : (await openProof(config)()).ledger;
+  const store = await KeyStore.open(path, master, ledger);
   try {
     const rotated = await store.rotate(fresh);
     if (options.json === true) print(io, JSON.stringify({ path, rotated }));

@@ -7,6 +7,7 @@ import type { SinkLog } from '../core/sink.ts';
 import { Dispatcher } from '../deliver/dispatcher.ts';
 import { LiveSinks } from '../live-sinks.ts';
 import { planSinks } from '../plan.ts';
+import { openProof } from '../proof/open.ts';
 import { Checkpoint } from '../replay/checkpoint.ts';
 import type { Counts } from '../replay/counts.ts';
 import { Courtesy } from '../replay/courtesy.ts';
@@ -108,7 +109,7 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
   void courtesy?.watch(over.signal);
   let complete = false;
   try {
-    await new LiveSinks(dispatcher, parts).open({ sinks });
+    await new LiveSinks(dispatcher, { ...parts, proof: openProof(work.loaded.config) }).open({ sinks });
     dispatcher.begin();
     await replay.run(AbortSignal.any([io.signal, failed.signal]));
     complete = true;

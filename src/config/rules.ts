@@ -1,6 +1,7 @@
 import type { Config } from './config.ts';
 import { parseTarget } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
+import { isPublicKey } from '../core/signature.ts';
 import { isMapping, type Problem } from './paths.ts';
 
 /** What one key demands of another. Told from the config alone, but for folders that are one under two names. */
@@ -46,6 +47,11 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   }
   checkSecrets(signing, wrong);
   if (signing.scheme === 'hmac') checkHmac(signing.hmac, wrong);
+
+  for (const key of config.proof.trust) {
+    if (!isPublicKey(key))
+      wrong(['proof', 'trust'], `${key} is no public key as \`millrace keys public\` prints it`);
+  }
 
   if (delivery.retryInitial > delivery.retryMax) {
     wrong(['delivery', 'retryInitial'], 'must not be longer than delivery.retryMax');

@@ -163,6 +163,14 @@ export const SCALARS = {
       'Further folders to erase from, such as the outputs of backfills; files and follow-up sinks and the journal are known.',
     ),
   },
+  proof: {
+    key: optionalText(
+      'File of the private key that signs manifests, receipts and the ledger of destroyed keys; made at the first start. Without it `manifest.key` in erasure.path. Keep it, apart from the archives.',
+    ),
+    trust: texts(
+      'Public keys whose signatures count beside: of a key of before, or of other receivers that write to the same archive. `millrace keys public` prints them.',
+    ),
+  },
   service: {
     baseUrl: optionalText("Address of the service's API, for backfill and follow-up pulls.", {
       pattern: '^https?://\\S+$',

@@ -1,5 +1,6 @@
 import type { ErasableStore } from './erasure.ts';
 import type { Envelope, JournalEvent } from './event.ts';
+import type { OpenProof } from './proof.ts';
 import type { IncomingMessage } from './source.ts';
 
 /** One event on its way to one place inside a sink. */
@@ -91,6 +92,8 @@ export interface SinkContext {
   readonly clock: import('./clock.ts').Clock;
   /** Absent where nothing runs that would deliver such events: in commands, and with `acknowledge: delivered`. */
   readonly inlet?: Inlet;
+  /** What a sink signs with that keeps files; absent where nothing is to be proven. */
+  readonly proof?: OpenProof;
 }
 
 /** A way into the journal for events that a sink makes itself, to be routed like any other. */

@@ -6,7 +6,7 @@ import { canonicalId, type ErasedUser, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Envelope } from '../core/event.ts';
 import { errorCode, OWNER_ONLY, syncFolder, writeNew } from '../lib/durable.ts';
-import { appendJsonLine, readJsonLines } from './json-lines.ts';
+import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
 
 const KEY = 'key';
 const LIST = 'erased.jsonl';

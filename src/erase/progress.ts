@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasedItem } from '../core/erasure.ts';
-import { appendJsonLine, readJsonLines } from './json-lines.ts';
+import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
 
 const FILE = 'progress.jsonl';
 

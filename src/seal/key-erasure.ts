@@ -1,5 +1,10 @@
 import { leftBy, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
+import type { KeyLedger } from '../core/proof.ts';
 import { KeyStore } from './key-store.ts';
+
+type Ledger = () => Promise<KeyLedger | null>;
+
+const noLedger: Ledger = () => Promise.resolve(null);
 
 type OpenStore = () => Promise<{ readonly store: KeyStore; close(): Promise<void> }>;
 
@@ -22,9 +27,9 @@ export class KeyErasure implements ErasableStore {
   }
 
   /** Of an archive that nobody has open. @param master may throw; then nothing is erased, and that is said */
-  static at(name: string, path: string, master: () => Buffer): KeyErasure {
+  static at(name: string, path: string, master: () => Buffer, ledger: Ledger = noLedger): KeyErasure {
     return new KeyErasure(name, async () => {
-      const store = await KeyStore.open(path, master());
+      const store = await KeyStore.open(path, master(), await ledger());
       return { store, close: () => store.close() };
     });
   }

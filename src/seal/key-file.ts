@@ -1,24 +1,38 @@
-import { createCipheriv, createDecipheriv, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  randomBytes,
+  timingSafeEqual,
+  type KeyObject,
+} from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { wrappingKey } from './master-key.ts';
+import { tombstoneKey, wrappingKey } from './master-key.ts';
 
 /**
  * The layout of a key file: a header and slots of the same size, a key each, so that a key can be overwritten where it
  * lies. All sizes are bytes.
  *
- * header: magic 8 · salt 16 · nonce 12 · look-up key, wrapped 32+16 · zeros · CRC-32 4
- * slot:   state 1 · zeros 3 · key id 16 · owner 48 · key, wrapped 32+16 · zeros · CRC-32 4
+ * header:    magic 8 · salt 16 · nonce 12 · look-up key, wrapped 32+16 · zeros · CRC-32 4
+ * slot:      state 1 · zeros 3 · key id 16 · owner 48 · key, wrapped 32+16 · zeros · CRC-32 4
+ * tombstone: state 1 · zeros 3 · key id 16 · epoch 8 · HMAC-SHA-256 of id and epoch 32 · zeros · CRC-32 4
  *
- * `owner` is three keyed hashes of 16 bytes: of team, user and client user, zeros for one that is absent.
+ * `owner` is three keyed hashes of 16 bytes: of team, user and client user, zeros for one that is absent. A tombstone takes
+ * the place of a slot whose key is destroyed. Epochs count the tombstones of a file: 1, 2, 3, none twice, so that one
+ * that is taken back leaves a gap. Before MILLKEY2 tombstones had neither epoch nor HMAC.
  */
 export const SLOT = 128;
-const MAGIC = Buffer.from('MILLKEY1');
+const MAGIC = Buffer.from('MILLKEY2');
+const OLD_MAGIC = Buffer.from('MILLKEY1');
 const SALT = { from: 8, to: 24 } as const;
 const NONCE = { from: 24, to: 36 } as const;
 const LOOKUP = { from: 36, to: 84 } as const;
 const ID = { from: 4, to: 20 } as const;
 const OWNER = { from: 20, to: 68 } as const;
 const WRAPPED = { from: 68, to: 116 } as const;
+const EPOCH = { from: 20, to: 28 } as const;
+const MAC = { from: 28, to: 60 } as const;
 const CRC = SLOT - 4;
 const ACTIVE = 1;
 const DESTROYED = 2;
@@ -28,34 +42,57 @@ const NONCE_BYTES = NONCE.to - NONCE.from;
 /** What stands in a slot, as views into it; `free` was never written, `damaged` is none of them. */
 export type Slot =
   | { readonly state: 'active'; readonly id: Buffer; readonly owner: Buffer; readonly wrapped: Buffer }
-  | { readonly state: 'destroyed'; readonly id: Buffer }
+  | { readonly state: 'destroyed'; readonly id: Buffer; readonly epoch: number; readonly mac: Buffer }
   | { readonly state: 'free' | 'damaged' };
 
-/** The keys of a file: the one that wraps the others, and the one that owners are hashed with. */
+/** The keys of a file: the ones that wrap the others, hash owners, and vouch for tombstones. */
 export interface FileKeys {
   readonly wrapping: KeyObject;
   readonly lookup: KeyObject;
+  readonly tombstone: KeyObject;
+  /** Says which store it is, whatever its master key. */
+  readonly store: string;
+  /** True when it is of before MILLKEY2. */
+  readonly old: boolean;
 }
 
-/** A header for a file of its own, and its keys. @param lookup of the file it takes the place of */
+/**
+ * A header for a file of its own, and its keys.
+ * @param lookup of the file it takes the place of
+ * @param salt of that file, when its slots are to stay as they are
+ */
 export function newHeader(
   master: Buffer,
   lookup: KeyObject = createSecretKey(randomBytes(32)),
+  salt: Buffer = randomBytes(SALT.to - SALT.from),
 ): { header: Buffer; keys: FileKeys } {
   const header = Buffer.alloc(SLOT);
   MAGIC.copy(header);
-  randomBytes(NONCE.to - SALT.from).copy(header, SALT.from);
-  const wrapping = wrappingKey(master, at(header, SALT));
+  salt.copy(header, SALT.from);
+  randomBytes(NONCE_BYTES).copy(header, NONCE.from);
+  const wrapping = wrappingKey(master, salt);
   encrypt(wrapping, at(header, NONCE), at(header, { from: 0, to: NONCE.to }), lookup.export()).copy(
     header,
     LOOKUP.from,
   );
-  return { header: checked(header), keys: { wrapping, lookup } };
+  return { header: checked(header), keys: keysOf(master, header, wrapping, lookup) };
+}
+
+/** What a file of before is to begin with, so that its slots stay as they are. */
+export function renewedHeader(header: Buffer, master: Buffer, { lookup }: FileKeys) {
+  return newHeader(master, lookup, at(header, SALT));
+}
+
+function keysOf(master: Buffer, header: Buffer, wrapping: KeyObject, lookup: KeyObject): FileKeys {
+  const store = createHmac('sha256', lookup).update('store').digest('hex').slice(0, 16);
+  const old = at(header, { from: 0, to: MAGIC.length }).equals(OLD_MAGIC);
+  return { wrapping, lookup, tombstone: tombstoneKey(master, at(header, SALT)), store, old };
 }
 
 /** The keys behind a header; null when the master key is another. @throws Error when it is no header */
 export function openHeader(header: Buffer, master: Buffer): FileKeys | null {
-  if (header.length < SLOT || !at(header, { from: 0, to: MAGIC.length }).equals(MAGIC) || !isSound(header))
+  const magic = at(header, { from: 0, to: MAGIC.length });
+  if (header.length < SLOT || !(magic.equals(MAGIC) || magic.equals(OLD_MAGIC)) || !isSound(header))
     throw new Error('keys.bin is no key file, or its first bytes are damaged');
   const wrapping = wrappingKey(master, at(header, SALT));
   const lookup = decrypt(
@@ -64,13 +101,16 @@ export function openHeader(header: Buffer, master: Buffer): FileKeys | null {
     at(header, { from: 0, to: NONCE.to }),
     at(header, LOOKUP),
   );
-  return lookup === null ? null : { wrapping, lookup: createSecretKey(lookup) };
+  return lookup === null ? null : keysOf(master, header, wrapping, createSecretKey(lookup));
 }
 
 export function readSlot(bytes: Buffer): Slot {
   if (!isSound(bytes)) return { state: bytes.every((byte) => byte === 0) ? 'free' : 'damaged' };
   const id = at(bytes, ID);
-  if (bytes[0] === DESTROYED) return { state: 'destroyed', id };
+  if (bytes[0] === DESTROYED) {
+    // More epochs than a number can count would be forged, and are found to be by their MAC.
+    return { state: 'destroyed', id, epoch: Number(bytes.readBigUInt64LE(EPOCH.from)), mac: at(bytes, MAC) };
+  }
   if (bytes[0] !== ACTIVE) return { state: 'damaged' };
   return { state: 'active', id, owner: at(bytes, OWNER), wrapped: at(bytes, WRAPPED) };
 }
@@ -90,11 +130,24 @@ export function activeSlot(wrapping: KeyObject, id: Buffer, owner: Buffer, key: 
 }
 
 /** What takes the place of a slot whose key is to be gone: its id, so that records can say why they do not open. */
-export function destroyedSlot(id: Buffer): Buffer {
+export function destroyedSlot({ tombstone }: Pick<FileKeys, 'tombstone'>, id: Buffer, epoch: number): Buffer {
   const slot = Buffer.alloc(SLOT);
   slot[0] = DESTROYED;
   id.copy(slot, ID.from);
+  slot.writeBigUInt64LE(BigInt(epoch), EPOCH.from);
+  macOf(tombstone, slot).copy(slot, MAC.from);
   return checked(slot);
+}
+
+/** Whether a tombstone was made by somebody with the master key. */
+export function isTombstone({ tombstone }: Pick<FileKeys, 'tombstone'>, bytes: Buffer): boolean {
+  return timingSafeEqual(at(bytes, MAC), macOf(tombstone, bytes));
+}
+
+function macOf(key: KeyObject, slot: Buffer): Buffer {
+  return createHmac('sha256', key)
+    .update(at(slot, { from: ID.from, to: EPOCH.to }))
+    .digest();
 }
 
 // The id is random and the wrapping key the file's own, so the id's first bytes are a nonce that does not repeat.

@@ -1,16 +1,19 @@
 import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { KeyLedger, LedgerEntry } from '../core/proof.ts';
 import type { OpenedRecord, RecordOpener, SealedRecord } from '../core/sealed-record.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { readPlain } from '../lib/durable.ts';
 import {
   activeSlot,
   destroyedSlot,
+  isTombstone,
   newHeader,
   openHeader,
   ownerOf,
   readSlot,
+  renewedHeader,
   SLOT,
   unwrapKey,
   type FileKeys,
@@ -18,6 +21,7 @@ import {
 } from './key-file.ts';
 import { OwnerHash } from './owner.ts';
 import { openLine } from './record.ts';
+import { Tombstones, type KeyProblem } from './tombstones.ts';
 
 const KEY = 32;
 const ID = 16;
@@ -41,7 +45,9 @@ export class KeyRing implements RecordOpener {
   readonly #byOwner = new Map<string, number>();
   /** Offsets of keys that are forgotten, and not yet known to be gone from the disk. */
   readonly #doomed = new Set<number>();
-  readonly #destroyed = new Set<string>();
+  readonly #tombstones = new Tombstones();
+  /** Offsets of slots with keys that are destroyed elsewhere in the file. */
+  readonly #returned: number[] = [];
   readonly #open = new Map<string, KeyObject>();
   readonly #nameOf = new Map<string, string>();
   #damaged = 0;
@@ -73,16 +79,55 @@ export class KeyRing implements RecordOpener {
   }
 
   get counts(): KeyCounts {
-    return { active: this.#held.size, destroyed: this.#destroyed.size, damaged: this.#damaged };
+    return { active: this.#held.size, destroyed: this.destroyed, damaged: this.#damaged };
   }
 
   get destroyed(): number {
-    return this.#destroyed.size;
+    return this.#tombstones.size;
+  }
+
+  /** Says which store it is. */
+  get store(): string {
+    return this.#keys.store;
+  }
+
+  /** True for a file of before tombstones were vouched for. */
+  get isOld(): boolean {
+    return this.#keys.old;
+  }
+
+  get tombstones(): Pick<Tombstones, 'last' | 'entries'> {
+    return this.#tombstones;
+  }
+
+  /**
+   * What tells that the file is not as it was left.
+   * @param ledger null where it is not at hand: then only what the file says of itself
+   */
+  problems(ledger: KeyLedger | null): readonly KeyProblem[] {
+    const alone = (): KeyProblem[] => this.#tombstones.problems(null, this.#damaged, () => false);
+    if (ledger === null) return alone();
+    const { path } = ledger;
+    let entries: readonly LedgerEntry[];
+    try {
+      entries = ledger.entries(this.store);
+    } catch (error) {
+      if (!(error instanceof MillraceError) || error.code !== 'ledger_forged') throw error;
+      return [{ code: 'ledger_forged', detail: error.detail }, ...alone()];
+    }
+    if (this.isOld && entries.length > 0)
+      return [
+        {
+          code: 'keys_stale',
+          detail: `it is of a version before ${path} knew it: an older one was put back`,
+        },
+      ];
+    return this.#tombstones.problems({ path, entries }, this.#damaged, (id) => this.#held.has(id));
   }
 
   open(sealed: SealedRecord): OpenedRecord {
     const { key: id } = sealed;
-    if (this.#destroyed.has(id)) return { ok: false, why: 'erased' };
+    if (this.#tombstones.has(id)) return { ok: false, why: 'erased' };
     const key = this.#keyById(id);
     if (key === null) return { ok: false, why: 'unknown_key' };
     const line = openLine(key, sealed);
@@ -125,11 +170,34 @@ export class KeyRing implements RecordOpener {
     const at = this.#file.length;
     this.#file.append(bytes);
     const slot = readSlot(bytes);
-    if (slot.state === 'active') {
-      this.#held.set(slot.id.toString('hex'), at);
-      this.#byOwner.set(slot.owner.toString('latin1'), at);
-    } else if (slot.state === 'destroyed') this.#destroyed.add(slot.id.toString('hex'));
+    if (slot.state === 'active') this.#appendActive(slot, at);
+    else if (slot.state === 'destroyed') this.#appendDestroyed(slot, bytes);
     else if (slot.state === 'damaged') this.#damaged += 1;
+  }
+
+  #appendActive(slot: Slot & { state: 'active' }, at: number): void {
+    const id = slot.id.toString('hex');
+    if (this.#tombstones.has(id)) {
+      this.#returned.push(at);
+      this.#tombstones.returned(id);
+      return;
+    }
+    this.#held.set(id, at);
+    this.#byOwner.set(slot.owner.toString('latin1'), at);
+  }
+
+  #appendDestroyed({ id: bytes, epoch }: Slot & { state: 'destroyed' }, slot: Buffer): void {
+    const id = bytes.toString('hex');
+    if (this.isOld) return this.#tombstones.forget(id);
+    // The key may still be there, and what it opens is not gone because somebody says so.
+    if (!isTombstone(this.#keys, slot)) return this.#tombstones.forged();
+    const at = this.#held.get(id);
+    if (at !== undefined) {
+      this.forget(bytes);
+      this.#returned.push(at);
+      this.#tombstones.returned(id);
+    }
+    this.#tombstones.written(id, epoch);
   }
 
   /** From now on the key opens nothing and seals nothing: the owner's next record gets another. */
@@ -142,13 +210,20 @@ export class KeyRing implements RecordOpener {
     this.#doomed.add(at);
     this.#byOwner.delete(slot.owner.toString('latin1'));
     this.#open.delete(name);
-    this.#destroyed.add(name);
+    this.#tombstones.forget(name);
+  }
+
+  /** What is to take the place of a key that is forgotten. */
+  tombstoneFor(id: Buffer): { readonly slot: Buffer; readonly epoch: number } {
+    const epoch = this.#tombstones.last + 1;
+    return { slot: destroyedSlot(this.#keys, id, epoch), epoch };
   }
 
   /** What stands at `at` has been overwritten. */
-  gone(at: number, slot: Buffer): void {
+  gone(at: number, id: Buffer, { slot, epoch }: { readonly slot: Buffer; readonly epoch: number }): void {
     this.#doomed.delete(at);
     slot.copy(this.#bytesAt(at));
+    this.#tombstones.written(id.toString('hex'), epoch);
   }
 
   /** A whole file with the same keys under another master key. Damaged slots are left out. */
@@ -160,8 +235,41 @@ export class KeyRing implements RecordOpener {
       if (slot === null || key === null) throw new Error(`the key ${id} is damaged`);
       return activeSlot(keys.wrapping, slot.id, slot.owner, key);
     });
-    const gone = Array.from(this.#destroyed, (id) => destroyedSlot(Buffer.from(id, 'hex')));
-    return { file: Buffer.concat([header, ...slots, ...gone]), count: slots.length };
+    const gone = Array.from(this.#tombstones.entries(), ([id, epoch]) =>
+      destroyedSlot(keys, Buffer.from(id, 'hex'), epoch),
+    );
+    // What is damaged may have been the tombstone whose epoch is missing.
+    const damaged = Buffer.alloc(this.#damaged * SLOT, 0xff);
+    return { file: Buffer.concat([header, ...slots, ...gone, damaged]), count: slots.length };
+  }
+
+  /**
+   * A whole file with the same slots under the same master key: an old one with tombstones that are vouched for, any
+   * without the keys that the ledger says are destroyed.
+   */
+  renewed(master: Buffer, noted: readonly LedgerEntry[]): Buffer {
+    const { header, keys } = renewedHeader(this.#bytesAt(0), master, this.#keys);
+    const epochs = new Map<string, number>();
+    for (const { key, epoch } of noted) if (key !== null) epochs.set(key, epoch);
+    for (const [id, epoch] of this.#tombstones.entries()) if (epoch > 0) epochs.set(id, epoch);
+    let next = Math.max(0, ...epochs.values());
+    const slots: Buffer[] = [header];
+    const written = new Set<string>();
+    for (let at = SLOT; at < this.end; at += SLOT) {
+      const slot = readSlot(this.#bytesAt(at));
+      const id = 'id' in slot ? slot.id.toString('hex') : '';
+      const isGone = slot.state === 'destroyed' ? this.#tombstones.has(id) : epochs.has(id);
+      if (written.has(id) || this.#returned.includes(at)) continue;
+      if (isGone) written.add(id);
+      slots.push(
+        isGone
+          ? destroyedSlot(keys, Buffer.from(id, 'hex'), epochs.get(id) ?? (next += 1))
+          : this.#bytesAt(at),
+      );
+    }
+    for (const [id, epoch] of epochs)
+      if (!written.has(id)) slots.push(destroyedSlot(keys, Buffer.from(id, 'hex'), epoch));
+    return Buffer.concat(slots);
   }
 
   /** The owner's hashes as a text. */

@@ -4,6 +4,7 @@ import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import type { KeyLedger } from '../core/proof.ts';
 import {
   errorCode,
   openPlain,
@@ -15,7 +16,7 @@ import {
 } from '../lib/durable.ts';
 import { tryLock, type FileLock } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
-import { destroyedSlot, newHeader } from './key-file.ts';
+import { newHeader } from './key-file.ts';
 import { KeyRing } from './key-ring.ts';
 
 const FILE = 'keys.bin';
@@ -35,29 +36,64 @@ export interface OwnedKey {
  * to `open` by the next write, after cutting it off. Either → `closed`, for good.
  *
  * A key is on disk before anybody is handed it, so that no record can outlive its key by a crash. Destroying one
- * overwrites it where it lies.
+ * overwrites it where it lies, with a mark that only the master key makes, and notes it in the ledger: a key that is put
+ * back from a copy is told from one that was never destroyed.
  */
 export class KeyStore {
   readonly path: string;
+  readonly #ledger: KeyLedger | null;
   readonly #lock: FileLock;
   readonly #serial = new Serial();
   #handle: FileHandle;
   #ring: KeyRing;
   #mode: 'open' | 'suspect' | 'closed' = 'open';
+  /** Keys that opening it has destroyed again. */
+  #again = 0;
 
-  private constructor(path: string, lock: FileLock, handle: FileHandle, ring: KeyRing) {
+  private constructor(
+    path: string,
+    ledger: KeyLedger | null,
+    lock: FileLock,
+    handle: FileHandle,
+    ring: KeyRing,
+  ) {
     this.path = path;
+    this.#ledger = ledger;
     this.#lock = lock;
     this.#handle = handle;
     this.#ring = ring;
   }
 
   /**
-   * Opens the store for writing, and makes it when there is none.
+   * Opens the store for writing, and makes it when there is none. One of before tombstones were vouched for is carried over.
    * @param path folder
-   * @throws MillraceError keys_unusable, keys_in_use, master_key_wrong
+   * @param ledger null where no erasure is noted anywhere
+   * @throws MillraceError keys_unusable, keys_in_use, master_key_wrong, keys_stale, ledger_forged
    */
-  static async open(path: string, master: Buffer): Promise<KeyStore> {
+  static open(path: string, master: Buffer, ledger: KeyLedger | null = null): Promise<KeyStore> {
+    return KeyStore.#open(path, master, ledger, 'refuse');
+  }
+
+  /**
+   * Destroys again what the ledger says was destroyed, in a store that was put back from a copy.
+   * @returns how many keys
+   * @throws MillraceError as `open` does for what that does not mend
+   */
+  static async catchUp(path: string, master: Buffer, ledger: KeyLedger): Promise<number> {
+    const store = await KeyStore.#open(path, master, ledger, 'catch up');
+    try {
+      return store.#again;
+    } finally {
+      await store.close();
+    }
+  }
+
+  static async #open(
+    path: string,
+    master: Buffer,
+    ledger: KeyLedger | null,
+    stale: 'refuse' | 'catch up',
+  ): Promise<KeyStore> {
     const wanted = resolve(path);
     let lock: FileLock | null = null;
     let handle: FileHandle | null = null;
@@ -74,10 +110,24 @@ export class KeyStore {
         await writeDurably(folder, FILE, newHeader(master).header, OWNER_ONLY);
         return await openPlain(file, READ_WRITE);
       });
-      const ring = await KeyRing.read(file, master);
+      let ring = await KeyRing.read(file, master);
+      const { destroyed } = ring;
+      if (stale === 'refuse') requireCurrent(folder, ring, ledger);
       // A slot that was cut short was handed to nobody.
       if ((await handle.stat()).size > ring.end) await handle.truncate(ring.end);
-      return new KeyStore(folder, lock, handle, ring);
+      if (ring.isOld || stale === 'catch up') {
+        const noted = ledger?.entries(ring.store) ?? [];
+        await writeDurably(folder, FILE, ring.renewed(master, noted), OWNER_ONLY);
+        const old = handle;
+        handle = await openPlain(file, READ_WRITE);
+        await shred(old);
+        ring = await KeyRing.read(file, master);
+        requireCurrent(folder, ring, ledger);
+      }
+      const store = new KeyStore(folder, ledger, lock, handle, ring);
+      store.#again = ring.destroyed - destroyed;
+      await store.#note();
+      return store;
     } catch (error) {
       await handle?.close();
       lock?.release();
@@ -123,16 +173,33 @@ export class KeyStore {
   destroy(subject: Subject, before: (keys: number) => Promise<void> = async () => {}): Promise<number> {
     return this.#serial.run(async () => {
       const found = this.#ring.ownedBy(subject);
-      if (found.length === 0) return 0;
-      await before(found.length);
+      if (found.length > 0) await before(found.length);
       // From now on they open and seal nothing, whatever becomes of the writing.
       for (const { id } of found) this.#ring.forget(id);
-      await this.#write(async (handle) => {
-        for (const { id, at } of found) await writeAll(handle, destroyedSlot(id), at);
-      });
-      for (const { id, at } of found) this.#ring.gone(at, destroyedSlot(id));
+      for (const { id, at } of found) {
+        const tombstone = this.#ring.tombstoneFor(id);
+        // One after the other: a power cut between two that were synced together could leave a gap in their epochs.
+        await this.#write((handle) => writeAll(handle, tombstone.slot, at));
+        this.#ring.gone(at, id, tombstone);
+      }
+      // Also when there was none: an earlier run may have failed here.
+      await this.#note();
       return found.length;
     });
+  }
+
+  /** Brings the ledger up to what is destroyed. */
+  async #note(): Promise<void> {
+    if (this.#ledger === null) return;
+    const { store, tombstones } = this.#ring;
+    const noted = this.#ledger.entries(store);
+    if (noted.length > 0 && noted.at(-1)?.epoch === tombstones.last) return;
+    const known = new Set(noted.map(({ key }) => key));
+    const first = noted.length === 0 ? [{ store, epoch: 0, key: null }] : [];
+    const fresh = [...tombstones.entries()].flatMap(([key, epoch]) =>
+      epoch === 0 || known.has(key) ? [] : [{ store, epoch, key }],
+    );
+    if (first.length + fresh.length > 0) await this.#ledger.append([...first, ...fresh]);
   }
 
   /**
@@ -146,11 +213,7 @@ export class KeyStore {
       const old = this.#handle;
       this.#handle = await openPlain(join(this.path, FILE), READ_WRITE);
       this.#ring = await KeyRing.read(join(this.path, FILE), master);
-      // It has no name any more; a copy of the disk is not to find keys in what it leaves.
-      const { size } = await old.stat();
-      await writeAll(old, randomBytes(size), 0);
-      await old.sync();
-      await old.close();
+      await shred(old);
       return count;
     });
   }
@@ -192,6 +255,22 @@ export class KeyStore {
     this.#handle = handle;
     this.#mode = 'open';
   }
+}
+
+/** A file that has no name any more: a copy of the disk is not to find keys in what it leaves. */
+async function shred(handle: FileHandle): Promise<void> {
+  const { size } = await handle.stat();
+  await writeAll(handle, randomBytes(size), 0);
+  await handle.sync();
+  await handle.close();
+}
+
+/** @throws MillraceError keys_stale, ledger_forged */
+export function requireCurrent(path: string, ring: KeyRing, ledger: KeyLedger | null): void {
+  const problems = ring.problems(ledger);
+  if (problems.length === 0) return;
+  const code = problems.every((problem) => problem.code === 'ledger_forged') ? 'ledger_forged' : 'keys_stale';
+  throw new MillraceError(code, `${path}: ${problems.map(({ detail }) => detail).join('; ')}`);
 }
 
 function unusable(path: string, error: unknown): MillraceError {

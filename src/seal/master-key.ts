@@ -23,5 +23,14 @@ export function parseMasterKey(text: string): Buffer {
 
 /** The key that wraps what one key file holds. @param salt the file's own, so that no two files share it */
 export function wrappingKey(master: Buffer, salt: Buffer): KeyObject {
-  return createSecretKey(Buffer.from(hkdfSync('sha256', master, salt, 'millrace key store 1', BYTES)));
+  return derived(master, salt, 'millrace key store 1');
+}
+
+/** The key that vouches for the tombstones of one key file. */
+export function tombstoneKey(master: Buffer, salt: Buffer): KeyObject {
+  return derived(master, salt, 'millrace key store tombstones 2');
+}
+
+function derived(master: Buffer, salt: Buffer, what: string): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync('sha256', master, salt, what, BYTES)));
 }

@@ -7,6 +7,7 @@ import {
   type SealedRecord,
 } from '../core/sealed-record.ts';
 import type { Event } from '../core/event.ts';
+import type { KeyLedger } from '../core/proof.ts';
 import { formatRecords } from '../core/archive-record.ts';
 import { KeyStore } from './key-store.ts';
 import { sealLine } from './record.ts';
@@ -24,10 +25,10 @@ export class Sealer implements RecordOpener {
 
   /**
    * @param path folder of the keys, made if missing
-   * @throws MillraceError keys_unusable, keys_in_use, master_key_wrong
+   * @throws MillraceError as `KeyStore.open` does
    */
-  static async open(path: string, master: Buffer): Promise<Sealer> {
-    return new Sealer(await KeyStore.open(path, master));
+  static async open(path: string, master: Buffer, ledger: KeyLedger | null = null): Promise<Sealer> {
+    return new Sealer(await KeyStore.open(path, master, ledger));
   }
 
   get destroyed(): number {

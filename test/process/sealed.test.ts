@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readArchive } from '../../src/archive/read.ts';
@@ -82,6 +83,38 @@ describe('a receiver with a sealed archive', () => {
       expect(await opened(where)).toEqual(expected);
     },
   );
+
+  it('an older key store put back: the receiver and every command refuse it, verifying reports it, catching up mends it', async () => {
+    const where = await place();
+    const receiver = await ReceiverProcess.start(where.config, { env });
+    const sent = await send(receiver, 6);
+    const [user = '', id = ''] = [...sent][2] ?? [];
+    await receiver.drained();
+    const older = readFileSync(join(where.store, 'keys.bin'));
+    await millrace(['erase', user, '--now', '--config', where.config], { env });
+    await receiver.kill('SIGTERM');
+    const run = (...args: string[]) => millrace([...args, '--config', where.config], { env });
+    const out = join(where.store, '..', 'export');
+    writeFileSync(join(where.store, 'keys.bin'), older);
+    const commands = [
+      ['serve'],
+      ['export', where.archive, '--out', out],
+      ['replay', where.archive, '--to', 'archive', '--dry-run'],
+      ['keys', 'status'],
+      ['archive', 'verify', where.archive],
+    ];
+    for (const command of commands) {
+      const ended = await run(...command);
+      expect([command[0], ended.code]).toEqual([command[0], 4]);
+      for (const name of [where.store, join('erasure', 'ledger.jsonl')])
+        expect(ended.stdout + ended.stderr).toContain(name);
+    }
+    const caughtUp = await run('keys', 'catch-up');
+    expect([caughtUp.code, caughtUp.stdout]).toEqual([0, `${where.store}: 1 keys destroyed again\n`]);
+    expect((await run('archive', 'verify', where.archive)).code).toBe(0);
+    const expected = [...sent.values()].map((each) => (each === id ? 'erased' : each)).toSorted();
+    expect(await opened(where)).toEqual(expected);
+  });
 
   it('without its master key, or with another, it does not start, and says why', async () => {
     const where = await place();

@@ -326,7 +326,9 @@ export class FilesSink implements Sink {
 
   async #openSealer(): Promise<void> {
     const { encrypt } = this.#options;
-    if (encrypt !== undefined) this.#sealer = await Sealer.open(encrypt.store, encrypt.masterKey);
+    if (encrypt === undefined) return;
+    const ledger = (await this.#context.proof?.())?.ledger ?? null;
+    this.#sealer = await Sealer.open(encrypt.store, encrypt.masterKey, ledger);
   }
 
   async #closeSealer(): Promise<void> {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { CREATE, errorCode, openPlain, OWNER_ONLY, syncFolder, writeAll } from '../lib/durable.ts';
+import { APPEND, errorCode, openPlain, OWNER_ONLY, syncFolder, writeAll } from './durable.ts';
 
 /** The values of a file that has one on each line; none when there is no such file. */
 export function readJsonLines<T>(path: string): T[] {
@@ -23,14 +23,19 @@ export function readJsonLines<T>(path: string): T[] {
 }
 
 /** Adds a line, durable once it resolves, to a file that only its owner may read. */
-export async function appendJsonLine(path: string, value: object): Promise<void> {
-  const handle = await openPlain(path, CREATE, OWNER_ONLY);
+export function appendJsonLine(path: string, value: object): Promise<void> {
+  return appendLines(path, [JSON.stringify(value)]);
+}
+
+/** The same for several lines at once, as texts without line breaks. */
+export async function appendLines(path: string, lines: readonly string[]): Promise<void> {
+  const handle = await openPlain(path, APPEND, OWNER_ONLY);
   let size: number;
   try {
     ({ size } = await handle.stat());
     // A line that a crash cut short was never acted upon; the next begins on a line of its own.
     const start = size === 0 || (await lastByte(handle, size)) === LINE_FEED ? '' : '\n';
-    await writeAll(handle, Buffer.from(`${start}${JSON.stringify(value)}\n`), size);
+    await writeAll(handle, Buffer.from(start + lines.map((line) => `${line}\n`).join('')), size);
     await handle.sync();
   } finally {
     await handle.close();

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import type { KeyLedger, OpenProof, Proof } from '../core/proof.ts';
+import type { Signer } from '../core/signature.ts';
+import { LedgerFile } from './ledger.ts';
+import { openSigner, readSigner } from './signing-key.ts';
+
+/** Where the parts of a proof lie, as the config says it. */
+export interface ProofPlace {
+  readonly erasure: { readonly path: string };
+  readonly proof: {
+    /** File of the private key; null for the default, in the erasure folder. */
+    readonly key: string | null;
+    /** Public keys of others that may have signed: a key of before, other receivers. */
+    readonly trust: readonly string[];
+  };
+}
+
+/**
+ * For who writes: opened when it is asked for the first time, and the key is then made when there is none.
+ * @returns what rejects with MillraceError proof_unusable, and may be called again
+ */
+export function openProof(place: ProofPlace): OpenProof {
+  let opened: Promise<Proof> | null = null;
+  return () => {
+    opened ??= open(place).catch((error: unknown) => {
+      opened = null;
+      throw error;
+    });
+    return opened;
+  };
+}
+
+async function open(place: ProofPlace): Promise<Proof> {
+  const signer = await openSigner(keyFile(place));
+  return { signer, ledger: ledgerOf(place, signer) };
+}
+
+/** For who reads: nothing is made. @throws MillraceError proof_unusable */
+export function readProof(place: ProofPlace): {
+  readonly keyFile: string;
+  /** Null where there is no key yet. */
+  readonly publicKey: string | null;
+  readonly trusted: ReadonlySet<string>;
+  readonly ledger: KeyLedger;
+} {
+  const file = keyFile(place);
+  const signer = readSigner(file);
+  return {
+    keyFile: file,
+    publicKey: signer?.publicKey ?? null,
+    trusted: trustedBy(place, signer),
+    ledger: ledgerOf(place, signer),
+  };
+}
+
+function keyFile({ erasure, proof }: ProofPlace): string {
+  return proof.key ?? join(erasure.path, 'manifest.key');
+}
+
+function ledgerOf(place: ProofPlace, signer: Signer | null): KeyLedger {
+  return new LedgerFile(join(place.erasure.path, 'ledger.jsonl'), signer, trustedBy(place, signer));
+}
+
+function trustedBy({ proof }: ProofPlace, signer: Signer | null): ReadonlySet<string> {
+  return new Set(signer === null ? proof.trust : [...proof.trust, signer.publicKey]);
+}

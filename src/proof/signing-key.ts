@@ -1,0 +1,56 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  type KeyObject,
+} from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { link, mkdir, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Signer } from '../core/signature.ts';
+import { errorCode, OWNER_ONLY, syncFolder, writeNew } from '../lib/durable.ts';
+
+/**
+ * The key that signs, from its file: Ed25519, PKCS #8 in PEM.
+ * @returns null when there is no such file
+ * @throws MillraceError proof_unusable
+ */
+export function readSigner(path: string): Signer | null {
+  try {
+    const key = createPrivateKey(readFileSync(path));
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error('is no Ed25519 key');
+    return { key, publicKey: publicKeyOf(key) };
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** The same; the key is made, for its owner only, where there is none. */
+export async function openSigner(path: string): Promise<Signer> {
+  const known = readSigner(path);
+  if (known !== null) return known;
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const temporary = join(dirname(path), `.${randomBytes(6).toString('hex')}.tmp`);
+    await writeNew(temporary, Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' })), OWNER_ONLY);
+    // Two processes can be at it: the first one's file counts.
+    await link(temporary, path).catch((error: unknown) => {
+      if (errorCode(error) !== 'EEXIST') throw error;
+    });
+    await unlink(temporary);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
+  }
+  const made = readSigner(path);
+  if (made === null) throw new MillraceError('proof_unusable', `${path} has disappeared`);
+  return made;
+}
+
+function publicKeyOf(key: KeyObject): string {
+  return createPublicKey(key).export({ format: 'jwk' }).x ?? '';
+}
