@@ -1,16 +1,19 @@
 import { existsSync } from 'node:fs';
-import { lstat, readdir, rename, unlink } from 'node:fs/promises';
+import { lstat, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
-import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { own, type FileLock } from '../lib/file-lock.ts';
 import { manifestLines, type StoredLine } from './manifest.ts';
 import { ManifestWriter } from './manifest-writer.ts';
 import { keptManifest, planRepair, type RepairAction, type RepairPlan } from './repair-plan.ts';
 import type { VerifyReport } from './report.ts';
 import { inspectArchive, verifyArchive, type VerifyOptions } from './verify.ts';
+
+/** In the folder of what is not finished, while a repair runs. */
+const REPAIR_LOCK = 'repair.lock';
 
 export type { RepairAction } from './repair-plan.ts';
 
@@ -34,11 +37,11 @@ export interface RepairReport {
 /**
  * Mends what can be mended of an archive, and verifies it again. No record is changed, and nothing is deleted but
  * temporary files: a manifest that is written anew stays beside as `_manifest.jsonl.<time>`.
- * @throws MillraceError archive_unreadable; archive_in_use while a receiver writes to it
+ * @throws MillraceError archive_unreadable; archive_in_use while a receiver, or another repair, writes to it
  */
 export async function repairArchive(path: string, options: RepairOptions): Promise<RepairReport> {
   const at = new Date(options.now).toISOString();
-  const locks = options.dryRun ? [] : await lockWriters(path);
+  const release = options.dryRun ? null : await lockWriters(path);
   try {
     const before = await inspectArchive(path, options);
     const { root, hasManifest } = before.listing;
@@ -51,7 +54,7 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
     const after = done ? await verifyArchive(path, options) : before.report;
     return { actions: plan.actions, before: before.report, after };
   } finally {
-    for (const lock of locks) lock.release();
+    release?.();
   }
 }
 
@@ -88,32 +91,44 @@ async function move(root: string, from: string, to: string): Promise<void> {
   await syncFolder(dirname(join(root, from)));
 }
 
-/** Holds off every writer of this archive; a new one would take a folder of its own, and only adds files. */
-async function lockWriters(path: string): Promise<FileLock[]> {
-  const locks: FileLock[] = [];
+/**
+ * Holds off every writer of this archive, and every other repair; a new writer would take a folder of its own, and only
+ * adds files.
+ */
+async function lockWriters(path: string): Promise<() => void> {
+  const releases: (() => void)[] = [];
+  const release = (): void => releases.forEach((one) => one());
   try {
-    for (const name of await writersOf(path)) {
-      const lock = tryLock(join(path, OPEN_FOLDER, name, WRITER_LOCK));
-      if (lock === null)
-        throw new MillraceError('archive_in_use', `${path} is written to; stop the receiver first`);
-      locks.push(lock);
+    if (!(await hasOpenFolder(path))) return release;
+    const repair = await take(path, join(path, OPEN_FOLDER, REPAIR_LOCK));
+    releases.push(() => repair.release('remove'));
+    for (const entry of await readdir(join(path, OPEN_FOLDER), { withFileTypes: true })) {
+      if (!entry.isDirectory()) continue;
+      const writer = await take(path, join(path, OPEN_FOLDER, entry.name, WRITER_LOCK));
+      releases.push(() => writer.release());
     }
-    return locks;
+    return release;
   } catch (error) {
-    for (const lock of locks) lock.release();
-    throw error;
+    release();
+    if (error instanceof MillraceError) throw error;
+    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-async function writersOf(path: string): Promise<string[]> {
+async function take(path: string, file: string): Promise<FileLock> {
+  const lock = await own(file);
+  if (typeof lock !== 'string') return lock;
+  throw new MillraceError('archive_in_use', `${path} is written by ${lock}; end that first`);
+}
+
+/** Makes it if need be. Not through a symbolic link: locks would be made in folders of somebody else's. */
+async function hasOpenFolder(path: string): Promise<boolean> {
   try {
-    // A symbolic link is not followed: locks would be made in folders of somebody else's.
-    if (!(await lstat(join(path, OPEN_FOLDER))).isDirectory()) return [];
-    const entries = await readdir(join(path, OPEN_FOLDER), { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    return (await lstat(join(path, OPEN_FOLDER))).isDirectory();
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
+    if (errorCode(error) !== 'ENOENT') throw error;
+    await ensureFolder(await realpath(path), OPEN_FOLDER);
+    return true;
   }
 }
 

@@ -1,6 +1,5 @@
 import type { ServiceClient } from '../service/client.ts';
 import type { CallOptions, ReadOptions } from '../service/options.ts';
-import { mkdir } from 'node:fs/promises';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
 import { withNested } from '../warehouse/tables.ts';
@@ -119,7 +118,6 @@ export async function pullReference(
   output: string,
   signal: AbortSignal,
 ): Promise<PullSummary> {
-  await mkdir(output, { recursive: true });
   const tables = withNested(table);
   const files = await RowFiles.open(output, tables);
   const rows: Record<string, number> = Object.fromEntries(tables.map((name) => [name, 0]));

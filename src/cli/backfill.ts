@@ -11,6 +11,7 @@ import type { ServiceClient } from '../service/client.ts';
 import { backfillProgress, backfillReport } from './backfill-progress.ts';
 import { withoutErased } from './erased.ts';
 import { note, print, type Io } from './io.ts';
+import { owningFolder } from './own-folder.ts';
 import { openService } from './service.ts';
 
 const HELP = `
@@ -74,38 +75,45 @@ export function backfillCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const service = openService(io, options);
-      let report: ReturnType<typeof backfillReport> = null;
       try {
-        const plan = await planOf(io, options, service);
-        if (options.dryRun === true) return showPlan(io, plan, options);
-        const show = backfillProgress(io);
-        report = backfillReport(io, options.config, titleOf(plan));
-        const summary = await runBackfill({
-          service,
-          plan,
-          output: options.out,
-          resume: options.resume === true,
-          trigger: options.trigger === true,
-          concurrency: wholeNumber('--concurrency', options.concurrency, 1),
-          pollMs: parseDuration(options.poll),
-          patienceMs: parseDuration(options.patience),
-          signal: io.signal,
-          onProgress: (progress) => {
-            show(progress);
-            report?.update(progress);
-          },
-        });
-        await report?.end('done');
-        showSummary(io, summary, options.json === true);
-      } catch (error) {
-        await report?.end(io.signal.aborted ? 'interrupted' : 'failed');
-        if (!io.signal.aborted) throw error;
-        note(io, 'interrupted; add --resume to go on');
-        io.setExit(EXIT.partial);
+        if (options.dryRun === true) showPlan(io, await planOf(io, options, service), options);
+        // Before the plan: that of an unfinished run lies in the folder too.
+        else await owningFolder(options.out, () => backfill(io, options, service));
       } finally {
         await service.close().catch(() => undefined);
       }
     });
+}
+
+async function backfill(io: Io, options: Options, service: ServiceClient): Promise<void> {
+  let report: ReturnType<typeof backfillReport> = null;
+  try {
+    const plan = await planOf(io, options, service);
+    const show = backfillProgress(io);
+    report = backfillReport(io, options.config, titleOf(plan));
+    const summary = await runBackfill({
+      service,
+      plan,
+      output: options.out,
+      resume: options.resume === true,
+      trigger: options.trigger === true,
+      concurrency: wholeNumber('--concurrency', options.concurrency, 1),
+      pollMs: parseDuration(options.poll),
+      patienceMs: parseDuration(options.patience),
+      signal: io.signal,
+      onProgress: (progress) => {
+        show(progress);
+        report?.update(progress);
+      },
+    });
+    await report?.end('done');
+    showSummary(io, summary, options.json === true);
+  } catch (error) {
+    await report?.end(io.signal.aborted ? 'interrupted' : 'failed');
+    if (!io.signal.aborted) throw error;
+    note(io, 'interrupted; add --resume to go on');
+    io.setExit(EXIT.partial);
+  }
 }
 
 /** For whoever watches: how much, and nobody's id. */

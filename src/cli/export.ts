@@ -23,7 +23,7 @@ received_at: --since is included, --until is not; a day is all of that day, in U
 
 A file has its name only when it is complete; _export.jsonl lists each with its rows, bytes and SHA-256. The same command
 again exports what has come since, exports again what an erasure has changed, and goes on where it was interrupted.
-A sealed archive needs its keys: --config, or --keys. One folder holds one export. To object storage: aws s3 sync ./export/events s3://… --exclude "_work/*" --delete
+A sealed archive needs its keys: --config, or --keys. One folder holds one export. To object storage: aws s3 sync ./export/events s3://… --exclude "_work/*" --exclude ".millrace*" --delete
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done in part: interrupted, or some records could not be read or made no row.`;
 

@@ -23,7 +23,7 @@ the receiver the new one, and destroy the old one: only then are older copies of
 erasure.path/ledger.jsonl has the id of every key that an erasure destroyed. A store that still holds one was put back from
 a copy: the receiver and all commands refuse it, and catch-up destroys those keys again. public prints the key that proves
 manifests and receipts: give it to whoever verifies without this config.
-Exit codes: 0 done, 1 failed or in use, 2 usage, config, or another master key, 4 the store is not as it was left.`;
+Exit codes: 0 done, 1 failed, 2 usage or config, another master key, or a store in use, 4 the store is not as it was left.`;
 
 interface Options extends KeyOptions {
   readonly newMasterKeyEnv?: string;
@@ -118,7 +118,11 @@ async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
 async function rotate(place: KeyPlace, fresh: Buffer, options: Options, io: Io): Promise<void> {
   const { path, master, config } = place;
   const ledger = config === null ? null : (await openProof(config)()).ledger;
-  const store = await KeyStore.open(path, master, ledger);
+  const store = await KeyStore.open(path, master, ledger).catch((error: unknown) => {
+    // A receiver that finds them in use is started again; a command is not.
+    const inUse = error instanceof MillraceError && error.code === 'keys_in_use';
+    throw inUse ? new MillraceError('folder_in_use', error.detail, { cause: error }) : error;
+  });
   try {
     const rotated = await store.rotate(fresh);
     if (options.json === true) print(io, JSON.stringify({ path, rotated }));

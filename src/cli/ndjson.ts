@@ -10,6 +10,7 @@ import { checkGiven } from '../warehouse/given.ts';
 import { TABLES, withNested } from '../warehouse/tables.ts';
 import { note, print, type Io } from './io.ts';
 import { NdjsonProgress } from './ndjson-progress.ts';
+import { owningFolder } from './own-folder.ts';
 
 const TABLE_LIST = `the tables are ${[...TABLES.keys()].join(', ')}`;
 
@@ -67,7 +68,10 @@ export function ndjsonCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (file: string, options: Options) => {
       const work = await prepare(file, options, io);
-      const { rejects } = options.out === '-' ? await toStdout(work, io) : await toFolder(work, io);
+      const { rejects } =
+        options.out === '-'
+          ? await toStdout(work, io)
+          : await owningFolder(options.out, () => toFolder(work, io));
       io.setExit(rejects > 0 ? EXIT.partial : EXIT.done);
     });
 }

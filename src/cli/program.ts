@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { nameThisProcess } from '../lib/lock-owner.ts';
 import type { Io } from './io.ts';
 
 /** In the order of the help. Loaded one by one: a command starts without the rooms that only others need. */
@@ -50,12 +51,20 @@ export async function createProgram(io: Io, only?: string): Promise<Command> {
   const program = new Command('millrace')
     .description('Receive signed health-data webhooks, keep them durably, forward them to your sinks.')
     .version(version)
-    .addHelpText('after', HELP);
+    .addHelpText('after', HELP)
+    .hook('preAction', (_, command) => nameThisProcess(nameOf(command)));
   const isOne = only !== undefined && only !== NEEDS_ALL && Object.hasOwn(COMMANDS, only);
   const one = isOne ? COMMANDS[only] : undefined;
   for (const load of one === undefined ? Object.values(COMMANDS) : [one])
     program.addCommand((await load())(io));
   return configure(program, io);
+}
+
+/** `archive verify`: as it was typed, without the program's own name. */
+function nameOf(command: Command): string {
+  const { parent } = command;
+  const isTop = parent === null || parent.parent === null;
+  return isTop ? command.name() : `${nameOf(parent)} ${command.name()}`;
 }
 
 /** Usage errors become exit code 2 in main.ts; nothing below it may end the process. */

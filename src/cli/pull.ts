@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { pullReference, RESOURCES } from '../backfill/reference.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { note, print, type Io } from './io.ts';
+import { owningFolder } from './own-folder.ts';
 import { openService } from './service.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
@@ -52,7 +53,9 @@ export function pullCommand(io: Io): Command {
         throw new MillraceError('usage', `${name} needs --zip`);
       const service = openService(io, options);
       try {
-        const summary = await pullReference(service, resource, query, options.out, io.signal);
+        const summary = await owningFolder(options.out, () =>
+          pullReference(service, resource, query, options.out, io.signal),
+        );
         for (const field of summary.unknown_fields) note(io, `no column takes ${field}; it is in extra`);
         if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
         else

@@ -18,6 +18,7 @@ import { note, print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { withOperations } from './operations.ts';
 import { renderComparison, renderReconciliation } from './reconcile-report.ts';
+import { owningFolder } from './own-folder.ts';
 import { openService } from './service.ts';
 
 const HELP = `
@@ -125,6 +126,16 @@ function sinksFor(routes: readonly Route[]): SinksFor {
 
 async function againstService(io: Io, options: Options, sinks: readonly CountedSink[]): Promise<void> {
   if (options.since === undefined) throw new MillraceError('usage', '--service needs --since');
+  const { fill, since } = options;
+  const work = (): Promise<void> => compare(io, { ...options, since }, sinks);
+  await (fill === undefined ? work() : owningFolder(fill, work));
+}
+
+async function compare(
+  io: Io,
+  options: Options & { readonly since: string },
+  sinks: readonly CountedSink[],
+): Promise<void> {
   if (options.fill !== undefined && existsSync(join(options.fill, 'meals.ndjson')))
     throw new MillraceError(
       'usage',

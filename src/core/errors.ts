@@ -1,3 +1,5 @@
+import { FolderInUse } from '../lib/lock-owner.ts';
+
 /** One entry of the catalogue. `status` is the HTTP answer, `exit` the command's exit code; `retryable` tells both. */
 interface Entry {
   readonly title: string;
@@ -45,6 +47,7 @@ export const CATALOGUE = {
   usage: { title: 'Command line is not valid', exit: EXIT.usage, retryable: false },
   address_unavailable: { title: 'Cannot listen on the address', exit: EXIT.failed, retryable: true },
   worker_failed: { title: 'Receiving process failed', exit: EXIT.failed, retryable: true },
+  folder_in_use: { title: 'Another command writes there', exit: EXIT.usage, retryable: true },
   folder_unwritable: { title: 'Folder cannot be written', exit: EXIT.failed, retryable: true },
   sink_module_invalid: { title: 'Sink module cannot be used', exit: EXIT.usage, retryable: false },
   receiver_unreachable: { title: 'Receiver cannot be reached', exit: EXIT.failed, retryable: true },
@@ -56,10 +59,10 @@ export const CATALOGUE = {
   ledger_forged: { title: 'Erasure ledger is not as it was signed', exit: EXIT.difference, retryable: false },
   proof_unusable: { title: 'Signing key or ledger cannot be used', exit: EXIT.failed, retryable: false },
   archive_sealed: { title: 'Archive is sealed', exit: EXIT.usage, retryable: false },
-  archive_in_use: { title: 'Archive is in use by another process', exit: EXIT.failed, retryable: true },
+  archive_in_use: { title: 'Archive is in use by another process', exit: EXIT.usage, retryable: true },
   archive_differs: { title: 'Archive differs from its manifest', exit: EXIT.difference, retryable: false },
   erasure_unreadable: { title: 'Erasure folder cannot be used', exit: EXIT.failed, retryable: false },
-  erasure_in_use: { title: 'Erasure folder is in use', exit: EXIT.failed, retryable: true },
+  erasure_in_use: { title: 'Erasure folder is in use', exit: EXIT.usage, retryable: true },
   erasure_begun: { title: 'Erasure has begun', exit: EXIT.failed, retryable: false },
   state_unusable: { title: 'State of the sandbox cannot be used', exit: EXIT.failed, retryable: false },
   document_unreadable: { title: 'Document cannot be read', exit: EXIT.failed, retryable: false },
@@ -84,6 +87,14 @@ export class MillraceError extends Error {
     const entry: Entry = CATALOGUE[this.code];
     return entry.exit ?? EXIT.failed;
   }
+}
+
+/** What a command says that could not have its folder. */
+export function folderError(path: string, error: unknown): MillraceError {
+  if (error instanceof MillraceError) return error;
+  if (error instanceof FolderInUse)
+    return new MillraceError('folder_in_use', error.message, { cause: error });
+  return new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });
 }
 
 /** The message of anything thrown. */

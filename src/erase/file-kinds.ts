@@ -11,7 +11,7 @@ import type { IdSearch, Ownership, Owners } from '../core/erasure.ts';
  * - `other`: nothing but to say so;
  * - `unreadable`: compressed in a way that bytes cannot be searched;
  * - `temporary`: what was being written when its writer was killed, an erasure or a sink that kept an event: removed;
- * - `lock`: SQLite's: whoever opens and closes one that this process holds lets go of it. They hold nothing.
+ * - `lock`: SQLite's, and who holds it: whoever opens and closes one that this process holds lets go of it.
  */
 export type FileKind = 'lines' | 'blob' | 'plan' | 'other' | 'unreadable' | 'lock' | 'temporary';
 
@@ -22,7 +22,8 @@ export function kindOf(file: string): FileKind {
   if (file.startsWith(`${CLAIMS_FOLDER}/`) && /\.json(\.gz)?$/.test(name)) return 'blob';
   if (file.endsWith('_backfill/state.json')) return 'plan';
   if (/^\.(erase-[0-9a-f]{16}|[0-9a-f]{12})\.tmp$/.test(name)) return 'temporary';
-  if (/^(lock|manifest\.lock)(-journal)?$/.test(name)) return 'lock';
+  if (/^(lock|manifest\.lock|repair\.lock|\.millrace-lock)(-journal|-owner\.json(\.tmp)?)?$/.test(name))
+    return 'lock';
   return /\.(db|db-wal|db-journal|duckdb|parquet|zip|7z|xz|br|bz2)$/.test(name) ? 'unreadable' : 'other';
 }
 

@@ -15,7 +15,7 @@ import type {
 import { leftBy } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { tryLock } from '../lib/file-lock.ts';
+import { own } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { ProgressLog } from './progress.ts';
@@ -194,8 +194,8 @@ export class LocalErasures implements Erasures {
     return this.#serial.run(async () => {
       const { folder } = this.#options;
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      const lock = tryLock(join(folder, 'lock'));
-      if (lock === null) throw new MillraceError('erasure_in_use', `${folder} is used by another process`);
+      const lock = await own(join(folder, 'lock'));
+      if (typeof lock === 'string') throw new MillraceError('erasure_in_use', `${folder} is used by ${lock}`);
       try {
         return await work();
       } finally {

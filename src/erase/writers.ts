@@ -2,7 +2,7 @@ import { lstat, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import { errorCode } from '../lib/durable.ts';
-import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { tryOwn, type FileLock } from '../lib/file-lock.ts';
 import { walkFolder } from './walk.ts';
 
 const WRITER = /^[0-9a-f]{12}$/;
@@ -26,7 +26,7 @@ export async function holdWriters(root: string): Promise<Writers> {
   let none = true;
   for (const name of await writerNames(join(root, OPEN_FOLDER))) {
     const folder = `${OPEN_FOLDER}/${name}`;
-    const lock = tryLock(join(root, folder, 'lock'));
+    const lock = tryOwn(join(root, folder, 'lock'));
     if (lock === null) {
       none = false;
       others.push(`${folder}/`);

@@ -1,7 +1,7 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import {
   CREATE,
   ensureFolder,
@@ -11,15 +11,14 @@ import {
   syncFolder,
   writeAll,
 } from '../lib/durable.ts';
-import { tryLock, type FileLock } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
+import { WorkFolder } from '../lib/work-folder.ts';
 import { temporaryName } from './outputs.ts';
 
 /** Lists what an export holds and what it is made of; JSON lines. Its name sets it apart from data. */
 const LEDGER = '_export.jsonl';
 /** Folder for what is not finished. */
 const WORK = '_work';
-const LOCK = 'lock';
 
 const count = z.number().int().nonnegative();
 const inside = z
@@ -58,42 +57,39 @@ const first = z.object({ export: z.record(z.string(), z.unknown()) });
  */
 export class Ledger {
   readonly folder: string;
-  readonly #lock: FileLock;
+  readonly #own: WorkFolder;
   readonly #steps: ExportStep[];
   #end: number;
 
-  private constructor(folder: string, lock: FileLock, steps: ExportStep[], end: number) {
-    this.folder = folder;
-    this.#lock = lock;
+  private constructor(own: WorkFolder, steps: ExportStep[], end: number) {
+    this.folder = own.path;
+    this.#own = own;
     this.#steps = steps;
     this.#end = end;
   }
 
   /**
    * @param terms what every step of the export is made with: a folder holds one export
-   * @throws MillraceError folder_unwritable; usage when the folder holds another export
+   * @throws MillraceError folder_unwritable, folder_in_use; usage when the folder holds another export
    */
   static async open(folder: string, terms: Readonly<Record<string, unknown>>): Promise<Ledger> {
-    let lock: FileLock | null = null;
+    let own: WorkFolder | null = null;
     try {
-      await mkdir(folder, { recursive: true });
-      const work = await ensureFolder(folder, WORK);
-      lock = tryLock(join(work, LOCK));
-      if (lock === null) throw new Error('another export writes to it');
+      own = await WorkFolder.take(folder);
+      await ensureFolder(folder, WORK);
       const { steps, found, end } = await readLedger(folder);
       if (found !== null && JSON.stringify(found) !== JSON.stringify(terms))
         throw new MillraceError(
           'usage',
           `${folder} holds another export: ${describe(found)}; name another folder`,
         );
-      const ledger = new Ledger(folder, lock, steps, end);
+      const ledger = new Ledger(own, steps, end);
       if (found === null) await ledger.#append({ export: terms });
       await ledger.#settle();
       return ledger;
     } catch (error) {
-      lock?.release();
-      if (error instanceof MillraceError) throw error;
-      throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
+      own?.release();
+      throw folderError(folder, error);
     }
   }
 
@@ -122,7 +118,7 @@ export class Ledger {
   /** Forgets what is unfinished and lets go of the folder. */
   async close(): Promise<void> {
     await this.#clear().catch(() => undefined);
-    this.#lock.release();
+    this.#own.release();
   }
 
   /** Brings the last step's files to their places; removes what it replaces and what never became part of a step. */
@@ -143,9 +139,7 @@ export class Ledger {
   }
 
   async #clear(): Promise<void> {
-    for (const name of await readdir(this.work)) {
-      if (!name.startsWith(LOCK)) await rm(join(this.work, name), { recursive: true });
-    }
+    for (const name of await readdir(this.work)) await rm(join(this.work, name), { recursive: true });
   }
 
   async #append(line: object): Promise<void> {

@@ -1,11 +1,11 @@
 import { createReadStream, existsSync } from 'node:fs';
-import { mkdir, readFile, rm, rmdir, type FileHandle } from 'node:fs/promises';
+import { readFile, rm, rmdir, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import { CREATE, errorCode, openPlain, syncFolder, writeAll, writeDurably } from '../lib/durable.ts';
-import { tryLock, type FileLock } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
 import { Serial } from '../lib/serial.ts';
+import { WorkFolder } from '../lib/work-folder.ts';
 import type { Counts } from './counts.ts';
 import type { Place } from './tracker.ts';
 import type { Unit } from './unit.ts';
@@ -31,7 +31,6 @@ const PLAN = 'plan.json';
 const UNITS = 'units.ndjson';
 const STATE = 'state.json';
 const REFUSED = 'refused.ndjson';
-const LOCK = 'lock';
 const WRITE_AT_ONCE = 64 * 1024;
 
 export interface CheckpointOptions {
@@ -52,23 +51,25 @@ export class Checkpoint {
   readonly folder: string;
   readonly plan: Plan;
   readonly before: State | null;
-  readonly #lock: FileLock;
+  readonly #own: WorkFolder;
   readonly #refusals = new Serial();
   #refused: { readonly handle: FileHandle; length: number } | null = null;
 
-  private constructor(folder: string, lock: FileLock, plan: Plan, before: State | null) {
-    this.folder = folder;
-    this.#lock = lock;
+  private constructor(own: WorkFolder, plan: Plan, before: State | null) {
+    this.folder = own.path;
+    this.#own = own;
     this.plan = plan;
     this.before = before;
   }
 
   /**
    * @throws MillraceError usage when there is nothing to resume, when something unfinished or of somebody else is there
-   * and `resume` is false, or when another process works on it; folder_unwritable
+   * and `resume` is false; folder_in_use, folder_unwritable
    */
   static async open(folder: string, options: CheckpointOptions): Promise<Checkpoint> {
-    const lock = await lockFolder(folder);
+    const own = await WorkFolder.take(folder, 0o700).catch((error: unknown) => {
+      throw folderError(folder, error);
+    });
     try {
       const plan = await readJson<Plan>(folder, PLAN);
       const state = await readJson<State>(folder, STATE);
@@ -80,7 +81,7 @@ export class Checkpoint {
             `${folder} belongs to another replay; --resume needs the same inputs, filters and targets`,
           );
         }
-        return new Checkpoint(folder, lock, plan, state);
+        return new Checkpoint(own, plan, state);
       }
       if (plan !== null && state?.done !== true) {
         throw new MillraceError(
@@ -88,10 +89,10 @@ export class Checkpoint {
           `${folder} holds an unfinished replay: add --resume, or remove the folder to start over`,
         );
       }
-      if (plan === null) refuseStrangers(folder);
-      return new Checkpoint(folder, lock, await begin(folder, options), null);
+      if (plan === null && state?.done !== true) refuseStrangers(folder);
+      return new Checkpoint(own, await begin(folder, options), null);
     } catch (error) {
-      lock.release();
+      own.release();
       throw error;
     }
   }
@@ -131,12 +132,15 @@ export class Checkpoint {
   /** @param keep false removes what was written here, and the folder when nothing of anybody else's lies in it */
   async close(keep: boolean): Promise<void> {
     await this.#refused?.handle.close();
-    this.#lock.release();
-    if (keep) return;
-    // By name: `--state` may have named a folder that holds more than this replay.
-    for (const name of [STATE, UNITS, REFUSED, PLAN, LOCK])
-      await rm(join(this.folder, name), { force: true });
-    await rmdir(this.folder).catch(() => undefined);
+    try {
+      // By name: `--state` may have named a folder that holds more than this replay. The state goes last: as long as
+      // anything is there, it says that all of it was done.
+      for (const name of keep ? [] : [UNITS, REFUSED, PLAN, STATE])
+        await rm(join(this.folder, name), { force: true });
+    } finally {
+      this.#own.release();
+    }
+    if (!keep) await rmdir(this.folder).catch(() => undefined);
   }
 }
 
@@ -148,19 +152,7 @@ async function lengthOfLines(handle: FileHandle): Promise<number> {
   return length;
 }
 
-async function lockFolder(folder: string): Promise<FileLock> {
-  let lock: FileLock | null;
-  try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    lock = tryLock(join(folder, LOCK));
-  } catch (error) {
-    throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
-  }
-  if (lock === null) throw new MillraceError('usage', `another process replays with ${folder}`);
-  return lock;
-}
-
-/** Neither is ever without its plan: without one they are not ours to remove. */
+/** Neither is without its plan, unless all of it was done: they are not ours to remove. */
 function refuseStrangers(folder: string): void {
   const stranger = [STATE, REFUSED].find((name) => existsSync(join(folder, name)));
   if (stranger === undefined) return;
@@ -168,9 +160,9 @@ function refuseStrangers(folder: string): void {
   throw new MillraceError('usage', `${path} is there, and is not of a replay; name another folder`);
 }
 
-/** Lists what is to be replayed. The plan comes last, and goes last: with it, all of it is there. */
+/** Lists what is to be replayed. The plan comes last, and goes first: with it, all of it is there. */
 async function begin(folder: string, { fingerprint, id, list }: CheckpointOptions): Promise<Plan> {
-  for (const name of [STATE, REFUSED, PLAN]) await rm(join(folder, name), { force: true });
+  for (const name of [PLAN, REFUSED, STATE]) await rm(join(folder, name), { force: true });
   const handle = await openPlain(join(folder, UNITS), CREATE);
   let units = 0;
   let bytes = 0;

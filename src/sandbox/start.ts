@@ -29,7 +29,7 @@ export interface Sandbox {
 
 /** Starts a stand-in of the whole service. @throws MillraceError address_unavailable, state_unusable, usage */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const state = options.state === undefined ? forgetfulState() : openStateFile(options.state);
+  const state = options.state === undefined ? forgetfulState() : await openStateFile(options.state);
   try {
     return await startWith(options, state);
   } catch (error) {

@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { errorCode } from '../lib/durable.ts';
+import { own, type FileLock } from '../lib/file-lock.ts';
 import type { Shelf, State } from './state.ts';
 
 const VERSION = 1;
@@ -17,14 +18,21 @@ const SERIES = 'series';
 const ORIGIN = 'origin';
 const CLOCK = 'clock';
 
+/** Ends the name of the lock beside the file. */
+const LOCK = '-lock';
+
 /**
  * State in a SQLite file, made when it is missing. A commit survives the end of the process, however it comes; one that
  * the machine's end follows at once can be lost. What is deleted or replaced is overwritten. One process at a time.
- * @throws MillraceError state_unusable
+ * @throws MillraceError state_unusable, folder_in_use
  */
-export function openStateFile(file: string): State {
+export async function openStateFile(file: string): Promise<State> {
   let db: Database.Database | null = null;
+  let lock: FileLock | null = null;
   try {
+    const owned = await own(`${file}${LOCK}`);
+    if (typeof owned === 'string') throw new MillraceError('folder_in_use', `${file} is written by ${owned}`);
+    lock = owned;
     // It holds keys: nobody else is to read it.
     closeSync(openSync(file, 'a', 0o600));
     db = new Database(file, { timeout: 0 });
@@ -37,9 +45,10 @@ export function openStateFile(file: string): State {
       throw new Error('it is a database of something else');
     db.exec(`BEGIN; ${DDL}; PRAGMA user_version = ${VERSION}; COMMIT`);
     db.pragma('secure_delete = ON');
-    return new StateFile(db, file);
+    return new StateFile(db, file, lock);
   } catch (error) {
     db?.close();
+    lock?.release('remove');
     throw unusable(file, error);
   }
 }
@@ -49,13 +58,15 @@ class StateFile implements State {
   readonly time: number | null;
   readonly #db: Database.Database;
   readonly #file: string;
+  readonly #lock: FileLock;
   /** Since the last commit: shelf and id → document; null deletes it. */
   readonly #pending = new Map<string, { shelf: string; id: string; document: string | null }>();
   readonly #series: Map<string, number>;
   readonly #write: (now: number) => void;
 
-  constructor(db: Database.Database, file: string) {
+  constructor(db: Database.Database, file: string, lock: FileLock) {
     this.#db = db;
+    this.#lock = lock;
     this.#file = file;
     const [time] = this.shelf<number>(CLOCK).all();
     this.time = time ?? null;
@@ -118,6 +129,7 @@ class StateFile implements State {
       if (now !== null) this.#keep(now);
     } finally {
       this.#db.close();
+      this.#lock.release('remove');
     }
   }
 
@@ -132,6 +144,7 @@ class StateFile implements State {
 }
 
 function unusable(file: string, error: unknown): MillraceError {
+  if (error instanceof MillraceError) return error;
   const code = errorCode(error);
   const busy = code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED');
   const detail = busy ? 'another process holds it' : messageOf(error);

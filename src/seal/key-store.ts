@@ -14,7 +14,7 @@ import {
   writeAll,
   writeDurably,
 } from '../lib/durable.ts';
-import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { own, type FileLock } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
 import { newHeader } from './key-file.ts';
 import { KeyRing } from './key-ring.ts';
@@ -100,9 +100,9 @@ export class KeyStore {
     try {
       await mkdir(wanted, { recursive: true, mode: 0o700 });
       const folder = await realpath(wanted);
-      lock = tryLock(join(folder, LOCK));
-      if (lock === null)
-        throw new MillraceError('keys_in_use', `${folder}: a receiver, or another sink, has it open`);
+      const owned = await own(join(folder, LOCK));
+      if (typeof owned === 'string') throw new MillraceError('keys_in_use', `${folder} is held by ${owned}`);
+      lock = owned;
       await rm(join(folder, `${FILE}${UNFINISHED}`), { force: true });
       const file = join(folder, FILE);
       handle = await openPlain(file, READ_WRITE).catch(async (error: unknown) => {

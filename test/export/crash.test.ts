@@ -10,6 +10,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryName } from '../../src/export/outputs.ts';
+import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { archive, duckdb, exported, mealEvent } from './support.ts';
@@ -45,7 +46,7 @@ describe('export after a crash', () => {
     appendFileSync(join(out, '_export.jsonl'), '{"step":2,"repl');
     expect(await exported([path], out)).toMatchObject({ read: 1, records: 1, before: 3 });
     await expectAll(out, 31);
-    expect(readdirSync(join(out, '_work'))).toEqual(['lock']);
+    expect(readdirSync(join(out, '_work'))).toEqual([]);
   });
 
   it('after a step is listed and before its files have their names: they get them', async () => {
@@ -82,17 +83,12 @@ describe('export after a crash', () => {
     await expectAll(out, 30);
   });
 
-  it('two at once: the second is refused', async () => {
+  it('while another command writes the folder it is refused', async () => {
     const { path, out } = await exportedOnce();
-    await archive(path, [mealEvent(31)]);
-    const seen: unknown[] = [];
-    let second: Promise<unknown> = Promise.resolve();
-    const onProgress = (): void => {
-      second = exported([path], out).catch((error: unknown) => seen.push(error));
-    };
-    await exported([path], out, { onProgress });
-    await second;
-    expect(seen).toEqual([expect.objectContaining({ code: 'folder_unwritable' })]);
+    const other = await WorkFolder.take(out);
+    await expect(exported([path], out)).rejects.toMatchObject({ code: 'folder_in_use' });
+    other.release();
+    expect(await exported([path], out)).toMatchObject({ complete: true });
   });
 });
 

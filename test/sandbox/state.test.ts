@@ -271,7 +271,10 @@ test('what was answered survives kill -9, and the clock does not go back', { tim
   const before = await list(first.url);
   // While it runs nobody else may write there.
   const other = await millrace(['sandbox', '--port', '0', '--users', '5', '--state', file]);
-  expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('another process holds it')]);
+  expect([other.code, other.stderr]).toEqual([
+    2,
+    expect.stringContaining(`${file} is written by sandbox (process ${first.pid})`),
+  ]);
   await first.kill();
   const second = await spawned(file);
   expect([await list(second.url), second.key]).toEqual([before, first.key]);
@@ -310,5 +313,5 @@ async function spawned(file: string) {
   onTestFinished(kill);
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
   const { url, api_key: key } = JSON.parse(line) as { url: string; api_key: string };
-  return { url, key, kill };
+  return { url, key, kill, pid: child.pid };
 }

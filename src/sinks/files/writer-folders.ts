@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { ensureFolder } from '../../lib/durable.ts';
-import { tryLock, type FileLock } from '../../lib/file-lock.ts';
+import { tryOwn, type FileLock } from '../../lib/file-lock.ts';
 
 const WRITER = /^[0-9a-f]{12}$/;
 
@@ -30,14 +30,14 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
         log.warn({ path }, 'not a folder; not followed');
         continue;
       }
-      const lock = tryLock(join(path, WRITER_LOCK));
+      const lock = tryOwn(join(path, WRITER_LOCK));
       if (lock === null) log.info({ path }, 'another writer uses this archive');
       else claimed.push({ path, lock });
     }
     while (claimed.length === 0) {
       const name = randomBytes(6).toString('hex');
       const path = await ensureFolder(root, `${OPEN_FOLDER}/${name}`);
-      const lock = tryLock(join(path, WRITER_LOCK));
+      const lock = tryOwn(join(path, WRITER_LOCK));
       if (lock !== null) claimed.push({ path, lock });
     }
   } catch (error) {

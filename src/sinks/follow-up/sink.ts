@@ -4,6 +4,7 @@ import { finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
 import { CATALOGUE, MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import { WorkFolder } from '../../lib/work-folder.ts';
 import { ServiceClient } from '../../service/client.ts';
 import { ServiceError } from '../../service/errors.ts';
 import { completionKey, readCompletion, type Completion } from './completion.ts';
@@ -96,7 +97,11 @@ export class FollowUpSink implements Sink {
       await this.#journal(meals, whose);
       events += meals.length;
     };
+    let own: WorkFolder | null = null;
     try {
+      if ((await finishedTask(folder)) !== null) return DELIVERED;
+      // Beside a replay, or another receiver with the same tables: one of them pulls, the other finds it done.
+      own = await WorkFolder.take(folder);
       if ((await finishedTask(folder)) !== null) return DELIVERED;
       const onMeals = this.#events ? journal : undefined;
       const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, onMeals);
@@ -104,6 +109,8 @@ export class FollowUpSink implements Sink {
       return DELIVERED;
     } catch (error) {
       return failureOf(error);
+    } finally {
+      own?.release();
     }
   }
 

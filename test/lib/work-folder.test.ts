@@ -1,0 +1,121 @@
+import { execFile } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { tryLock } from '../../src/lib/file-lock.ts';
+import { WorkFolder } from '../../src/lib/work-folder.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { lacksProgram, skipped } from '../support/requirements.ts';
+
+const MODULE = fileURLToPath(new URL('../../src/lib/work-folder.ts', import.meta.url));
+const lack = lacksProgram('mkfifo');
+
+describe('a folder that one at a time writes', () => {
+  test('it is made, held, and left without a trace', async () => {
+    const path = join(await temporaryFolder(), 'deep', 'down');
+    const first = await WorkFolder.take(path);
+    expect(readdirSync(path).toSorted()).toEqual(['.millrace-lock', '.millrace-lock-owner.json']);
+    expect(statSync(join(path, '.millrace-lock')).mode & 0o077).toBe(0);
+    await expect(WorkFolder.take(path)).rejects.toThrow(
+      `${path} is written by millrace (process ${process.pid})`,
+    );
+    first.release();
+    expect(readdirSync(path)).toEqual([]);
+    const second = await WorkFolder.take(path);
+    // Once more does not let go of what is another's by now.
+    first.release();
+    await expect(WorkFolder.take(path)).rejects.toThrow('is written by');
+    second.release();
+  });
+
+  test('names that are stale, cut short or not plain never hold it, and none is printed', async () => {
+    const path = await temporaryFolder();
+    const name = join(path, '.millrace-lock-owner.json');
+    const left = [
+      JSON.stringify({ command: 'backfill', pid: process.pid, host: hostname() }),
+      '{"command":"back',
+      JSON.stringify({ command: '\u001b[31mred', pid: 1, host: 'made-up' }),
+    ];
+    for (const text of left) {
+      writeFileSync(name, text);
+      (await WorkFolder.take(path)).release();
+    }
+    const lock = tryLock(join(path, '.millrace-lock'));
+    writeFileSync(name, left[2] ?? '');
+    await expect(WorkFolder.take(path)).rejects.toThrow(/ is written by another process$/);
+    lock?.release();
+  });
+
+  test('a symbolic link in the place of the lock is not followed, and makes nothing behind it', async () => {
+    const path = await temporaryFolder();
+    const elsewhere = join(path, 'elsewhere');
+    symlinkSync(elsewhere, join(path, '.millrace-lock'));
+    await expect(WorkFolder.take(path)).rejects.toThrow('not followed');
+    expect(existsSync(elsewhere)).toBe(false);
+  });
+
+  test('neither is one in the place of the name', async () => {
+    const path = await temporaryFolder();
+    const elsewhere = join(path, 'elsewhere');
+    writeFileSync(elsewhere, 'as it was');
+    for (const end of ['', '.tmp']) symlinkSync(elsewhere, join(path, `.millrace-lock-owner.json${end}`));
+    (await WorkFolder.take(path)).release();
+    expect(readFileSync(elsewhere, 'utf8')).toBe('as it was');
+  });
+
+  test.skipIf(lack !== null)(`a FIFO or a folder there is not waited for${skipped(lack)}`, async () => {
+    const [fifo, folder] = [await temporaryFolder(), await temporaryFolder()];
+    execFileSync('mkfifo', [join(fifo, '.millrace-lock')]);
+    mkdirSync(join(folder, '.millrace-lock'));
+    for (const path of [fifo, folder])
+      await expect(WorkFolder.take(path)).rejects.toThrow('not a plain file');
+  });
+
+  test('processes that take it and let go of it again and again never have it together', async () => {
+    const path = await temporaryFolder();
+    const script = `
+      import { mkdirSync, rmdirSync } from 'node:fs';
+      import { WorkFolder } from ${JSON.stringify(MODULE)};
+      const path = process.argv[1];
+      for (let n = 0; n < 50;) {
+        const folder = await WorkFolder.take(path).catch(() => null);
+        if (folder === null) continue;
+        mkdirSync(path + '/held');
+        await new Promise(setImmediate);
+        rmdirSync(path + '/held');
+        folder.release();
+        n += 1;
+      }`;
+    const run = (): Promise<string> =>
+      new Promise((resolve) =>
+        execFile(process.execPath, ['--input-type=module', '-e', script, path], (_error, _out, stderr) =>
+          resolve(stderr),
+        ),
+      );
+    expect(await Promise.all([run(), run(), run()])).toEqual(['', '', '']);
+    expect(readdirSync(path)).toEqual([]);
+  });
+
+  test('one that lets go within a moment is waited for', async () => {
+    const path = await temporaryFolder();
+    const first = await WorkFolder.take(path);
+    const second = WorkFolder.take(path);
+    await wait(1);
+    first.release();
+    const taken = await second;
+    expect(taken.path).toBe(path);
+    taken.release();
+  });
+});
