@@ -56,6 +56,7 @@ function commandLine(): ReturnType<typeof createProgram> {
     env: {},
     signal: new AbortController().signal,
     onHangUp: () => undefined,
+    onUncaught: () => undefined,
     setExit: () => undefined,
   });
 }

@@ -86,13 +86,14 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     warnOfReaders(config, log);
     const { accept, quarantine } = counted(intake, meter);
     started.push({ stop: () => intake.close() });
-    const { retryInitial, retryMax, giveUpAfter, maxPending, maxPendingBytes } = config.delivery;
+    const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = config.delivery;
     const before = intake.lastSeq();
     const dispatcher = new Dispatcher({
       journal: intake.log,
       clock,
       log,
       retry: { initial: retryInitial, max: retryMax, giveUpAfter },
+      sendTimeout,
       maxPending,
       maxPendingBytes,
       routesFor,

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import type { Io } from './cli/io.ts';
+import type { Guest } from './lib/attribution.ts';
 import type { WorkerArgument } from './workers/protocol.ts';
 
 // The process: argv, signals, exit codes. Nothing else in the program may end it.
@@ -21,7 +22,8 @@ else {
 }
 
 async function main(): Promise<void> {
-  const io = processIo();
+  const { currentGuest } = await import('./lib/attribution.ts');
+  const io = processIo(currentGuest);
   const { CommanderError } = await import('commander');
   const { EXIT, MillraceError, messageOf } = await import('./core/errors.ts');
   const { ServiceError } = await import('./service/errors.ts');
@@ -60,8 +62,29 @@ async function work(): Promise<void> {
   });
 }
 
+/**
+ * Hands an error that nobody caught to whoever answers for the code it came from: a user's own sink pays for itself only.
+ * @param listener for the rest; without one the process ends, as it would anyway
+ */
+function onUncaught(
+  currentGuest: () => Guest | null,
+  listener: () => Parameters<Io['onUncaught']>[0] | null,
+): void {
+  process.on('uncaughtException', (error: unknown) => {
+    const guest = currentGuest();
+    if (guest?.blame(error) === true) return;
+    const take = listener();
+    if (take !== null) return take(error, guest?.name ?? null);
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.stderr.write(`millrace: ${guest === null ? '' : `${guest.name}: `}${text}\n`);
+    process.exit(1);
+  });
+}
+
 /** What the commands see of this process. Listens for its signals. */
-function processIo(): Io {
+function processIo(currentGuest: () => Guest | null): Io {
+  let uncaught: Parameters<Io['onUncaught']>[0] | null = null;
+  onUncaught(currentGuest, () => uncaught);
   /** `timeout`, npm and shells signal a process and its group: what comes twice at once was meant once. */
   const sameSignal = 200;
   const stopping = new AbortController();
@@ -91,6 +114,9 @@ function processIo(): Io {
     env: process.env,
     signal: stopping.signal,
     onHangUp: (listener) => void process.on('SIGHUP', listener),
+    onUncaught: (listener) => {
+      uncaught = listener;
+    },
     setExit: (code) => {
       process.exitCode = code;
     },

@@ -12,6 +12,12 @@ export interface Io {
   readonly signal: AbortSignal;
   /** Calls back at each SIGHUP. A command that does not ask for it is ended by one, as is usual. */
   onHangUp(listener: () => void): void;
+  /**
+   * Calls back for an error that nobody caught and that no guest answers for. A command that does not ask for it is ended by
+   * one.
+   * @param guest the file of the user's own code that threw it; null for our own
+   */
+  onUncaught(listener: (error: unknown, guest: string | null) => void): void;
   /** The code the process ends with once the command has returned; see EXIT. */
   setExit(code: number): void;
 }

@@ -89,12 +89,13 @@ interface Playing {
 async function play(replay: Replay, playing: Playing): Promise<boolean> {
   const { work, sinks, courtesy, progress, report, io } = playing;
   const { delivery, shutdown } = work.loaded.config;
-  const { retryInitial, retryMax, giveUpAfter, maxPending, maxPendingBytes } = delivery;
+  const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = delivery;
   const parts = { log: sinkLog(progress), clock: systemClock };
   const dispatcher = new Dispatcher({
     ...parts,
     journal: replay.log,
     retry: { initial: retryInitial, max: retryMax, giveUpAfter },
+    sendTimeout,
     maxPending,
     maxPendingBytes,
     routesFor: (type) => work.destinations.targetsFor(type),

@@ -30,17 +30,20 @@ export function serveCommand(io: Io): Command {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
       const failure = Promise.withResolvers<MillraceError>();
+      const broken = uncaught(io, log);
       // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end
       // the process.
       const started = Promise.withResolvers<App>();
       io.onHangUp(() => void started.promise.then((running) => reload(running, options.config, io, log)));
-      const app = await startApp(loaded, { log, onFailure: failure.resolve });
+      const starting = startApp(loaded, { log, onFailure: failure.resolve });
+      const app = await Promise.race([starting, broken.promise]);
+      if (app === null) return io.setExit(EXIT.failed);
       started.resolve(app);
       const stopped = new Promise<null>((resolve) => {
         if (io.signal.aborted) resolve(null);
         io.signal.addEventListener('abort', () => resolve(null), { once: true });
       });
-      const failed = await Promise.race([failure.promise, stopped]);
+      const failed = await Promise.race([failure.promise, broken.promise, stopped]);
       if (failed !== null) log.fatal({ code: failed.code, detail: failed.detail }, 'journal failed; exiting');
       else log.info('stopping');
       // After a failure only the answers that are owed are waited for, and those are errors that are ready.
@@ -50,8 +53,20 @@ export function serveCommand(io: Io): Command {
       await app.stop(deadline);
       if (deadline.aborted) log.warn('shutdown.deadline passed; what was not delivered stays in the journal');
       else log.info('stopped');
-      io.setExit(failed === null ? EXIT.done : EXIT.failed);
+      io.setExit(failed === null && !broken.happened ? EXIT.done : EXIT.failed);
     });
+}
+
+/** An error that nobody caught leaves things in a state that nobody knows: one line, and an orderly end. */
+function uncaught(io: Io, log: Logger): { readonly promise: Promise<null>; readonly happened: boolean } {
+  const { promise, resolve } = Promise.withResolvers<null>();
+  const state = { promise, happened: false };
+  io.onUncaught((error, module) => {
+    log.fatal({ err: error, ...(module === null ? {} : { module }) }, 'uncaught error; stopping');
+    state.happened = true;
+    resolve(null);
+  });
+  return state;
 }
 
 const FAILURE_DEADLINE = 1000;

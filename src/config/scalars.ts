@@ -148,6 +148,11 @@ export const SCALARS = {
       '0ms',
       'Age at which an event that still cannot be delivered becomes a dead letter; 0 never gives up.',
     ),
+    sendTimeout: duration(
+      '2m',
+      'How long a sink may take to answer a batch before it counts as in trouble; the batch is then sent again. Sinks whose work is long ask for more.',
+      TIMER,
+    ),
     maxPending: count(5000, 'Events held in memory for one sink.', AT_LEAST_ONE),
     maxPendingBytes: bytes('32MiB', 'Body bytes held in memory for one sink.', AT_LEAST_ONE),
   },

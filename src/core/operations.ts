@@ -1,3 +1,4 @@
+import type { SinkTrouble } from './sink.ts';
 import type { EventHead, JournalAccount, JournalStatus, Selection, Unfitness } from './journal.ts';
 
 /** How one sink is doing, beside what its cursor says. */
@@ -10,6 +11,8 @@ export interface SinkStatus {
   readonly retried: number;
   readonly dead: number;
   readonly lastError: string | null;
+  /** What is wrong with the sink beside that, oldest first. */
+  readonly troubles: readonly SinkTrouble[];
 }
 
 export interface SystemStatus {

@@ -14,7 +14,8 @@ export interface Delivery {
  * What became of one delivery.
  * - `delivered`: the sink has it as durably as the sink promises; it will not be sent again.
  * - `retry`: nothing is wrong with the event; send it again, not before `delayMs` if the far side gave one.
- *   `sink: true` says the trouble is the sink's (down, throttled), so the dispatcher pauses the whole sink.
+ *   `sink: true` says the trouble is the sink's (down, throttled), so the dispatcher pauses the whole sink. A `delayMs` above
+ *   an hour counts as an hour; one that is no number, or negative, as none.
  * - `refused`: it can never succeed. With `batch: true` the far side refused the batch without saying which event is to
  *   blame; the dispatcher then halves the batch until it is one.
  */
@@ -35,6 +36,21 @@ export interface ClaimCheck {
   readonly bytes: number;
 }
 
+/**
+ * Something that is wrong with a sink although it takes events: what it does after it has answered fails, or what it had
+ * confirmed is gone. `status`, the console, `/readyz?verbose` and the metrics show it.
+ */
+export interface SinkTrouble {
+  /** One word for machines, such as `unfinished`; `/readyz` and metrics show it to anyone. */
+  readonly code: string;
+  /** What is wrong, and what to do about it. No ids of users, no bodies. */
+  readonly detail: string;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  /** Records that were confirmed and are not there any more; absent: 0. */
+  readonly lost?: number;
+}
+
 /** What the dispatcher must respect when it calls `send`. Counts are events, sizes are body bytes. */
 export interface SinkLimits {
   readonly batchCount: number;
@@ -52,6 +68,8 @@ export interface SinkLimits {
    * pay by the call: an event that comes alone is still sent at once. Absent: 0.
    */
   readonly linger?: number;
+  /** Milliseconds a `send` may take where that is more than `delivery.sendTimeout`: for sinks whose work is long. */
+  readonly sendTimeout?: number;
 }
 
 /**
@@ -61,7 +79,10 @@ export interface SinkLimits {
  * is not changed while `send` runs; no `send` starts after `close` is called.
  * The sink promises: `send` answers with exactly one result for each delivery, in order; it throws only when the whole
  * batch should be tried again; it answers `delivered` only for what survives a crash of this process; it does not keep
- * the batch after answering; it gives up promptly when `signal` aborts.
+ * the batch after answering, nor change it; it gives up promptly when `signal` aborts.
+ * A call that has not answered within `delivery.sendTimeout` has its signal aborted; a second later it counts as failed, its
+ * answer is ignored whenever it comes, and the same is tried again: then two calls can be under way. What such a call still
+ * does to the far side can come after what followed it.
  */
 export interface Sink {
   readonly limits: SinkLimits;
@@ -80,6 +101,8 @@ export interface Sink {
   settle?(holds: (path: string) => Promise<boolean>): Promise<void>;
   /** What an erasure has to clear beside the sink's files, such as the keys of sealed records; null while it is not open. */
   erasable?(): ErasableStore | null;
+  /** What is wrong beside what `send` answers, oldest first. Cheap: it is asked each time somebody looks. */
+  troubles?(): readonly SinkTrouble[];
   /** Flushes what is buffered, then lets go of every resource. Must settle soon after `signal` aborts. */
   close(signal: AbortSignal): Promise<void>;
 }

@@ -15,6 +15,7 @@ export interface DispatcherOptions {
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly retry: RetryOptions;
+  readonly sendTimeout?: number;
   readonly maxPending: number;
   readonly maxPendingBytes: number;
   readonly routesFor: RoutesFor;

@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
-import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
+import type { Delivery, Sink, SinkLog, SinkTrouble } from '../core/sink.ts';
 import type { Tracing } from '../core/trace.ts';
 import type { Keep } from './claim-check.ts';
 import type { RetryOptions } from './retry.ts';
@@ -22,6 +22,8 @@ export interface FeedOptions {
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly retry: RetryOptions;
+  /** Milliseconds that a call of the sink may take; without it, for ever. */
+  readonly sendTimeout?: number;
   /** Deliveries and body bytes loaded from the journal at the most. */
   readonly maxPending: number;
   readonly maxPendingBytes: number;
@@ -49,6 +51,8 @@ export interface FeedStatus {
   readonly retried: number;
   readonly dead: number;
   readonly lastError: string | null;
+  /** What is wrong with the sink beside that, oldest first. */
+  readonly troubles: readonly SinkTrouble[];
 }
 
 /** What has been loaded and is not to be sent any more. */

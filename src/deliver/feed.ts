@@ -7,6 +7,7 @@ import { Linger } from './linger.ts';
 import { Pending, type Item } from './pending.ts';
 import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
+import { SinkCalls } from './sink-calls.ts';
 import { judge, retryGroups, type Verdict } from './verdict.ts';
 
 /** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
@@ -23,6 +24,7 @@ const OPEN_WAIT = 5000;
 export class Feed {
   readonly name: string;
   readonly #options: FeedOptions;
+  readonly #calls: SinkCalls;
   readonly #pending: Pending;
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
@@ -47,6 +49,7 @@ export class Feed {
   constructor(options: FeedOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#calls = new SinkCalls(options);
     this.#pending = new Pending(options.sink.limits);
     this.#holdings = new Holdings(options, this.#pending, 0);
     this.#linger = new Linger(options.clock, options.sink.limits.linger);
@@ -62,7 +65,10 @@ export class Feed {
     this.#holdings = new Holdings(this.#options, this.#pending, position);
     this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
     const overdue = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(OPEN_WAIT, overdue.resolve);
+    const cancel = this.#options.clock.after(OPEN_WAIT, () => {
+      this.#lastError ??= `open has not answered within ${OPEN_WAIT / 1000}s`;
+      overdue.resolve();
+    });
     try {
       await Promise.race([this.#open(), overdue.promise]);
     } finally {
@@ -88,9 +94,10 @@ export class Feed {
     this.#holdings.forget(forgotten);
   }
 
-  /** Settles when every batch that is under way now has been answered. */
+  /** Settles when every batch that is under way now has been answered, those given up for too slow an answer among them. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#underWay);
+    await this.#calls.answered();
   }
 
   /** Everything up to and including this seq is settled. */
@@ -107,6 +114,7 @@ export class Feed {
       inFlight: this.#queue.pending,
       ...this.#counts,
       lastError: this.#lastError,
+      troubles: this.#calls.troubles(),
     };
   }
 
@@ -123,7 +131,16 @@ export class Feed {
     await orAborted(this.#queue.onIdle(), signal);
     // Before the sink finishes its files: what is in them must not look undelivered after a crash in between.
     await this.#options.journal.flush().catch(() => undefined);
-    await orAborted(this.#options.sink.close(signal), signal);
+    await orAborted(this.#close(signal), signal);
+  }
+
+  /** Never rejects: others are still to be stopped, and what it has not confirmed is in the journal. */
+  async #close(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.sink.close(signal);
+    } catch (error) {
+      this.#options.log.error({ sink: this.name, error: messageOf(error) }, 'sink did not close');
+    }
   }
 
   #enter(mode: FeedMode): void {
@@ -138,7 +155,7 @@ export class Feed {
 
   async #open(): Promise<void> {
     try {
-      await this.#options.sink.open(this.#abort.signal);
+      await this.#calls.open(this.#abort.signal);
     } catch (error) {
       if (error instanceof MillraceError && !this.#started) throw error;
       this.#failures += 1;
@@ -151,6 +168,7 @@ export class Feed {
       return;
     }
     this.#failures = 0;
+    this.#lastError = null;
     this.#enter('running');
     this.#pump();
   }
@@ -224,7 +242,7 @@ export class Feed {
       item.firstTry ??= now;
     }
     const { tracing, observer, clock } = this.#options;
-    const send = (): Promise<Outcome[]> => sendBatch(this.#options, batch, this.#abort.signal);
+    const send = (): Promise<Outcome[]> => sendBatch(this.#calls, batch, this.#abort.signal);
     const outcomes = await (tracing === undefined ? send() : tracing.deliver(this.name, batch, send));
     observer?.sent(this.name, batch, clock.monotonic() - now);
     try {

@@ -1,7 +1,8 @@
 import { messageOf } from '../core/errors.ts';
-import type { SendResult, Sink } from '../core/sink.ts';
-import { pointerTo, type Keep } from './claim-check.ts';
+import type { SendResult } from '../core/sink.ts';
+import { pointerTo } from './claim-check.ts';
 import type { Item } from './pending.ts';
+import type { SinkCalls } from './sink-calls.ts';
 
 export interface Outcome {
   readonly item: Item;
@@ -11,19 +12,19 @@ export interface Outcome {
 /**
  * Sends one batch and finds out what became of each item.
  *
- * Events above the sink's own limit are refused without being sent; with `keep` a pointer is sent in their place, after
+ * Events above the sink's own limit are refused without being sent; where there is a keeper a pointer is sent in their place, after
  * the rest of the batch. A batch that is refused without saying which event
  * is to blame is halved until it is one event; halves go one after the other, and nothing of a user follows an earlier
  * event of that user that has to be tried again.
  */
 export async function sendBatch(
-  { sink, keep }: { readonly sink: Sink; readonly keep?: Keep },
+  sink: SinkCalls,
   batch: readonly Item[],
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   // In the order of the batch: what has to be sent again is sent again in the order it is answered in.
   const outcomes = inOrder(await sendFitting(sink, batch, signal), batch);
-  if (keep === undefined || !outcomes.some(isTooLarge)) return outcomes;
+  if (!sink.keeps || !outcomes.some(isTooLarge)) return outcomes;
   const settled: Outcome[] = [];
   const waiting = new Map<string, SendResult>();
   // One after the other: each is large, and nothing of a user follows what has to be sent again.
@@ -32,7 +33,7 @@ export async function sendBatch(
     const held = key === null ? undefined : waiting.get(key);
     const { item, result } = isTooLarge(outcome)
       ? held === undefined
-        ? await sendPointer(sink, keep, outcome.item, signal)
+        ? await sendPointer(sink, outcome.item, signal)
         : { item: outcome.item, result: held }
       : outcome;
     if (result.status === 'retry' && key !== null) waiting.set(key, result);
@@ -52,9 +53,9 @@ function isTooLarge({ result }: Outcome): boolean {
   return result.status === 'refused' && result.code === TOO_LARGE;
 }
 
-async function sendPointer(sink: Sink, keep: Keep, item: Item, signal: AbortSignal): Promise<Outcome> {
+async function sendPointer(sink: SinkCalls, item: Item, signal: AbortSignal): Promise<Outcome> {
   try {
-    const event = pointerTo(item.event, await keep(item.event, signal));
+    const event = pointerTo(item.event, await sink.keep(item.event, signal));
     const [result = MISSING] = await callSink(sink, [{ ...item, event }], signal);
     return { item, result };
   } catch (error) {
@@ -62,7 +63,7 @@ async function sendPointer(sink: Sink, keep: Keep, item: Item, signal: AbortSign
   }
 }
 
-async function sendFitting(sink: Sink, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
+async function sendFitting(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
   const limit = sink.limits.eventBytes;
   const fitting = batch.filter(({ event }) => event.body.length <= limit);
   const outcomes = fitting.length === 0 ? [] : await attempt(sink, fitting, signal);
@@ -76,7 +77,7 @@ async function sendFitting(sink: Sink, batch: readonly Item[], signal: AbortSign
   return outcomes;
 }
 
-async function attempt(sink: Sink, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
+async function attempt(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
   const results = await callSink(sink, batch, signal);
   const outcomes: Outcome[] = [];
   const suspects: Item[] = [];
@@ -113,11 +114,9 @@ async function attempt(sink: Sink, batch: readonly Item[], signal: AbortSignal):
   return outcomes;
 }
 
-async function callSink(sink: Sink, batch: readonly Item[], signal: AbortSignal): Promise<SendResult[]> {
+async function callSink(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<SendResult[]> {
   try {
-    const results = await sink.send(batch, signal);
-    if (results.length === batch.length) return results;
-    throw new Error(`the sink answered ${results.length} results for ${batch.length} events`);
+    return await sink.send(batch, signal);
   } catch (error) {
     return batch.map(() => ({ status: 'retry', reason: messageOf(error), sink: true }));
   }

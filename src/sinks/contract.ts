@@ -52,9 +52,13 @@ export async function sinkContract(make: () => Promise<ContractSubject>): Promis
     const reason = needs === undefined ? null : reasons[needs];
     const run = async (): Promise<void> => {
       const subject = await make();
+      const strays = watchStrays();
       try {
         await check(subject);
+        assertTroubles(subject.sink);
+        await strays.expectNone();
       } finally {
+        strays.stop();
         await subject.dispose();
       }
     };
@@ -69,6 +73,12 @@ const CASES: readonly Case[] = [
       for (const key of ['batchCount', 'batchBytes', 'eventBytes', 'inFlight'] as const) {
         assert.ok(limits[key] >= 1, `limits.${key} is ${limits[key]}`);
       }
+      for (const key of ['linger', 'sendTimeout'] as const) {
+        const ms = limits[key] ?? 0;
+        assert.ok(ms >= 0 && ms <= 86_400_000, `limits.${key} is ${ms}: milliseconds, at most a day`);
+      }
+      assert.ok(['user', 'none'].includes(limits.order), `limits.order is ${limits.order}`);
+      assert.ok(['destination', 'mixed'].includes(limits.batchBy), `limits.batchBy is ${limits.batchBy}`);
       assert.ok(limits.eventBytes >= 1024, 'an event of 1 KiB must fit');
     },
   },
@@ -124,7 +134,7 @@ const CASES: readonly Case[] = [
       );
       await subject.sink.open(live());
       const results = await subject.sink.send(batch, live());
-      assert.equal(results.length, batch.length);
+      assertAnswer(results, batch);
       await subject.sink.close(live());
       // A far side may have limits of its own; then the event is refused, never lost and never changed.
       const fit = batch.filter((_, i) => results[i]?.status === 'delivered');
@@ -212,6 +222,7 @@ const CASES: readonly Case[] = [
       await sink.open(live());
       await outage.begin();
       const during = await sink.send(batch, live()).catch((): SendResult[] => []);
+      if (during.length > 0) assertAnswer(during, batch);
       for (const result of during) assert.equal(result.status, 'retry');
       await outage.end();
       for (const result of await sink.send(batch, live())) assert.equal(result.status, 'delivered');
@@ -228,6 +239,51 @@ function lackOfDestinations({ destinations }: ContractSubject): string | null {
 function lackOfOutage({ outage }: ContractSubject): string | null {
   if (outage === undefined) return 'the subject cannot arrange an outage';
   return 'impossible' in outage ? outage.impossible : null;
+}
+
+/** A result for each delivery, each of a form that the dispatcher can read. */
+function assertAnswer(results: readonly SendResult[], batch: readonly Delivery[]): void {
+  assert.ok(Array.isArray(results), 'an array of results');
+  assert.equal(results.length, batch.length, 'one result for each delivery');
+  for (const result of results) {
+    assert.ok(['delivered', 'retry', 'refused'].includes(result.status), `the status ${result.status}`);
+    if (result.status === 'delivered') continue;
+    assert.equal(typeof result.reason, 'string', `${result.status} with a reason`);
+    if (result.status === 'refused') assert.equal(typeof result.code, 'string', 'refused with a code');
+    else if (result.delayMs !== undefined)
+      assert.ok(
+        result.delayMs >= 0 && result.delayMs <= 3_600_000,
+        `delayMs is ${result.delayMs}: at most an hour`,
+      );
+  }
+}
+
+function assertTroubles(sink: Sink): void {
+  for (const { code, detail, since, lost = 0 } of sink.troubles?.() ?? []) {
+    assert.match(code, /^[a-z_]+$/, 'the code of a trouble is one word');
+    assert.equal(typeof detail, 'string');
+    assert.ok(Number.isFinite(since), 'since: milliseconds since the epoch');
+    assert.ok(lost >= 0, `lost is ${lost}`);
+  }
+}
+
+/** Errors that nobody can catch: in a receiver they pause the sink, and in another program they would end it. */
+function watchStrays(): { expectNone(): Promise<void>; stop(): void } {
+  const strays: unknown[] = [];
+  const note = (error: unknown): void => void strays.push(error);
+  process.on('unhandledRejection', note);
+  process.on('uncaughtExceptionMonitor', note);
+  return {
+    expectNone: async () => {
+      // Rejections are told after the turn in which nobody took them.
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual(strays, [], 'no promise is left alone, nothing is thrown outside of a call');
+    },
+    stop: () => {
+      process.off('unhandledRejection', note);
+      process.off('uncaughtExceptionMonitor', note);
+    },
+  };
 }
 
 function live(): AbortSignal {
@@ -247,7 +303,7 @@ async function sendAll({ sink }: ContractSubject, batches: readonly (readonly De
   await sink.open(live());
   for (const batch of batches) {
     const results = await sink.send(batch, live());
-    assert.equal(results.length, batch.length, 'one result for each delivery');
+    assertAnswer(results, batch);
     for (const result of results) assert.deepEqual(result, { status: 'delivered' });
   }
   await sink.close(live());

@@ -3,6 +3,8 @@ import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { SinkModule } from '../core/sink.ts';
+import { onBehalfOf } from '../lib/attribution.ts';
+import { OwnModule } from './own-module.ts';
 
 /** Types that can stand under `sinks.<name>.type` by name. */
 export const SINK_TYPES = ['files', 'stdout', 'event-hubs', 'pubsub', 'follow-up'] as const;
@@ -38,15 +40,16 @@ export async function loadSinkModule(type: string, baseFolder: string): Promise<
   }
   const file = resolve(baseFolder, type);
   if (!existsSync(file)) throw new MillraceError('sink_module_invalid', `${file} does not exist`);
+  const own = new OwnModule(file);
   let exported: unknown;
   try {
-    exported = await import(pathToFileURL(file).href);
+    exported = await onBehalfOf(own, () => import(pathToFileURL(file).href));
   } catch (error) {
     throw new MillraceError('sink_module_invalid', `${file} cannot be loaded: ${messageOf(error)}`, {
       cause: error,
     });
   }
-  return asSinkModule(exported, file);
+  return own.guarded(asSinkModule(exported, file));
 }
 
 function asSinkModule(exported: unknown, file: string): SinkModule {

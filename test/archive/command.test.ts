@@ -22,6 +22,7 @@ async function run(args: readonly string[], env: Record<string, string> = {}) {
     env,
     signal,
     onHangUp: () => undefined,
+    onUncaught: () => undefined,
     setExit: (code: number) => void (exit = code),
   };
   await archiveCommand(io).exitOverride().parseAsync(args, { from: 'user' });
@@ -131,6 +132,7 @@ describe('millrace archive verify', () => {
       env: {},
       signal,
       onHangUp: () => undefined,
+      onUncaught: () => undefined,
       setExit: () => undefined,
     };
     const verify = archiveCommand(io).commands[0]!;

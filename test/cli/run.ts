@@ -19,6 +19,7 @@ export async function run(
     env,
     signal: new AbortController().signal,
     onHangUp: () => undefined,
+    onUncaught: () => undefined,
     setExit: (code) => (exit = code),
   };
   try {

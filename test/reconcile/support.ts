@@ -20,6 +20,7 @@ export async function runReconcile(
     env,
     signal: new AbortController().signal,
     onHangUp: () => undefined,
+    onUncaught: () => undefined,
     setExit: (code: number) => void (exit = code),
   };
   await reconcileCommand(io).exitOverride().parseAsync(args, { from: 'user' });

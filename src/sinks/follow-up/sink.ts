@@ -30,6 +30,8 @@ export class FollowUpSink implements Sink {
     inFlight: 2,
     order: 'none',
     batchBy: 'mixed',
+    // A pull fetches years of a user, page by page, each with a time-out of its own.
+    sendTimeout: 3_600_000,
   } as const;
 
   readonly #folder: string;

@@ -1,0 +1,104 @@
+import type { Clock } from '../core/clock.ts';
+import type { JournalEvent } from '../core/event.ts';
+import type { ClaimCheck, Delivery, SendResult, Sink, SinkLimits, SinkTrouble } from '../core/sink.ts';
+import { TimedOut, withTimeLimit } from '../lib/time-limit.ts';
+import { formatDuration } from '../lib/units.ts';
+import { readAnswer } from './answer.ts';
+import type { Keep } from './claim-check.ts';
+import type { FeedOptions } from './feed-options.ts';
+
+/** Milliseconds a call has after its time, to say what it knows. */
+const GRACE = 1000;
+
+type Options = Pick<FeedOptions, 'sink' | 'keep' | 'clock' | 'sendTimeout'>;
+
+/** Calls a sink, whoever wrote it: each call has its time, each answer is read with care, and what is unanswered is known. */
+export class SinkCalls {
+  readonly limits: SinkLimits;
+  readonly #sink: Sink;
+  readonly #keep: Keep | undefined;
+  readonly #clock: Clock;
+  readonly #timeout: number | null;
+  /** Calls that have not settled, also those that nobody waits for any more. */
+  readonly #open = new Set<Promise<unknown>>();
+  /** Of these, what was called, and when it was given up. */
+  readonly #overdue = new Map<Promise<unknown>, { readonly what: string; readonly since: number }>();
+
+  constructor({ sink, keep, clock, sendTimeout }: Options) {
+    this.limits = sink.limits;
+    this.#sink = sink;
+    this.#keep = keep;
+    this.#clock = clock;
+    this.#timeout = sendTimeout === undefined ? null : Math.max(sendTimeout, sink.limits.sendTimeout ?? 0);
+  }
+
+  /** Whether there is a place for events that are too large. */
+  get keeps(): boolean {
+    return this.#keep !== undefined;
+  }
+
+  open(signal: AbortSignal): Promise<void> {
+    return this.#call('open', signal, (own) => this.#sink.open(own));
+  }
+
+  /** @throws whatever the sink throws, and for an answer that cannot be read */
+  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const answer: unknown = await this.#call('send', signal, (own) => this.#sink.send(batch, own));
+    return readAnswer(answer, batch.length);
+  }
+
+  keep(event: JournalEvent, signal: AbortSignal): Promise<ClaimCheck> {
+    const keep = this.#keep;
+    if (keep === undefined) return Promise.reject(new Error('nothing keeps large events'));
+    return this.#call('keep', signal, (own) => keep(event, own));
+  }
+
+  /** Settles once the sink has answered all that is under way now, however late. */
+  async answered(): Promise<void> {
+    await Promise.allSettled(this.#open);
+  }
+
+  /** What the sink does not answer, and what it says itself. */
+  troubles(): readonly SinkTrouble[] {
+    const [first] = this.#overdue.values();
+    const own = this.#sink.troubles?.() ?? [];
+    if (first === undefined) return own;
+    const { what, since } = first;
+    const times = this.#overdue.size === 1 ? 'one call' : `${this.#overdue.size} calls`;
+    const detail = `${times} of ${what} never answered within ${formatDuration(this.#timeout ?? 0)}; the same is tried again`;
+    return [{ code: 'unanswered', detail, since }, ...own];
+  }
+
+  async #call<T>(what: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const calls: Promise<T>[] = [];
+    const tracked = (signal: AbortSignal): Promise<T> => {
+      const call = work(signal);
+      calls.push(call);
+      this.#track(call);
+      return call;
+    };
+    const ms = this.#timeout;
+    if (ms === null) return await tracked(outer);
+    try {
+      const after: Clock['after'] = (wait, callback) => this.#clock.after(wait, callback);
+      const message = `${what} has not answered within ${formatDuration(ms)}`;
+      return await withTimeLimit(tracked, { outer, ms, grace: GRACE, after, message });
+    } catch (error) {
+      const since = this.#clock.now();
+      if (error instanceof TimedOut)
+        for (const call of calls) if (this.#open.has(call)) this.#overdue.set(call, { what, since });
+      throw error;
+    }
+  }
+
+  #track(call: Promise<unknown>): void {
+    // What is no promise has answered already; what only looks like one might call back twice.
+    const settled = Promise.resolve(call);
+    this.#open.add(call);
+    const forget = (): void => {
+      this.#open.delete(call);
+      this.#overdue.delete(call);
+    };
+    settled.then(forget, forget);
+  }
+}

@@ -1,0 +1,94 @@
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Inlet, Sink, SinkContext, SinkLimits, SinkModule } from '../core/sink.ts';
+import { onBehalfOf, onOurOwn, type Guest } from '../lib/attribution.ts';
+import { OwnSink } from './own-sink.ts';
+
+/** The file of a user's own module, and the sinks that were made by it. */
+export class OwnModule implements Guest {
+  readonly name: string;
+  readonly #sinks = new Set<OwnSink>();
+
+  /** @param file absolute path */
+  constructor(file: string) {
+    this.name = file;
+  }
+
+  /** What its top level has started belongs to no sink in particular: each of its sinks is blamed. */
+  blame(error: unknown): boolean {
+    for (const sink of this.#sinks) sink.blame(error);
+    return this.#sinks.size > 0;
+  }
+
+  /** The same module with sinks that can harm themselves only. */
+  guarded(module: SinkModule): SinkModule {
+    return {
+      parseOptions: (options) => onBehalfOf(this, () => module.parseOptions(options)),
+      createSink: (options, context) => this.#create(module, options, context),
+    };
+  }
+
+  #create(module: SinkModule, options: unknown, context: SinkContext): Sink {
+    const own = new OwnSink(this.name, context, (made) => this.#sinks.delete(made));
+    try {
+      const sink = onBehalfOf(own, () => module.createSink(options, contextFor(context)));
+      own.take(sink, limitsOf(sink));
+    } catch (error) {
+      if (error instanceof MillraceError) throw error;
+      throw new MillraceError(
+        'sink_module_invalid',
+        `sinks.${context.name}: ${this.name}: ${messageOf(error)}`,
+        {
+          cause: error,
+        },
+      );
+    }
+    this.#sinks.add(own);
+    return own;
+  }
+}
+
+/** What happens in the journal at its call is not its doing; a promise of it that it leaves alone is. */
+function contextFor(context: SinkContext): SinkContext {
+  const { inlet } = context;
+  if (inlet === undefined) return context;
+  const take: Inlet['take'] = async (source, batch) => onOurOwn(() => inlet.take(source, batch));
+  return { ...context, inlet: { fields: () => inlet.fields(), take } };
+}
+
+const VERBS = ['open', 'send', 'close'] as const;
+const COUNTS = ['batchCount', 'batchBytes', 'eventBytes', 'inFlight'] as const;
+const TIMES = ['linger', 'sendTimeout'] as const;
+const CHOICES = { order: ['user', 'none'], batchBy: ['destination', 'mixed'] } as const;
+
+/**
+ * What the dispatcher will go by, read once: a sink cannot change it afterwards.
+ * @throws Error that says what of the contract is missing
+ */
+function limitsOf(sink: unknown): SinkLimits {
+  if (!isObject(sink)) throw new Error('createSink does not return a sink');
+  for (const verb of VERBS)
+    if (typeof sink[verb] !== 'function') throw new Error(`the sink has no function ${verb}`);
+  const { limits } = sink;
+  if (!isObject(limits)) throw new Error('the sink has no limits');
+  for (const key of COUNTS) {
+    const value = limits[key];
+    if (typeof value !== 'number' || !(value >= 1))
+      throw new Error(`limits.${key} must be a number from 1 on`);
+  }
+  for (const key of TIMES) {
+    const value = limits[key];
+    if (value !== undefined && !(typeof value === 'number' && value >= 0 && value <= LONGEST))
+      throw new Error(`limits.${key} must be milliseconds, at most a day`);
+  }
+  for (const [key, choices] of Object.entries(CHOICES))
+    if (!choices.some((choice) => choice === limits[key]))
+      throw new Error(`limits.${key} must be ${choices.join(' or ')}`);
+  return Object.freeze({ ...(limits as unknown as SinkLimits) });
+}
+
+/** Timers cannot hold much more. */
+const LONGEST = 86_400_000;
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,149 @@
+import { messageOf } from '../core/errors.ts';
+import type { JournalEvent } from '../core/event.ts';
+import type { Delivery, SendResult, Sink, SinkContext, SinkLimits, SinkTrouble } from '../core/sink.ts';
+import { onBehalfOf, type Guest } from '../lib/attribution.ts';
+
+/** Milliseconds for which a stray error is shown after the last one. */
+const REMEMBERED = 3_600_000;
+
+/**
+ * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
+ * handed copies, and an error that it throws later, or leaves in a promise, pauses this sink in place of ending the process.
+ * `close`, `settle` and `erasable` pass through.
+ */
+export class OwnSink implements Sink, Guest {
+  limits!: SinkLimits;
+  settle?: NonNullable<Sink['settle']>;
+  erasable?: NonNullable<Sink['erasable']>;
+  readonly name: string;
+  readonly #context: SinkContext;
+  readonly #onClosed: (sink: OwnSink) => void;
+  /** Copies by what they are of: a batch that is sent again is the same memory, however often it is never answered. */
+  readonly #copies = new WeakMap<JournalEvent, JournalEvent>();
+  #sink!: Sink;
+  #strays = { count: 0, first: 0, last: 0, message: '' };
+  /** A stray error came, and no `send` has failed for it yet. */
+  #owes = false;
+  #wrote = false;
+
+  /** @param file of the module, absolute */
+  constructor(file: string, context: SinkContext, onClosed: (sink: OwnSink) => void) {
+    this.name = file;
+    this.#context = context;
+    this.#onClosed = onClosed;
+  }
+
+  /** @param limits those of the sink, checked */
+  take(sink: Sink, limits: SinkLimits): void {
+    this.#sink = sink;
+    this.limits = limits;
+    const { settle, erasable } = sink;
+    if (settle !== undefined) this.settle = (holds) => onBehalfOf(this, () => settle.call(sink, holds));
+    if (erasable !== undefined) this.erasable = () => onBehalfOf(this, () => erasable.call(sink));
+  }
+
+  open(signal: AbortSignal): Promise<void> {
+    return this.#call(signal, (own) => this.#sink.open(own));
+  }
+
+  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    if (this.#owes) return this.#failed(batch);
+    const given = this.#given(batch);
+    const results = await this.#call(signal, (own) => this.#sink.send(given, own));
+    this.#compare(batch);
+    // Which events the stray error was about nobody can tell, so none of them counts.
+    return this.#owes ? this.#failed(batch) : results;
+  }
+
+  async close(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#call(signal, (own) => this.#sink.close(own));
+    } finally {
+      this.#onClosed(this);
+    }
+  }
+
+  blame(error: unknown): boolean {
+    const now = this.#context.clock.now();
+    const message = messageOf(error);
+    const { count, first } = this.#strays;
+    this.#strays = { count: count + 1, first: count === 0 ? now : first, last: now, message };
+    this.#owes = true;
+    const fields = { sink: this.#context.name, module: this.name, err: error };
+    this.#context.log.error(fields, 'a sink module threw where nobody could catch it; the sink is paused');
+    return true;
+  }
+
+  troubles(): readonly SinkTrouble[] {
+    const { count, first, last, message } = this.#strays;
+    const own = this.#ownTroubles();
+    if (count === 0 || this.#context.clock.now() - last > REMEMBERED) return own;
+    const times = count === 1 ? 'once' : `${count} times, the last time`;
+    const detail = `${this.name} threw where nobody could catch it, ${times}: ${message}`;
+    return [{ code: 'stray_error', detail, since: first }, ...own];
+  }
+
+  /** With a signal of its own: what it does when that aborts is its doing as well. */
+  async #call<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const own = new AbortController();
+    const stop = (): void => onBehalfOf(this, () => own.abort(signal.reason));
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+    try {
+      // In an async function: whatever comes back, a promise or not, settles once.
+      return await onBehalfOf(this, async () => work(own.signal));
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  #ownTroubles(): readonly SinkTrouble[] {
+    try {
+      const told: unknown = onBehalfOf(this, () => this.#sink.troubles?.());
+      return Array.isArray(told) ? told.filter(isTrouble) : [];
+    } catch (error) {
+      return [{ code: 'troubles_failed', detail: messageOf(error), since: this.#context.clock.now() }];
+    }
+  }
+
+  #failed(batch: readonly Delivery[]): SendResult[] {
+    this.#owes = false;
+    const reason = `${this.name} threw where nobody could catch it: ${this.#strays.message}`;
+    return batch.map(() => ({ status: 'retry', reason, sink: true }));
+  }
+
+  /** Copies: the others get the same events, and so does this sink when it has to try again. */
+  #given(batch: readonly Delivery[]): Delivery[] {
+    const fresh = batch.filter(({ event }) => this.#copies.get(event)?.body.equals(event.body) !== true);
+    const memory = Buffer.allocUnsafeSlow(fresh.reduce((sum, { event }) => sum + event.body.length, 0));
+    let at = 0;
+    for (const { event } of fresh) {
+      const body = memory.subarray(at, at + event.body.length);
+      event.body.copy(body);
+      at += event.body.length;
+      const { headers, handling } = event;
+      const own = { headers: { ...headers }, handling: structuredClone(handling), body };
+      this.#copies.set(event, { ...event, ...own });
+    }
+    return batch.map(({ event, destination }) => ({
+      event: { ...(this.#copies.get(event) ?? event) },
+      destination,
+    }));
+  }
+
+  #compare(batch: readonly Delivery[]): void {
+    if (this.#wrote) return;
+    const wrote = batch.some(({ event }) => this.#copies.get(event)?.body.equals(event.body) === false);
+    if (!wrote) return;
+    this.#wrote = true;
+    const fields = { sink: this.#context.name, module: this.name };
+    this.#context.log.warn(fields, 'a sink module writes into the bodies it is given; nobody else sees that');
+  }
+}
+
+function isTrouble(value: unknown): value is SinkTrouble {
+  if (typeof value !== 'object' || value === null) return false;
+  const { code, detail, since, lost } = value as Record<string, unknown>;
+  const counts = lost === undefined || (typeof lost === 'number' && lost >= 0);
+  return typeof code === 'string' && typeof detail === 'string' && typeof since === 'number' && counts;
+}

@@ -1,0 +1,198 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { MAIN, writeConfig } from '../support/millrace.ts';
+import { expectConserved, readBack } from '../support/read-back.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const EVENTS = 20;
+
+/** What a module does wrong, on its first calls; then it behaves. `took` notes what it has, `calls` counts its sends. */
+interface Fault {
+  readonly send?: string;
+  readonly open?: string;
+  readonly close?: string;
+  /** In the log, beside the module's name, or in `status`. */
+  readonly named: RegExp;
+}
+
+const FAULTS: Readonly<Record<string, Fault>> = {
+  'never answers a send': {
+    send: 'if (calls <= 2) return new Promise(() => {});',
+    named: /send has not answered within 300ms/,
+  },
+  'answers a send after its time': {
+    send: `if (calls <= 2) return new Promise((resolve) => setTimeout(() => resolve(batch.map(() => ({ status: 'refused', code: 'late', reason: 'late' }))), 2500));`,
+    named: /send has not answered within 300ms/,
+  },
+  'never answers when it is opened': {
+    open: 'if (opens === 1) await new Promise(() => {});',
+    named: /open has not answered within/,
+  },
+  'throws late, outside of every call': {
+    send: `if (calls === 1) setTimeout(() => { throw new Error('thrown late'); }, 1);`,
+    named: /thrown late/,
+  },
+  'leaves a rejection that nobody handles': {
+    send: `if (calls === 1) void Promise.reject(new Error('left alone'));`,
+    named: /left alone/,
+  },
+  'rejects twice': {
+    send: `if (calls === 1) { void (async () => { await 1; throw new Error('the second time'); })(); throw new Error('the first time'); }`,
+    named: /the second time/,
+  },
+  'throws when its signal aborts': {
+    send: `if (calls === 1) { signal.addEventListener('abort', () => { throw new Error('on abort'); }); return new Promise(() => {}); }`,
+    named: /on abort/,
+  },
+  'writes into what it is given': {
+    send: `for (const delivery of batch) {
+      take([delivery]);
+      delivery.event.body.fill(0x78);
+      new Uint8Array(delivery.event.body.buffer).fill(0x78);
+      for (const key of ['id', 'type', 'team', 'user', 'receivedAt']) delivery.event[key] = 'x';
+      delivery.event.headers['webhook-id'] = 'x';
+      delivery.event.handling.only = ['nowhere'];
+      delivery.destination = 'x';
+    }
+    const results = batch.map(() => ({ status: 'delivered' }));
+    batch.length = 0;
+    return results;`,
+    named: /writes into the bodies it is given/,
+  },
+  'answers what is no answer': {
+    send: `const answers = [undefined, 'yes', 7, [], batch.map(() => null), batch.map(() => ({})), batch.map(() => ({ status: 'lost' })),
+      batch.map(() => ({ status: 'refused' })), [...batch, 1].map(() => ({ status: 'delivered' })), batch.map(() => ({ get status() { throw new Error('unreadable'); } }))];
+    if (calls <= answers.length) return answers[calls - 1];`,
+    named: /the sink answered/,
+  },
+  'asks for waits that are no times': {
+    send: `const waits = [NaN, -1, -Infinity, 'soon', null];
+    if (calls <= waits.length) return batch.map(() => ({ status: 'retry', reason: 'no such time', delayMs: waits[calls - 1], sink: true }));`,
+    named: /no such time/,
+  },
+  'is not done closing when the receiver ends': { close: 'await new Promise(() => {});', named: /stopping/ },
+  'throws when it is closed': { close: `throw new Error('will not close');`, named: /will not close/ },
+};
+
+function moduleWith({ send = '', open = '', close = '' }: Fault, folder: string): string {
+  return `
+import { appendFileSync } from 'node:fs';
+let calls = 0;
+let opens = 0;
+const take = (batch) => appendFileSync(${JSON.stringify(join(folder, 'taken'))}, batch.map(({ event }) => event.id + ' ' + event.body.toString('base64') + '\\n').join(''));
+export const parseOptions = () => ({});
+export const createSink = () => ({
+  limits: { batchCount: 50, batchBytes: 1e6, eventBytes: 1e6, inFlight: 1, order: 'user', batchBy: 'mixed' },
+  open: async () => { opens += 1; ${open} },
+  send: async (batch, signal) => {
+    calls += 1;
+    ${send}
+    take(batch);
+    return batch.map(() => ({ status: 'delivered' }));
+  },
+  close: async () => { ${close} },
+});`;
+}
+
+function takenIn(folder: string): Map<string, string> {
+  const file = join(folder, 'taken');
+  if (!existsSync(file)) return new Map();
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  return new Map(lines.map((line) => line.split(' ') as [string, string]));
+}
+
+describe('a sink module harms its own sink only, and is named', () => {
+  test.each(Object.entries(FAULTS))('one that %s', async (_what, fault) => {
+    const folder = await temporaryFolder();
+    const file = join(folder, 'faulty.mjs');
+    writeFileSync(file, moduleWith(fault, folder));
+    const archive = join(folder, 'archive');
+    const config = writeConfig(folder, {
+      // The module first: what it writes into would be seen by the archive.
+      sinks: { faulty: { type: './faulty.mjs' }, archive: { type: 'files', path: archive } },
+      routes: [{ match: '*', to: ['faulty', 'archive'] }],
+      delivery: { sendTimeout: '300ms', retryInitial: '50ms', retryMax: '500ms' },
+      shutdown: { deadline: '2s' },
+    });
+    const receiver = await ReceiverProcess.start(config);
+    const acknowledged = new Map<string, Buffer>();
+    const troubles = new Set<string>();
+    for (let n = 0; n < EVENTS; n += 1) {
+      const { id, body } = madeUpEvent(n);
+      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+      acknowledged.set(id, body);
+    }
+    const { sinks, journal } = await until('both sinks to be done', async () => {
+      const status = await receiver.status();
+      for (const { lastError, troubles: told } of status.sinks)
+        for (const text of [lastError ?? '', ...told.map(({ detail }) => detail)]) troubles.add(text);
+      return status.journal.cursors.every(({ backlog }) => backlog === 0) ? status : null;
+    });
+    expect(journal.deadLetters).toBe(0);
+    expect(sinks.find(({ sink }) => sink === 'archive')).toMatchObject({
+      retried: 0,
+      lastError: null,
+      troubles: [],
+    });
+    const taken = takenIn(folder);
+    for (const [id, body] of acknowledged) expect(taken.get(id)).toBe(body.toString('base64'));
+    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    expectConserved(await readBack(archive), acknowledged);
+    const said = [...troubles, receiver.stderr].join('\n');
+    expect(said).toMatch(fault.named);
+    // One line of JSON each: a stack trace of its own would be lost in a log.
+    expect(receiver.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([]);
+  });
+
+  test.each([
+    ['has limits that are none', 'inFlight: 1', 'inFlight: NaN', 'limits.inFlight must be a number'],
+    ['has no send', 'send: async', 'sent: async', 'the sink has no function send'],
+    [
+      'throws when it makes a sink',
+      'createSink = () => ({',
+      `createSink = () => ({ ...boom(), `,
+      'boom is not defined',
+    ],
+  ])('one that %s is refused at the start, by name', async (_what, from, to, message) => {
+    const folder = await temporaryFolder();
+    writeFileSync(join(folder, 'faulty.mjs'), moduleWith({ named: /./ }, folder).replace(from, to));
+    const config = writeConfig(folder, { sinks: { faulty: { type: './faulty.mjs' } } });
+    const receiver = new ReceiverProcess(config);
+    expect(await receiver.exited).toEqual({ code: 2, signal: null });
+    expect(receiver.stderr).toContain('sinks.faulty');
+    expect(receiver.stderr).toContain(message);
+  });
+});
+
+test('an error nobody caught and nobody answers for: one line of JSON, an orderly end, exit 1, nothing lost', async () => {
+  const folder = await temporaryFolder();
+  const bomb = join(folder, 'bomb.mjs');
+  writeFileSync(
+    bomb,
+    `process.on('SIGUSR2', () => { void Promise.reject(new Error('nobody expects this')); });`,
+  );
+  const archive = join(folder, 'archive');
+  const config = writeConfig(folder);
+  const receiver = await ReceiverProcess.start(config, {
+    program: [process.execPath, '--import', bomb, MAIN],
+  });
+  const acknowledged = new Map<string, Buffer>();
+  for (let n = 0; n < EVENTS; n += 1) {
+    const { id, body } = madeUpEvent(n);
+    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    acknowledged.set(id, body);
+  }
+  expect(await receiver.kill('SIGUSR2')).toEqual({ code: 1, signal: null });
+  expectConserved(await readBack(archive), acknowledged);
+  expect(receiver.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([]);
+  const fatal = receiver.logLines().filter(({ level }) => level === 60);
+  expect(fatal).toEqual([expect.objectContaining({ msg: 'uncaught error; stopping' })]);
+  expect(JSON.stringify(fatal)).toContain('nobody expects this');
+});
