@@ -2,13 +2,16 @@ import { systemClock } from './core/clock.ts';
 import { messageOf, MillraceError } from './core/errors.ts';
 import { createTracing } from './metrics/tracing.ts';
 import type { Admission } from './receive/handle-delivery.ts';
-import type { Receiver, Replaceable } from './receive/options.ts';
+import type { Receiver, ReceiverLoad, Replaceable } from './receive/options.ts';
 import { createReceiver } from './receive/receiver.ts';
 import { createValidatorFor } from './plan.ts';
 import { shareOf, type Settings } from './receiving.ts';
 import { createVerifier } from './verify/registry.ts';
 import { Link } from './workers/link.ts';
 import type { Order, Report } from './workers/protocol.ts';
+
+/** How often connections are looked at, milliseconds. */
+const LOAD_EVERY = 500;
 
 /** What a worker may touch of its process. */
 export interface WorkerIo {
@@ -27,8 +30,7 @@ export function runWorker(io: WorkerIo): void {
   let receiver: Receiver | null = null;
   const link = new Link({
     send,
-    inFlight: () => receiver?.inFlight ?? 0,
-    decompressing: () => receiver?.decompressing ?? 0,
+    load: () => loadOf(receiver),
   });
   let admission: Admission = { ok: true };
 
@@ -51,6 +53,8 @@ export function runWorker(io: WorkerIo): void {
         tracing: createTracing() ?? undefined,
       });
       send({ op: 'listening', ...(await receiver.listen()) });
+      // Connections come and go without deliveries.
+      setInterval(() => link.flush(), LOAD_EVERY).unref();
     } catch (error) {
       if (error instanceof MillraceError) send({ op: 'failed', code: error.code, detail: error.detail });
       else send({ op: 'failed', code: 'worker_failed', detail: messageOf(error) });
@@ -96,6 +100,12 @@ export function runWorker(io: WorkerIo): void {
     }
   });
   send({ op: 'ready' });
+}
+
+function loadOf(receiver: Receiver | null): ReceiverLoad {
+  const { inFlight = 0, decompressing = 0, connections } = receiver ?? {};
+  const { open = 0, evicted = 0, dropped = 0 } = connections ?? {};
+  return { inFlight, decompressing, connections: { open, evicted, dropped } };
 }
 
 function replaceable(settings: Settings): Replaceable {

@@ -37,6 +37,20 @@ export const SCALARS = {
       { min: 1, max: 64 },
     ),
     maxBodyBytes: bytes('10MiB', 'Largest body, also after decompression.', AT_LEAST_ONE),
+    maxDecompressionRatio: count(
+      100,
+      'Bytes that one byte of a compressed body may become; what becomes at most 64 KiB is taken whatever its ratio.',
+      { min: 1, max: 10_000 },
+    ),
+    unverifiedBytes: bytes(
+      '16MiB',
+      'Work that one client address may cause in a minute with deliveries that turn out not to be authentic, in bytes read, decompressed or hashed. Above it its costly deliveries (compressed, in chunks, above 64 KiB, or signed with v1a) are answered 429; authentic ones give it back. 0 is no bound.',
+    ),
+    trustedProxies: count(
+      0,
+      'Proxies in front that each add the address of their peer to `X-Forwarded-For`; it tells clients apart for unverifiedBytes. 0 takes the address of the connection.',
+      { max: 16 },
+    ),
     headersTimeout: duration('10s', 'Longest time for the headers of a request to arrive.', TIMER),
     bodyTimeout: duration('8s', 'Longest time for the body to arrive, from its headers on.', TIMER),
     keepAliveTimeout: duration(
@@ -44,7 +58,11 @@ export const SCALARS = {
       'How long an idle connection is kept; longer than the load balancer keeps it.',
       TIMER,
     ),
-    maxConnections: count(10_000, 'Connections at once; further ones are closed.', AT_LEAST_ONE),
+    maxConnections: count(
+      10_000,
+      'Connections at once. One more takes the place of the one idle for longest; where none is idle it is closed.',
+      AT_LEAST_ONE,
+    ),
     maxHeaderBytes: bytes('16KiB', 'Largest header block of a request.', { min: 1024, max: 1024 * 1024 }),
     answerTimeout: duration(
       '10s',

@@ -15,11 +15,31 @@ export type Verification =
       /** The headers needed to verify the same body again later; lower-case names. */
       readonly headers: Readonly<Record<string, string>>;
     }
-  | { readonly ok: false; readonly code: RefusalCode; readonly detail: string };
+  | Refusal;
+
+export interface Refusal {
+  readonly ok: false;
+  readonly code: RefusalCode;
+  readonly detail: string;
+}
+
+/** What the headers alone say. */
+export type Precheck =
+  | Refusal
+  | {
+      readonly ok: true;
+      /** Signatures of a kind that each cost far more than a hash of a small body; 0 for HMACs. */
+      readonly tries: number;
+    };
 
 /** Checks that a body is what a holder of one of the secrets signed. Pure: no clock, no I/O of its own. */
 export interface Verifier {
   readonly scheme: string;
+  /**
+   * Asked before the body is read, so that a delivery which cannot be genuine costs no more than its headers. Refuses
+   * nothing that `verify` would accept. A scheme that can say nothing without the body leaves it out.
+   */
+  precheck?(headers: RequestHeaders, now: number): Precheck;
   /** @param now wall clock in milliseconds, for the timestamp's tolerance. */
   verify(headers: RequestHeaders, body: Buffer, now: number): Verification;
 }

@@ -1,16 +1,22 @@
 import type { IncomingMessage } from 'node:http';
-import { promisify } from 'node:util';
-import { brotliDecompress, constants, gunzip, inflate, zstdDecompress } from 'node:zlib';
 import PQueue from 'p-queue';
 import { getRawBody } from 'raw-body';
 import type { Share } from './budget.ts';
 import type { Encoding } from './content.ts';
+import {
+  type Compression,
+  decompress,
+  type Decompressed,
+  decompressSmall,
+  mostOutput,
+} from './decompress.ts';
 
 export type BodyResult =
   | { readonly ok: true; readonly body: Buffer }
   | {
       readonly ok: false;
-      readonly code: 'body_too_large' | 'body_malformed' | 'overloaded';
+      readonly code:
+        'body_too_large' | 'body_ratio_exceeded' | 'body_malformed' | 'body_in_pieces' | 'overloaded';
       readonly detail: string;
     }
   /** The sender went away, or was cut off, before the body was complete. */
@@ -18,49 +24,45 @@ export type BodyResult =
 
 type Refusal = Extract<BodyResult, { detail: string }>;
 
+const GONE: BodyResult = { ok: false, code: 'gone' };
 const CROWDED: Refusal = { ok: false, code: 'overloaded', detail: 'too many bodies are being received' };
 const CRUMBLED: Refusal = {
   ok: false,
-  code: 'body_malformed',
+  code: 'body_in_pieces',
   detail: 'the body comes in too many small pieces',
 };
 
-/**
- * Memory that a piece takes beside its bytes. Without a bound on pieces, a body sent in chunks of one byte would take a
- * hundred times the limit. Beyond the free ones, pieces must be of this size on average; packets are far above it.
- */
-const PIECE_BYTES = 256;
-const FREE_PIECES = 4096;
-const MIN_PIECE = 64;
+/** How large bodies may become. */
+export interface BodyLimits {
+  readonly maxBodyBytes: number;
+  readonly maxDecompressionRatio: number;
+}
 
 /**
- * What a compressed body may become without waiting: a few bytes can ask for the whole limit, and without this bound a
- * few hundred senders, whom nobody has verified yet, would take gigabytes. What turns out larger goes a few at a time.
+ * Memory that a piece takes beside its bytes. Without a bound on pieces, a body sent in chunks of one byte would take a
+ * hundred times the limit, and a thousand times the work. Beyond the free ones, pieces must be of this size on average;
+ * packets are far above it.
  */
-const LIKELY_BYTES = 64 * 1024;
-const LIKELY_RATIO = 32;
+const PIECE_BYTES = 256;
+const FREE_PIECES = 512;
+const MIN_PIECE = 64;
+/** What such a body counts as having cost when it is refused: node has cut a whole packet into pieces before it says so. */
+const PIECES_WORK = 4 * 1024 * 1024;
+
+/** A compressed body may become this large whatever its ratio, and one of a tenth of that goes straight through. */
+const SMALL_BYTES = 64 * 1024;
+const LIKELY_RATIO = 8;
+/** The others go a few at a time: each may take the whole limit. */
 const LARGE = new PQueue({ concurrency: 4 });
-/** Brotli and zstd open windows of up to 16 MiB however little comes out of them. */
-const WINDOWED = new PQueue({ concurrency: 16 });
 
 /** How many bodies wait to be decompressed. */
 export function waitingBodies(): number {
-  return LARGE.size + WINDOWED.size;
+  return LARGE.size;
 }
 
-/** A frame may ask for a window of gigabytes; RFC 9659 says that no HTTP sender needs more than 8 MiB. */
-const ZSTD = { [constants.ZSTD_d_windowLogMax]: 23 };
-
-const DECOMPRESS = {
-  gzip: promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
-  zstd: (bytes: Buffer, options: { maxOutputLength: number }) =>
-    promisify(zstdDecompress)(bytes, { ...options, params: ZSTD }),
-} satisfies Record<Exclude<Encoding, 'identity'>, unknown>;
-
 /**
- * Reads a request's body and undoes its encoding. Never holds more than `limit` bytes of either form.
+ * Reads a request's body and undoes its encoding. Never holds more than `maxBodyBytes` of either form. Nobody has verified
+ * it yet, and a few bytes can ask for the whole limit, so what they may become is bound by their number.
  * @param length declared length in bytes, `null` if it comes in chunks.
  * @param share counts what is held; the caller releases it.
  */
@@ -68,19 +70,47 @@ export async function readBody(
   request: IncomingMessage,
   encoding: Encoding,
   length: number | null,
-  limit: number,
+  { maxBodyBytes, maxDecompressionRatio }: BodyLimits,
   share: Share,
 ): Promise<BodyResult> {
-  const read = await readBytes(request, length, limit, share);
+  const read = await readBytes(request, length, maxBodyBytes, share);
   if (encoding === 'identity' || !read.ok) return read;
-  // Whoever was answered while it waited needs it no more.
-  const upTo = async (max: number): Promise<BodyResult> =>
-    request.socket.writable ? decompress(read.body, encoding, max, share) : { ok: false, code: 'gone' };
-  const likely = Math.min(limit, Math.max(LIKELY_BYTES, read.body.length * LIKELY_RATIO));
-  const hasWindow = encoding === 'br' || encoding === 'zstd';
-  const first = await (hasWindow ? WINDOWED.add(() => upTo(likely)) : upTo(likely));
-  if (first.ok || first.code !== 'body_too_large' || likely === limit) return first;
-  return LARGE.add(() => upTo(limit));
+  const { body: bytes } = read;
+  const most = Math.min(maxBodyBytes, Math.max(SMALL_BYTES, bytes.length * maxDecompressionRatio));
+  if (bytes.length * LIKELY_RATIO <= SMALL_BYTES) {
+    const limit = Math.min(most, SMALL_BYTES);
+    const done = decompressSmall(bytes, encoding, limit);
+    share.work += workOf(done, encoding, limit);
+    if (done.ok) return share.take(done.body.length) ? done : CROWDED;
+    if (!done.tooLarge || limit === most) return refusalFor(done, encoding, limit, maxBodyBytes);
+  }
+  return LARGE.add(async () => {
+    // Whoever was answered while it waited needs it no more.
+    if (!request.socket.writable) return GONE;
+    if (!share.take(most)) return CROWDED;
+    const done = await decompress(bytes, encoding, most);
+    share.work += workOf(done, encoding, most);
+    share.give(done.ok ? most - done.body.length : most);
+    return done.ok ? done : refusalFor(done, encoding, most, maxBodyBytes);
+  });
+}
+
+function workOf(done: Decompressed, encoding: Compression, limit: number): number {
+  return done.ok ? done.body.length : mostOutput(encoding, limit);
+}
+
+function refusalFor(
+  { tooLarge }: Extract<Decompressed, { ok: false }>,
+  encoding: Compression,
+  limit: number,
+  maxBodyBytes: number,
+): Refusal {
+  if (!tooLarge) return { ok: false, code: 'body_malformed', detail: `the body is not ${encoding}` };
+  if (limit < maxBodyBytes) {
+    const detail = `more than ${limit} bytes when decompressed; server.maxDecompressionRatio sets that`;
+    return { ok: false, code: 'body_ratio_exceeded', detail };
+  }
+  return { ok: false, code: 'body_too_large', detail: `more than ${limit} bytes when decompressed` };
 }
 
 /**
@@ -97,7 +127,7 @@ async function readBytes(
   limit: number,
   share: Share,
 ): Promise<BodyResult> {
-  let refusal: BodyResult | null = null;
+  let refusal: Refusal | null = null;
   let pieces = 0;
   let bytes = 0;
   const count = (chunk: Buffer): void => {
@@ -115,6 +145,7 @@ async function readBytes(
     return refusal ?? refusalOf(error, limit);
   } finally {
     request.off('data', count);
+    share.work += refusal === CRUMBLED ? PIECES_WORK : bytes + pieces * PIECE_BYTES;
   }
 }
 
@@ -125,25 +156,5 @@ function refusalOf(error: unknown, limit: number): BodyResult {
   if (type === 'request.size.invalid') {
     return { ok: false, code: 'body_malformed', detail: 'the body is not as long as Content-Length says' };
   }
-  return { ok: false, code: 'gone' };
-}
-
-async function decompress(
-  bytes: Buffer,
-  encoding: Exclude<Encoding, 'identity'>,
-  limit: number,
-  share: Share,
-): Promise<BodyResult> {
-  if (!share.take(limit)) return CROWDED;
-  try {
-    const body = await DECOMPRESS[encoding](bytes, { maxOutputLength: limit });
-    share.give(limit - body.length);
-    return { ok: true, body };
-  } catch (error) {
-    share.give(limit);
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
-      return { ok: false, code: 'body_too_large', detail: `more than ${limit} bytes when decompressed` };
-    }
-    return { ok: false, code: 'body_malformed', detail: `the body is not ${encoding}` };
-  }
+  return GONE;
 }

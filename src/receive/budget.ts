@@ -16,6 +16,8 @@ export class Budget {
 export class Share {
   readonly #budget: Budget;
   #bytes = 0;
+  /** What the request has cost so far, in bytes read, decompressed or hashed. */
+  work = 0;
 
   constructor(budget: Budget) {
     this.#budget = budget;

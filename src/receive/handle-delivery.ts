@@ -5,9 +5,9 @@ import type { AppendResult, Unfitness } from '../core/journal.ts';
 import { traceOf, type TraceContext } from '../core/trace.ts';
 import type { RequestHeaders, Verifier } from '../core/verifier.ts';
 import type { Validator } from '../validate/envelope.ts';
-import { readBody } from './body.ts';
+import { type BodyLimits, readBody } from './body.ts';
 import type { Share } from './budget.ts';
-import { declaredLength, encodingOf, isJson } from './content.ts';
+import type { Examined } from './examine.ts';
 import { isProblem, type Outcome, problem } from './outcome.ts';
 
 /** Whether a delivery may come in at all; asked before its body is read. */
@@ -28,7 +28,7 @@ export interface Stages {
   accept(event: Event, handling?: Handling): Promise<AppendResult>;
   quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
   readonly source: string;
-  readonly maxBodyBytes: number;
+  readonly limits: BodyLimits;
   /** Wall clock, milliseconds. */
   now(): number;
   /** Told of every rejection that is not a MillraceError with a status. */
@@ -47,42 +47,32 @@ export interface Progress {
   readonly trace: TraceContext | null;
 }
 
-/** Takes one delivery from its headers to its outcome; answers nothing itself. */
+/** Checking an ed25519 signature costs as much as hashing this many bytes, and then it hashes the body. */
+const TRY_WORK = 64 * 1024;
+
+/** Takes one delivery from its body to its outcome; answers nothing itself. */
 export async function handleDelivery(
   request: IncomingMessage,
   response: ServerResponse,
+  { receivedAt, encoding, length, tries }: Examined,
   stages: Stages,
   share: Share,
   progress: Progress,
 ): Promise<Outcome> {
-  const receivedAt = stages.now();
   const { headers } = request;
-
-  const admission = stages.admission();
-  if (!admission.ok) return problem(admission.code, 'try again later', admission.retryAfterMs);
-  if (!isJson(headers)) return problem('media_type_unsupported', 'Content-Type must be application/json');
-  const encoding = encodingOf(headers);
-  if (encoding === null) {
-    return problem(
-      'encoding_unsupported',
-      'Content-Encoding must be one of gzip, deflate, br, zstd, identity',
-    );
-  }
-  const length = declaredLength(headers);
-  if (length !== null && length > stages.maxBodyBytes) {
-    return problem('body_too_large', `more than ${stages.maxBodyBytes} bytes`);
-  }
-
   progress.stage = 'body';
   // HTTP/1.0 does not know an answer before the answer.
   if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
-  const read = await readBody(request, encoding, length, stages.maxBodyBytes, share);
+  const read = await readBody(request, encoding, length, stages.limits, share);
   if (!read.ok) return read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail);
   const { body } = read;
   progress.bodyBytes = body.length;
 
   const verified = stages.verifier.verify(headers, body, receivedAt);
-  if (!verified.ok) return problem(verified.code, verified.detail);
+  if (!verified.ok) {
+    share.work += body.length + tries * (TRY_WORK + body.length);
+    return problem(verified.code, verified.detail);
+  }
   const { id } = verified;
   if (verified.secret >= 0) progress.secret = verified.secret;
 

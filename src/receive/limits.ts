@@ -2,6 +2,15 @@
 export interface ReceiverLimits {
   /** Largest body, before and after decompression. */
   readonly maxBodyBytes: number;
+  /**
+   * Bytes that a byte of a compressed body may become; one that becomes at most 64 KiB is taken whatever its ratio. What
+   * is inside has not been verified yet.
+   */
+  readonly maxDecompressionRatio: number;
+  /** Work, in bytes read, decompressed or hashed, that an address may cause in a minute with what is not authentic; 0 is no bound. */
+  readonly unverifiedBytes: number;
+  /** Proxies in front, each of which adds an address to X-Forwarded-For. */
+  readonly trustedProxies: number;
   /** All bodies in memory at once; above it new ones are answered 503, so that many senders cannot exhaust it. */
   readonly maxBufferedBytes: number;
   readonly maxHeaderBytes: number;
@@ -26,6 +35,9 @@ export interface ReceiverLimits {
 
 export const DEFAULT_LIMITS: ReceiverLimits = {
   maxBodyBytes: 10 * 1024 * 1024,
+  maxDecompressionRatio: 100,
+  unverifiedBytes: 16 * 1024 * 1024,
+  trustedProxies: 0,
   maxBufferedBytes: 256 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxConnections: 10_000,

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Tracing } from '../core/trace.ts';
+import type { ConnectionCounts } from './connections.ts';
 import type { Stages } from './handle-delivery.ts';
 import type { ReceiverLimits } from './limits.ts';
 import type { Outcome } from './outcome.ts';
@@ -43,14 +44,19 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' |
 
 export type ReceiverState = 'idle' | 'listening' | 'draining' | 'closed';
 
-export interface Receiver {
-  readonly state: ReceiverState;
-  /** Whether new deliveries are welcome. */
-  readonly ready: boolean;
+/** What an endpoint is busy with, at one moment. */
+export interface ReceiverLoad {
   /** Deliveries that have begun and are not answered. */
   readonly inFlight: number;
   /** Bodies that wait to be decompressed. */
   readonly decompressing: number;
+  readonly connections: ConnectionCounts;
+}
+
+export interface Receiver extends ReceiverLoad {
+  readonly state: ReceiverState;
+  /** Whether new deliveries are welcome. */
+  readonly ready: boolean;
   /** @throws MillraceError `address_unavailable` */
   listen(): Promise<{ readonly url: string; readonly port: number }>;
   replace(parts: Partial<Replaceable>): void;

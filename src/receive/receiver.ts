@@ -2,13 +2,18 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { stopReading, waitingBodies } from './body.ts';
 import { Budget, type Share } from './budget.ts';
+import { clientAddress } from './client-address.ts';
+import { type ConnectionCounts, Connections } from './connections.ts';
+import { type Examined, examine } from './examine.ts';
 import { handleDelivery, type Progress, type Stages } from './handle-delivery.ts';
 import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
 import { hasUnreadBody, lingerOnClose } from './linger.ts';
 import type { DeliveryInfo, Receiver, ReceiverOptions, ReceiverState, Replaceable } from './options.ts';
-import { type Outcome, problem } from './outcome.ts';
+import { type Outcome, problem, type ProblemCode } from './outcome.ts';
+import { stopParsing } from './parser.ts';
 import { answerOf, write } from './respond.ts';
 import { createReceivingServer, listen, urlOf } from './server.ts';
+import { UnverifiedWork } from './unverified.ts';
 
 export function createReceiver(options: ReceiverOptions): Receiver {
   return new HttpReceiver(options);
@@ -28,6 +33,8 @@ class HttpReceiver implements Receiver {
   readonly #limits: ReceiverLimits;
   readonly #clock: Clock;
   readonly #budget: Budget;
+  readonly #unverified: UnverifiedWork;
+  readonly #connections: Connections;
   readonly #server: Server;
   #stages: Stages;
   #quarantineStatus: 202 | 422;
@@ -40,6 +47,8 @@ class HttpReceiver implements Receiver {
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#clock = options.clock ?? systemClock;
     this.#budget = new Budget(this.#limits.maxBufferedBytes);
+    this.#unverified = new UnverifiedWork(this.#limits.unverifiedBytes, this.#clock);
+    this.#connections = new Connections(this.#limits.maxConnections);
     this.#quarantineStatus = options.quarantineStatus;
     this.#stages = {
       admission: () => options.admission(),
@@ -48,23 +57,17 @@ class HttpReceiver implements Receiver {
       accept: (event, handling) => options.accept(event, handling),
       quarantine: (event, reasons) => options.quarantine(event, reasons),
       source: options.source ?? 'webhooks',
-      maxBodyBytes: this.#limits.maxBodyBytes,
+      limits: this.#limits,
       now: () => this.#clock.now(),
       onError: (error) => options.onError?.(error),
     };
-    this.#server = createReceivingServer(
-      options.path,
-      this.#limits,
-      (request, response) => this.#deliver(request, response),
-      (request, response, code, detail) => {
-        this.#settle(request, response, problem(code, detail), {
-          durationMs: 0,
-          bodyBytes: 0,
-          secret: null,
-          type: null,
-        });
-      },
-    );
+    this.#server = createReceivingServer(options.path, this.#limits, {
+      deliver: (request, response) => this.#deliver(request, response),
+      refuse: (request, response, code, detail) =>
+        this.#settle(request, response, problem(code, detail), NOTHING_READ),
+      connections: this.#connections,
+      onMalformed: (code) => this.#note(problem(code, 'before it was a request'), NOTHING_READ),
+    });
   }
 
   get state(): ReceiverState {
@@ -81,6 +84,10 @@ class HttpReceiver implements Receiver {
 
   get decompressing(): number {
     return waitingBodies();
+  }
+
+  get connections(): ConnectionCounts {
+    return this.#connections;
   }
 
   async listen(): Promise<{ url: string; port: number }> {
@@ -129,8 +136,41 @@ class HttpReceiver implements Receiver {
     this.#state = state;
   }
 
-  /** One delivery, from its headers to its answer: begins it, sets its deadline, and sees that it ends once. */
+  /** One delivery, from its headers to its answer: refuses it by its headers alone, or begins it. */
   #deliver(request: IncomingMessage, response: ServerResponse): void {
+    const examined = this.#examine(request);
+    if ('kind' in examined) {
+      this.#options.tracing?.receive(request.headers)?.end(outcomeName(examined), null);
+      this.#settle(request, response, examined, NOTHING_READ);
+      return;
+    }
+    const address = examined.costly ? clientAddress(request, this.#limits.trustedProxies) : null;
+    const wait = address === null ? 0 : this.#unverified.begin(address);
+    if (wait > 0) {
+      const refusal = problem('address_over_budget', 'try again later, or from another address', wait);
+      this.#settle(request, response, refusal, NOTHING_READ);
+      return;
+    }
+    this.#begin(request, response, examined, address);
+  }
+
+  #examine(request: IncomingMessage): Examined | Outcome {
+    if (this.#state !== 'listening') return problem('shutting_down', 'deliver to another replica or later');
+    try {
+      return examine(request, this.#stages);
+    } catch (error) {
+      this.#stages.onError(error);
+      return problem('internal', 'the delivery could not be handled');
+    }
+  }
+
+  /** Sets the deadline of a delivery, and sees that it ends once. @param address null when it is not counted */
+  #begin(
+    request: IncomingMessage,
+    response: ServerResponse,
+    examined: Examined,
+    address: string | null,
+  ): void {
     const started = this.#clock.monotonic();
     const share = this.#budget.share();
     const span = this.#options.tracing?.receive(request.headers);
@@ -146,7 +186,11 @@ class HttpReceiver implements Receiver {
       if (ended) return;
       ended = true;
       cancel();
-      span?.end(outcome.kind === 'problem' ? outcome.code : outcome.kind, progress.type);
+      if (address !== null) {
+        if (progress.stage === 'journal') this.#unverified.verified(address);
+        else this.#unverified.wasted(address, share.work);
+      }
+      span?.end(outcomeName(outcome), progress.type);
       this.#settle(request, response, outcome, {
         durationMs: this.#clock.monotonic() - started,
         bodyBytes: progress.bodyBytes,
@@ -170,22 +214,19 @@ class HttpReceiver implements Receiver {
       );
     });
     this.#inFlight += 1;
-    if (this.#state !== 'listening') {
-      end(problem('shutting_down', 'deliver to another replica or later'));
-      return;
-    }
-    void this.#run(request, response, share, progress).then(end);
+    void this.#run(request, response, examined, share, progress).then(end);
   }
 
   /** Never rejects. The share is held until the journal lets go of the body, which can be after the deadline. */
   async #run(
     request: IncomingMessage,
     response: ServerResponse,
+    examined: Examined,
     share: Share,
     progress: Progress,
   ): Promise<Outcome> {
     try {
-      return await handleDelivery(request, response, this.#stages, share, progress);
+      return await handleDelivery(request, response, examined, this.#stages, share, progress);
     } catch (error) {
       this.#stages.onError(error);
       return problem('internal', 'the delivery could not be handled');
@@ -195,21 +236,37 @@ class HttpReceiver implements Receiver {
   }
 
   #settle(request: IncomingMessage, response: ServerResponse, outcome: Outcome, info: DeliveryInfo): void {
+    this.#connections.end(request.socket);
     if (outcome.kind !== 'gone') {
       const unread = hasUnreadBody(request);
-      const cut =
-        outcome.kind === 'problem' && (outcome.code === 'body_too_large' || outcome.code === 'too_slow');
-      if (unread || cut) lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
+      const cut = outcome.kind === 'problem' && CLOSING.has(outcome.code);
+      if (unread || cut) {
+        stopParsing(request);
+        lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
+      }
       write(
         response,
         answerOf(outcome, this.#quarantineStatus, this.#limits.retryAfter),
         unread || cut || this.#state !== 'listening',
       );
     }
+    this.#note(outcome, info);
+  }
+
+  #note(outcome: Outcome, info: DeliveryInfo): void {
     try {
       this.#options.onOutcome?.(outcome, info);
     } catch (error) {
       this.#stages.onError(error);
     }
   }
+}
+
+const NOTHING_READ: DeliveryInfo = { durationMs: 0, bodyBytes: 0, secret: null, type: null };
+
+/** After these nobody knows where on the connection the next request begins. */
+const CLOSING: ReadonlySet<ProblemCode> = new Set(['body_too_large', 'too_slow', 'request_malformed']);
+
+function outcomeName(outcome: Outcome): string {
+  return outcome.kind === 'problem' ? outcome.code : outcome.kind;
 }

@@ -17,7 +17,7 @@ const PROBLEM_TYPE = 'application/problem+json';
 
 /**
  * @param quarantineStatus 422 tells the sender that its event was unfit; it will then send it again.
- * @param retryAfter milliseconds, for a 503 whose outcome does not say.
+ * @param retryAfter milliseconds, for a 429 or 503 whose outcome does not say.
  */
 export function answerOf(
   outcome: Exclude<Outcome, { kind: 'gone' }>,
@@ -55,7 +55,7 @@ function problemAnswer(code: ProblemCode, detail: string, retryAfter: number, mo
     'content-type': PROBLEM_TYPE,
     'content-length': Buffer.byteLength(body),
   };
-  if (status === 503) headers['retry-after'] = Math.max(1, Math.ceil(retryAfter / 1000));
+  if (status === 503 || status === 429) headers['retry-after'] = Math.max(1, Math.ceil(retryAfter / 1000));
   return { status, headers, body };
 }
 

@@ -1,23 +1,35 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { createFallback, type Refuse } from './fallback.ts';
+import type { Connections } from './connections.ts';
 import type { ReceiverLimits } from './limits.ts';
+import { isStopped, watchParser } from './parser.ts';
+
+/** What a server hands on. */
+export interface Handlers {
+  readonly deliver: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly refuse: Refuse;
+  readonly connections: Connections;
+  /** Told of what was refused before it was a request. */
+  readonly onMalformed: (code: 'request_malformed' | 'too_slow') => void;
+}
 
 /**
  * An HTTP server with every limit set. Deliveries go to `deliver` straight from node:http, which is nearly twice as fast
  * as a route of express; express stands behind it for everything else.
  */
-export function createReceivingServer(
-  path: string,
-  limits: ReceiverLimits,
-  deliver: (request: IncomingMessage, response: ServerResponse) => void,
-  refuse: Refuse,
-): Server {
+export function createReceivingServer(path: string, limits: ReceiverLimits, handlers: Handlers): Server {
+  const { deliver, refuse, connections, onMalformed } = handlers;
   const fallback = createFallback(path, deliver, refuse);
   const withQuery = `${path}?`;
   const dispatch = (request: IncomingMessage, response: ServerResponse): void => {
+    connections.begin(request.socket);
     const url = request.url ?? '';
-    if (request.method === 'POST' && (url === path || url.startsWith(withQuery))) deliver(request, response);
+    const oddity = oddityOf(request);
+    if (oddity !== null) refuse(request, response, 'request_malformed', oddity);
+    else if (request.method === 'POST' && (url === path || url.startsWith(withQuery)))
+      deliver(request, response);
     // Express does not even look at an address that is none, and answers in HTML.
     else if (!URL.canParse(url, 'http://localhost'))
       refuse(request, response, 'not_found', 'nothing is here');
@@ -34,11 +46,46 @@ export function createReceivingServer(
     },
     dispatch,
   );
-  server.maxConnections = limits.maxConnections;
   server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
-  // Without this listener node sends `100 Continue` before anyone has looked at Content-Length.
+  server.on('connection', (socket) => {
+    if (connections.add(socket)) watchParser(socket);
+  });
+  // Without this listener node sends `100 Continue` before anyone has looked at the headers.
   server.on('checkContinue', dispatch);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    // It has its answer, and its time to read it.
+    if (isStopped(socket)) return;
+    const status = STATUS_OF[error.code ?? ''] ?? '400 Bad Request';
+    if (socket.writable && error.code !== 'ECONNRESET') {
+      if (connections.isIdle(socket))
+        onMalformed(error.code === TIMED_OUT ? 'too_slow' : 'request_malformed');
+      socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+    }
+    socket.destroy(error);
+  });
   return server;
+}
+
+const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+const STATUS_OF: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+  [TIMED_OUT]: '408 Request Timeout',
+};
+
+/**
+ * What two servers can read in two ways, which is how a request is smuggled past one of them: node takes the first of two
+ * Host headers, and chunks from a sender whose HTTP has none.
+ */
+function oddityOf({ httpVersionMinor, headers, rawHeaders }: IncomingMessage): string | null {
+  if (httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined)
+    return 'HTTP/1.0 has no Transfer-Encoding';
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1 ? 'there is more than one Host header' : null;
 }
 
 /** @returns the port. @throws MillraceError `address_unavailable` */

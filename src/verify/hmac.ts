@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type Hmac, timingSafeEqual } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
-import type { Verification, Verifier } from '../core/verifier.ts';
+import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
 import { bodyId, headerOf, isDeliveryId } from './headers.ts';
 import { checkTimestamp } from './timestamp.ts';
 
@@ -54,27 +54,41 @@ export function createHmacVerifier(options: {
   const timestampHeader = settings.timestampHeader?.toLowerCase() ?? null;
   const idHeader = settings.idHeader?.toLowerCase() ?? null;
 
+  const length = prefix.length + createHmac(algorithm, '').digest(encoding).length;
+
+  /** What the headers claim, when it is whole and signed about now. */
+  const claimOf = (headers: RequestHeaders, now: number): Claim | Refusal => {
+    const signature = headerOf(headers, header);
+    if (signature === null) return missing(header);
+    if (signature.length !== length) return NO_MATCH;
+    const kept: Record<string, string> = { [header]: signature };
+
+    let timestamp = '';
+    if (timestampHeader !== null) {
+      const text = headerOf(headers, timestampHeader);
+      if (text === null) return missing(timestampHeader);
+      const untimely = checkTimestamp(text, now, options.tolerance);
+      if (untimely !== null) return untimely;
+      kept[timestampHeader] = timestamp = text;
+    }
+
+    const id = idHeader === null ? null : headerOf(headers, idHeader);
+    const named = id !== null && isDeliveryId(id);
+    if (signsId && !named) return missing(idHeader ?? 'id');
+    if (idHeader !== null && named) kept[idHeader] = id;
+    return { ok: true, signature, timestamp, id: named ? id : null, headers: kept };
+  };
+
   return {
     scheme: 'hmac',
+    precheck(headers, now): Precheck {
+      const claim = claimOf(headers, now);
+      return claim.ok ? CHEAP : claim;
+    },
     verify(headers, body, now): Verification {
-      const signature = headerOf(headers, header);
-      if (signature === null) return missing(header);
-      const kept: Record<string, string> = { [header]: signature };
-
-      let timestamp = '';
-      if (timestampHeader !== null) {
-        const text = headerOf(headers, timestampHeader);
-        if (text === null) return missing(timestampHeader);
-        const untimely = checkTimestamp(text, now, options.tolerance);
-        if (untimely !== null) return untimely;
-        kept[timestampHeader] = timestamp = text;
-      }
-
-      const id = idHeader === null ? null : headerOf(headers, idHeader);
-      const named = id !== null && isDeliveryId(id);
-      if (signsId && !named) return missing(idHeader ?? 'id');
-      if (idHeader !== null && named) kept[idHeader] = id;
-
+      const claim = claimOf(headers, now);
+      if (!claim.ok) return claim;
+      const { signature, timestamp, id } = claim;
       const parts = { '{timestamp}': timestamp, '{id}': id ?? '', '{body}': body };
       const given = Buffer.from(encoding === 'hex' ? signature.toLowerCase() : signature);
       let matched = -1;
@@ -84,14 +98,26 @@ export function createHmacVerifier(options: {
         const matches = given.length === expected.length && timingSafeEqual(given, expected);
         if (matches && matched < 0) matched = index;
       }
-      if (matched < 0)
-        return { ok: false, code: 'signature_invalid', detail: 'the signature matches no secret' };
-      return { ok: true, id: named ? id : bodyId(body), secret: matched, headers: kept };
+      if (matched < 0) return NO_MATCH;
+      return { ok: true, id: id ?? bodyId(body), secret: matched, headers: claim.headers };
     },
   };
 }
 
-function missing(header: string): Verification {
+interface Claim {
+  readonly ok: true;
+  readonly signature: string;
+  /** Empty when there is no timestamp header. */
+  readonly timestamp: string;
+  /** `null` without a well-formed one. */
+  readonly id: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const CHEAP: Precheck = { ok: true, tries: 0 };
+const NO_MATCH: Refusal = { ok: false, code: 'signature_invalid', detail: 'the signature matches no secret' };
+
+function missing(header: string): Refusal {
   return { ok: false, code: 'signature_missing', detail: `needs ${header}` };
 }
 

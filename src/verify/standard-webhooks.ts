@@ -1,6 +1,6 @@
-import { createHmac, timingSafeEqual, verify as verifyAsymmetric } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual, verify as verifyAsymmetric } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
-import type { RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
+import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
 import { headerOf, isDeliveryId } from './headers.ts';
 import { parseStandardSecret, type StandardSecret } from './standard-secret.ts';
 import { checkTimestamp } from './timestamp.ts';
@@ -8,10 +8,22 @@ import { checkTimestamp } from './timestamp.ts';
 /** Prefix of the header names. A family is used whole; they are never mixed. */
 export type Family = 'webhook' | 'svix';
 
-/** A sender that rotates secrets sends two or three; each ed25519 one costs a forger's victim 0.1 ms. */
+/** A sender that rotates secrets sends two or three. */
 const MAX_SIGNATURES = 16;
 
+const V1 = /^v1,[A-Za-z0-9+/]{43}=$/;
+const V1A = /^v1a,[A-Za-z0-9+/]{86}==$/;
+
+/**
+ * Checking an ed25519 signature costs as much as hashing this many bytes, and then it hashes the body. What one delivery
+ * may cost so is bounded; each key is tried on three signatures in any case, for a sender that changes from one to another.
+ */
+const TRY_BYTES = 64 * 1024;
+const MAX_TRIED_BYTES = 5 * TRY_BYTES;
+const SIGNATURES_A_KEY = 3;
+
 interface Claim {
+  readonly ok: true;
   readonly id: string;
   readonly timestamp: string;
   readonly signature: string;
@@ -29,34 +41,56 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
     parseStandardSecret(secret, `signing.secrets[${index}]`),
   );
   if (secrets.length === 0) throw new MillraceError('secret_missing', 'signing.secrets is empty');
+  const shared = secrets.some(({ version }) => version === 'v1');
+  const publicKeys = secrets.filter(({ version }) => version === 'v1a').length;
   const { tolerance } = options;
   return {
     scheme: 'standard-webhooks',
-    verify(headers, body, now): Verification {
-      const claim = claimOf(headers);
-      if (claim === null) {
-        return {
-          ok: false,
-          code: 'signature_missing',
-          detail: 'needs webhook-id, webhook-timestamp, webhook-signature',
-        };
-      }
-      if (!isDeliveryId(claim.id)) {
-        return {
-          ok: false,
-          code: 'signature_invalid',
-          detail: 'the id is not 1 to 256 visible ASCII characters',
-        };
-      }
-      const untimely = checkTimestamp(claim.timestamp, now, tolerance);
-      if (untimely !== null) return untimely;
+    precheck(headers, now): Precheck {
+      const claim = timelyClaimOf(headers, now, tolerance);
+      if (!claim.ok) return claim;
       const signatures = claim.signature.split(' ', MAX_SIGNATURES);
-      const secret = matchingSecret(secrets, signatures, `${claim.id}.${claim.timestamp}.`, body);
-      if (secret < 0)
-        return { ok: false, code: 'signature_invalid', detail: 'no signature matches any secret' };
+      const tries = publicKeys === 0 ? 0 : publicKeys * signatures.filter((text) => V1A.test(text)).length;
+      if (tries === 0 && !(shared && signatures.some((text) => V1.test(text)))) return MALFORMED;
+      return tries === 0 ? CHEAP : { ok: true, tries: Math.min(tries, maxTries(publicKeys, 0)) };
+    },
+    verify(headers, body, now): Verification {
+      const claim = timelyClaimOf(headers, now, tolerance);
+      if (!claim.ok) return claim;
+      const signatures = claim.signature.split(' ', MAX_SIGNATURES);
+      const prefix = `${claim.id}.${claim.timestamp}.`;
+      let secret = shared ? matchingShared(secrets, signatures, prefix, body) : -1;
+      if (secret < 0 && publicKeys > 0) {
+        const tries = maxTries(publicKeys, body.length);
+        secret = matchingPublic(secrets, signatures, prefix, body, tries);
+      }
+      if (secret < 0) return NO_MATCH;
       return { ok: true, id: claim.id, secret, headers: claim.headers };
     },
   };
+}
+
+const CHEAP: Precheck = { ok: true, tries: 0 };
+
+const MISSING: Refusal = {
+  ok: false,
+  code: 'signature_missing',
+  detail: 'needs webhook-id, webhook-timestamp, webhook-signature',
+};
+const BAD_ID = invalid('the id is not 1 to 256 visible ASCII characters');
+const MALFORMED = invalid('no signature is one that a secret could have made');
+const NO_MATCH = invalid('no signature matches any secret');
+
+function invalid(detail: string): Refusal {
+  return { ok: false, code: 'signature_invalid', detail };
+}
+
+/** What the headers claim, when it is whole and signed about now. */
+function timelyClaimOf(headers: RequestHeaders, now: number, tolerance: number): Claim | Refusal {
+  const claim = claimOf(headers);
+  if (claim === null) return MISSING;
+  if (!isDeliveryId(claim.id)) return BAD_ID;
+  return checkTimestamp(claim.timestamp, now, tolerance) ?? claim;
 }
 
 /** Written out for each family: names put together at every request would cost as much as the comparison. */
@@ -66,7 +100,7 @@ function claimOf(headers: RequestHeaders): Claim | null {
   const signature = headerOf(headers, 'webhook-signature');
   if (id === null || timestamp === null || signature === null) return svixClaimOf(headers);
   const kept = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature };
-  return { id, timestamp, signature, headers: kept };
+  return { ok: true, id, timestamp, signature, headers: kept };
 }
 
 function svixClaimOf(headers: RequestHeaders): Claim | null {
@@ -75,33 +109,27 @@ function svixClaimOf(headers: RequestHeaders): Claim | null {
   const signature = headerOf(headers, 'svix-signature');
   if (id === null || timestamp === null || signature === null) return null;
   const kept = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signature };
-  return { id, timestamp, signature, headers: kept };
+  return { ok: true, id, timestamp, signature, headers: kept };
 }
 
 /** Tries every secret on every signature, match or not, so that the time taken says nothing about which one fits. */
-function matchingSecret(
+function matchingShared(
   secrets: readonly StandardSecret[],
   signatures: readonly string[],
   prefix: string,
   body: Buffer,
 ): number {
   let matched = -1;
-  for (const [index, secret] of secrets.entries()) {
-    const matches = secret.version === 'v1' ? matchesShared : matchesPublic;
-    if (matches(secret, signatures, prefix, body) && matched < 0) matched = index;
+  for (const [index, { version, key }] of secrets.entries()) {
+    if (version === 'v1' && matchesShared(key, signatures, prefix, body) && matched < 0) matched = index;
   }
   return matched;
 }
 
 /** Compares the base64 text, not what it decodes to: one signature has exactly one spelling. */
-function matchesShared(
-  secret: StandardSecret,
-  signatures: readonly string[],
-  prefix: string,
-  body: Buffer,
-): boolean {
+function matchesShared(key: KeyObject, signatures: readonly string[], prefix: string, body: Buffer): boolean {
   const expected = Buffer.from(
-    `v1,${createHmac('sha256', secret.key).update(prefix).update(body).digest('base64')}`,
+    `v1,${createHmac('sha256', key).update(prefix).update(body).digest('base64')}`,
   );
   let matched = false;
   for (const signature of signatures) {
@@ -111,21 +139,38 @@ function matchesShared(
   return matched;
 }
 
-function matchesPublic(
-  secret: StandardSecret,
+/** How often the keys may be tried on a body of that length. */
+function maxTries(keys: number, length: number): number {
+  return Math.max(SIGNATURES_A_KEY * keys, Math.floor(MAX_TRIED_BYTES / (TRY_BYTES + length)));
+}
+
+/** Ends with the first match: these keys are public, so there is nothing to learn from the time it takes. */
+function matchingPublic(
+  secrets: readonly StandardSecret[],
   signatures: readonly string[],
   prefix: string,
   body: Buffer,
-): boolean {
-  let matched = false;
-  let content: Buffer | null = null;
-  for (const signature of signatures) {
-    if (!signature.startsWith('v1a,')) continue;
-    const text = signature.slice(4);
-    const given = Buffer.from(text, 'base64');
-    if (given.length !== 64 || given.toString('base64') !== text) continue;
-    content ??= Buffer.concat([Buffer.from(prefix), body]);
-    if (verifyAsymmetric(null, content, secret.key, given)) matched = true;
+  tries: number,
+): number {
+  const candidates = signatures.map(ed25519Of).filter((bytes) => bytes !== null);
+  if (candidates.length === 0) return -1;
+  const content = Buffer.concat([Buffer.from(prefix), body]);
+  let left = tries;
+  // Signature by signature: so few of them as are sure to be tried are tried with every key.
+  for (const signature of candidates) {
+    for (const [index, { version, key }] of secrets.entries()) {
+      if (version !== 'v1a') continue;
+      if (left === 0) return -1;
+      left -= 1;
+      if (verifyAsymmetric(null, content, key, signature)) return index;
+    }
   }
-  return matched;
+  return -1;
+}
+
+/** The bytes of a `v1a` signature; `null` for anything else, another spelling of the same bytes too. */
+function ed25519Of(signature: string): Buffer | null {
+  if (!V1A.test(signature)) return null;
+  const bytes = Buffer.from(signature.slice(4), 'base64');
+  return bytes.length === 64 && bytes.toString('base64') === signature.slice(4) ? bytes : null;
 }

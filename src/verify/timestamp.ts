@@ -1,4 +1,4 @@
-import type { Verification } from '../core/verifier.ts';
+import type { Refusal } from '../core/verifier.ts';
 
 const SECONDS = /^(?:0|[1-9]\d{0,11})$/;
 
@@ -7,7 +7,7 @@ const SECONDS = /^(?:0|[1-9]\d{0,11})$/;
  * @param now and @param tolerance are milliseconds.
  * @returns the refusal, or `null` when the time is near enough.
  */
-export function checkTimestamp(text: string, now: number, tolerance: number): Verification | null {
+export function checkTimestamp(text: string, now: number, tolerance: number): Refusal | null {
   if (!SECONDS.test(text)) {
     return { ok: false, code: 'timestamp_invalid', detail: 'the timestamp header is not whole seconds' };
   }

@@ -2,15 +2,15 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult, Unfitness } from '../core/journal.ts';
 import { pack } from '../journal/protocol.ts';
-import type { DeliveryInfo } from '../receive/options.ts';
+import type { DeliveryInfo, ReceiverLoad } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
 import type { Report, ResultRow } from './protocol.ts';
 
 export interface LinkOptions {
   /** Hands a report to the first process. */
   readonly send: (report: Report) => void;
-  readonly inFlight: () => number;
-  readonly decompressing: () => number;
+  /** Plain data. */
+  readonly load: () => ReceiverLoad;
 }
 
 interface Waiting {
@@ -35,6 +35,8 @@ export class Link {
   #answered: (readonly [Outcome, DeliveryInfo])[] = [];
   #scheduled = false;
   #timer: NodeJS.Timeout | null = null;
+  /** The connections as last reported. */
+  #seen = '';
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -69,14 +71,18 @@ export class Link {
     }
   }
 
-  /** Sends what has gathered. */
+  /** Sends what has gathered, if anything has or the connections are others. */
   flush(): void {
     this.#scheduled = false;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     const waiting = this.#waiting;
     const answered = this.#answered;
-    if (waiting.length === 0 && answered.length === 0) return;
+    const load = this.#options.load();
+    const { open, evicted, dropped } = load.connections;
+    const seen = `${open} ${evicted} ${dropped}`;
+    if (waiting.length === 0 && answered.length === 0 && seen === this.#seen) return;
+    this.#seen = seen;
     this.#waiting = [];
     this.#answered = [];
     this.#options.send({
@@ -85,8 +91,7 @@ export class Link {
       ...pack(waiting),
       unfit: waiting.map(({ unfit }) => unfit),
       answered,
-      inFlight: this.#options.inFlight(),
-      decompressing: this.#options.decompressing(),
+      load,
     });
   }
 

@@ -2,7 +2,7 @@ import type { Worker } from 'node:cluster';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Unfitness } from '../core/journal.ts';
 import { unpack } from '../journal/protocol.ts';
-import type { ReceiverOptions } from '../receive/options.ts';
+import type { ReceiverLoad, ReceiverOptions } from '../receive/options.ts';
 import type { Order, Report, ResultRow, WorkReport } from './protocol.ts';
 
 /** What a worker's deliveries go through in the first process. */
@@ -29,8 +29,8 @@ export class Member<Settings> {
   readonly #changing: PromiseWithResolvers<void>[] = [];
   #results: ResultRow[] = [];
   #started = false;
-  inFlight = 0;
-  decompressing = 0;
+  /** As it last said. */
+  load: ReceiverLoad = { inFlight: 0, decompressing: 0, connections: { open: 0, evicted: 0, dropped: 0 } };
   /** Rejects with a MillraceError when it cannot listen or ends before it does. */
   readonly listening = this.#listening.promise;
   readonly ended: Promise<Ending>;
@@ -130,8 +130,7 @@ export class Member<Settings> {
   }
 
   #work(report: WorkReport): void {
-    this.inFlight = report.inFlight;
-    this.decompressing = report.decompressing;
+    this.load = report.load;
     for (const [outcome, info] of report.answered) this.#hooks.onOutcome?.(outcome, info);
     const events = unpack({ rows: report.rows, bodies: report.bodies }, []);
     for (const [index, event] of events.entries()) {

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../core/clock.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { untilAborted } from '../lib/abort.ts';
+import type { ConnectionCounts } from '../receive/connections.ts';
 import type { Admission } from '../receive/handle-delivery.ts';
 import type { Receiver, ReceiverState } from '../receive/options.ts';
 import { type Hooks, type Listening, Member, reasonOf } from './member.ts';
@@ -47,6 +48,8 @@ export class WorkerPool<Settings> implements Omit<Receiver, 'replace'> {
   #portInUse = 0;
   #admission: Admission = { ok: true };
   #state: ReceiverState = 'idle';
+  /** What workers that have ended had counted. */
+  readonly #past = { evicted: 0, dropped: 0 };
   /** How many workers in a row have ended soon after their start. */
   #shortLived = 0;
   #stopLooking: () => void = () => {};
@@ -84,11 +87,19 @@ export class WorkerPool<Settings> implements Omit<Receiver, 'replace'> {
   }
 
   get inFlight(): number {
-    return this.#sum(({ inFlight }) => inFlight);
+    return this.#sum(({ load }) => load.inFlight);
   }
 
   get decompressing(): number {
-    return this.#sum(({ decompressing }) => decompressing);
+    return this.#sum(({ load }) => load.decompressing);
+  }
+
+  get connections(): ConnectionCounts {
+    return {
+      open: this.#sum(({ load }) => load.connections.open),
+      evicted: this.#past.evicted + this.#sum(({ load }) => load.connections.evicted),
+      dropped: this.#past.dropped + this.#sum(({ load }) => load.connections.dropped),
+    };
   }
 
   /** @throws MillraceError `address_unavailable`; `worker_failed` when one ends before it listens */
@@ -139,6 +150,8 @@ export class WorkerPool<Settings> implements Omit<Receiver, 'replace'> {
     this.#members.add(member);
     void member.ended.then((ending) => {
       this.#members.delete(member);
+      this.#past.evicted += member.load.connections.evicted;
+      this.#past.dropped += member.load.connections.dropped;
       // The shared socket went with the last of them.
       if (this.#members.size === 0) this.#port = this.#portInUse;
       // Before that `listen` rejects, and after it is as it should be.

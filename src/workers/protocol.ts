@@ -2,7 +2,7 @@ import type { ErrorCode } from '../core/errors.ts';
 import type { AppendResult } from '../core/journal.ts';
 import type { Packed } from '../journal/protocol.ts';
 import type { Admission } from '../receive/handle-delivery.ts';
-import type { DeliveryInfo } from '../receive/options.ts';
+import type { DeliveryInfo, ReceiverLoad } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
 
 /**
@@ -46,8 +46,7 @@ export interface WorkReport extends Packed {
   /** Reasons as JSON for an event that goes to quarantine; null for one that is fit. */
   readonly unfit: readonly (string | null)[];
   readonly answered: readonly (readonly [Outcome, DeliveryInfo])[];
-  readonly inFlight: number;
-  readonly decompressing: number;
+  readonly load: ReceiverLoad;
 }
 
 /** What became of the event with this ticket: it is durable, or it is not and why. */

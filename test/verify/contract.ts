@@ -90,6 +90,28 @@ export function verifierContract(scheme: SchemeUnderTest): void {
       expect(codeOf(sign(), BODY, scheme.create([second], TOLERANCE))).toBe('signature_invalid');
     });
 
+    it('says from the headers alone what they lack, and refuses none that could be genuine', () => {
+      const early = (headers: Headers): string | null => {
+        const result = verifier.precheck!(headers, NOW);
+        return result.ok ? null : result.code;
+      };
+      fc.assert(
+        fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+          expect(early(sign(Buffer.from(bytes)))).toBe(null);
+        }),
+      );
+      for (const name of [scheme.signatureHeader, scheme.timestampHeader]) {
+        if (name === undefined) continue;
+        const { [name]: _left, ...rest } = sign();
+        expect(early(rest)).toBe('signature_missing');
+      }
+      expect(early({ ...sign(), [scheme.signatureHeader]: 'x' })).toBe('signature_invalid');
+      if (scheme.timestampHeader === undefined) return;
+      expect(early(sign(BODY, NOW - TOLERANCE))).toBe(null);
+      expect(early(sign(BODY, NOW - TOLERANCE - 1000))).toBe('timestamp_too_old');
+      expect(early(sign(BODY, NOW + TOLERANCE + 1000))).toBe('timestamp_too_new');
+    });
+
     it('returns headers that verify the same body again', () => {
       const result = verifier.verify({ ...sign(), 'user-agent': 'x' }, BODY, NOW);
       expect(result.ok && verifier.verify(result.headers, BODY, NOW)).toStrictEqual(result);

@@ -23,6 +23,8 @@ function keyPair(): { secret: string; seed: string; public: string } {
   };
 }
 
+const forge = (): string => `v1a,${randomBytes(64).toString('base64')}`;
+
 const create = (secrets: readonly string[], tolerance = 300_000) =>
   createStandardWebhooks({ secrets, tolerance });
 function errorOf(action: () => unknown): Error {
@@ -108,6 +110,24 @@ describe('standard-webhooks', () => {
       ok: true,
       secret: 1,
     });
+  });
+
+  it('tries only so many forged v1a signatures, fewer on a large body, and always three for a key', () => {
+    const [pair, other] = [keyPair(), keyPair()];
+    const found = (keys: readonly string[], before: number, body: Buffer): boolean => {
+      const headers = signStandardWebhooks(pair.secret, 'msg_1', NOW, body);
+      const forged = Array.from({ length: before }, forge);
+      headers['webhook-signature'] = [...forged, headers['webhook-signature']].join(' ');
+      return create(keys).verify(headers, body, NOW).ok;
+    };
+    const large = Buffer.alloc(1024 * 1024);
+    for (const body of [BODY, large]) {
+      expect(found([pair.public], 2, body)).toBe(true);
+      expect(found([pair.public], 8, body)).toBe(false);
+      expect(found([other.public, pair.public], 2, body)).toBe(true);
+    }
+    expect(found([pair.public], 3, BODY)).toBe(true);
+    expect(found([pair.public], 3, large)).toBe(false);
   });
 
   it('does not take one version for the other', () => {
