@@ -81,7 +81,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       routesFor,
       onFailure,
       onCommit,
-      isErased: (event) => users.has(event),
+      isErased: users.isErased,
     });
     warnOfReaders(config, log);
     const { accept, quarantine } = counted(intake, meter);
@@ -110,6 +110,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     const proof = openProof(config);
     const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...(inlet === null ? {} : { inlet }) });
     const operations = intake.operations(() => dispatcher.status());
+    const { recent } = meter;
     const erasures = runErasures({
       config: () => plan.config,
       users,
@@ -117,6 +118,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       dispatcher,
       sinks,
       proof,
+      recent,
       log,
       clock,
     });

@@ -21,6 +21,7 @@ import { LocalErasures } from './erase/local-erasures.ts';
 import type { Intake } from './intake.ts';
 import type { SqliteJournal } from './journal/sqlite-journal.ts';
 import type { LiveSinks } from './live-sinks.ts';
+import type { RecentEvents } from './metrics/recent.ts';
 import { KeyErasure } from './seal/key-erasure.ts';
 import { parseMasterKey } from './seal/master-key.ts';
 
@@ -122,10 +123,12 @@ export function runErasures(system: {
   readonly dispatcher: Dispatcher;
   readonly sinks: LiveSinks;
   readonly proof: OpenProof;
+  /** What the console shows of late. */
+  readonly recent: Pick<RecentEvents, 'forget'>;
   readonly clock: Clock;
   readonly log: SinkLog;
 }): RunningErasures {
-  const { intake, dispatcher, sinks, clock, log, ...rest } = system;
+  const { intake, dispatcher, sinks, recent, clock, log, ...rest } = system;
   const abort = new AbortController();
   const local = createErasures({
     ...rest,
@@ -137,7 +140,8 @@ export function runErasures(system: {
     settle: async (subjects) => {
       await intake.settled();
       const owners = new Owners(subjects);
-      dispatcher.forget({ upTo: intake.lastSeq(), owned: (event) => owners.of(event).length > 0 });
+      recent.forget((whose) => owners.of(whose).length > 0);
+      dispatcher.forget({ upTo: intake.lastSeq(), owned: (event) => owners.ofEvent(event).length > 0 });
       const waiting = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
       const requests = subjects.map(({ request }) => request);
       const reason = 'has not answered yet to a batch that may hold events of the user';

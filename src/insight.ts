@@ -134,6 +134,7 @@ export class Insight {
       unrouted: meter.routes.get('none'),
       history: this.#history.after(since),
       recent: meter.recent.after(after, RECENT_SHOWN),
+      forgotten: meter.recent.forgotten,
       activities: activities(),
     };
   }

@@ -2,8 +2,8 @@ import { createOperations } from './admin/operations.ts';
 import { directOperations } from './admin/direct-operations.ts';
 import type { Clock } from './core/clock.ts';
 import { MillraceError } from './core/errors.ts';
-import type { Envelope, Event, Handling, JournalEvent } from './core/event.ts';
-import type { AppendResult, EventLog, Unfitness } from './core/journal.ts';
+import type { Event, Handling, JournalEvent } from './core/event.ts';
+import type { AppendResult, EventLog, IsErased, Unfitness } from './core/journal.ts';
 import type { Operations, SinkStatus } from './core/operations.ts';
 import { parseTarget, type Target } from './core/route.ts';
 import type { CheckpointStore } from './core/source.ts';
@@ -43,7 +43,7 @@ export interface IntakeOptions {
   readonly routesFor: (type: string) => readonly Target[];
   readonly onFailure: (error: MillraceError) => void;
   /** Events of erased users are dropped. */
-  readonly isErased: (event: Envelope) => boolean;
+  readonly isErased: IsErased;
   /** Told of each group commit of the journal. */
   readonly onCommit?: (events: number, durationMs: number) => void;
 }
@@ -109,7 +109,7 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
       isErased(event) ? ERASED : direct.append(event, handling, dedupKey),
     // There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender.
     quarantine: (event, reasons, dedupKey) => {
-      if (isErased(event)) return ERASED;
+      if (isErased(event, reasons)) return ERASED;
       const { to } = plan().config.quarantine;
       return to === null
         ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))

@@ -20,12 +20,16 @@ Examples:
 Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, and drops the events that
 still come. A request is due after erasure.grace (7d); until then --cancel leaves everything as it was. A running receiver
 performs what is due by itself. Afterwards --cancel only takes new events in again. The receipt lists the files, counts and
-hashes, without the id; not_searched are databases, Parquet, and tables whose rows do not say whose they are (insurance,
-parsing jobs and their results): make those again. Other folders to cover: erasure.folders.
-By user id, a user's events go with all they hold; --client-user selects by the team's own id instead. What names no team
-or user but holds the id goes too; what is another user's stays. With --service the service is asked to delete the user as
-well (with --cancel: to undo it).
-Exit codes: 0 done, 1 failed, 2 usage or config, 3 something was out of reach: the next run tries again.`;
+hashes, without the id; not_searched are databases, Parquet, archives of files (.zip, .tgz), what lies behind symbolic links,
+and tables whose rows do not say whose they are (insurance, parsing jobs and their results): make those again. Other folders
+to cover: erasure.folders.
+By user id, a user's events go with all they hold; --client-user selects by the team's own id instead. What is another
+user's stays. What names no user goes when it holds the id: a UUID anywhere, in any case, escaped, in JSON in JSON, as a URN,
+in prose, in UTF-16; another id as a whole JSON text, or in prose when it has six characters, not all letters, and no blanks.
+Not seen are ids in base64, percent-encoded, encrypted or compressed inside a body, nor in sealed records that name no user.
+With --service the service is asked to delete the user as well (with --cancel: to undo it).
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 something was out of reach (the next run tries again) or not searched (the
+receipt names it).`;
 
 interface Options {
   readonly config?: string;
@@ -152,7 +156,8 @@ async function list(io: Io, erasures: Erasures, options: Options): Promise<void>
 
 function showResult(io: Io, result: ErasureResult, options: Options): void {
   const { receipts, left, files_searched: files, bytes_searched: bytes } = result;
-  for (const { store, item, reason } of left) note(io, `not erased: ${store} ${item}: ${reason}`);
+  for (const { store, item, requests, reason } of left)
+    note(io, `not ${requests.length === 0 ? 'searched' : 'erased'}: ${store} ${item}: ${reason}`);
   if (options.json === true) print(io, JSON.stringify(result));
   else {
     for (const { receipt, records_removed: records, items } of receipts)
@@ -160,7 +165,7 @@ function showResult(io: Io, result: ErasureResult, options: Options): void {
     if (receipts.length === 0 && left.length === 0) note(io, 'nothing is due');
     else note(io, `searched ${files} files, ${bytes} bytes`);
   }
-  if (left.some(({ requests }) => requests.length > 0)) io.setExit(EXIT.partial);
+  if (left.length > 0) io.setExit(EXIT.partial);
 }
 
 async function withService(

@@ -1,5 +1,4 @@
 import type { LoadedConfig } from '../config/config.ts';
-import type { Envelope } from '../core/event.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { Destinations } from '../replay/destinations.ts';
@@ -58,8 +57,7 @@ function readerOf({ selection, sinks }: ReplayOrder, { loaded, opener, ask }: Re
   const fields = { type, team, user, clientUser };
   // What an archive holds was judged when it came in, and old ones can lack ids.
   const validate = createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
-  const erased = ErasedUsers.open(loaded.config.erasure.path);
-  const isErased = (event: Envelope): boolean => erased.has(event);
+  const { isErased } = ErasedUsers.open(loaded.config.erasure.path);
   const files = new FileReader({ selection, validate, opener, isErased });
   const stores = new StoreReader({ selection, sinks, ask, isErased });
   return (unit, from, signal) => {

@@ -1,4 +1,6 @@
 import { messageOf } from './errors.ts';
+import type { Event } from './event.ts';
+import { canonicalId, namedIds } from './named-ids.ts';
 
 /** Whose data is to go. */
 export interface Subject {
@@ -32,7 +34,10 @@ export interface ErasedItem {
   readonly sha256_after: string | null;
 }
 
-/** What an erasure could not reach; the requests it concerns stay, and the next run tries again. */
+/**
+ * What an erasure could not reach; the requests it concerns stay, and the next run tries again. What concerns none could not
+ * be searched: it stands on every receipt of the run.
+ */
 export interface LeftItem {
   readonly store: string;
   readonly item: string;
@@ -67,12 +72,8 @@ export interface ErasableStore {
   erase(run: ErasureRun): Promise<void>;
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-/** The form in which ids are compared: a UUID is the same in either case, another id is not. */
-export function canonicalId(id: string): string {
-  return UUID.test(id) ? id.toLowerCase() : id;
-}
+/** What an event that names no user is looked through for. */
+export type Said = Ownership & Pick<Event, 'id' | 'headers' | 'body'>;
 
 /** Says whose a piece of data is, for many subjects at once: a look-up, whatever their number. */
 export class Owners {
@@ -89,91 +90,48 @@ export class Owners {
     }
   }
 
-  /** The requests a piece of data falls under; none for most. */
+  /** The requests a piece of data falls under, by its envelope; none for most. */
   of({ team, user, clientUser }: Ownership): readonly string[] {
     const found = [
       ...(user === null ? [] : (this.#users.get(canonicalId(user)) ?? [])),
       ...(clientUser === null ? [] : (this.#clientUsers.get(canonicalId(clientUser)) ?? [])),
     ];
-    if (found.length === 0) return NONE;
-    return found
-      .filter((subject) => subject.team === null || team === null || sameId(subject.team, team))
-      .map(({ request }) => request);
+    return found.length === 0 ? NONE : found.filter(inTeam(team)).map(({ request }) => request);
+  }
+
+  /** The requests whose subjects these bytes name: what says of no user that it is theirs is of whom it names. */
+  named(bytes: Buffer, team: string | null): readonly string[] {
+    const found = new Set<string>();
+    for (const id of namedIds(bytes)) {
+      for (const map of [this.#users, this.#clientUsers])
+        for (const subject of map.get(id) ?? NOBODY) if (inTeam(team)(subject)) found.add(subject.request);
+    }
+    return [...found];
+  }
+
+  /**
+   * The requests an event falls under.
+   * @param malformed what stands as its user is no id, and so no other user's
+   */
+  ofEvent(event: Said, malformed = false): readonly string[] {
+    const requests = this.of(event);
+    if (requests.length > 0 || (event.user !== null && !malformed)) return requests;
+    return this.named(wordsOf(event), event.team);
   }
 }
 
 const NONE: readonly string[] = [];
+const NOBODY: readonly Subject[] = [];
 
-function sameId(one: string, other: string): boolean {
-  return canonicalId(one) === canonicalId(other);
+/** What names no team is of any. */
+function inTeam(team: string | null): (subject: Subject) => boolean {
+  return (subject) =>
+    subject.team === null || team === null || canonicalId(subject.team) === canonicalId(team);
 }
 
-/**
- * Looks for the ids of subjects in bytes, before anything is parsed, also as JSON writers spell them that escape what is
- * not ASCII, or slashes. `quoted` finds an id only where it is a whole JSON text, and so never the `7` in `17`, and in
- * another case of its letters only a UUID; `bare` finds it anywhere, in any case.
- */
-export class IdSearch {
-  /** What two chunks must overlap by, so that an id on the seam is found. */
-  readonly overlap: number;
-  readonly #needles: readonly Needle[];
-
-  constructor(subjects: readonly Subject[], mode: 'quoted' | 'bare' = 'quoted') {
-    this.#needles = subjects.flatMap(({ id, request }) => {
-      const anyCase = mode === 'bare' || UUID.test(id);
-      const texts = mode === 'bare' ? [id, ...spellings(id)] : spellings(id).map((text) => `"${text}"`);
-      return texts.map((text): Needle => {
-        const bytes = Buffer.from(text);
-        return { bytes, folded: anyCase ? fold(bytes) : null, request };
-      });
-    });
-    this.overlap = Math.max(0, ...this.#needles.map(({ bytes }) => bytes.length - 1));
-  }
-
-  /** Whether any id stands in these bytes. */
-  finds(bytes: Buffer): boolean {
-    return this.#standing(bytes).next().done !== true;
-  }
-
-  /** The requests whose ids stand in these bytes. */
-  requestsIn(bytes: Buffer): readonly string[] {
-    return [...new Set(this.#standing(bytes))];
-  }
-
-  *#standing(hay: Buffer): Generator<string> {
-    let text: string | null = null;
-    for (const { bytes, folded, request } of this.#needles) {
-      if (folded === null ? hay.includes(bytes) : (text ??= fold(hay)).includes(folded)) yield request;
-    }
-  }
-}
-
-interface Needle {
-  readonly bytes: Buffer;
-  /** Null for an id whose case counts. */
-  readonly folded: string | null;
-  readonly request: string;
-}
-
-/**
- * An id as it may stand between the quotes of a JSON text: as `JSON.stringify` has it, with what is not ASCII escaped, in
- * either case of the digits, and each of these with slashes escaped.
- */
-function spellings(id: string): readonly string[] {
-  const plain = JSON.stringify(id).slice(1, -1);
-  const forms = [plain, escaped(plain, (digits) => digits), escaped(plain, (digits) => digits.toUpperCase())];
-  return [...new Set([...forms, ...forms.map((form) => form.replaceAll('/', String.raw`\/`))])];
-}
-
-function escaped(text: string, spell: (digits: string) => string): string {
-  return text.replace(/[\u0080-\uffff]/g, (unit) => {
-    return `\\u${spell(unit.charCodeAt(0).toString(16).padStart(4, '0'))}`;
-  });
-}
-
-/** One character a byte. Needle and hay are folded alike, so that it does not matter what becomes of other bytes. */
-function fold(bytes: Buffer): string {
-  return bytes.toString('latin1').toLowerCase();
+/** All that an event says beside its envelope, which repeats what its body says. */
+export function wordsOf({ id, headers, body }: Omit<Said, keyof Ownership>): Buffer {
+  return Buffer.concat([Buffer.from(JSON.stringify([id, Object.values(headers)])), body]);
 }
 
 /** Stands in an unfinished plan where a user was who has been erased. */
@@ -209,7 +167,7 @@ export interface ErasureReceipt {
   readonly finished_at: string;
   readonly records_removed: number;
   readonly stores: readonly string[];
-  /** Files that cannot be searched for a user: databases, Parquet, and tables whose rows do not say whose they are. */
+  /** What was not searched for a user: databases, Parquet, what lies behind links, tables whose rows do not say whose they are. */
   readonly not_searched: readonly string[];
   readonly items: readonly {
     readonly store: string;

@@ -6,6 +6,12 @@ export interface Unfitness {
   readonly detail: string;
 }
 
+/** Whether an event is of a user whose data was erased. @param reasons why it is unfit; null when it is not */
+export type IsErased = (event: Event, reasons?: readonly Unfitness[] | null) => boolean;
+
+/** Of an unfit event: what stands as its user is no id, and so says nothing of whose it is. */
+export const USER_MALFORMED = 'user_malformed';
+
 export type AppendResult =
   | { readonly status: 'accepted'; readonly seq: number }
   | { readonly status: 'duplicate' }

@@ -1,7 +1,8 @@
 import { basename } from 'node:path';
 import { parseHead } from '../core/archive-record.ts';
 import { CLAIMS_FOLDER, PART_EXTENSION } from '../core/archive.ts';
-import type { IdSearch, Ownership, Owners } from '../core/erasure.ts';
+import type { Ownership, Owners } from '../core/erasure.ts';
+import { HIDES_CONTENT } from './not-searched.ts';
 
 /**
  * What can be done about a file that holds an id:
@@ -24,7 +25,7 @@ export function kindOf(file: string): FileKind {
   if (/^\.(erase-[0-9a-f]{16}|[0-9a-f]{12})\.tmp$/.test(name)) return 'temporary';
   if (/^(lock|manifest\.lock|repair\.lock|\.millrace-lock)(-journal|-owner\.json(\.tmp)?)?$/.test(name))
     return 'lock';
-  return /\.(db|db-wal|db-journal|duckdb|parquet|zip|7z|xz|br|bz2)$/.test(name) ? 'unreadable' : 'other';
+  return HIDES_CONTENT.test(name) ? 'unreadable' : 'other';
 }
 
 /** Tables of people's data whose rows do not say whose they are, as the documents they are made of do not. */
@@ -38,12 +39,10 @@ export function namesNobody(file: string): boolean {
 /** Reads the envelope of what one line or one kept event holds. */
 export class LineOwners {
   readonly #owners: Owners;
-  readonly #search: IdSearch;
   readonly #fields: EnvelopeFields;
 
-  constructor(owners: Owners, search: IdSearch, fields: EnvelopeFields) {
+  constructor(owners: Owners, fields: EnvelopeFields) {
     this.#owners = owners;
-    this.#search = search;
     this.#fields = fields;
   }
 
@@ -56,7 +55,7 @@ export class LineOwners {
     if (head === undefined) return this.#ofDocument(line, ROW_FIELDS);
     const { team_id: team, user_id: user, client_user_id: clientUser } = head;
     const requests = this.#owners.of({ team, user, clientUser });
-    return requests.length > 0 || user !== null ? requests : this.#search.requestsIn(withDecoded(line));
+    return requests.length > 0 || user !== null ? requests : this.#owners.named(withDecoded(line), team);
   }
 
   /** The requests a kept event falls under. */
@@ -73,7 +72,7 @@ export class LineOwners {
     };
     const requests = this.#owners.of(whose);
     // What names no user, or cannot be read, is theirs if it names them anywhere.
-    return requests.length > 0 || whose.user !== null ? requests : this.#search.requestsIn(text);
+    return requests.length > 0 || whose.user !== null ? requests : this.#owners.named(text, whose.team);
   }
 }
 

@@ -1,15 +1,17 @@
 import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileChunks } from '../archive/file-lines.ts';
-import { IdSearch, leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
+import { fileChunks, fileLines } from '../archive/file-lines.ts';
+import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
+import { IdSearch } from '../core/id-search.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
 import { hashFile } from '../archive/facts.ts';
 import { kindOf, LineOwners, namesNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
 import { Listing } from './listing.ts';
+import { NotSearched } from './not-searched.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
-import { requestsInFile, searchFile } from './search-file.ts';
+import { mayHold, requestsInFile, searchFile } from './search-file.ts';
 import { walkFolder } from './walk.ts';
 import { holdWriters } from './writers.ts';
 
@@ -55,7 +57,7 @@ export class FolderStore implements ErasableStore {
     }
     const search = new IdSearch(run.subjects);
     await settle?.(async (file) => (await searchFile(file, search, run.signal)).found);
-    const owners = new LineOwners(new Owners(run.subjects), search, fields);
+    const owners = new LineOwners(new Owners(run.subjects), fields);
     // An archive further down has a manifest and writers of its own.
     const apart = await Promise.all(exclude.map((other) => realpath(other).catch(() => other)));
     const seen = new Set<string>();
@@ -80,7 +82,9 @@ export class FolderStore implements ErasableStore {
     const { root } = about;
     const walked = await walkFolder(root, apart);
     const files = walked.files.filter((file) => !seen.has(file));
-    for (const file of files) seen.add(file);
+    const links = walked.links.filter((link) => !seen.has(link));
+    for (const path of [...files, ...links]) seen.add(path);
+    for (const link of links) await this.#link(about, link, [root, ...apart]);
     const { archives } = walked;
     for (const archive of ['', ...archives.filter((folder) => folder !== '')]) {
       const inside = archives.filter((folder) => folder.length > archive.length);
@@ -110,18 +114,46 @@ export class FolderStore implements ErasableStore {
   }
 
   async #eraseFile(job: Job, file: string): Promise<void> {
-    const { run, root } = job;
+    const { run, root, search, prefix } = job;
     run.signal.throwIfAborted();
     try {
       await this.#byKind[kindOf(file)](job, file);
+      const named = search.requestsIn(Buffer.from(file));
+      if (named.length > 0 && (await exists(join(root, file))))
+        this.#leave(job, prefix + file, named, 'its name holds the id; rename or remove it');
     } catch (error) {
       if (run.signal.aborted) throw error;
       if (errorCode(error) === 'ENOENT' && !(await exists(join(root, file)))) {
         job.vanished.push(file);
         return;
       }
-      run.leave(leftBy(this.name, job.prefix + file, run.subjects, error));
+      // No error of the system is left whole: its message has the path.
+      if (error instanceof NotSearched) this.#leave(job, prefix + file, NOBODY, error.message);
+      else run.leave(leftBy(this.name, search.redact(prefix + file), run.subjects, error));
     }
+  }
+
+  /** What lies behind a link is somebody else's; unless it is searched at its own place, it is not searched. */
+  async #link(
+    about: Pick<Job, 'run' | 'root' | 'search'>,
+    link: string,
+    covered: readonly string[],
+  ): Promise<void> {
+    const target = await realpath(join(about.root, link)).catch(() => null);
+    if (target === null || covered.some((folder) => target === folder || target.startsWith(`${folder}/`)))
+      return;
+    const reason = 'a symbolic link is not followed; name what it leads to in erasure.folders';
+    this.#leave(about, link, about.search.requestsIn(Buffer.from(link)), reason);
+  }
+
+  /** @param requests those that have to wait for it; none when it can only be named on the receipt */
+  #leave(
+    { run, search }: Pick<Job, 'run' | 'search'>,
+    item: string,
+    requests: readonly string[],
+    reason: string,
+  ): void {
+    run.leave({ store: this.name, item: search.redact(item), requests, reason });
   }
 
   readonly #byKind: Readonly<Record<FileKind, (job: Job, file: string) => Promise<void>>> = {
@@ -131,15 +163,7 @@ export class FolderStore implements ErasableStore {
     other: (job, file) => this.#other(job, file),
     lock: () => Promise.resolve(),
     temporary: (job, file) => this.#temporary(job, file),
-    unreadable: (job, file) => {
-      job.run.leave({
-        store: this.name,
-        item: job.prefix + file,
-        requests: [],
-        reason: 'this kind of file cannot be searched; make it again from the tables',
-      });
-      return Promise.resolve();
-    },
+    unreadable: () => Promise.reject(new NotSearched('this kind of file')),
   };
 
   async #lines(job: Job, file: string): Promise<void> {
@@ -148,12 +172,12 @@ export class FolderStore implements ErasableStore {
     const { found, bytes } = await searchFile(path, search, run.signal);
     run.searched(bytes);
     if (namesNobody(file))
-      run.leave({
-        store: this.name,
-        item: prefix + file,
-        requests: [],
-        reason: 'its rows do not say whose they are; make it again without the user',
-      });
+      this.#leave(
+        job,
+        prefix + file,
+        NOBODY,
+        'its rows do not say whose they are; make it again without the user',
+      );
     if (!found) return;
     if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
     run.onStep('found');
@@ -196,25 +220,28 @@ export class FolderStore implements ErasableStore {
 
   async #other(job: Job, file: string): Promise<void> {
     const { run, root, prefix } = job;
-    const { requests, bytes } = await requestsInFile(join(root, file), new IdSearch(run.subjects, 'bare'));
+    const { requests, bytes } = await requestsInFile(
+      join(root, file),
+      new IdSearch(run.subjects, 'anywhere'),
+    );
     run.searched(bytes);
     if (requests.length === 0) return;
-    run.leave({
-      store: this.name,
-      item: prefix + file,
-      requests,
-      reason: 'this kind of file cannot be rewritten',
-    });
+    this.#leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
   }
 
   /** What another process is writing can only be looked at. */
-  async #lookAtOthers({ root, prefix, run, search, vanished }: Job, file: string): Promise<void> {
+  async #lookAtOthers(job: Job, file: string): Promise<void> {
     if (kindOf(file) !== 'lines') return;
+    const { root, prefix, search, owners, vanished } = job;
     try {
-      const { requests } = await requestsInFile(join(root, file), search);
-      if (requests.length === 0) return;
-      const reason = 'another process is writing to it, or was a moment ago';
-      run.leave({ store: this.name, item: prefix + file, requests, reason });
+      const requests = new Set<string>();
+      for await (const lines of fileLines(join(root, file))) {
+        for (const { bytes } of lines)
+          if (bytes !== null && mayHold(bytes, search))
+            for (const request of owners.ofLine(bytes)) requests.add(request);
+      }
+      if (requests.size === 0) return;
+      this.#leave(job, prefix + file, [...requests], 'another process is writing to it, or was a moment ago');
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error;
       vanished.push(file);
@@ -244,6 +271,8 @@ export class FolderStore implements ErasableStore {
     run.onStep('listed');
   }
 }
+
+const NOBODY: readonly string[] = [];
 
 interface Job {
   /** Absolute; an archive's own folder. */

@@ -159,7 +159,8 @@ export class LocalErasures implements Erasures {
       }
     }
     onStep('erased');
-    for (const { store, item, reason } of left) log.warn({ store, item, reason }, 'not erased');
+    for (const { store, item, requests, reason } of left)
+      log.warn({ store, item, reason }, requests.length === 0 ? 'not searched' : 'not erased');
     const done = subjects.filter(({ request }) => !left.some(({ requests }) => requests.includes(request)));
     const receipts: ErasureReceipt[] = [];
     for (const request of done) {

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { canonicalId, type ErasureRequest, type Subject } from '../core/erasure.ts';
+import type { ErasureRequest, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { canonicalId } from '../core/named-ids.ts';
 import { OWNER_ONLY, syncFolder, writeDurably } from '../lib/durable.ts';
 
 const FOLDER = 'requests';

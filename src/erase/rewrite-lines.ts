@@ -5,7 +5,7 @@ import { PassThrough, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, createZstdCompress } from 'node:zlib';
 import { fileLines } from '../archive/file-lines.ts';
-import type { IdSearch } from '../core/erasure.ts';
+import type { IdSearch } from '../core/id-search.ts';
 import { CREATE_NEW, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
 import { Contents } from './contents.ts';
 import type { LineOwners } from './file-kinds.ts';

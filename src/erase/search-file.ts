@@ -1,5 +1,6 @@
 import { fileChunks } from '../archive/file-lines.ts';
-import type { IdSearch } from '../core/erasure.ts';
+import type { IdSearch } from '../core/id-search.ts';
+import { checkSearchable } from './not-searched.ts';
 
 /** Bodies that stand in a record as base64 hide their ids: where there is one, the lines must be looked at. */
 const BASE64_KEY = Buffer.from('"body_base64":"');
@@ -13,7 +14,7 @@ export interface Searched {
 /**
  * Whether a file may hold one of the ids, decompressed by its extension: a search over bytes, at about the speed they
  * are decompressed. Stops at the first find.
- * @throws NotFollowed, a zlib error when the file is damaged, or the system's error
+ * @throws NotSearched, NotFollowed, a zlib error when the file is damaged, or the system's error
  */
 export async function searchFile(path: string, search: IdSearch, signal: AbortSignal): Promise<Searched> {
   let bytes = 0;
@@ -45,7 +46,10 @@ export async function requestsInFile(
  */
 async function* piecesOf(path: string, overlap: number): AsyncGenerator<readonly Buffer[]> {
   let before: Buffer = Buffer.alloc(0);
+  let isFirst = true;
   for await (const chunk of fileChunks(path)) {
+    if (isFirst) checkSearchable(chunk);
+    isFirst = false;
     const seam = Buffer.concat([before, chunk.subarray(0, overlap)]);
     yield [seam, chunk];
     const tail = chunk.length >= overlap ? chunk : seam;

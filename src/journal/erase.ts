@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
-import { IdSearch, Owners, type Subject } from '../core/erasure.ts';
+import { Owners, type Subject } from '../core/erasure.ts';
+import { USER_MALFORMED } from '../core/journal.ts';
 
 /** Rows looked at in one transaction: a few milliseconds, so that deliveries hardly wait. */
 const SLICE = 5000;
@@ -31,8 +32,18 @@ type Row = [
   team: string | null,
   user: string | null,
   clientUser: string | null,
+  id: string,
+  headers: string,
+  /** Null where the envelope says whose it is. */
   body: Buffer | null,
 ];
+
+/** Where the envelope does not say whose an event is: what stands as the user of an unfit one may be no id. */
+const NAMES_NOBODY: Readonly<Record<Table, string>> = {
+  events: 'user IS NULL',
+  dead_letters: 'user IS NULL',
+  quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%'`,
+};
 
 /**
  * Takes users out of the journal so that no byte of theirs stays in its file.
@@ -125,23 +136,25 @@ export class Eraser {
     after: number,
   ): { owned: { key: number; requests: readonly string[] }[]; last: number | null } {
     const owners = new Owners(subjects);
-    const search = new IdSearch(subjects);
     // A body is read only where the envelope does not say whose it is: bodies are nearly all of the file.
     const rows = this.#db
       .prepare(
-        `SELECT ${key}, team, user, client_user, CASE WHEN user IS NULL THEN body END FROM ${table}
-         WHERE ${key} > ? ORDER BY ${key} LIMIT ${SLICE}`,
+        `SELECT ${key}, team, user, client_user, id, headers, CASE WHEN ${NAMES_NOBODY[table]} THEN body END
+         FROM ${table} WHERE ${key} > ? ORDER BY ${key} LIMIT ${SLICE}`,
       )
       .raw()
       .iterate(after) as IterableIterator<Row>;
     const owned: { key: number; requests: readonly string[] }[] = [];
     let last: number | null = null;
     // Row by row: a slice of large bodies would not fit in memory.
-    for (const [id, team, user, clientUser, body] of rows) {
-      const named = owners.of({ team, user, clientUser });
-      const requests = named.length === 0 && body !== null ? search.requestsIn(body) : named;
-      if (requests.length > 0) owned.push({ key: id, requests });
-      last = id;
+    for (const [at, team, user, clientUser, id, headers, body] of rows) {
+      const whose = { team, user, clientUser };
+      const requests =
+        body === null
+          ? owners.of(whose)
+          : owners.ofEvent({ ...whose, id, headers: { all: headers }, body }, true);
+      if (requests.length > 0) owned.push({ key: at, requests });
+      last = at;
     }
     return { owned, last };
   }

@@ -1,11 +1,12 @@
 import type { Clock } from '../core/clock.ts';
 import type { ErasableStore, ErasureRun, Subject } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { Envelope, Event, Handling, JournalEvent } from '../core/event.ts';
+import type { Event, Handling, JournalEvent } from '../core/event.ts';
 import type {
   AppendResult,
   DeadLetter,
   EventHead,
+  IsErased,
   Journal,
   JournalAccount,
   JournalStatus,
@@ -29,7 +30,7 @@ export interface SqliteJournalOptions extends JournalOptions {
   /** Told of each group commit: how many events, and milliseconds from handing them over to the answer. */
   readonly onCommit?: (events: number, durationMs: number) => void;
   /** Events of erased users are not taken in, whichever way they come. */
-  readonly isErased?: (event: Envelope) => boolean;
+  readonly isErased?: IsErased;
   /** Told of each record that is not what was written; it is in quarantine if it could be read. */
   readonly onDamage?: (record: { readonly seq: number; readonly id: string | null }) => void;
   /** Bytes of newest events kept in memory for sinks that keep up. */
@@ -88,7 +89,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult> {
-    return this.#enqueue(event, undefined, JSON.stringify(reasons), dedupKey ?? null);
+    return this.#enqueue(event, undefined, reasons, dedupKey ?? null);
   }
 
   async read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
@@ -244,15 +245,16 @@ export class SqliteJournal implements Journal, ErasableStore {
   #enqueue(
     event: Event,
     handling: Handling | undefined,
-    unfit: string | null,
+    reasons: readonly Unfitness[] | null,
     dedupKey: string | null,
   ): Promise<AppendResult> {
     if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
-    if (this.#options.isErased?.(event) === true) {
+    if (this.#options.isErased?.(event, reasons) === true) {
       this.#dropped.push(event.receivedAt);
       this.#scheduleFlush();
       return Promise.resolve({ status: 'erased' });
     }
+    const unfit = reasons === null ? null : JSON.stringify(reasons);
     return this.#commits.add({ event, handling, unfit, dedupKey });
   }
 

@@ -1,3 +1,4 @@
+import type { Ownership } from '../core/erasure.ts';
 import type { Event } from '../core/event.ts';
 
 /** What is shown of an event that has just come in; snake_case as in the archive, never its body. */
@@ -21,8 +22,9 @@ const KEPT = 100;
 
 /** The newest events, their metadata only: a ring, so that memory does not grow with the rate. */
 export class RecentEvents {
-  readonly #ring: RecentEvent[] = [];
+  readonly #ring: (RecentEvent | undefined)[] = [];
   #count = 0;
+  #forgotten = 0;
 
   add(event: Event, outcome: RecentEvent['outcome'], seq: number | null): void {
     this.#ring[this.#count % KEPT] = {
@@ -39,6 +41,22 @@ export class RecentEvents {
       bytes: event.body.length,
     };
     this.#count += 1;
+  }
+
+  /** Times something was forgotten: whoever keeps a copy of the list asks for it anew when this has changed. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
+
+  /** Forgets what is `owned`, and what names no user, or perhaps none: whose that is stood in its body. */
+  forget(owned: (whose: Ownership) => boolean): void {
+    this.#forgotten += 1;
+    for (const [at, event] of this.#ring.entries()) {
+      if (event === undefined) continue;
+      const { team_id: team, user_id: user, client_user_id: clientUser } = event;
+      const unsure = user === null || event.outcome === 'quarantined';
+      if (unsure || owned({ team, user, clientUser })) this.#ring[at] = undefined;
+    }
   }
 
   /** Newest first, those after `n` only. */

@@ -1,6 +1,7 @@
 import type { ArchiveRecord } from '../core/archive.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import type { Event } from '../core/event.ts';
+import type { IsErased } from '../core/journal.ts';
 import { isSealed, parseSealed, SEALED_REASONS, type RecordOpener } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
 import type { Validator } from '../validate/envelope.ts';
@@ -16,7 +17,7 @@ export interface Reading {
   /** Opens what is sealed; without it a sealed record is a problem that says so. */
   readonly opener?: RecordOpener | undefined;
   /** Events of erased users are not sent again. */
-  readonly isErased?: ((event: Event) => boolean) | undefined;
+  readonly isErased?: IsErased | undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.ts';
-import type { Selection as Letters } from '../core/journal.ts';
+import type { IsErased, Selection as Letters } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { compileSelection, type Matcher, type Selection } from './selection.ts';
 import { StepMaker, type Step, type Unit } from './unit.ts';
@@ -31,7 +31,7 @@ export interface StoreReading {
   /** Of dead letters: only those that one of these sinks has refused; empty takes all. */
   readonly sinks: readonly string[];
   /** Events of erased users are not sent again; what an erasure left of one has no id. */
-  readonly isErased?: ((event: Event) => boolean) | undefined;
+  readonly isErased?: IsErased | undefined;
 }
 
 /** Reads the journal, quarantine or dead letters, page by page, and changes nothing in them. */

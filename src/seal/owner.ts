@@ -1,5 +1,6 @@
 import { createHmac, type KeyObject } from 'node:crypto';
-import { canonicalId, type Ownership, type Subject } from '../core/erasure.ts';
+import type { Ownership, Subject } from '../core/erasure.ts';
+import { canonicalId } from '../core/named-ids.ts';
 
 const BYTES = 16;
 const ABSENT = Buffer.alloc(BYTES);

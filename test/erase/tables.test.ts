@@ -38,7 +38,7 @@ test('rows of tables, outcomes and rejects go; what merely names the user in ano
   expect(left).toEqual([]);
   const counts = receipts[0]?.items.map(({ item, removed }) => [item, removed]);
   expect(counts).toEqual([
-    ['_rejects.ndjson', 1],
+    ['_rejects.ndjson', 2],
     ['meal_items.ndjson.gz', 2],
     ['meals.ndjson', 1],
   ]);

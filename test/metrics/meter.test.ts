@@ -39,6 +39,19 @@ test('recent events: the newest first, only what was not seen yet, and no more t
   expect(Object.keys(meter.recent.after(249)[0] ?? {})).not.toContain('body');
 });
 
+test('recent events of an erased user are forgotten, and those that may be of one; the numbers go on', () => {
+  const meter = new Meter({ clock: new ManualClock(), routeOf: () => null });
+  for (const [index, user] of ['made-up-1', 'made-up-2', null].entries())
+    meter.stored(makeEvent({ id: `msg_${index}`, user }), { status: 'accepted', seq: index + 1 });
+  meter.storedUnfit(makeEvent({ id: 'msg_3', user: 'no id' }), [], { status: 'accepted', seq: 0 });
+  expect(meter.recent.forgotten).toBe(0);
+  meter.recent.forget(({ user }) => user === 'made-up-1');
+  expect(meter.recent.after(0).map(({ id, n }) => [id, n])).toEqual([['msg_1', 2]]);
+  expect(meter.recent.forgotten).toBe(1);
+  meter.stored(makeEvent({ id: 'msg_4', user: 'made-up-2' }), { status: 'accepted', seq: 4 });
+  expect(meter.recent.after(4).map(({ id, n }) => [id, n])).toEqual([['msg_4', 5]]);
+});
+
 test('events of every outcome and source add up', () => {
   const meter = new Meter({
     clock: new ManualClock(),

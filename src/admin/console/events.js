@@ -26,9 +26,11 @@ export class RecentEvents {
     // The numbers begin anew with the process.
     const isNew = this.#state !== null && this.#state.startedAt !== state.startedAt;
     const before = isNew ? [] : this.#events;
+    // Users were erased: what is known may be theirs, so all of it is asked for anew.
+    const isStale = this.#state !== null && this.#state.forgotten !== state.forgotten && !isNew;
     this.#state = state;
     this.#rate = rate;
-    this.#events = [...state.recent, ...before].slice(0, 200);
+    this.#events = isStale ? [] : [...state.recent, ...before].slice(0, 200);
     this.#render();
   }
 

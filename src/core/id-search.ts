@@ -1,0 +1,66 @@
+import type { Subject } from './erasure.ts';
+import { marksOf, textsOf } from './named-ids.ts';
+
+const BACKSLASH = 0x5c;
+
+/**
+ * Looks for subjects in bytes before anything is parsed. Finds whatever names one of them (`namedIds`), and some that does
+ * not; `anywhere` finds an id wherever its letters stand, in any case and inside of other words too.
+ */
+export class IdSearch {
+  /** What two chunks must overlap by, so that an id on the seam is found. */
+  readonly overlap: number;
+  readonly #needles: readonly Needle[];
+
+  constructor(subjects: readonly Subject[], mode: 'named' | 'anywhere' = 'named') {
+    this.#needles = subjects.flatMap(({ id, request }) => {
+      const marks = mode === 'named' ? marksOf(id) : [...new Set([id, ...marksOf(id)])];
+      return marks.map((mark) => ({ text: mark.toLowerCase(), bytes: fold(Buffer.from(mark)), request }));
+    });
+    this.overlap = Math.max(0, ...this.#needles.map(({ text }) => text.length * LONGEST_ESCAPE));
+  }
+
+  /** Whether any id stands in these bytes. */
+  finds(bytes: Buffer): boolean {
+    return this.#standing(bytes).next().done !== true;
+  }
+
+  /** The requests whose ids stand in these bytes. */
+  requestsIn(bytes: Buffer): readonly string[] {
+    return [...new Set(this.#standing(bytes))];
+  }
+
+  /** The text without the ids, as a name that goes on record. */
+  redact(text: string): string {
+    return this.#needles.reduce((left, { text: id }) => {
+      const at = left.toLowerCase().indexOf(id);
+      return at === -1 ? left : `${left.slice(0, at)}*${left.slice(at + id.length)}`;
+    }, text);
+  }
+
+  *#standing(hay: Buffer): Generator<string> {
+    const folded = fold(hay);
+    for (const { bytes, request } of this.#needles) if (folded.includes(bytes)) yield request;
+    // Most bytes are one text only, and that has been looked at.
+    if (!hay.includes(BACKSLASH) && !hay.includes(0)) return;
+    for (const text of textsOf(hay)) {
+      const lower = text.toLowerCase();
+      for (const needle of this.#needles) if (lower.includes(needle.text)) yield needle.request;
+    }
+  }
+}
+
+interface Needle {
+  readonly text: string;
+  /** Its UTF-8, folded as the bytes it is looked for in. */
+  readonly bytes: string;
+  readonly request: string;
+}
+
+/** Bytes of one character as an escape, the eight layers of it doubling its backslash each time; twice that in UTF-16. */
+const LONGEST_ESCAPE = 2 * (2 ** 7 + 5);
+
+/** One character a byte. Needle and hay are folded alike, so that it does not matter what becomes of other bytes. */
+function fold(bytes: Buffer): string {
+  return bytes.toString('latin1').toLowerCase();
+}
