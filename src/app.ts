@@ -7,6 +7,7 @@ import { messageOf, type MillraceError } from './core/errors.ts';
 import type { Operations } from './core/operations.ts';
 import type { Target } from './core/route.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
+import { Delivery } from './delivery.ts';
 import { counted, Insight } from './insight.ts';
 import { ErasedUsers } from './erase/erased-users.ts';
 import { runErasures } from './erasing.ts';
@@ -21,7 +22,6 @@ import { makePlan, needsRestart, type Plan } from './plan.ts';
 import { warnOfReaders } from './private-folders.ts';
 import { openProof } from './proof/open.ts';
 import { createReceiving } from './receiving.ts';
-import { RouteHistory } from './route-history.ts';
 import { createSourceIntake } from './sources/intake.ts';
 import { Reader } from './sources/reader.ts';
 import type { Validator } from './validate/envelope.ts';
@@ -96,7 +96,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       sendTimeout,
       maxPending,
       maxPendingBytes,
-      routesFor,
+      targetsOf: (event) => delivery.targetsOf(event),
       // What comes from now on was looked at when it came in, but for letters that are put back.
       isErased: (event) => (event.seq <= before || event.handling.only !== undefined) && users.has(event),
       onDelivered: (sink, event) => {
@@ -109,7 +109,19 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     const inlet = openInlet({ plan: () => plan, validate, accept, quarantine });
     const proof = openProof(config);
     const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...(inlet === null ? {} : { inlet }) });
-    const operations = intake.operations(() => dispatcher.status());
+    const delivery = new Delivery({
+      dispatcher,
+      sinks,
+      routes: intake.routes,
+      journal: intake.journal,
+      isErased: (event) => users.has(event),
+      clock,
+      log,
+    });
+    const operations = intake.operations(
+      () => dispatcher.status(),
+      (sink) => delivery.giveUp(sink),
+    );
     const { recent } = meter;
     const erasures = runErasures({
       config: () => plan.config,
@@ -157,14 +169,8 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       started.push({ stop: () => admin.close() });
       intake.announce(admin.url);
     }
-    started.push(dispatcher);
-    await sinks.open(plan);
-    const { checkpoints } = intake;
-    const history = await RouteHistory.resume(
-      { checkpoints, dispatcher, log },
-      config.routes,
-      intake.lastSeq(),
-    );
+    started.push(delivery);
+    await delivery.start(plan);
     const readers = startReaders(plan, { ...intake, accept, quarantine }, { log, clock }, validate);
     started.push(...readers);
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
@@ -177,13 +183,10 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       const next = await makePlan(changed);
       for (const key of needsRestart(config, next.config))
         log.warn({ key }, 'a change of this needs a restart');
-      // Sinks first: a route must never name a sink that is not there. A reload that fails leaves the old plan whole.
-      await sinks.change(plan, next, AbortSignal.timeout(config.shutdown.deadline));
-      plan = next;
-      const remembered = history.changed(next.config.routes, intake.lastSeq());
-      dispatcher.begin();
-      await Promise.all([change(next), remembered]);
-      await sinks.removeAllBut(next, AbortSignal.timeout(config.shutdown.deadline));
+      const deadline = AbortSignal.timeout(config.shutdown.deadline);
+      await delivery.change(plan, next, () => (plan = next), deadline);
+      await change(next);
+      await delivery.part(next, deadline);
       meter.reloaded(null);
       log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
     };

@@ -3,7 +3,7 @@ import { directOperations } from './admin/direct-operations.ts';
 import type { Clock } from './core/clock.ts';
 import { MillraceError } from './core/errors.ts';
 import type { Event, Handling, JournalEvent } from './core/event.ts';
-import type { AppendResult, EventLog, IsErased, Unfitness } from './core/journal.ts';
+import type { AppendResult, EventLog, IsErased, Journal, RouteKeeper, Unfitness } from './core/journal.ts';
 import type { Operations, SinkStatus } from './core/operations.ts';
 import { parseTarget, type Target } from './core/route.ts';
 import type { CheckpointStore } from './core/source.ts';
@@ -17,6 +17,9 @@ import type { Validator } from './validate/envelope.ts';
 /** What stands between the receiver and the dispatcher: the journal, or with `acknowledge: delivered` memory. */
 export interface Intake {
   readonly log: EventLog;
+  readonly routes: RouteKeeper;
+  /** Null where nothing is kept on disk. */
+  readonly journal: Journal | null;
   /** Newest seq, for the backlog. */
   lastSeq(): number;
   /** @param dedupKey what tells a repetition; the event's id when left out */
@@ -28,7 +31,7 @@ export interface Intake {
   readonly erasable: SqliteJournal | null;
   readonly checkpoints: CheckpointStore;
   onDelivered(sink: string, event: JournalEvent): void;
-  operations(sinks: () => readonly SinkStatus[]): Operations;
+  operations(sinks: () => readonly SinkStatus[], dropSink: Operations['dropSink']): Operations;
   /** Tells other processes who serves here, and where its admin API is. */
   announce(admin: string | null): void;
   close(): Promise<void>;
@@ -70,6 +73,8 @@ async function journaledIntake(options: IntakeOptions): Promise<Intake> {
   writeOwner(path, { pid: process.pid, admin: null });
   return {
     log: journal,
+    routes: journal,
+    journal,
     lastSeq: () => journal.lastSeq,
     settled: () => journal.settled(),
     erasable: journal,
@@ -77,9 +82,10 @@ async function journaledIntake(options: IntakeOptions): Promise<Intake> {
     quarantine: (event, reasons, dedupKey) => journal.quarantine(event, reasons, dedupKey),
     checkpoints: journal.checkpoints,
     onDelivered: () => undefined,
-    operations: (sinks) =>
+    operations: (sinks, dropSink) =>
       createOperations({
         journal,
+        dropSink,
         validate,
         pid: process.pid,
         sinks,
@@ -102,6 +108,8 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
   });
   return {
     log: direct,
+    routes: direct,
+    journal: null,
     lastSeq: () => direct.lastSeq,
     settled: () => Promise.resolve(),
     erasable: null,

@@ -4,6 +4,9 @@ import type { Keep } from './deliver/claim-check.ts';
 import type { Dispatcher } from './deliver/dispatcher.ts';
 import type { Plan, PlannedSink } from './plan.ts';
 
+/** Tells the journal that one sink goes on for another. */
+export type Succeed = (from: string, to: string) => Promise<void>;
+
 /** The sinks that are open now, and how they become those of another plan. */
 export class LiveSinks {
   readonly #dispatcher: Dispatcher;
@@ -22,27 +25,41 @@ export class LiveSinks {
     await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
   }
 
+  get names(): readonly string[] {
+    return [...this.#open.keys()];
+  }
+
   /**
-   * Adds what is new and exchanges what has changed; what is gone stays until removeAllBut. They load nothing until the
-   * dispatcher is told that the routes have changed, or they would load by the old ones. If one cannot be opened, those
-   * of the old plan are brought back before the error is passed on.
+   * Adds what is new and exchanges what has changed; what is gone stays. They load nothing until the dispatcher lets them
+   * begin. If one cannot be opened, those of the old plan are brought back before the error is passed on.
+   * @param succeed called for a sink that goes on for another, when neither of them is open
    */
-  async change(from: Plan, to: Plan, signal: AbortSignal): Promise<void> {
+  async change(from: Plan, to: Plan, signal: AbortSignal, succeed: Succeed): Promise<void> {
     const changed = [...to.sinks].filter(
       ([name, sink]) => from.sinks.get(name)?.fingerprint !== sink.fingerprint,
     );
-    const done: string[] = [];
+    const undo: (() => Promise<void>)[] = [];
     try {
       for (const [name, sink] of changed) {
-        done.push(name);
+        const before = from.sinks.get(name);
+        const old = sink.continues;
+        const predecessor = old === null || to.sinks.has(old) ? undefined : from.sinks.get(old);
+        undo.push(() =>
+          before === undefined ? this.remove(name, signal) : this.#exchange(name, before, signal),
+        );
+        if (old !== null && predecessor !== undefined && before === undefined) {
+          await this.remove(old, signal);
+          undo.push(() => this.#exchange(old, predecessor, signal));
+          await succeed(old, name);
+          undo.push(async () => {
+            await this.remove(name, signal);
+            await succeed(name, old);
+          });
+        }
         await this.#exchange(name, sink, signal);
       }
     } catch (error) {
-      for (const name of done.toReversed()) {
-        const before = from.sinks.get(name);
-        if (before === undefined) await this.#remove(name, signal);
-        else await this.#exchange(name, before, signal);
-      }
+      for (const step of undo.toReversed()) await step();
       this.#dispatcher.begin();
       throw error;
     }
@@ -58,12 +75,13 @@ export class LiveSinks {
     return this.#open.get(name)?.erasable?.() ?? null;
   }
 
-  async removeAllBut(plan: Plan, signal: AbortSignal): Promise<void> {
-    for (const name of this.#open.keys()) if (!plan.sinks.has(name)) await this.#remove(name, signal);
+  async remove(name: string, signal: AbortSignal): Promise<void> {
+    await this.#dispatcher.remove(name, signal);
+    this.#open.delete(name);
   }
 
   async #exchange(name: string, sink: PlannedSink, signal: AbortSignal): Promise<void> {
-    await this.#remove(name, signal);
+    await this.remove(name, signal);
     this.#make(name, sink.resolved);
     await this.#start(name, sink);
   }
@@ -85,10 +103,5 @@ export class LiveSinks {
       if (sink?.keep === undefined) throw new Error(`${keeper} is not open`);
       return sink.keep(event, signal);
     };
-  }
-
-  async #remove(name: string, signal: AbortSignal): Promise<void> {
-    await this.#dispatcher.remove(name, signal);
-    this.#open.delete(name);
   }
 }

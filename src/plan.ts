@@ -15,6 +15,8 @@ export interface PlannedSink {
   readonly resolved: ResolvedSink;
   /** The files sink that keeps its large events; null when they become dead letters. */
   readonly keeper: string | null;
+  /** The sink it goes on for; null for one that begins at the end of the journal. */
+  readonly continues: string | null;
   /** Equal when nothing about the sink, its keeper or the routes to it has changed: what is loaded goes by its old route. */
   readonly fingerprint: string;
 }
@@ -66,6 +68,7 @@ function planSink(config: Config, resolved: ResolvedSink): PlannedSink {
   return {
     resolved,
     keeper,
+    continues: own?.continues ?? null,
     fingerprint: JSON.stringify([
       own,
       keeper === null ? null : config.sinks[keeper],

@@ -35,6 +35,11 @@ export function createApi(operations: Operations): Router {
   api.post('/dead-letters/drop', async (request, response) => {
     response.json({ dropped: await operations.dropDeadLetters(selectionIn(request.body)) });
   });
+  api.post('/sinks/drop', async (request, response) => {
+    const { sink } = request.body as { sink?: unknown };
+    if (typeof sink !== 'string') throw new MillraceError('usage', 'the body must name the sink');
+    response.json(await operations.dropSink(sink));
+  });
   return api;
 }
 

@@ -47,6 +47,7 @@ export function directOperations(
     listDeadLetters: () => Promise.resolve([]),
     retryDeadLetters: nothingKept,
     dropDeadLetters: nothingKept,
+    dropSink: nothingKept,
   };
 }
 

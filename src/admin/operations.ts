@@ -11,6 +11,7 @@ export interface OperationsOptions {
   readonly sinks: () => readonly SinkStatus[];
   /** Whether a sink of that name is configured: what is put back for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
+  readonly dropSink: Operations['dropSink'];
 }
 
 const PAGE = 200;
@@ -18,8 +19,10 @@ const PAGE = 200;
 const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 
 /** The operations on a journal this process holds. */
-export function createOperations({ journal, validate, pid, sinks, hasSink }: OperationsOptions): Operations {
+export function createOperations(options: OperationsOptions): Operations {
+  const { journal, validate, pid, sinks, hasSink, dropSink } = options;
   return {
+    dropSink,
     status: async () => ({ pid, journal: await journal.status(), sinks: sinks() }),
     listEvents: async ({ after = 0, limit = EVENTS.count }) => {
       const found = await journal.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });

@@ -1,11 +1,14 @@
 import { createValidatorFor } from '../plan.ts';
 import { createOperations } from '../admin/operations.ts';
-import type { LoadedConfig } from '../config/config.ts';
+import type { Config, LoadedConfig } from '../config/config.ts';
 import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { Operations } from '../core/operations.ts';
+import type { GivenUp, Operations } from '../core/operations.ts';
+import { buryWaiting } from '../deliver/waiting.ts';
+import { ErasedUsers } from '../erase/erased-users.ts';
 import { readOwner } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
+import { AcceptedRoutes } from '../route/accepted.ts';
 import { remoteOperations } from './remote-operations.ts';
 
 /** The operations on the journal a config names, for as long as they are needed. */
@@ -60,8 +63,23 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     pid: null,
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
+    dropSink: (sink) => dropSink(journal, config, sink),
   });
   return { operations, close: () => journal.close() };
+}
+
+/** @throws MillraceError usage for a sink that could still deliver, or that nothing is known of */
+async function dropSink(journal: SqliteJournal, config: Config, sink: string): Promise<GivenUp> {
+  if (config.sinks[sink] !== undefined)
+    throw new MillraceError('usage', `sinks.${sink} is in the config: it delivers what waits for it`);
+  const after = new Map(await journal.cursors()).get(sink);
+  if (after === undefined) throw new MillraceError('usage', `the journal knows no sink ${sink}`);
+  const accepted = new AcceptedRoutes(await journal.routes());
+  const users = ErasedUsers.open(config.erasure.path);
+  const waiting = { journal, sink, after, targetsOf: accepted.targetsOf.bind(accepted) };
+  const dropped = await buryWaiting(waiting, (event) => users.has(event), Date.now());
+  await journal.leave(sink);
+  return { sink, dropped, waiting: 0 };
 }
 
 /** The operations of the receiver that says it runs here; null when none does. It may have died since. */

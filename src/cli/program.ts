@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(io: Io) => Command>>> = {
   status: async () => (await import('./status.ts')).statusCommand,
   quarantine: async () => (await import('./quarantine.ts')).quarantineCommand,
   'dead-letters': async () => (await import('./dead-letters.ts')).deadLettersCommand,
+  sink: async () => (await import('./sink.ts')).sinkCommand,
   archive: async () => (await import('./archive.ts')).archiveCommand,
   reconcile: async () => (await import('./reconcile.ts')).reconcileCommand,
   erase: async () => (await import('./erase.ts')).eraseCommand,

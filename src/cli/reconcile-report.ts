@@ -3,7 +3,8 @@ import type { ServiceReport } from '../reconcile/service-side.ts';
 import { renderTable } from './table.ts';
 
 /** A table of the sinks, then what limits the answer, then what does not add up. */
-export function renderReconciliation({ since, until, sinks, differences, notes }: ReconcileReport): string {
+export function renderReconciliation(report: ReconcileReport): string {
+  const { since, until, sinks, nowhere, differences, notes } = report;
   const columns = [
     'received',
     'delivered',
@@ -28,6 +29,7 @@ export function renderReconciliation({ since, until, sinks, differences, notes }
     if (copies > 0) lines.push(`${sink}: ${copies} records of events it has already`);
     if (sealed > 0) lines.push(`${sink}: ${sealed} records stay sealed`);
   }
+  if (nowhere > 0) lines.push(`nowhere    ${nowhere} events were sent to no sink by the routes of their day`);
   for (const text of notes) lines.push(`note       ${text}`);
   for (const { code, sink, count, ids, detail } of differences) {
     lines.push(`difference ${sink ?? 'journal'}: ${code}: ${count} ${detail}`);

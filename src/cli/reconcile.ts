@@ -5,15 +5,12 @@ import { makePlan } from '../backfill/plan.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
-import type { Route } from '../core/route.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { countFiles } from '../reconcile/count-files.ts';
 import { MealIds } from '../reconcile/meal-ids.ts';
 import { reconcile, type CountedSink } from '../reconcile/reconcile.ts';
-import type { SinksFor } from '../reconcile/routing.ts';
 import { compareWithService } from '../reconcile/service-side.ts';
 import { parseWindow, type Window } from '../reconcile/window.ts';
-import { compileRoutes } from '../route/table.ts';
 import { note, print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { withOperations } from './operations.ts';
@@ -29,9 +26,9 @@ Examples:
   millrace reconcile --service --user 00000000-0000-4000-8000-000000001000 --since 2026-11-01 --fill ./data/missing
 
 For every sink: received = delivered + waiting + dead + dropped + quarantined + duplicates + erased + elsewhere + untold
-+ missing. Deliveries are counted by the hour of their receipt, in the journal, so the window is widened to whole hours.
-What a files sink has is counted from its files; of other sinks, what they have confirmed. \`elsewhere\` was routed to other
-sinks; \`untold\` is past the journal's retention. Ids of what is missing are named. It asks the running receiver if there is
++ missing. Where an event was to go is what the routes said when it was accepted. Deliveries are counted by the hour of their receipt, in the journal, so the window is widened to whole hours.
+What a files sink has is counted from its files; of other sinks, what they have confirmed. \`elsewhere\` was for other
+sinks, or for none; \`untold\` is past the journal's retention. Ids of what is missing are named. It asks the running receiver if there is
 one, else it reads the journal itself.
 With --service the service is asked as well: the meals of the users the archives know, or of --user, in the days from
 --since to --until (days of the meals), against those that the archives and --tables hold. --fill fetches what is missing,
@@ -93,8 +90,6 @@ export function reconcileCommand(io: Io): Command {
     const report = await withOperations(loaded, (operations) =>
       reconcile({
         operations,
-        routes: loaded.config.routes,
-        compile: sinksFor,
         sinks,
         window,
         signal: io.signal,
@@ -111,17 +106,6 @@ function countedSinks({ sinks }: Config, opener: RecordOpener | undefined): Coun
     const { path } = options;
     return { name, type, archive: type === 'files' && typeof path === 'string' ? { path, opener } : null };
   });
-}
-
-function sinksFor(routes: readonly Route[]): SinksFor {
-  const table = compileRoutes(routes);
-  const remembered = new Map<readonly { sink: string }[], ReadonlySet<string>>();
-  return (type) => {
-    const { targets } = table.routesFor(type);
-    let names = remembered.get(targets);
-    if (names === undefined) remembered.set(targets, (names = new Set(targets.map(({ sink }) => sink))));
-    return names;
-  };
 }
 
 async function againstService(io: Io, options: Options, sinks: readonly CountedSink[]): Promise<void> {

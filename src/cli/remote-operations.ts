@@ -47,5 +47,6 @@ export function remoteOperations(base: string, token: string | null): Operations
     listDeadLetters: (selection, bodies) => list('/dead-letters', selection, bodies),
     retryDeadLetters: (selection) => call('POST', '/dead-letters/retry', selection),
     dropDeadLetters: (selection) => drop('/dead-letters/drop', selection),
+    dropSink: (sink) => call('POST', '/sinks/drop', { sink }),
   };
 }

@@ -98,7 +98,7 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
     sendTimeout,
     maxPending,
     maxPendingBytes,
-    routesFor: (type) => work.destinations.targetsFor(type),
+    targetsOf: ({ type }) => work.destinations.targetsFor(type),
   });
   const over = new AbortController();
   const failed = new AbortController();

@@ -73,6 +73,11 @@ const sink = z
         .enum(['dead-letter', 'claim-check'], { error: 'must be dead-letter or claim-check' })
         .default('dead-letter')
         .describe('What becomes of an event too large for this sink; see claimCheck.'),
+      continues: words('the name of a sink')
+        .optional()
+        .describe(
+          'The former name of this sink, or a sink it replaces: it goes on where that one stood, with what waits for it.',
+        ),
       claimCheck: words('the name of a files sink')
         .optional()
         .describe(
@@ -81,8 +86,15 @@ const sink = z
     },
     { error: 'must be a mapping with a type' },
   )
-  .transform(({ type, required, oversize, claimCheck, ...options }) => {
-    return { type, required, oversize, claimCheck: claimCheck ?? null, options };
+  .transform(({ type, required, oversize, claimCheck, continues, ...options }) => {
+    return {
+      type,
+      required,
+      oversize,
+      claimCheck: claimCheck ?? null,
+      continues: continues ?? null,
+      options,
+    };
   });
 
 const sinks = z
@@ -153,6 +165,8 @@ export interface SinkConfig {
   readonly oversize: 'dead-letter' | 'claim-check';
   /** As written; null when left out. */
   readonly claimCheck: string | null;
+  /** The sink it goes on for; null when left out. */
+  readonly continues: string | null;
   readonly options: Readonly<Record<string, unknown>>;
 }
 

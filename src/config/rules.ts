@@ -22,6 +22,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     }
   }
   problems.push(...checkFolders(config));
+  checkSuccessions(config, wrong);
   if (config.acknowledge === 'delivered') checkDelivered(config, wrong, risky);
 
   if (admin.enabled && admin.token === null && !isLoopback(admin.host)) {
@@ -80,6 +81,18 @@ export function claimCheckSink({ sinks }: Pick<Config, 'sinks'>, name: string): 
 }
 
 type Say = (path: Problem['path'], message: string) => void;
+function checkSuccessions({ sinks }: Config, wrong: Say): void {
+  const heirs = new Map<string, string>();
+  for (const [name, { continues }] of Object.entries(sinks)) {
+    if (continues === null) continue;
+    const path = ['sinks', name, 'continues'];
+    const other = heirs.get(continues);
+    if (sinks[continues] !== undefined)
+      wrong(path, `names ${continues}, which is in the config itself: only one of the two can go on`);
+    else if (other !== undefined) wrong(path, `names ${continues}, as sinks.${other}.continues does`);
+    heirs.set(continues, name);
+  }
+}
 
 function checkDelivered({ sinks, sources, routes, quarantine }: Config, wrong: Say, risky: Say): void {
   for (const [name, { type, options }] of Object.entries(sources)) {

@@ -50,6 +50,7 @@ export const CATALOGUE = {
   journal_missing: { title: 'There is no journal here', exit: EXIT.failed, retryable: false },
   config_missing: { title: 'Config file cannot be read', exit: EXIT.usage, retryable: false },
   config_invalid: { title: 'Config is not valid', exit: EXIT.usage, retryable: false },
+  sink_waited_for: { title: 'Events wait for a sink that is gone', exit: EXIT.usage, retryable: false },
   secret_missing: { title: 'No signing secret is configured', exit: EXIT.usage, retryable: false },
   interrupted: { title: 'Interrupted', exit: EXIT.failed, retryable: true },
   usage: { title: 'Command line is not valid', exit: EXIT.usage, retryable: false },

@@ -1,4 +1,6 @@
 import type { Event, Handling, JournalEvent } from './event.ts';
+import type { Route } from './route.ts';
+import type { RouteRecord } from './route-record.ts';
 
 /** Why an event is not fit to route. All reasons are kept, not only the first. */
 export interface Unfitness {
@@ -104,8 +106,8 @@ export interface JournalAccount {
   readonly started: readonly (readonly [sink: string, seq: number])[];
   /** Letters a person let go of; `sink` is empty for those of the quarantine. */
   readonly dropped: readonly { readonly id: string; readonly sink: string }[];
-  /** What the receiver has noted of its routes, JSON; null without a note. */
-  readonly routes: string | null;
+  /** Where each event was to go. */
+  readonly routes: RouteRecord;
 }
 
 /** Selects quarantined events or dead letters; absent fields select all. */
@@ -117,8 +119,25 @@ export interface Selection {
   readonly after?: number;
 }
 
+/** The routes events are accepted under, kept with the events. */
+export interface RouteKeeper {
+  /** What is appended after this has been answered goes by these routes; what was before, by those before. */
+  acceptUnder(routes: readonly Route[]): Promise<RouteRecord>;
+}
+
+/** What waits for one sink becomes dead letters. */
+export interface Burial {
+  readonly sink: string;
+  /** Where its cursor goes. */
+  readonly upTo: number;
+  readonly letters: readonly (Pick<DeadLetter, 'destination' | 'code' | 'reason' | 'diedAt'> & {
+    readonly seq: number;
+  })[];
+}
+
 /** Where events wait for their sinks: all that delivering needs to know of it. */
 export interface EventLog {
+  readonly lastSeq: number;
   /** Events after `seq` in order; at least one if there is one, then as many as the limits allow. */
   read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]>;
   /** Calls back after each commit, with the newest seq; the returned function stops that. */
@@ -141,7 +160,16 @@ export interface EventLog {
  * The durable local store. What `append` or `quarantine` has answered for is on disk (fsync).
  * Rejections carry a MillraceError: `journal_full` (recovers by itself) or `journal_failed` (the process must end).
  */
-export interface Journal extends EventLog {
+export interface Journal extends EventLog, RouteKeeper {
+  routes(): Promise<RouteRecord>;
+  /** How far each sink is that events can wait for, whether it is open or not. */
+  cursors(): Promise<readonly (readonly [sink: string, seq: number])[]>;
+  /** Sink `to`, which is new, goes on for `from`: it has its cursor, its dead letters, and what was accepted for it. */
+  succeed(from: string, to: string): Promise<RouteRecord>;
+  /** Nothing waits for the sink and nothing is routed to it: it holds back nothing any more. */
+  leave(sink: string): Promise<RouteRecord>;
+  /** Makes dead letters of what waits for a sink. Returns how many. */
+  bury(burial: Burial): Promise<number>;
   /**
    * Stores an event unless its key was seen within the dedup window.
    * @param dedupKey the event's id when left out

@@ -58,6 +58,15 @@ export interface RetryResult {
   readonly kept: number;
 }
 
+/** What became of what waits for a sink that a person gives up. */
+export interface GivenUp {
+  readonly sink: string;
+  /** Dead letters made of it. */
+  readonly dropped: number;
+  /** Still waiting: they become dead letters when a reload takes the sink out. */
+  readonly waiting: number;
+}
+
 /**
  * What an operator can see and do, the same whether a receiver is running (through its admin API) or not (on the
  * journal itself).
@@ -79,4 +88,6 @@ export interface Operations {
   listDeadLetters(selection: Selection, bodies: boolean): Promise<readonly DeadLetterSummary[]>;
   retryDeadLetters(selection: Selection): Promise<RetryResult>;
   dropDeadLetters(selection: Selection): Promise<number>;
+  /** Gives up what waits for a sink that is not in the config any more. */
+  dropSink(sink: string): Promise<GivenUp>;
 }

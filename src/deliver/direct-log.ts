@@ -1,8 +1,9 @@
 import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
-import type { AppendResult, DeadLetter, EventLog } from '../core/journal.ts';
+import type { AppendResult, DeadLetter, EventLog, RouteKeeper } from '../core/journal.ts';
 import { pageOf } from '../core/page.ts';
-import type { Target } from '../core/route.ts';
+import type { Route, Target } from '../core/route.ts';
+import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 
 export interface DirectLogOptions {
   /** Whether a sink must confirm before an event is answered; the others get it as well as they can take it. */
@@ -33,7 +34,7 @@ const REMEMBERED = 100_000;
  * for the same confirmation. When a reload takes away a sink, or the route to it, what it has not confirmed is given
  * back to the sender, whose next attempt goes by the new config.
  */
-export class DirectLog implements EventLog {
+export class DirectLog implements EventLog, RouteKeeper {
   readonly #options: DirectLogOptions;
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #cursors = new Map<string, number>();
@@ -43,6 +44,7 @@ export class DirectLog implements EventLog {
   #entries: Entry[] = [];
   #firstSeq = 1;
   #lastSeq = 0;
+  #record = NO_ROUTES;
   #bytes = 0;
 
   constructor(options: DirectLogOptions) {
@@ -116,6 +118,13 @@ export class DirectLog implements EventLog {
   subscribe(listener: (lastSeq: number) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Those in memory go where they were to go when they came. */
+  acceptUnder(routes: readonly Route[]): Promise<RouteRecord> {
+    const eras = this.#record.eras.filter(({ after }) => after < this.#lastSeq).slice(-1);
+    this.#record = { ...NO_ROUTES, eras: [...eras, { after: this.#lastSeq, tables: [routes] }] };
+    return Promise.resolve(this.#record);
   }
 
   openCursor(sink: string): Promise<number> {

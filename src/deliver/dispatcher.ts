@@ -1,11 +1,10 @@
 import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
-import { parseTarget, type Target } from '../core/route.ts';
+import type { Target } from '../core/route.ts';
 import type { Sink, SinkLog } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import type { Keep } from './claim-check.ts';
-import { EarlierRoutes, type RoutesFor } from './earlier-routes.ts';
 import { Feed } from './feed.ts';
 import type { FeedObserver, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import type { RetryOptions } from './retry.ts';
@@ -18,7 +17,8 @@ export interface DispatcherOptions {
   readonly sendTimeout?: number;
   readonly maxPending: number;
   readonly maxPendingBytes: number;
-  readonly routesFor: RoutesFor;
+  /** All targets of an event, of every sink. */
+  readonly targetsOf: FeedOptions['targetsOf'];
   /** Events of users whose erasure has begun go nowhere. */
   readonly isErased?: (event: JournalEvent) => boolean;
   /** Told of each delivery a sink has confirmed. */
@@ -31,16 +31,12 @@ export interface DispatcherOptions {
 export class Dispatcher {
   readonly #options: Omit<FeedOptions, 'name' | 'sink' | 'keep'>;
   readonly #feeds = new Map<string, Feed>();
-  readonly #routes: EarlierRoutes;
 
-  constructor({ routesFor, isErased, ...shared }: DispatcherOptions) {
-    this.#routes = new EarlierRoutes(routesFor);
-    const targetsOf = (event: JournalEvent): readonly Target[] => {
-      if (isErased?.(event) === true) return NOWHERE;
-      const { only } = event.handling;
-      return only === undefined ? this.#routes.targetsOf(event.seq, event.type) : only.map(parseTarget);
+  constructor({ targetsOf, isErased, ...shared }: DispatcherOptions) {
+    this.#options = {
+      ...shared,
+      targetsOf: (event) => (isErased?.(event) === true ? NOWHERE : targetsOf(event)),
     };
-    this.#options = { ...shared, targetsOf };
   }
 
   /**
@@ -65,19 +61,9 @@ export class Dispatcher {
     for (const feed of this.#feeds.values()) feed.begin();
   }
 
-  /**
-   * To be told that `routesFor` has changed, before anything is loaded under the new routes. Changes are told oldest first.
-   * @param before what it was
-   * @param upTo the newest seq accepted by then
-   * @param loaded how far each sink had loaded by then
-   */
-  rerouted(before: RoutesFor, upTo: number, loaded: ReadonlyMap<string, number>): void {
-    this.#routes.changed({ upTo, before, loaded }, this.slowestCursor());
-  }
-
-  /** How far each sink has loaded. */
-  positions(): ReadonlyMap<string, number> {
-    return new Map(Array.from(this.#feeds, ([name, feed]) => [name, feed.position]));
+  /** Resolves when a sink has settled all that the journal holds now; never, while it is in trouble. */
+  async passed(name: string): Promise<void> {
+    await this.#feeds.get(name)?.passed(this.#options.journal.lastSeq);
   }
 
   /** Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back. */

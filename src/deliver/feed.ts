@@ -43,6 +43,7 @@ export class Feed {
   /** Batches being sent. */
   readonly #underWay = new Set<Promise<void>>();
   #lastError: string | null = null;
+  #awaited: { readonly seq: number; readonly resolve: () => void }[] = [];
   #unsubscribe: () => void = () => {};
   #wakeDrain: () => void = () => {};
 
@@ -84,9 +85,12 @@ export class Feed {
     this.#pump();
   }
 
-  /** Everything up to and including this seq has been loaded, and goes by the routes of then. */
-  get position(): number {
-    return this.#holdings.position;
+  /** Resolves when everything up to and including this seq is settled. */
+  passed(seq: number): Promise<void> {
+    if (this.cursor >= seq) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#awaited.push({ seq, resolve });
+    return promise;
   }
 
   /** Never sends what is `owned` again: its data is being erased. What is under way already is not held back. */
@@ -332,7 +336,11 @@ export class Feed {
   }
 
   #moveCursor(): void {
-    this.#options.journal.moveCursor(this.name, this.#holdings.cursor);
+    const { cursor } = this.#holdings;
+    this.#options.journal.moveCursor(this.name, cursor);
+    if (this.#awaited.length === 0) return;
+    for (const { seq, resolve } of this.#awaited) if (seq <= cursor) resolve();
+    this.#awaited = this.#awaited.filter(({ seq }) => seq > cursor);
   }
 
   #drained(signal: AbortSignal): Promise<void> {

@@ -1,49 +1,70 @@
 import type Database from 'better-sqlite3';
+import type { RouteRecord } from '../core/route-record.ts';
 import type { LedgerReader } from './ledger-reader.ts';
+import type { RouteRecords } from './route-records.ts';
 
 /** How far each sink is, in the database and in memory. */
 export class Cursors {
   readonly #db: Database.Database;
   readonly #transaction: <T>(work: () => T) => T;
   readonly #ledger: LedgerReader;
+  readonly #routes: RouteRecords;
   readonly #seqs = new Map<string, number>();
-  /** Of sinks opened in this run: only they hold events back from being cleared away. */
-  readonly #held = new Set<string>();
+  /** Nothing waits for them, and nothing is routed to them. */
+  readonly #left: Set<string>;
+  /** Whether a sink was opened in this run: a command that only looks clears nothing away. */
+  #delivers = false;
   /** Placed by the last `open` of their sink, and not moved since. */
   readonly #fresh = new Set<string>();
 
-  constructor(db: Database.Database, transaction: <T>(work: () => T) => T, ledger: LedgerReader) {
+  constructor(
+    db: Database.Database,
+    transaction: <T>(work: () => T) => T,
+    { ledger, routes }: { readonly ledger: LedgerReader; readonly routes: RouteRecords },
+  ) {
     this.#db = db;
     this.#transaction = transaction;
     this.#ledger = ledger;
+    this.#routes = routes;
+    this.#left = new Set(routes.record.left);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#seqs.set(row.sink, row.seq);
     }
   }
 
+  /** Those of sinks that have left among them. */
   get all(): readonly (readonly [sink: string, seq: number])[] {
     return [...this.#seqs];
   }
 
+  /** Of the sinks that events can wait for. */
+  get known(): readonly (readonly [sink: string, seq: number])[] {
+    return this.all.filter(([sink]) => !this.#left.has(sink));
+  }
+
   /** @param end the newest seq: a sink that is new starts there */
   open(sink: string, end: number): number {
-    this.#held.add(sink);
+    this.#delivers = true;
     const known = this.#seqs.get(sink);
-    if (known !== undefined) {
+    if (known !== undefined && !this.#left.has(sink)) {
       this.#fresh.delete(sink);
       return known;
     }
     // A sink added later starts at the end: history goes to it by replay, on purpose and counted. The very first
     // start has no history, so that it too starts at 0.
-    this.move([[sink, end]]);
-    this.#transaction(() => this.#ledger.sinkStarted(sink, end));
-    this.#fresh.add(sink);
+    this.#transaction(() => {
+      this.#set(sink, end);
+      if (known === undefined) this.#ledger.sinkStarted(sink, end);
+      else this.#routes.comeBack(sink);
+    });
+    this.#seqs.set(sink, end);
+    this.#left.delete(sink);
+    if (known === undefined) this.#fresh.add(sink);
     return end;
   }
 
   /** @param forget whether a cursor that was placed for nothing goes with its sink: that sink never came to be */
   release(sink: string, forget: boolean): void {
-    this.#held.delete(sink);
     if (!this.#fresh.delete(sink) || !forget) return;
     this.#transaction(() => {
       this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
@@ -52,24 +73,60 @@ export class Cursors {
     this.#seqs.delete(sink);
   }
 
-  move(moves: readonly (readonly [sink: string, seq: number])[]): void {
-    const upsert = this.#db.prepare(
-      'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq',
-    );
-    this.#transaction(() => {
-      for (const [sink, seq] of moves) upsert.run(sink, seq);
+  /** The sink is taken out for good: nothing waits for it. */
+  leave(sink: string): RouteRecord {
+    const record = this.#transaction(() => this.#routes.leave(sink));
+    this.#left.add(sink);
+    return record;
+  }
+
+  /** `to`, which has no cursor yet, goes on where `from` stands, and has its dead letters. */
+  succeed(from: string, to: string, end: number): RouteRecord {
+    const seq = this.#seqs.get(from);
+    if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot go on for ${from}`);
+    const record = this.#transaction(() => {
+      this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
+      this.#db.prepare('UPDATE dead_letters SET sink = ? WHERE sink = ?').run(to, from);
+      this.#ledger.sinkRenamed(from, to);
+      return this.#routes.succeed(from, to, end);
     });
-    for (const [sink, seq] of moves) {
+    this.#seqs.delete(from);
+    this.#seqs.set(to, seq);
+    return record;
+  }
+
+  move(moves: readonly (readonly [sink: string, seq: number])[]): void {
+    // A sink that has left, or goes by another name now, is not brought back by a move that was on its way.
+    const known = moves.filter(([sink]) => this.#seqs.has(sink) && !this.#left.has(sink));
+    this.#transaction(() => {
+      for (const [sink, seq] of known) this.#set(sink, seq);
+    });
+    for (const [sink, seq] of known) {
       if (this.#seqs.get(sink) !== seq) this.#fresh.delete(sink);
       this.#seqs.set(sink, seq);
     }
   }
 
-  /** The newest seq that every sink of this run is done with; 0 before there is one, as in a command that only looks. */
+  /** The newest seq that every sink is done with; 0 before one is open, as in a command that only looks. */
   settled(end: number): number {
-    if (this.#held.size === 0) return 0;
-    let least = end;
-    for (const sink of this.#held) least = Math.min(least, this.#seqs.get(sink) ?? 0);
-    return least;
+    if (!this.#delivers) return 0;
+    return Math.min(end, ...this.known.map(([, seq]) => seq));
+  }
+
+  /** Inside a transaction; `note` follows when it is committed. */
+  write(sink: string, seq: number): void {
+    this.#set(sink, seq);
+  }
+
+  note(sink: string, seq: number): void {
+    this.#seqs.set(sink, seq);
+  }
+
+  #set(sink: string, seq: number): void {
+    this.#db
+      .prepare(
+        'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq',
+      )
+      .run(sink, seq);
   }
 }

@@ -48,8 +48,12 @@ export class LedgerReader {
     this.#db.prepare('DELETE FROM checkpoints WHERE key = ?').run(STARTED + sink);
   }
 
+  sinkRenamed(from: string, to: string): void {
+    this.#db.prepare('UPDATE checkpoints SET key = ? WHERE key = ?').run(STARTED + to, STARTED + from);
+  }
+
   /** All but the positions, which the store knows. */
-  account(since: number, until: number): Omit<JournalAccount, 'lastSeq' | 'firstSeq' | 'cursors'> {
+  account(since: number, until: number): Omit<JournalAccount, 'lastSeq' | 'firstSeq' | 'cursors' | 'routes'> {
     const started = this.#db
       .prepare(
         `SELECT substr(key, ${STARTED.length + 1}), CAST(value AS INTEGER) FROM checkpoints WHERE key GLOB ?`,
@@ -60,13 +64,11 @@ export class LedgerReader {
       .prepare('SELECT id, sink FROM dropped_letters WHERE received_at >= ? AND received_at < ?')
       .all(since, until) as JournalAccount['dropped'];
     const first = this.#db.prepare('SELECT min(hour) FROM hour_counts').pluck().get() as number | null;
-    const routes = this.#db.prepare(`SELECT value FROM checkpoints WHERE key = 'routes'`).pluck().get();
     return {
       counts: this.counts.read(since, until),
       countedSince: first === null ? null : first * 3_600_000,
       started,
       dropped,
-      routes: typeof routes === 'string' ? routes : null,
     };
   }
 }

@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import type { Selection } from '../core/journal.ts';
 import { formatTarget } from '../core/route.ts';
 import { EVENT_COLUMNS } from './database.ts';
-import type { Answers, LetterRow, Packed } from './protocol.ts';
+import type { Answers, BuryRequest, LetterRow, Packed } from './protocol.ts';
 import { bodyOf, packStored, storedOf, valuesOf, type StoredEvent } from './rows.ts';
 
 type StoredLetter = StoredEvent & {
@@ -46,6 +46,17 @@ export class Letters {
         seq,
         ...valuesOf(storedOf(row, bodyOf(event, 0, row[9]))),
       );
+  }
+
+  /** A dead letter of an event that the journal holds. */
+  addCopy(sink: string, letter: BuryRequest['letters'][number]): void {
+    const { seq, destination, code, reason, diedAt } = letter;
+    this.#db
+      .prepare(
+        `INSERT INTO dead_letters (sink, destination, code, reason, attempts, died_at, seq, ${EVENT_COLUMNS})
+         SELECT ?, ?, ?, ?, 0, ?, seq, ${EVENT_COLUMNS} FROM events WHERE seq = ?`,
+      )
+      .run(sink, destination, code, reason, diedAt, seq);
   }
 
   list(selection: Selection): Answers['listDeadLetters'] {

@@ -1,6 +1,8 @@
 import type { Subject } from '../core/erasure.ts';
 import type { DeadLetter, EventHead, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
+import type { Route } from '../core/route.ts';
+import type { RouteRecord } from '../core/route-record.ts';
 import type { EraseStep, ErasedCounts } from './erase.ts';
 
 /**
@@ -48,8 +50,22 @@ export interface AppendRequest extends Packed {
   readonly now: number;
 }
 
+/** Dead letters to be made of events that wait for a sink, and how far its cursor goes by that. */
+export interface BuryRequest {
+  readonly op: 'bury';
+  readonly sink: string;
+  readonly upTo: number;
+  readonly letters: readonly Omit<LetterRow, 'sink' | 'attempts'>[];
+}
+
 export type Request =
   | AppendRequest
+  | BuryRequest
+  | { readonly op: 'routes' }
+  | { readonly op: 'acceptUnder'; readonly routes: readonly Route[] }
+  | { readonly op: 'succeed'; readonly from: string; readonly to: string }
+  | { readonly op: 'leave'; readonly sink: string }
+  | { readonly op: 'cursors' }
   | {
       readonly op: 'read';
       readonly after: number;
@@ -98,6 +114,12 @@ export interface Answers {
     readonly seqs: readonly number[];
     readonly damaged: readonly { readonly seq: number; readonly id: string | null }[];
   };
+  bury: number;
+  routes: RouteRecord;
+  acceptUnder: RouteRecord;
+  succeed: RouteRecord;
+  leave: RouteRecord;
+  cursors: readonly (readonly [sink: string, seq: number])[];
   openCursor: number;
   releaseCursor: null;
   moveCursors: null;

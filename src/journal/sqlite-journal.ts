@@ -4,6 +4,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
 import type {
   AppendResult,
+  Burial,
   DeadLetter,
   EventHead,
   IsErased,
@@ -14,6 +15,8 @@ import type {
   Selection,
   Unfitness,
 } from '../core/journal.ts';
+import type { Route } from '../core/route.ts';
+import type { RouteRecord } from '../core/route-record.ts';
 import type { CheckpointStore } from '../core/source.ts';
 import { eraseFrom } from './erasure.ts';
 import { GroupCommit, type Waiting } from './group-commit.ts';
@@ -115,6 +118,35 @@ export class SqliteJournal implements Journal, ErasableStore {
     });
     this.#floors.set(sink, seq);
     return seq;
+  }
+
+  routes(): Promise<RouteRecord> {
+    return this.#thread.call('routes', { op: 'routes' });
+  }
+
+  acceptUnder(routes: readonly Route[]): Promise<RouteRecord> {
+    return this.#thread.call('acceptUnder', { op: 'acceptUnder', routes });
+  }
+
+  async cursors(): Promise<readonly (readonly [sink: string, seq: number])[]> {
+    await this.flush().catch(() => undefined);
+    return this.#thread.call('cursors', { op: 'cursors' });
+  }
+
+  async succeed(from: string, to: string): Promise<RouteRecord> {
+    await this.flush();
+    this.#floors.delete(from);
+    return this.#thread.call('succeed', { op: 'succeed', from, to });
+  }
+
+  async leave(sink: string): Promise<RouteRecord> {
+    await this.flush();
+    this.#floors.delete(sink);
+    return this.#thread.call('leave', { op: 'leave', sink });
+  }
+
+  bury(burial: Burial): Promise<number> {
+    return this.#thread.call('bury', { op: 'bury', ...burial });
   }
 
   releaseCursor(sink: string, forget = false): void {

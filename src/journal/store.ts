@@ -1,14 +1,17 @@
 import type Database from 'better-sqlite3';
 import type { CursorStatus, EventHead, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { Route } from '../core/route.ts';
+import type { RouteRecord } from '../core/route-record.ts';
 import { Cursors } from './cursors.ts';
 import { EVENT_COLUMNS, openDatabase, sqliteCode } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { Eraser } from './erase.ts';
 import { EventReader, type DamagedRecord } from './event-reader.ts';
 import { LedgerReader } from './ledger-reader.ts';
+import { RouteRecords } from './route-records.ts';
 import { Letters } from './letters.ts';
-import type { Answers, AppendRequest, JournalOptions, Packed } from './protocol.ts';
+import type { Answers, AppendRequest, BuryRequest, JournalOptions, Packed } from './protocol.ts';
 import { Space } from './space.ts';
 import { bodyOf, checksumOf, storedOf, valuesOf, type StoredEvent } from './rows.ts';
 
@@ -32,6 +35,7 @@ export class Store {
   readonly #commit;
   readonly #space: Space;
   readonly cursors: Cursors;
+  readonly routes: RouteRecords;
   #upto: number;
   #lastSeq: number;
   #fullUntil = 0;
@@ -57,7 +61,11 @@ export class Store {
     );
     this.#upto = Number(db.prepare('SELECT upto FROM events ORDER BY seq DESC LIMIT 1').pluck().get() ?? 0);
     this.#ledger = new LedgerReader(db);
-    this.cursors = new Cursors(db, (work) => this.#transaction(work), this.#ledger);
+    this.routes = new RouteRecords(db);
+    this.cursors = new Cursors(db, (work) => this.#transaction(work), {
+      ledger: this.#ledger,
+      routes: this.routes,
+    });
     this.letters = new Letters(db, (event) => this.#put(event));
     this.eraser = new Eraser(db, (work) => this.#transaction(work));
   }
@@ -123,6 +131,25 @@ export class Store {
     return this.cursors.open(sink, this.#lastSeq);
   }
 
+  /** What is appended from now on was accepted under these routes. */
+  acceptUnder(routes: readonly Route[]): RouteRecord {
+    return this.#transaction(() => this.routes.accept(routes, this.#lastSeq, this.#firstSeq()));
+  }
+
+  succeed(from: string, to: string): RouteRecord {
+    return this.cursors.succeed(from, to, this.#lastSeq);
+  }
+
+  /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
+  bury({ sink, upTo, letters }: BuryRequest): number {
+    this.#transaction(() => {
+      for (const letter of letters) this.letters.addCopy(sink, letter);
+      this.cursors.write(sink, upTo);
+    });
+    this.cursors.note(sink, upTo);
+    return letters.length;
+  }
+
   loadCheckpoint(key: string): string | null {
     const value = this.#db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck().get(key);
     return typeof value === 'string' ? value : null;
@@ -184,7 +211,7 @@ export class Store {
       quarantined: one('SELECT count(*) FROM quarantine'),
       deadLetters: one('SELECT count(*) FROM dead_letters'),
       damaged: one('SELECT count(*) FROM damaged'),
-      cursors: this.cursors.all.map(([sink, seq]) => this.#cursorStatus(sink, seq, now)),
+      cursors: this.cursors.known.map(([sink, seq]) => this.#cursorStatus(sink, seq, now)),
     };
   }
 
@@ -208,6 +235,7 @@ export class Store {
       firstSeq: this.#firstSeq(),
       lastSeq: this.#lastSeq,
       cursors,
+      routes: this.routes.record,
       ...this.#ledger.account(since, until),
     };
   }

@@ -20,7 +20,7 @@ export interface SinkIds {
   readonly waiting: number;
   /** Settled, as the journal has it, and not among the above. */
   readonly settled: number;
-  /** Not for this sink. */
+  /** Not for this sink, by the routes they were accepted under. */
   readonly elsewhere: number;
 }
 
@@ -91,7 +91,6 @@ export class IdTables {
   count(sink: string): SinkIds {
     const one = (sql: string): number =>
       Number(this.#db.prepare(`${WITH} ${sql}`).pluck().get({ sink }) ?? 0);
-    const events = one('SELECT count(*) FROM events');
     const found = one('SELECT count(*) FROM found JOIN events USING (id) WHERE sink = $sink');
     const state = (name: string): number => one(`SELECT count(*) FROM absent WHERE what = '${name}'`);
     const counted = {
@@ -104,8 +103,11 @@ export class IdTables {
       waiting: state('waiting'),
       settled: state('settled'),
     };
-    const { dead, dropped, quarantined, waiting, settled } = counted;
-    return { ...counted, elsewhere: events - found - dead - dropped - quarantined - waiting - settled };
+    const elsewhere = one(`SELECT count(*) FROM events WHERE NOT EXISTS
+      (SELECT 1 FROM due WHERE sink = $sink AND due.id = events.id AND state <> 'perhaps')
+      AND NOT EXISTS (SELECT 1 FROM absent WHERE absent.id = events.id AND what <> 'perhaps')
+      AND NOT EXISTS (SELECT 1 FROM found WHERE sink = $sink AND found.id = events.id)`);
+    return { ...counted, elsewhere };
   }
 
   /** Letters of a sink whose events the journal holds no longer, and which are not in its files. */

@@ -1,8 +1,9 @@
 import { MillraceError } from '../core/errors.ts';
 import type { CountKind, JournalAccount, Selection } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
+import type { AcceptedRoutes } from '../route/accepted.ts';
 import type { IdTables } from './id-tables.ts';
-import type { Routing } from './routing.ts';
+import { NAMED } from './report.ts';
 import type { Window } from './window.ts';
 
 const PAGE = 200;
@@ -28,20 +29,36 @@ export interface JournalSide {
   readonly dropped: number;
   /** Seqs that should be there, and are not. */
   readonly gap: number;
+  /** Events of the window that the routes of their day sent nowhere. */
+  readonly nowhere: number;
+  /** Sinks that events of the window were for. */
+  readonly sinks: ReadonlySet<string>;
+  /** Events of any time that wait for a sink which is not configured, by sink. */
+  readonly abandoned: ReadonlyMap<string, Abandoned>;
   readonly notes: readonly string[];
+}
+
+export interface Abandoned {
+  readonly count: number;
+  /** The first of them. */
+  readonly ids: readonly string[];
 }
 
 /** Reads what the journal holds of a window into the tables: which events, for which sinks, and what became of them. */
 export async function readJournalSide(
   operations: Operations,
   account: JournalAccount,
-  sinks: readonly string[],
-  routing: Routing,
+  configured: ReadonlySet<string>,
+  accepted: AcceptedRoutes,
   tables: IdTables,
   window: Window,
   signal: AbortSignal,
 ): Promise<JournalSide> {
   const cursors = new Map(account.cursors);
+  const started = new Map(account.started);
+  const sinks = new Set<string>();
+  const abandoned = new Map<string, { count: number; ids: string[] }>();
+  let nowhere = 0;
   let erased = 0;
   let gap = 0;
   let at = account.firstSeq - 1;
@@ -50,23 +67,34 @@ export async function readJournalSide(
     if (head.seq !== at + 1 && !isFirst) gap += head.seq - at - 1;
     isFirst = false;
     at = head.seq;
-    if (head.receivedAt < window.since || head.receivedAt >= window.until || head.replayed) continue;
+    const { seq, id, type, only } = head;
+    const inWindow = head.receivedAt >= window.since && head.receivedAt < window.until && !head.replayed;
     if (head.erased) {
-      erased += 1;
+      if (inWindow) erased += 1;
       continue;
     }
-    tables.event(head.id);
-    for (const sink of sinks) {
-      const due = routing.dueAt(sink, head);
-      if (due === 'not_due') continue;
-      const waits = head.seq > (cursors.get(sink) ?? 0);
-      tables.due(sink, head.id, waits ? 'waiting' : due === 'due' ? 'settled' : 'perhaps');
+    if (inWindow) tables.event(id);
+    const due = accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
+    if (inWindow && due.size === 0) nowhere += 1;
+    for (const [sink, certainty] of due) {
+      // A sink that was added later begins at the journal's end of then.
+      if (only === null && seq <= (started.get(sink) ?? 0)) continue;
+      const waits = seq > (cursors.get(sink) ?? 0);
+      if (waits && !configured.has(sink)) {
+        const found = abandoned.get(sink) ?? { count: 0, ids: [] };
+        found.count += 1;
+        if (found.ids.length < NAMED) found.ids.push(id);
+        abandoned.set(sink, found);
+      }
+      if (!inWindow) continue;
+      sinks.add(sink);
+      tables.due(sink, id, waits ? 'waiting' : certainty === 'due' ? 'settled' : 'perhaps');
     }
   }
   // What was cleared away while it was read is no gap.
   if (gap > 0) gap = Math.max(0, gap - ((await operations.account(0, 0)).firstSeq - account.firstSeq));
   const letters = await readLetters(operations, account, tables, window);
-  return { ...balance(account, tables.events, erased, letters), gap };
+  return { ...balance(account, tables.events, erased, letters), gap, nowhere, sinks, abandoned };
 }
 
 /** Heads up to a seq, page by page. */
@@ -139,7 +167,7 @@ function balance(
   retained: number,
   erased: number,
   { inQuarantine, dropped }: LetterCounts,
-): Omit<JournalSide, 'gap'> {
+): Omit<JournalSide, 'gap' | 'nowhere' | 'sinks' | 'abandoned'> {
   const counted = (kind: CountKind): number =>
     account.counts.reduce((sum, count) => (count.kind === kind ? sum + count.n : sum), 0);
   const notes: string[] = [];

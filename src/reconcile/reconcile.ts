@@ -1,11 +1,10 @@
-import type { Route } from '../core/route.ts';
 import type { Operations } from '../core/operations.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
+import { AcceptedRoutes } from '../route/accepted.ts';
 import { countFiles, type FilesCount } from './count-files.ts';
 import { IdTables } from './id-tables.ts';
 import { headsOf, readJournalSide, type JournalSide } from './journal-side.ts';
 import { NAMED, type Difference, type ReconcileReport, type SinkAccount } from './report.ts';
-import { Routing, type SinksFor } from './routing.ts';
 import type { Window } from './window.ts';
 
 /** A sink that is to be accounted for. */
@@ -18,8 +17,6 @@ export interface CountedSink {
 
 export interface ReconcileOptions {
   readonly operations: Operations;
-  readonly routes: readonly Route[];
-  readonly compile: (routes: readonly Route[]) => SinksFor;
   readonly sinks: readonly CountedSink[];
   readonly window: Window;
   readonly signal: AbortSignal;
@@ -32,13 +29,15 @@ export interface ReconcileOptions {
  * @throws MillraceError archive_unreadable; what the operations throw
  */
 export async function reconcile(options: ReconcileOptions): Promise<ReconcileReport> {
-  const { operations, routes, sinks, window, signal } = options;
+  const { operations, sinks: configured, window, signal } = options;
   const account = await operations.account(window.since, window.until);
-  const routing = new Routing(routes, account, options.compile);
+  const accepted = new AcceptedRoutes(account.routes);
   const tables = new IdTables();
   try {
-    const names = sinks.map(({ name }) => name);
-    const side = await readJournalSide(operations, account, names, routing, tables, window, signal);
+    const names = new Set(configured.map(({ name }) => name));
+    const side = await readJournalSide(operations, account, names, accepted, tables, window, signal);
+    const gone = [...side.sinks].filter((name) => !names.has(name));
+    const sinks = [...configured, ...gone.map((name) => ({ name, type: 'not configured', archive: null }))];
     const files = new Map<string, FilesCount>();
     for (const { name, archive } of sinks) {
       if (archive === null) continue;
@@ -57,15 +56,20 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
       const detail = 'the journal has holes: records are gone that no retention has cleared away';
       differences.push({ code: 'journal_gap', sink: null, count: side.gap, ids: [], detail });
     }
+    for (const [sink, { count, ids }] of side.abandoned) {
+      const detail = `wait for ${sink}, which the config does not name: put it back, let a sink go on for it (continues), or drop it (millrace sink drop)`;
+      differences.push({ code: 'abandoned', sink, count, ids, detail });
+    }
+    const started = new Map(account.started);
     const accounts = sinks.map((sink) => {
       const count = files.get(sink.name) ?? null;
       if (count !== null) differences.push(...unreadable(sink.name, count));
-      const takesAll = routing.takesAll(sink.name, routes);
+      const takesAll = (started.get(sink.name) ?? 0) === 0 && accepted.takesAll(sink.name);
       return accountOf(sink, side, count, takesAll, tables, differences);
     });
     const { since, until } = window;
     const span = { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
-    return { ...span, sinks: accounts, differences, notes };
+    return { ...span, sinks: accounts, nowhere: side.nowhere, differences, notes };
   } finally {
     tables.close();
   }
@@ -109,6 +113,13 @@ function accountOf(
     const detail = 'settled, as the journal has it, and not in the files';
     const named = sealed > 0 ? [] : tables.missing(name, NAMED);
     differences.push({ code: 'missing', sink: name, count: unsure.left, ids: named, detail });
+  }
+  const placed =
+    ids.found + ids.dead + ids.dropped + ids.quarantined + ids.waiting + ids.settled + ids.elsewhere;
+  if (placed !== side.retained) {
+    const detail = 'of the journal’s events have no place, or more than one';
+    const count = Math.abs(side.retained - placed);
+    differences.push({ code: 'unplaced', sink: name, count, ids: [], detail });
   }
   if (lost > 0) {
     const detail =

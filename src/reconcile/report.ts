@@ -17,7 +17,7 @@ export interface SinkAccount {
   /** Letters a person let go of. */
   readonly dropped: number;
   readonly erased: number;
-  /** Not routed to this sink. */
+  /** Not for this sink, by the routes they were accepted under. */
   readonly elsewhere: number;
   /** Past the journal's retention, so that nobody can tell whether they were for this sink. */
   readonly untold: number;
@@ -28,7 +28,9 @@ export interface SinkAccount {
   readonly sealed: number;
 }
 
-export type DifferenceCode = 'missing' | 'lost' | 'not_received' | 'unreadable' | 'journal_gap';
+/** `abandoned`: events wait for a sink that is not configured. `unplaced`: the counts of a sink do not add up. */
+export type DifferenceCode =
+  'missing' | 'lost' | 'not_received' | 'unreadable' | 'journal_gap' | 'abandoned' | 'unplaced';
 
 /** One thing that does not add up. */
 export interface Difference {
@@ -46,6 +48,8 @@ export interface ReconcileReport {
   readonly since: string;
   readonly until: string;
   readonly sinks: readonly SinkAccount[];
+  /** Events that the routes they were accepted under sent to no sink at all. */
+  readonly nowhere: number;
   readonly differences: readonly Difference[];
   /** What limits the answer, in words. */
   readonly notes: readonly string[];

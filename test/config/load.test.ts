@@ -36,6 +36,7 @@ describe('values', () => {
       type: 'files',
       oversize: 'dead-letter',
       claimCheck: null,
+      continues: null,
       required: true,
       options: { path: './data/archive' },
     });

@@ -79,7 +79,7 @@ test('a send that is never answered is given up, and sent again before anything 
     sendTimeout: 5000,
     maxPending: 50,
     maxPendingBytes: 1e6,
-    routesFor: () => [{ sink: 'one', destination: null }],
+    targetsOf: () => [{ sink: 'one', destination: null }],
   });
   await dispatcher.add('one', sink);
   dispatcher.begin();
@@ -126,7 +126,7 @@ test('whoever waits for the answers of now waits for those given up as well: the
     sendTimeout: 5000,
     maxPending: 50,
     maxPendingBytes: 1e6,
-    routesFor: () => [{ sink: 'one', destination: null }],
+    targetsOf: () => [{ sink: 'one', destination: null }],
   });
   await dispatcher.add('one', sink);
   dispatcher.begin();

@@ -26,7 +26,7 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
     retry: { initial: 1, max: 1, giveUpAfter: 0 },
     maxPending: 10,
     maxPendingBytes: 1e6,
-    routesFor: () => [{ sink: 'hub', destination: 'large' }],
+    targetsOf: () => [{ sink: 'hub', destination: 'large' }],
   });
   const large = makeEvent({
     id: 'msg_large/../x',
@@ -61,7 +61,7 @@ test('a reload that exchanges the keeper after the sink that uses it leaves the 
     retry: { initial: 1, max: 1, giveUpAfter: 0 },
     maxPending: 10,
     maxPendingBytes: 1e6,
-    routesFor: () => [{ sink: 'hub', destination: null }],
+    targetsOf: () => [{ sink: 'hub', destination: null }],
   });
   const hubs: ScriptedSink[] = [];
   const planOf = (path: string): Plan => {
@@ -76,15 +76,15 @@ test('a reload that exchanges the keeper after the sink that uses it leaves the 
       options: parseOptions({ path }),
     };
     const sinks = new Map<string, PlannedSink>([
-      ['hub', { resolved: hub as never, keeper: 'archive', fingerprint: path }],
-      ['archive', { resolved: archive as never, keeper: null, fingerprint: path }],
+      ['hub', { resolved: hub as never, keeper: 'archive', continues: null, fingerprint: path }],
+      ['archive', { resolved: archive as never, keeper: null, continues: null, fingerprint: path }],
     ]);
     return { sinks } as unknown as Plan;
   };
   const [before, after] = [planOf(join(folder, 'before')), planOf(join(folder, 'after'))];
   const live = new LiveSinks(dispatcher, { log: silentLog, clock });
   await live.open(before);
-  await live.change(before, after, AbortSignal.timeout(5000));
+  await live.change(before, after, AbortSignal.timeout(5000), () => Promise.resolve());
   dispatcher.begin();
   journal.put(makeEvent({ body: Buffer.alloc(5000, 'x') }));
   await until('the pointer to be delivered', () => (clock.next(), journal.cursors.get('hub') === 1));

@@ -27,7 +27,7 @@ async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
     retry: { initial: 10, max: 100, giveUpAfter: 0 },
     maxPending: 100,
     maxPendingBytes: 1e6,
-    routesFor: () => routes.targets,
+    targetsOf: () => routes.targets,
     onDelivered: (sink, event) => log.delivered(sink, event),
   });
   await Promise.all([dispatcher.add('must', must), dispatcher.add('may', may)]);

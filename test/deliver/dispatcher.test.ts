@@ -2,11 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { EarlierRoutes } from '../../src/deliver/earlier-routes.ts';
 import { Ledger } from '../../src/deliver/ledger.ts';
 import { backoff } from '../../src/deliver/retry.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, ManualClock, ScriptedSink, silentLog } from './support.ts';
+import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog } from './support.ts';
 
 const retry = { initial: 100, max: 1000, giveUpAfter: 0 };
 
@@ -20,7 +19,9 @@ function build(sinks: Record<string, Sink>, overrides: { giveUpAfter?: number; d
     retry: { ...retry, giveUpAfter: overrides.giveUpAfter ?? 0 },
     maxPending: 50,
     maxPendingBytes: 1e6,
-    routesFor: () => Object.keys(sinks).map((sink) => ({ sink, destination: overrides.destination ?? null })),
+    targetsOf: byType(() =>
+      Object.keys(sinks).map((sink) => ({ sink, destination: overrides.destination ?? null })),
+    ),
   });
   const start = async (): Promise<void> => {
     await Promise.all(Object.entries(sinks).map(([name, sink]) => dispatcher.add(name, sink)));
@@ -274,60 +275,4 @@ test('fault 13: pointers keep the order of a user, also where one of them has to
   await until(clock, () => journal.cursors.get('a') === 4);
   expect(idsOf(sink.taken)).toEqual(ids);
   await dispatcher.stop(AbortSignal.timeout(1000));
-});
-
-test('a route moved away from a sink that is behind loses nothing: what its new sink is past goes the old way', async () => {
-  const routes = { to: 'a' };
-  let down = true;
-  const a = new ScriptedSink(() => (down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED));
-  const b = new ScriptedSink(() => DELIVERED);
-  const journal = new ArrayJournal();
-  const clock = new ManualClock();
-  const routesFor = () => [{ sink: routes.to, destination: null }];
-  const dispatcher = new Dispatcher({
-    journal,
-    clock,
-    log: silentLog,
-    retry,
-    maxPending: 8,
-    maxPendingBytes: 1e6,
-    routesFor,
-  });
-  await Promise.all([dispatcher.add('a', a), dispatcher.add('b', b)]);
-  dispatcher.begin();
-  const put = (from: number): void => {
-    for (let n = from; n < from + 20; n += 1) journal.put(makeEvent({ id: `e${n}` }));
-  };
-  put(0);
-  await until(clock, () => journal.cursors.get('b') === 20);
-  // A sink that comes with the new routes loads by them only, however early it is open.
-  const c = new ScriptedSink(() => DELIVERED);
-  journal.cursors.set('c', 20);
-  await dispatcher.add('c', c);
-  put(20);
-  await until(clock, () => journal.cursors.get('b') === 40);
-  for (const to of ['b', 'c']) {
-    const before = routes.to;
-    routes.to = to;
-    dispatcher.rerouted(() => [{ sink: before, destination: null }], 40, dispatcher.positions());
-    dispatcher.begin();
-  }
-  put(40);
-  down = false;
-  await until(clock, () => ['a', 'b', 'c'].every((sink) => journal.cursors.get(sink) === 60));
-  const found = new Set([a, b, c].flatMap(({ taken }) => idsOf(taken)));
-  expect(found.size).toBe(60);
-  expect(idsOf(c.taken)).toEqual(expect.arrayContaining(Array.from({ length: 20 }, (_, n) => `e${n + 40}`)));
-  await dispatcher.stop(AbortSignal.timeout(1000));
-});
-
-test('what waits goes by the corrected route where its sink has not passed it', () => {
-  let now = [{ sink: 'a', destination: 'typo' }];
-  const routes = new EarlierRoutes(() => now);
-  const before = now;
-  now = [{ sink: 'a', destination: 'right' }];
-  routes.changed({ upTo: 10, before: () => before, loaded: new Map([['a', 4]]) }, 4);
-  expect(routes.targetsOf(5, 't')).toEqual(now);
-  expect(routes.targetsOf(4, 't')).toEqual([...before, ...now]);
-  expect(routes.targetsOf(11, 't')).toEqual(now);
 });

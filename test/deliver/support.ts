@@ -1,6 +1,7 @@
 import type { Clock } from '../../src/core/clock.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { DeadLetter, EventLog } from '../../src/core/journal.ts';
+import { parseTarget, type Target } from '../../src/core/route.ts';
 import type { Delivery, SendResult, Sink, SinkLimits, SinkLog } from '../../src/core/sink.ts';
 
 export const silentLog: SinkLog = { info: () => {}, warn: () => {}, error: () => {} };
@@ -43,6 +44,10 @@ export class ArrayJournal implements EventLog {
   readonly cursors = new Map<string, number>();
   #listeners = new Set<(seq: number) => void>();
 
+  get lastSeq(): number {
+    return this.events.length;
+  }
+
   put(event: Omit<JournalEvent, 'seq' | 'handling'> & Partial<JournalEvent>): void {
     const seq = this.events.length + 1;
     this.events.push({ handling: {}, ...event, seq });
@@ -76,6 +81,13 @@ export class ArrayJournal implements EventLog {
     this.letters.push(letter);
     return Promise.resolve();
   }
+}
+
+/** Where events go: by their type, unless they say it themselves. */
+export function byType(
+  routesFor: (type: string) => readonly Target[],
+): (event: JournalEvent) => readonly Target[] {
+  return ({ type, handling: { only } }) => only?.map(parseTarget) ?? routesFor(type);
 }
 
 export const LIMITS: SinkLimits = {

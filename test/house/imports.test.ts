@@ -12,7 +12,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['verify'],
   sources: ['validate', 'sinks'],
   ndjson: ['warehouse'],
-  reconcile: ['archive', 'backfill', 'ndjson', 'service'],
+  reconcile: ['archive', 'backfill', 'ndjson', 'route', 'service'],
   replay: ['archive', 'validate'],
   erase: ['archive'],
   export: ['archive', 'warehouse'],

@@ -133,6 +133,7 @@ describe('quarantine and dead letters', () => {
       pid: null,
       sinks: () => [],
       hasSink: (name) => name === 'hubs',
+      dropSink: () => Promise.reject(new Error('not here')),
     });
     expect(await operations.retryDeadLetters({})).toEqual({ retried: 2, kept: 1 });
     expect(await journal.listDeadLetters({})).toMatchObject([{ sink: 'gone' }]);

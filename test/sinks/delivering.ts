@@ -25,7 +25,7 @@ export async function startDelivering(named: Readonly<Record<string, Sink>>): Pr
     retry: { initial: 100, max: 1000, giveUpAfter: 0 },
     maxPending: 100,
     maxPendingBytes: 64 * 2 ** 20,
-    routesFor: () => [...sinks.keys()].map((sink) => ({ sink, destination: null })),
+    targetsOf: () => [...sinks.keys()].map((sink) => ({ sink, destination: null })),
   });
   onTestFinished(() => dispatcher.stop(AbortSignal.abort()));
   await Promise.all(Array.from(sinks, ([name, sink]) => dispatcher.add(name, sink)));

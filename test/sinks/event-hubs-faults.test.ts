@@ -29,7 +29,7 @@ async function startDelivering(options: object = {}, others: Record<string, Sink
     retry: { initial: 100, max: 1000, giveUpAfter: 0 },
     maxPending: 100,
     maxPendingBytes: 64 * 2 ** 20,
-    routesFor: () => [...sinks.keys()].map((sink) => ({ sink, destination: null })),
+    targetsOf: () => [...sinks.keys()].map((sink) => ({ sink, destination: null })),
   });
   await Promise.all(Array.from(sinks, ([name, sink]) => dispatcher.add(name, sink)));
   dispatcher.begin();

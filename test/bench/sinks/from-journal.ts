@@ -55,7 +55,7 @@ export class FilledJournal {
       retry: { initial: 500, max: 30_000, giveUpAfter: 0 },
       maxPending: 5000,
       maxPendingBytes: 32 * 1024 * 1024,
-      routesFor: () => [{ sink: name, destination: null }],
+      targetsOf: () => [{ sink: name, destination: null }],
       onDelivered: () => {
         delivered += 1;
         if (delivered === this.#count) all.resolve();

@@ -1,0 +1,233 @@
+import type { Clock } from './core/clock.ts';
+import { MillraceError, messageOf } from './core/errors.ts';
+import type { JournalEvent } from './core/event.ts';
+import type { Journal, RouteKeeper } from './core/journal.ts';
+import type { GivenUp } from './core/operations.ts';
+import type { Target } from './core/route.ts';
+import { NO_ROUTES } from './core/route-record.ts';
+import type { SinkLog } from './core/sink.ts';
+import type { Dispatcher } from './deliver/dispatcher.ts';
+import { buryWaiting, countWaiting, type WaitingFor } from './deliver/waiting.ts';
+import { orAborted, untilAborted } from './lib/abort.ts';
+import type { LiveSinks } from './live-sinks.ts';
+import type { Plan } from './plan.ts';
+import { AcceptedRoutes } from './route/accepted.ts';
+
+export interface DeliveryParts {
+  readonly dispatcher: Dispatcher;
+  readonly sinks: LiveSinks;
+  readonly routes: RouteKeeper;
+  /** Null where nothing waits on disk, with `acknowledge: delivered`. */
+  readonly journal: Journal | null;
+  readonly isErased: (event: JournalEvent) => boolean;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+}
+
+/** What of a plan decides about delivering. */
+export type DeliveryPlan = Pick<Plan, 'sinks'> & { readonly config: Pick<Plan['config'], 'routes'> };
+
+/**
+ * Delivering by a plan, and how it becomes delivering by another, without an event that falls in between: see
+ * AcceptedRoutes for the rule.
+ *
+ * A sink is open → leaving (no plan names it and nothing new is for it; it delivers what it still has to) → left.
+ */
+export class Delivery {
+  readonly #parts: DeliveryParts;
+  #accepted = new AcceptedRoutes(NO_ROUTES);
+  readonly #leaving = new Map<string, Leaving>();
+  /** Sinks a person has given up: the reload that takes them out makes dead letters of what waits for them. */
+  readonly #givenUp = new Set<string>();
+
+  constructor(parts: DeliveryParts) {
+    this.#parts = parts;
+  }
+
+  /** Everywhere an event goes. */
+  targetsOf(event: JournalEvent): readonly Target[] {
+    return this.#accepted.targetsOf(event);
+  }
+
+  /**
+   * Opens the sinks of the first plan and begins to deliver.
+   * @throws MillraceError sink_waited_for when the journal has events for a sink that the plan has not
+   */
+  async start(plan: DeliveryPlan): Promise<void> {
+    const { journal, sinks, dispatcher } = this.#parts;
+    if (journal === null) await sinks.open(plan);
+    else {
+      this.#accepted = new AcceptedRoutes(await journal.routes());
+      const renamed = await this.#takeOver(plan, journal);
+      await sinks.open(plan).catch(async (error: unknown) => {
+        // The next start may be by the config of before.
+        for (const { from, to } of renamed) await journal.succeed(to, from);
+        throw error;
+      });
+    }
+    await this.#acceptUnder(plan);
+    dispatcher.begin();
+  }
+
+  /**
+   * Opens what is new, exchanges what has changed, and goes by the routes of `to` from now on; `switched` is called when
+   * that is decided. Sinks that `to` does not name are there until `part`. When it fails all is as before.
+   * @throws MillraceError sink_waited_for, and what LiveSinks.change throws
+   */
+  async change(from: Plan, to: Plan, switched: () => void, signal: AbortSignal): Promise<void> {
+    const { journal, sinks, dispatcher } = this.#parts;
+    if (journal !== null) await this.#refuseIfWaitedFor(to, journal);
+    for (const name of to.sinks.keys()) await this.#recall(name);
+    await sinks.change(from, to, signal, async (old, heir) => {
+      if (journal !== null) this.#accepted = new AcceptedRoutes(await journal.succeed(old, heir));
+    });
+    switched();
+    await this.#acceptUnder(to);
+    dispatcher.begin();
+  }
+
+  /** Lets the sinks go that the plan does not name; waits for them until `signal` aborts, and then they go on alone. */
+  async part(plan: Pick<Plan, 'sinks'>, signal: AbortSignal): Promise<void> {
+    const { sinks, journal, log } = this.#parts;
+    const gone = sinks.names.filter((name) => !plan.sinks.has(name) && !this.#leaving.has(name));
+    await Promise.all(
+      gone.map(async (name) => {
+        if (journal === null) return sinks.remove(name, signal);
+        await orAborted(this.#begin(name, journal, this.#givenUp.has(name)), signal);
+        if (this.#leaving.has(name)) log.warn({ sink: name }, 'sink is leaving: events still wait for it');
+      }),
+    );
+    this.#givenUp.clear();
+  }
+
+  /** A person gives up what waits for a sink: at once if it is leaving, else when a reload takes it out. */
+  async giveUp(sink: string): Promise<GivenUp> {
+    const { journal, sinks } = this.#parts;
+    if (journal === null || !sinks.names.includes(sink))
+      throw new MillraceError('usage', `there is no sink ${sink} that events wait for`);
+    const waiting = await countWaiting(await this.#waitingFor(sink, journal));
+    if (!this.#leaving.has(sink)) {
+      this.#givenUp.add(sink);
+      return { sink, dropped: 0, waiting };
+    }
+    await this.#recall(sink);
+    const dropped = sinks.names.includes(sink) ? await this.#begin(sink, journal, true) : 0;
+    return { sink, dropped, waiting: 0 };
+  }
+
+  async stop(signal: AbortSignal): Promise<void> {
+    for (const name of this.#leaving.keys()) await this.#recall(name);
+    await this.#parts.dispatcher.stop(signal);
+  }
+
+  async #acceptUnder({ config }: DeliveryPlan): Promise<void> {
+    // Set in the turn of the answer: nothing accepted after it has been loaded by then.
+    const record = await this.#parts.routes.acceptUnder(config.routes);
+    this.#accepted = new AcceptedRoutes(record);
+  }
+
+  /** What the journal knows of other sinks: renamed, left, or in the way. Nothing is changed when one is in the way. */
+  async #takeOver(
+    plan: DeliveryPlan,
+    journal: Journal,
+  ): Promise<readonly { readonly from: string; readonly to: string }[]> {
+    const cursors = new Map(await journal.cursors());
+    const heirs = new Map<string, string>();
+    for (const [name, { continues }] of plan.sinks)
+      if (continues !== null && cursors.has(continues)) heirs.set(continues, name);
+    const absent = [...cursors.keys()].filter((name) => !plan.sinks.has(name));
+    const counted = new Map<string, number>();
+    for (const name of absent) {
+      const heir = heirs.get(name);
+      if (heir === undefined || cursors.has(heir))
+        counted.set(name, await countWaiting(await this.#waitingFor(name, journal)));
+    }
+    refuse(counted, heirs);
+    const renamed: { from: string; to: string }[] = [];
+    for (const name of absent) {
+      const to = heirs.get(name);
+      if (counted.has(name)) await journal.leave(name);
+      else if (to !== undefined) {
+        this.#accepted = new AcceptedRoutes(await journal.succeed(name, to));
+        renamed.push({ from: name, to });
+      }
+    }
+    return renamed;
+  }
+
+  /** A sink in trouble cannot deliver what waits for it before it goes. */
+  async #refuseIfWaitedFor(to: Plan, journal: Journal): Promise<void> {
+    const { sinks, dispatcher } = this.#parts;
+    const heirs = new Map<string, string>();
+    for (const [name, { continues }] of to.sinks)
+      if (continues !== null && sinks.names.includes(continues)) heirs.set(continues, name);
+    const counted = new Map<string, number>();
+    for (const { sink, mode } of dispatcher.status()) {
+      if (to.sinks.has(sink) || this.#givenUp.has(sink) || this.#leaving.has(sink)) continue;
+      const heir = heirs.get(sink);
+      if (heir !== undefined ? sinks.names.includes(heir) : mode !== 'running')
+        counted.set(sink, await countWaiting(await this.#waitingFor(sink, journal)));
+    }
+    refuse(counted, heirs);
+  }
+
+  async #waitingFor(sink: string, journal: Journal): Promise<WaitingFor> {
+    const after = new Map(await journal.cursors()).get(sink) ?? 0;
+    return { journal, sink, after, targetsOf: (event) => this.#accepted.targetsOf(event) };
+  }
+
+  /** Resolves when the sink has left, or is recalled. @returns dead letters made */
+  #begin(sink: string, journal: Journal, givenUp: boolean): Promise<number> {
+    const recall = new AbortController();
+    const work = this.#leave(sink, journal, givenUp, recall.signal)
+      .catch((error: unknown) => {
+        this.#parts.log.error({ sink, error: messageOf(error) }, 'a sink could not be let go');
+        return 0;
+      })
+      .finally(() => this.#leaving.delete(sink));
+    this.#leaving.set(sink, { recall, work });
+    return work;
+  }
+
+  async #leave(sink: string, journal: Journal, givenUp: boolean, recalled: AbortSignal): Promise<number> {
+    const { dispatcher, sinks, isErased, clock, log } = this.#parts;
+    if (!givenUp) await Promise.race([dispatcher.passed(sink), untilAborted(recalled)]);
+    if (recalled.aborted) return 0;
+    await sinks.remove(sink, givenUp ? AbortSignal.abort() : recalled);
+    const letters = givenUp
+      ? await buryWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())
+      : 0;
+    await journal.leave(sink);
+    log.info({ sink, letters }, 'sink has left');
+    return letters;
+  }
+
+  /** A sink that is leaving stays, unless it is past what it waited for: then it has left. */
+  async #recall(sink: string): Promise<void> {
+    const leaving = this.#leaving.get(sink);
+    leaving?.recall.abort();
+    await leaving?.work;
+  }
+}
+
+interface Leaving {
+  readonly recall: AbortController;
+  readonly work: Promise<number>;
+}
+
+/** @throws MillraceError naming the sinks that events wait for, how many, and what can be done */
+function refuse(waiting: ReadonlyMap<string, number>, heirs: ReadonlyMap<string, string>): void {
+  const lines = [...waiting].flatMap(([sink, count]) => {
+    if (count === 0) return [];
+    const heir = heirs.get(sink);
+    const why =
+      heir === undefined
+        ? 'the config does not name it any more'
+        : `sinks.${heir}.continues cannot take them over, because ${heir} has a place of its own in the journal`;
+    return [
+      `sinks.${sink}: ${count} events wait for it, and ${why}. Put it back, let a new sink go on for it ` +
+        `(sinks.<new>.continues: ${sink}), or make dead letters of them (millrace sink drop ${sink})`,
+    ];
+  });
+  if (lines.length > 0) throw new MillraceError('sink_waited_for', lines.join('\n'));
+}

@@ -1,0 +1,106 @@
+import type { JournalEvent } from '../core/event.ts';
+import { parseTarget, type Target } from '../core/route.ts';
+import type { RouteRecord, Succession } from '../core/route-record.ts';
+import { compileRoutes, type RouteTable } from './table.ts';
+
+interface Era {
+  readonly after: number;
+  readonly tables: readonly RouteTable[];
+}
+
+/** What a decision needs of an event. */
+export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
+  readonly handling: { readonly only?: readonly string[] };
+};
+
+/**
+ * Where each event goes.
+ *
+ * **The rule.** The sinks of an event are decided once and for good, when it is accepted: by the routes of that moment, or
+ * by the targets the event itself carries (put back, replayed). The journal keeps every table of routes with the seq it
+ * began at, so that no sequence of reloads and restarts changes the answer. A sink that goes on for another
+ * (`continues`) takes over its cursor and, for all accepted so far, its name. A sink can be taken out only once it has
+ * passed all that is for it, or when a person has made dead letters of the rest. What a later table may change is the
+ * place inside a sink: an event that waits goes to the destination that today's routes name in that sink, if they do.
+ */
+export class AcceptedRoutes {
+  readonly #eras: readonly Era[];
+  readonly #heirs: readonly Succession[];
+  /** Nothing later concerns a sink of another name. */
+  readonly #lastHeir: number;
+  readonly #record: RouteRecord;
+  readonly #newest: Era;
+
+  constructor(record: RouteRecord) {
+    this.#record = record;
+    this.#eras = record.eras.map(({ after, tables }) => ({ after, tables: tables.map(compileRoutes) }));
+    this.#heirs = record.heirs;
+    this.#lastHeir = Math.max(-1, ...record.heirs.map(({ upTo }) => upTo));
+    this.#newest = this.#eras.at(-1) ?? { after: 0, tables: [compileRoutes([])] };
+  }
+
+  targetsOf({ seq, type, handling: { only } }: Addressed): readonly Target[] {
+    if (only !== undefined) return this.#renamed(only.map(parseTarget), seq);
+    const era = this.#eraOf(seq);
+    if (era === this.#newest) return this.#renamed(targetsIn(era, type), seq);
+    const then = this.#renamed(targetsIn(era, type), seq);
+    const now = targetsIn(this.#newest, type);
+    return [...new Set(then.map(({ sink }) => sink))].flatMap((name) => {
+      const inSink = ({ sink }: Target): boolean => sink === name;
+      return now.some(inSink) ? now.filter(inSink) : then.filter(inSink);
+    });
+  }
+
+  /** The sinks an event is for. `perhaps`: the journal is one of before, and cannot tell. */
+  dueOf(event: Addressed): ReadonlyMap<string, 'due' | 'perhaps'> {
+    const { seq, type, handling } = event;
+    const { tables } = this.#eraOf(seq);
+    const due = new Map<string, 'due' | 'perhaps'>();
+    for (const { sink } of this.targetsOf(event)) {
+      const names = (table: RouteTable): boolean =>
+        this.#renamed(table.routesFor(type).targets, seq).some((target) => target.sink === sink);
+      due.set(sink, handling.only !== undefined || tables.every(names) ? 'due' : 'perhaps');
+    }
+    return due;
+  }
+
+  /** True when every event there ever was is for this sink, whatever its type. */
+  takesAll(sink: string): boolean {
+    return (
+      !this.#record.forgotten &&
+      this.#eras.every(({ after, tables }) =>
+        tables.every(
+          ({ routes }) =>
+            routes.some(({ match }) => match.includes('*')) &&
+            routes.every(({ to }) => this.#renamed(to, after + 1).some((target) => target.sink === sink)),
+        ),
+      )
+    );
+  }
+
+  #eraOf(seq: number): Era {
+    if (seq > this.#newest.after) return this.#newest;
+    // What is older than all that is known goes by the oldest that is.
+    return this.#eras.findLast(({ after }) => seq > after) ?? this.#eras[0] ?? this.#newest;
+  }
+
+  #renamed(targets: readonly Target[], seq: number): readonly Target[] {
+    if (seq > this.#lastHeir) return targets;
+    return targets.map((target) => {
+      let { sink } = target;
+      for (const { upTo, from, to } of this.#heirs) if (seq <= upTo && sink === from) sink = to;
+      return sink === target.sink ? target : { ...target, sink };
+    });
+  }
+}
+
+function targetsIn({ tables }: Era, type: string): readonly Target[] {
+  const [table, ...more] = tables;
+  if (table === undefined) return [];
+  const { targets } = table.routesFor(type);
+  if (more.length === 0) return targets;
+  const all = new Map<string, Target>();
+  for (const { routesFor } of tables)
+    for (const target of routesFor(type).targets) all.set(`${target.sink}:${target.destination}`, target);
+  return [...all.values()];
+}

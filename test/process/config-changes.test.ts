@@ -1,0 +1,264 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** A sink of a user's own that is down while its gate is shut, and notes the ids it takes. */
+const GATED = `
+import { appendFileSync, existsSync } from 'node:fs';
+export const parseOptions = (options) => options;
+export const createSink = ({ gate, notes, slow }) => ({
+  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: 1e6, inFlight: 1, order: 'user', batchBy: 'mixed' },
+  open: async () => {},
+  send: async (batch) => {
+    if (!existsSync(gate)) return batch.map(() => ({ status: 'retry', reason: 'the gate is shut', sink: true, delayMs: 20 }));
+    if (slow) await new Promise((resolve) => setTimeout(resolve, slow));
+    appendFileSync(notes, batch.map(({ event }) => event.id + '\\n').join(''));
+    return batch.map(() => ({ status: 'delivered' }));
+  },
+  close: async () => {},
+});`;
+
+/** A receiver's config that the test changes step by step, and sinks whose gates it opens. */
+class Bench {
+  readonly folder: string;
+  readonly #options: Record<string, object>;
+
+  constructor(folder: string, options: Record<string, object> = {}) {
+    this.folder = folder;
+    this.#options = options;
+    writeFileSync(join(folder, 'gated.mjs'), GATED);
+  }
+
+  sink(name: string, more: object = {}): object {
+    const at = (what: string): string => join(this.folder, `${name}.${what}`);
+    return { type: './gated.mjs', gate: at('gate'), notes: at('notes'), ...more };
+  }
+
+  config(sinks: Record<string, object>, routes: object[]): string {
+    return writeConfig(this.folder, { ...this.#options, sinks, routes, shutdown: { deadline: '1s' } });
+  }
+
+  open(name: string): void {
+    writeFileSync(join(this.folder, `${name}.gate`), '');
+  }
+
+  taken(name: string): string[] {
+    const notes = join(this.folder, `${name}.notes`);
+    return existsSync(notes) ? readFileSync(notes, 'utf8').trim().split('\n').filter(Boolean) : [];
+  }
+
+  /** Resolves with the log's line that says what came of it. */
+  async reload(receiver: ReceiverProcess): Promise<Record<string, unknown>> {
+    const answers = (): Record<string, unknown>[] =>
+      receiver.logLines().filter(({ msg }) => /^reload(ed| failed)/.test(String(msg)));
+    const before = answers().length;
+    receiver.signal('SIGHUP');
+    await until('an answer to SIGHUP', () => answers().length > before);
+    return answers().at(-1) ?? {};
+  }
+}
+
+async function send(receiver: ReceiverProcess, count: number, from = 0): Promise<string[]> {
+  const ids: string[] = [];
+  for (let n = from; n < from + count; n += 1) {
+    const { id, body } = madeUpEvent(n);
+    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    ids.push(id);
+  }
+  return ids;
+}
+
+const sorted = (ids: Iterable<string>): string[] => [...new Set(ids)].toSorted();
+const everythingTo = (...to: string[]): object => ({ match: '*', to });
+
+test.each(['with a restart', 'without a restart'])(
+  'a sink is down with a backlog while two reloads change the routes, %s: every event has its place',
+  async (how) => {
+    const bench = new Bench(await temporaryFolder(), { delivery: { maxPending: 10 } });
+    const sinks = { a: bench.sink('a'), b: bench.sink('b') };
+    bench.open('a');
+    const config = bench.config(sinks, [everythingTo('b')]);
+    const receiver = await ReceiverProcess.start(config);
+    const ids = await send(receiver, 50);
+    bench.config(sinks, [everythingTo('a')]);
+    expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+    bench.config(sinks, [{ match: 'labtest.', to: ['a'] }, everythingTo('a')]);
+    expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+    const later = await send(receiver, 5, 50);
+    const reconciled = await millrace(['reconcile', '--config', config, '--json']);
+    expect(reconciled.code, reconciled.stdout).toBe(0);
+    expect(JSON.parse(reconciled.stdout).sinks).toMatchObject([
+      { sink: 'a', delivered: 5, elsewhere: 50 },
+      { sink: 'b', waiting: 50, elsewhere: 5 },
+    ]);
+    let running = receiver;
+    if (how === 'with a restart') {
+      await receiver.kill('SIGKILL');
+      running = await ReceiverProcess.start(config);
+    }
+    bench.open('b');
+    await running.drained();
+    expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
+    expect(sorted(bench.taken('a'))).toEqual(sorted(later));
+  },
+);
+
+test.each(['by a reload', 'between two starts', 'after kill -9'])(
+  'a sink that is down with a backlog is taken out %s: refused with the count and the choices, then continued by another',
+  async (how) => {
+    const bench = new Bench(await temporaryFolder());
+    const a = bench.sink('a');
+    bench.open('a');
+    const config = bench.config({ a, b: bench.sink('b') }, [everythingTo('a', 'b')]);
+    const receiver = await ReceiverProcess.start(config);
+    const ids = await send(receiver, 50);
+    const changeTo = async (sinks: Record<string, object>, routes: object[]): Promise<string> => {
+      bench.config(sinks, routes);
+      if (how === 'by a reload') {
+        const { msg, error } = await bench.reload(receiver);
+        return `${String(msg)} ${String(error)} ${receiver.stderr.split('\n').slice(-6).join('\n')}`;
+      }
+      const started = new ReceiverProcess(config);
+      const ended = started.exited.then(({ code }) => code);
+      const up = started.listening().then(
+        () => 'up' as const,
+        () => 'ended' as const,
+      );
+      if ((await Promise.race([ended, up])) === 'up') {
+        await started.kill('SIGKILL');
+        return 'reloaded';
+      }
+      expect(await ended).toBe(2);
+      return started.stderr;
+    };
+    if (how === 'between two starts') await receiver.kill('SIGTERM');
+    if (how === 'after kill -9') await receiver.kill('SIGKILL');
+    const refused = await changeTo({ a }, [everythingTo('a')]);
+    expect(refused).toContain('sinks.b: 50 events wait for it');
+    expect(refused).toContain('continues: b');
+    expect(refused).toContain('millrace sink drop b');
+    // The config as it lies there names no b: what waits for it is named, and is a difference.
+    const reconciled = await millrace(['reconcile', '--config', config, '--json']);
+    expect(reconciled.code).toBe(4);
+    expect(JSON.parse(reconciled.stdout).differences).toMatchObject([
+      { code: 'abandoned', sink: 'b', count: 50 },
+    ]);
+    const renamed = { a, c: bench.sink('c', { continues: 'b' }) };
+    expect(await changeTo(renamed, [everythingTo('a', 'c')])).toContain('reloaded');
+    bench.open('c');
+    if (how !== 'by a reload') {
+      const again = await ReceiverProcess.start(config);
+      await again.drained();
+    } else await receiver.drained();
+    expect(sorted(bench.taken('c'))).toEqual(sorted(ids));
+    const after = await millrace(['reconcile', '--config', config]);
+    expect(after.code, after.stdout).toBe(0);
+  },
+);
+
+test.each(['while it runs', 'while it is down'])(
+  'what waits for a sink that is gone becomes dead letters when a person drops it, %s',
+  async (how) => {
+    const bench = new Bench(await temporaryFolder());
+    const a = bench.sink('a');
+    bench.open('a');
+    const config = bench.config({ a, b: bench.sink('b') }, [everythingTo('a', 'b')]);
+    const receiver = await ReceiverProcess.start(config);
+    const ids = await send(receiver, 20);
+    bench.config({ a }, [everythingTo('a')]);
+    if (how === 'while it runs') {
+      expect(await bench.reload(receiver)).toMatchObject({ msg: expect.stringContaining('reload failed') });
+      expect((await millrace(['sink', 'drop', 'b', '--config', config])).stdout).toContain('still open: 20');
+      ids.push(...(await send(receiver, 5, 20)));
+      expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+    } else {
+      await receiver.kill('SIGKILL');
+      expect((await millrace(['sink', 'drop', 'b', '--config', config])).stdout).toContain(
+        'b: 20 dead letters',
+      );
+      await ReceiverProcess.start(config);
+    }
+    const listed = await millrace([
+      'dead-letters',
+      'list',
+      '--sink',
+      'b',
+      '--limit',
+      '100',
+      '--json',
+      '--config',
+      config,
+    ]);
+    const letters = listed.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; code: string });
+    expect(sorted(letters.map(({ id }) => id))).toEqual(sorted(ids));
+    expect(new Set(letters.map(({ code }) => code))).toEqual(new Set(['sink_dropped']));
+    expect((await millrace(['sink', 'drop', 'nobody', '--config', config])).code).not.toBe(0);
+    const { code, stdout } = await millrace(['reconcile', '--config', config]);
+    expect(code, stdout).toBe(0);
+  },
+);
+
+test('a healthy sink that is busy is taken out by a reload, and the process killed: nothing is abandoned', async () => {
+  const bench = new Bench(await temporaryFolder(), { delivery: { maxPending: 20 } });
+  const a = bench.sink('a');
+  bench.open('a');
+  bench.open('b');
+  const b = bench.sink('b', { slow: 30 });
+  const config = bench.config({ a, b }, [everythingTo('a', 'b')]);
+  const receiver = await ReceiverProcess.start(config);
+  const ids = await send(receiver, 300);
+  bench.config({ a }, [everythingTo('a')]);
+  receiver.signal('SIGHUP');
+  await until(
+    'the reload to have begun',
+    () => receiver.stderr.includes('SIGHUP') || bench.taken('b').length > 20,
+  );
+  await receiver.kill('SIGKILL');
+  const restarted = new ReceiverProcess(config);
+  const up = await Promise.race([
+    restarted.exited.then(() => false),
+    restarted.listening().then(
+      () => true,
+      () => false,
+    ),
+  ]);
+  if (!up) expect(restarted.stderr).toMatch(/sinks\.b: \d+ events wait for it/);
+  await restarted.kill('SIGKILL');
+  bench.config({ a, b }, [everythingTo('a')]);
+  await (await ReceiverProcess.start(config)).drained();
+  expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
+  expect(sorted(bench.taken('a'))).toEqual(sorted(ids));
+});
+
+test('a healthy sink that is taken out has all that was for it, and leaves', async () => {
+  const bench = new Bench(await temporaryFolder());
+  const a = bench.sink('a');
+  bench.open('a');
+  bench.open('b');
+  const config = bench.config({ a, b: bench.sink('b', { slow: 20 }) }, [everythingTo('a', 'b')]);
+  const receiver = await ReceiverProcess.start(config);
+  const ids = await send(receiver, 60);
+  bench.config({ a }, [everythingTo('a')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+  await until('b to have left', () =>
+    receiver.logLines().some(({ msg, sink }) => msg === 'sink has left' && sink === 'b'),
+  );
+  expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
+  await send(receiver, 5, 60);
+  expect((await receiver.status()).journal.cursors.map(({ sink }) => sink)).toEqual(['a']);
+  await receiver.drained();
+  const { code, stdout } = await millrace(['reconcile', '--config', config]);
+  expect(code, stdout).toBe(0);
+  expect(bench.taken('b')).toHaveLength(60);
+});

@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest';
+import { formatTarget, parseTarget, type Route } from '../../src/core/route.ts';
+import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
+import { AcceptedRoutes } from '../../src/route/accepted.ts';
+
+const to = (match: string, ...sinks: string[]): Route => ({ match: [match], to: sinks.map(parseTarget) });
+const era = (after: number, ...routes: Route[]) => ({ after, tables: [routes] });
+
+const takesAll = (record: Partial<RouteRecord>): boolean =>
+  new AcceptedRoutes({ ...NO_ROUTES, ...record }).takesAll('a');
+
+function routed(record: Partial<RouteRecord>) {
+  const accepted = new AcceptedRoutes({ ...NO_ROUTES, ...record });
+  return (seq: number, type: string, only?: readonly string[]): string[] =>
+    accepted.targetsOf({ seq, type, handling: only === undefined ? {} : { only } }).map(formatTarget);
+}
+
+test('an event goes by the routes it was accepted under, whatever came later', () => {
+  const targets = routed({
+    eras: [era(0, to('labtest.', 'b'), to('*', 'a')), era(50, to('*', 'a')), era(60)],
+  });
+  expect(targets(50, 'labtest.x')).toEqual(['b']);
+  expect(targets(51, 'labtest.x')).toEqual(['a']);
+  expect(targets(1, 'daily.x')).toEqual(['a']);
+  expect(targets(61, 'daily.x')).toEqual([]);
+});
+
+test('what an event says of itself comes first', () => {
+  const targets = routed({ eras: [era(0, to('*', 'a'))] });
+  expect(targets(1, 't', ['c:place'])).toEqual(['c:place']);
+  expect(targets(1, 't', [])).toEqual([]);
+});
+
+test('the place inside a sink is the one of now, where the routes of now name that sink', () => {
+  const targets = routed({
+    eras: [
+      era(0, to('labtest.', 'hubs:typo', 'a'), to('*', 'hubs:other')),
+      era(9, to('labtest.', 'hubs:right')),
+    ],
+  });
+  expect(targets(9, 'labtest.x')).toEqual(['hubs:right', 'a']);
+  expect(targets(9, 'daily.x')).toEqual(['hubs:other']);
+});
+
+test('a sink that goes on for another has its events up to then, also after a name is used again', () => {
+  const targets = routed({
+    eras: [era(0, to('*', 'b:x')), era(10, to('*', 'c')), era(20, to('*', 'd', 'b'))],
+    heirs: [
+      { upTo: 10, from: 'b', to: 'c' },
+      { upTo: 20, from: 'c', to: 'd' },
+    ],
+  });
+  expect(targets(5, 't')).toEqual(['d']);
+  expect(targets(5, 't', ['b:y'])).toEqual(['d:y']);
+  expect(targets(15, 't')).toEqual(['d']);
+  expect(targets(25, 't')).toEqual(['d', 'b']);
+  expect(targets(25, 't', ['b'])).toEqual(['b']);
+});
+
+test('it knows which sinks had everything', () => {
+  expect(takesAll({ eras: [era(0, to('*', 'a')), era(3, to('x', 'a', 'b'), to('*', 'a'))] })).toBe(true);
+  expect(takesAll({ eras: [era(0, to('*', 'b')), era(3, to('*', 'a'))] })).toBe(false);
+  expect(takesAll({ eras: [era(0, to('x', 'a'))] })).toBe(false);
+  expect(takesAll({ eras: [era(0, to('*', 'a'))], forgotten: true })).toBe(false);
+  const renamed = { upTo: 3, from: 'b', to: 'a' };
+  expect(takesAll({ eras: [era(0, to('*', 'b')), era(3, to('*', 'a'))], heirs: [renamed] })).toBe(true);
+});
+
+test('in a journal of before, what may have gone by two tables goes by both, and nothing is held against a sink', () => {
+  const accepted = new AcceptedRoutes({
+    ...NO_ROUTES,
+    eras: [{ after: 0, tables: [[to('*', 'a')], [to('*', 'a:x', 'b')]] }, era(10, to('*', 'b'))],
+  });
+  const event = { seq: 4, type: 't', handling: {} };
+  expect([...accepted.dueOf(event)]).toEqual([
+    ['a', 'due'],
+    ['b', 'perhaps'],
+  ]);
+});
