@@ -66,35 +66,6 @@ test.skipIf(lack !== null)(
 );
 
 test.skipIf(lack !== null)(
-  `fault 06: kill -9 on a full disk, and a start on it${skipped(lack)}`,
-  async () => {
-    const folder = await temporaryFolder();
-    const archive = join(folder, 'archive');
-    const path = join(folder, 'small');
-    onTestFinished(mountTmpfs(path, '4m'));
-    const config = writeConfig(folder, { journal: { path: join(path, 'journal') } });
-    const receiver = await ReceiverProcess.start(config);
-    const acknowledged = new Map<string, Buffer>();
-    for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
-    fillDisk(join(path, 'filler'));
-    await postUntilRefused(receiver.url, acknowledged);
-    await receiver.kill('SIGKILL');
-
-    // It may start, or say that it cannot; it has to work again once there is space.
-    const starved = new ReceiverProcess(config);
-    await Promise.race([starved.listening().catch(() => undefined), starved.exited]);
-    await starved.kill('SIGKILL');
-    rmSync(join(path, 'filler'));
-    const next = await ReceiverProcess.start(config);
-    await postUntilTaken(next.url, acknowledged);
-    await next.drained();
-    expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-    expectConserved(await readBack(archive), acknowledged);
-    await expectWhole(archive);
-  },
-);
-
-test.skipIf(lack !== null)(
   `fault 06: a disk that the journal itself fills is used over and over${skipped(lack)}`,
   async () => {
     const folder = await temporaryFolder();

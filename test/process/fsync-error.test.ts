@@ -2,19 +2,17 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { MAIN, writeConfig } from '../support/millrace.ts';
+import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
-import { firstLack, lacksProgram, lacksWorking, skipped } from '../support/requirements.ts';
+import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
+import { lacksStrace, underStrace } from '../support/strace.ts';
 import { within } from '../support/until.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-const lack = firstLack(
-  lacksProgram('strace'),
-  lacksWorking('strace', 'strace', ['-D', '-o', '/dev/null', 'true']),
-);
+const lack = lacksStrace();
 
 /** Which fsync of the journal's log fails first; some belong to the start. */
 const FAILS_FROM = 20;
@@ -26,23 +24,8 @@ test.skipIf(lack !== null)(
     const archive = join(folder, 'archive');
     const config = writeConfig(folder);
     const log = join(folder, 'journal', 'journal.db-wal');
-    const inject = `inject=fsync,fdatasync:error=EIO:when=${FAILS_FROM}+`;
     const receiver = await ReceiverProcess.start(config, {
-      // With -D the receiver is our child, and strace watches from aside.
-      program: [
-        'strace',
-        '-D',
-        '-f',
-        '-qq',
-        '-o',
-        '/dev/null',
-        '-P',
-        log,
-        '-e',
-        inject,
-        process.execPath,
-        MAIN,
-      ],
+      program: underStrace(`error=EIO:when=${FAILS_FROM}+`, log),
     });
 
     const sent = new Map<string, Buffer>();

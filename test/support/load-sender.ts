@@ -1,9 +1,12 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { postSigned } from './signed-events.ts';
 import { until } from './until.ts';
 
 const CONNECTIONS = 8;
+/** Milliseconds by which an answer that comes too early is ahead of its event. */
+const EARLY = 50;
 
 class Unexpected extends Error {}
 
@@ -11,15 +14,25 @@ class Unexpected extends Error {}
 export class LoadSender {
   readonly sent = new Map<string, Buffer>();
   readonly acknowledged = new Map<string, Buffer>();
+  /** The stretch of a run, as its user counts them, that is now; and in which each event was sent first. */
+  stretch = 0;
+  readonly firstSent = new Map<string, number>();
+  readonly #answeredAt = new Map<string, bigint>();
   readonly #again: string[] = [];
+  readonly #early: boolean;
   answers = 0;
   /** Answers of 5xx. */
   refused = 0;
 
+  /** @param early stands for a receiver that answers before it has the event on disk: it is passed on a little later */
+  constructor(early = false) {
+    this.#early = early;
+  }
+
   /** Keeps the load up until so many more have been answered and `then` is over. */
   async during(url: string, answers: number, then: () => Promise<void>): Promise<void> {
     const stop = new AbortController();
-    const load = this.#load(url, stop.signal);
+    const load = this.load(url, stop.signal);
     const goal = this.answers + answers;
     try {
       const missing = `${answers} answers before the receiver was gone`;
@@ -37,11 +50,12 @@ export class LoadSender {
   }
 
   /** Posts over several connections, each event after the answer to the one before, until `signal` aborts. */
-  async #load(url: string, signal: AbortSignal): Promise<void> {
+  async load(url: string, signal: AbortSignal): Promise<void> {
     const pool = new Pool(new URL(url).origin, { connections: CONNECTIONS });
     await Promise.all(
       Array.from({ length: CONNECTIONS }, async () => {
-        while (!signal.aborted) if (!(await this.#one(url, pool))) break;
+        while (!signal.aborted)
+          if (!(await (this.#early ? this.#oneEarly(url, pool) : this.#one(url, pool)))) break;
       }),
     );
     await pool.destroy();
@@ -59,8 +73,7 @@ export class LoadSender {
         return true;
       }
       if (status !== 200 && status !== 202) throw new Unexpected(`${id} was answered with ${status}`);
-      this.acknowledged.set(id, body);
-      this.answers += 1;
+      this.#acknowledge(id, body);
       return true;
     } catch (error) {
       if (error instanceof Unexpected) throw error;
@@ -69,9 +82,41 @@ export class LoadSender {
     }
   }
 
+  /** Takes answers that came at that moment or later for never given: their events are sent again. */
+  unhear(since: bigint): void {
+    for (const [id, at] of this.#answeredAt) {
+      if (at < since) continue;
+      this.#answeredAt.delete(id);
+      this.acknowledged.delete(id);
+      this.#again.push(id);
+    }
+  }
+
+  /** Counts the event as answered, and posts it after that. */
+  async #oneEarly(url: string, dispatcher: Pool): Promise<boolean> {
+    const id = this.#next();
+    const body = this.sent.get(id) ?? Buffer.alloc(0);
+    this.#acknowledge(id, body);
+    await wait(EARLY);
+    try {
+      const { status } = await postSigned(url, body, { id, dispatcher });
+      if (status >= 500) this.refused += 1;
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #acknowledge(id: string, body: Buffer): void {
+    this.acknowledged.set(id, body);
+    this.#answeredAt.set(id, process.hrtime.bigint());
+    this.answers += 1;
+  }
+
   #next(): string {
     const { id, body } = madeUpEvent(this.sent.size);
     this.sent.set(id, body);
+    this.firstSent.set(id, this.stretch);
     return id;
   }
 }

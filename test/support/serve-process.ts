@@ -83,7 +83,11 @@ export class ServeProcess {
   }
 
   signal(signal: NodeJS.Signals): void {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill(signal);
+    if (this.running) this.#child.kill(signal);
+  }
+
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
   async status(): Promise<SystemStatus> {

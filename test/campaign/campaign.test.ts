@@ -1,0 +1,50 @@
+import { expect, test, vi } from 'vitest';
+import { skipped } from '../support/requirements.ts';
+import type { RunOptions, Tally } from './campaign.ts';
+import { CAMPAIGNS } from './registry.ts';
+import { run } from './run.ts';
+
+// A few cycles of each, whole and broken. `npm run campaign` has the long runs, and the seeds again.
+
+vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
+
+const SHORT: Readonly<Record<string, { readonly fault: string; readonly cycles: number }>> = {
+  kill: { fault: 'fault 01: kill -9 under load', cycles: 3 },
+  'power-cut': { fault: 'fault 02: power cut under load', cycles: 2 },
+  'disk-full': { fault: 'fault 06: disk full', cycles: 2 },
+  eio: { fault: 'fault 07: EIO on fsync', cycles: 2 },
+  'two-processes': { fault: 'fault 08: two receivers on one journal', cycles: 2 },
+};
+
+test('there is a short run of each campaign', () => {
+  expect(Object.keys(SHORT).sort()).toEqual(Object.keys(CAMPAIGNS).sort());
+});
+
+for (const [name, campaign] of Object.entries(CAMPAIGNS)) {
+  const { fault, cycles } = SHORT[name] ?? { fault: name, cycles: 1 };
+  const go = (options: RunOptions): Promise<Tally> =>
+    run(campaign, options, { note: () => undefined, signal: new AbortController().signal });
+
+  const lack = campaign.lacks(false);
+  test.skipIf(lack !== null)(
+    `${fault}, ${cycles} cycles: nothing is lost, and it works again${skipped(lack)}`,
+    { concurrent: true },
+    async () => {
+      const tally = await go({ cycles, seed: Date.now() % 2 ** 31, broken: false });
+      expect(tally).toMatchObject({ cycles, lost: 0, failures: [] });
+      expect(tally.faults).toBeGreaterThanOrEqual(cycles);
+      expect(tally.acknowledged).toBeGreaterThan(0);
+    },
+  );
+
+  const brokenLack = campaign.lacks(true);
+  test.skipIf(brokenLack !== null)(
+    `${fault}, broken on purpose (${campaign.breaks}): the run fails${skipped(brokenLack)}`,
+    { concurrent: true },
+    async () => {
+      const { lost, failures } = await go({ cycles: 1, seed: 1, broken: true });
+      expect(failures).toHaveLength(1);
+      expect(lost > 0 || name === 'two-processes', JSON.stringify(failures)).toBe(true);
+    },
+  );
+}

@@ -1,0 +1,21 @@
+import { MAIN } from './millrace.ts';
+import { firstLack, type Lack, lacksProgram, lacksWorking } from './requirements.ts';
+
+export function lacksStrace(): Lack {
+  return firstLack(
+    lacksProgram('strace'),
+    lacksWorking('strace', 'strace', ['-D', '-o', '/dev/null', 'true']),
+  );
+}
+
+/**
+ * A receiver whose fsync and fdatasync do something else.
+ * @param fault as strace takes it: `error=EIO:when=20+`; counted for each thread
+ * @param path only those of this file
+ */
+export function underStrace(fault: string, path?: string): readonly [string, ...string[]] {
+  const only = path === undefined ? [] : ['-P', path];
+  const inject = ['-e', 'trace=fsync,fdatasync', '-e', `inject=fsync,fdatasync:${fault}`];
+  // With -D the receiver is our child, and strace watches from aside.
+  return ['strace', '-D', '-f', '-qq', '-o', '/dev/null', ...only, ...inject, process.execPath, MAIN];
+}
