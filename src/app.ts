@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
 import { ActivityBoard } from './admin/activities.ts';
+import { consoleLink } from './admin/console-access.ts';
+import { newToken, Tokens } from './admin/tokens.ts';
 import { startAdmin, type Admin, type AdminOptions } from './admin/server.ts';
 import type { Config, LoadedConfig } from './config/config.ts';
 import { systemClock, type Clock } from './core/clock.ts';
@@ -39,6 +41,8 @@ export interface App {
   readonly url: string;
   readonly adminUrl: string | null;
   readonly operations: Operations;
+  /** A link that opens the console once; null where there is none. */
+  consoleLink(): string | null;
   /**
    * Takes over secrets, envelope, routes and sinks of a changed config, without losing a request.
    * @throws MillraceError when it cannot be used; everything then stays as it was
@@ -163,11 +167,13 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       activities: () => [...erasures.activities(), ...board.list()],
     });
     started.push(insight);
-    const admin = await startAdminFor(config, { operations, erasures, board }, insight);
+    const token = newToken();
+    const tokens = new Tokens({ config: config.admin.token, owner: token }, clock);
+    const admin = await startAdminFor(config, { tokens, operations, erasures, board }, insight);
     if (admin !== null) {
       // Below the dispatcher: health and status can be asked for as long as there is something to flush.
       started.push({ stop: () => admin.close() });
-      intake.announce(admin.url);
+      intake.announce(admin.url, token);
     }
     started.push(delivery);
     await delivery.start(plan);
@@ -192,7 +198,9 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     };
     const adminUrl = admin?.url ?? null;
     const noteFailedReload = (error: unknown): void => meter.reloaded(messageOf(error));
-    return { url, adminUrl, operations, reload: serially(reload), noteFailedReload, stop };
+    const link = (): string | null =>
+      adminUrl === null || !config.console.enabled ? null : consoleLink(adminUrl, tokens.newLink());
+    return { url, adminUrl, operations, consoleLink: link, reload: serially(reload), noteFailedReload, stop };
   } catch (error) {
     await stop(AbortSignal.abort()).catch((late: unknown) =>
       log.error({ err: late }, 'could not stop cleanly'),
@@ -243,15 +251,14 @@ const ADMITTED: Admission = { ok: true };
 
 function startAdminFor(
   config: Config,
-  parts: Pick<AdminOptions, 'operations' | 'erasures' | 'board'>,
+  parts: Pick<AdminOptions, 'tokens' | 'operations' | 'erasures' | 'board'>,
   insight: Insight,
 ): Promise<Admin | null> {
   if (!config.admin.enabled) return Promise.resolve(null);
-  const { host, port, token } = config.admin;
+  const { host, port } = config.admin;
   return startAdmin({
     host,
     port,
-    token,
     ...parts,
     health: () => insight.health(),
     metrics: () => insight.metrics(),

@@ -1,7 +1,7 @@
 import { createOperations } from './admin/operations.ts';
 import { directOperations } from './admin/direct-operations.ts';
 import type { Clock } from './core/clock.ts';
-import { MillraceError } from './core/errors.ts';
+import { MillraceError, messageOf } from './core/errors.ts';
 import type { Event, Handling, JournalEvent } from './core/event.ts';
 import type { AppendResult, EventLog, IsErased, Journal, RouteKeeper, Unfitness } from './core/journal.ts';
 import type { Operations, SinkStatus } from './core/operations.ts';
@@ -9,7 +9,7 @@ import { parseTarget, type Target } from './core/route.ts';
 import type { CheckpointStore } from './core/source.ts';
 import type { SinkLog } from './core/sink.ts';
 import { DirectLog } from './deliver/direct-log.ts';
-import { clearOwner, writeOwner } from './journal/owner.ts';
+import { clearOwner, ownerFolder, readOwner, writeOwner } from './journal/owner.ts';
 import { SqliteJournal } from './journal/sqlite-journal.ts';
 import type { Plan } from './plan.ts';
 import type { Validator } from './validate/envelope.ts';
@@ -33,7 +33,7 @@ export interface Intake {
   onDelivered(sink: string, event: JournalEvent): void;
   operations(sinks: () => readonly SinkStatus[], dropSink: Operations['dropSink']): Operations;
   /** Tells other processes who serves here, and where its admin API is. */
-  announce(admin: string | null): void;
+  announce(admin: string, token: string): void;
   close(): Promise<void>;
 }
 
@@ -70,7 +70,7 @@ async function journaledIntake(options: IntakeOptions): Promise<Intake> {
     onDamage: (record) => log.error({ path, ...record }, 'a record of the journal is damaged'),
   });
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
-  writeOwner(path, { pid: process.pid, admin: null });
+  writeOwner(path, { pid: process.pid, admin: null, token: null });
   return {
     log: journal,
     routes: journal,
@@ -91,7 +91,7 @@ async function journaledIntake(options: IntakeOptions): Promise<Intake> {
         sinks,
         hasSink: (name) => plan().config.sinks[name] !== undefined,
       }),
-    announce: (admin) => writeOwner(path, { pid: process.pid, admin }),
+    announce: (admin, token) => writeOwner(path, { pid: process.pid, admin, token }),
     close: async () => {
       clearOwner(path);
       await journal.close();
@@ -100,6 +100,7 @@ async function journaledIntake(options: IntakeOptions): Promise<Intake> {
 }
 
 function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake {
+  const folder = ownerFolder(plan().config);
   const direct = new DirectLog({
     isRequired: (sink) => plan().config.sinks[sink]?.required === true,
     targetsOf: ({ type, handling }) => handling.only?.map(parseTarget) ?? routesFor(type),
@@ -127,8 +128,19 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
     checkpoints: { load: () => Promise.resolve(null), save: () => Promise.resolve() },
     onDelivered: (sink, event) => direct.delivered(sink, event),
     operations: (sinks) => directOperations(direct, process.pid, sinks),
-    announce: () => undefined,
-    close: () => Promise.resolve(),
+    announce: (admin, token) => {
+      try {
+        writeOwner(folder, { pid: process.pid, admin, token });
+      } catch (error) {
+        const message =
+          'no token can be left for commands and the console: only admin.token opens the admin API';
+        log.warn({ folder, error: messageOf(error) }, message);
+      }
+    },
+    close: () => {
+      if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
+      return Promise.resolve();
+    },
   };
 }
 

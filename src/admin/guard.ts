@@ -1,43 +1,52 @@
-import { timingSafeEqual, hash } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import { sendProblem } from './problem.ts';
+import type { TokenName, Tokens } from './tokens.ts';
 
 type Handler = (request: Request, response: Response, next: NextFunction) => void;
 
-/**
- * With a token, only its bearer gets in. Without one the listener is on loopback, and what remains is a web page that
- * the operator's own browser was lured to: it cannot name a loopback host, nor send JSON across origins.
- */
-export function guard(token: string | null): Handler {
-  const isLoopback = requireLoopback(token);
+/** Lets in who has a token, and notes by what name: see `whoOf`. */
+export function guard(tokens: Tokens): Handler {
+  const isLoopback = requireLoopback(tokens);
   return (request, response, next) => {
-    if (token !== null) {
-      const given = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
-      if (timingSafeEqual(digest(given), digest(token))) return next();
-      response.setHeader('WWW-Authenticate', 'Bearer');
-      return sendProblem(response, 401, 'unauthorised', 'a bearer token is needed: admin.token');
-    }
     isLoopback(request, response, () => {
+      const who = tokens.nameOf(request.headers.authorization);
+      if (who === null) {
+        response.setHeader('WWW-Authenticate', 'Bearer');
+        return sendProblem(response, 401, 'unauthorised', NEEDED);
+      }
       if (request.method !== 'GET' && request.is('application/json') !== 'application/json') {
         return sendProblem(response, 415, 'media_type_unsupported', 'Content-Type must be application/json');
       }
+      response.locals['who'] = who;
       next();
     });
   };
 }
 
+const NEEDED =
+  'a bearer token is needed: that of owner.json, which commands find by themselves, or admin.token; ' +
+  '`millrace console` opens the console';
+
+/** By which token the request came in, behind `guard`. */
+export function whoOf(response: Response): TokenName {
+  return response.locals['who'] as TokenName;
+}
+
+/** Prometheus on the same machine needs no token; where `admin.token` is set it does. */
+export function guardMetrics(tokens: Tokens): Handler {
+  return tokens.isConfigured ? guard(tokens) : requireLoopback(tokens);
+}
+
 /**
- * Without a token, refuses requests that name another host: a name of the attacker's own that resolves to loopback
- * (DNS rebinding) would make our pages part of his site.
+ * Without a configured token, refuses requests that name another host: a name of the attacker's own that resolves to
+ * loopback (DNS rebinding) would make our pages part of his site.
  */
-export function requireLoopback(token: string | null): Handler {
+export function requireLoopback(tokens: Tokens): Handler {
   return (request, response, next) => {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '');
-    if (token !== null || LOOPBACK.test(host)) return next();
+    if (tokens.isConfigured || LOOPBACK.test(host)) return next();
     sendProblem(response, 403, 'forbidden', 'the admin listener answers to a loopback host only');
   };
 }
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
-const digest = (text: string): Buffer => hash('sha256', text, 'buffer');

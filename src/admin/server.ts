@@ -7,15 +7,16 @@ import { activityApi, type ActivityBoard } from './activities.ts';
 import { createApi } from './api.ts';
 import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
 import { createErasureApi } from './erasure-api.ts';
-import { guard, requireLoopback } from './guard.ts';
+import { consoleAccess } from './console-access.ts';
+import { guard, guardMetrics, requireLoopback } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
 import { sendProblem } from './problem.ts';
+import type { Tokens } from './tokens.ts';
 
 export interface AdminOptions {
   readonly host: string;
   readonly port: number;
-  /** Bearer token; null only on loopback. */
-  readonly token: string | null;
+  readonly tokens: Tokens;
   readonly operations: Operations;
   /** Left out where nothing can be erased. */
   readonly erasures?: Erasures;
@@ -50,24 +51,25 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 function createAdminApp(options: AdminOptions): Express {
-  const { token, operations, erasures, board, health, metrics, console: source } = options;
+  const { tokens, operations, erasures, board, health, metrics, console: source } = options;
   const app = express();
   app.disable('x-powered-by');
   app.use(setHeaders);
   addHealth(app, health);
-  app.get('/metrics', guard(token), async (_request, response) => {
+  app.get('/metrics', guardMetrics(tokens), async (_request, response) => {
     const { contentType, text } = await metrics();
     response.setHeader('content-type', contentType);
     response.send(text);
   });
-  app.use('/api/activities', guard(token), express.json(), activityApi(board));
+  app.use('/api/activities', guard(tokens), express.json(), activityApi(board));
   if (source !== null) {
-    app.use('/console', requireLoopback(token), consolePages());
-    app.use('/api/console', guard(token), consoleApi(source));
+    app.use('/console', requireLoopback(tokens), consolePages());
+    app.use('/api/console', consoleAccess(tokens));
+    app.use('/api/console', guard(tokens), consoleApi(source));
   }
   if (erasures !== undefined)
-    app.use('/api/erasures', guard(token), express.json(), createErasureApi(erasures));
-  app.use('/api', guard(token), express.json(), createApi(operations));
+    app.use('/api/erasures', guard(tokens), express.json(), createErasureApi(erasures));
+  app.use('/api', guard(tokens), express.json(), createApi(operations));
   app.use((_request, response) => sendProblem(response, 404, 'not_found', 'no such path'));
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     if (error instanceof MillraceError && error.code === 'usage')

@@ -1,7 +1,6 @@
-import { request } from 'undici';
 import type { LoadedConfig } from '../config/config.ts';
 import type { Activity } from '../core/activity.ts';
-import { readOwner } from '../journal/owner.ts';
+import { accessTo, ask } from './receiver-access.ts';
 
 /** Milliseconds between two words to the receiver. */
 const EVERY = 1000;
@@ -47,22 +46,10 @@ export class ActivityReport {
   }
 
   async #send(news: News): Promise<void> {
-    const { config } = this.#loaded;
-    const admin = readOwner(config.journal.path)?.admin ?? null;
-    if (admin === null) return;
-    const { token } = config.admin;
+    const access = accessTo(this.#loaded.config);
+    if (access === null) return;
     try {
-      const { body } = await request(`${admin}/api/activities`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        },
-        body: JSON.stringify({ ...this.#activity, ...news }),
-        headersTimeout: TIMEOUT,
-        bodyTimeout: TIMEOUT,
-      });
-      await body.dump();
+      await ask(access, 'POST', '/activities', { ...this.#activity, ...news }, TIMEOUT);
     } catch {
       // The receiver has ended, or has never been there.
     }

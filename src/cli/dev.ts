@@ -64,7 +64,7 @@ export function devCommand(io: Io): Command {
 function describe({ app, sandbox, secret, config }: DevApp): Readonly<Record<string, string | null>> {
   return {
     receiver: app.url,
-    console: `${app.adminUrl}/console`,
+    console: app.consoleLink(),
     service: sandbox.url,
     api_key: sandbox.apiKey,
     user_id: sandbox.state.users.list(sandbox.teamId)[0]?.id ?? null,
@@ -89,6 +89,7 @@ function render(dev: DevApp, every: string): string {
     '',
     `  MILLRACE_SECRET=${dev.secret} millrace send --url ${dev.app.url} --count 10`,
     `  millrace status --config ${word(dev.config)}`,
+    `  millrace console --config ${word(dev.config)}    a new link to the console; the one above works once`,
     `  curl -H 'x-service-api-key: ${dev.sandbox.apiKey}' '${dev.sandbox.url}/v2/summary/meal/${shown['user_id']}?start_date=2026-01-01&end_date=2026-01-02'`,
   ].join('\n');
 }

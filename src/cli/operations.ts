@@ -6,9 +6,9 @@ import { MillraceError } from '../core/errors.ts';
 import type { GivenUp, Operations } from '../core/operations.ts';
 import { buryWaiting } from '../deliver/waiting.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
-import { readOwner } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
+import { accessTo, type Access } from './receiver-access.ts';
 import { remoteOperations } from './remote-operations.ts';
 
 /** The operations on the journal a config names, for as long as they are needed. */
@@ -36,10 +36,14 @@ export async function withOperations<T>(
 /** The same for work that takes long; without a receiver the journal is held until `close`. */
 export async function openOperations(loaded: LoadedConfig): Promise<OpenOperations> {
   const { config } = loaded;
-  const remote = (base: string): OpenOperations => {
-    return { operations: remoteOperations(base, config.admin.token), close: () => Promise.resolve() };
-  };
-  if (config.acknowledge === 'delivered') return remote(adminOf(config));
+  if (config.acknowledge === 'delivered') {
+    const access = accessTo(config);
+    if (access !== null) return remote(access);
+    throw new MillraceError(
+      'usage',
+      'with acknowledge: delivered only the admin listener can be asked (admin.enabled)',
+    );
+  }
   let journal: SqliteJournal;
   try {
     journal = await SqliteJournal.open({
@@ -50,8 +54,8 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     });
   } catch (error) {
     if (!(error instanceof MillraceError) || error.code !== 'journal_in_use') throw error;
-    const admin = readOwner(config.journal.path)?.admin ?? null;
-    if (admin !== null) return remote(admin);
+    const access = accessTo(config);
+    if (access !== null) return remote(access);
     throw new MillraceError(
       'journal_in_use',
       `${error.detail}, which has no admin listener to ask (admin.enabled)`,
@@ -82,14 +86,12 @@ async function dropSink(journal: SqliteJournal, config: Config, sink: string): P
   return { sink, dropped, waiting: 0 };
 }
 
-/** The operations of the receiver that says it runs here; null when none does. It may have died since. */
-export function receiverOf({ config }: LoadedConfig): Operations | null {
-  const admin =
-    config.acknowledge === 'delivered' ? adminOf(config) : (readOwner(config.journal.path)?.admin ?? null);
-  return admin === null ? null : remoteOperations(admin, config.admin.token);
+function remote(access: Access): OpenOperations {
+  return { operations: remoteOperations(access), close: () => Promise.resolve() };
 }
 
-/** With `acknowledge: delivered` nothing on disk says where it runs; the config does. */
-function adminOf({ admin }: LoadedConfig['config']): string {
-  return `http://${admin.host.includes(':') ? `[${admin.host}]` : admin.host}:${admin.port}`;
+/** The operations of the receiver that says it runs here; null when none does. It may have died since. */
+export function receiverOf({ config }: LoadedConfig): Operations | null {
+  const access = accessTo(config);
+  return access === null ? null : remoteOperations(access);
 }

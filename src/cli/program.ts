@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(io: Io) => Command>>> = {
   route: async () => (await import('./route.ts')).routeCommand,
   send: async () => (await import('./send.ts')).sendCommand,
   status: async () => (await import('./status.ts')).statusCommand,
+  console: async () => (await import('./console.ts')).consoleCommand,
   quarantine: async () => (await import('./quarantine.ts')).quarantineCommand,
   'dead-letters': async () => (await import('./dead-letters.ts')).deadLettersCommand,
   sink: async () => (await import('./sink.ts')).sinkCommand,

@@ -1,34 +1,11 @@
-import { request } from 'undici';
-import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
-
-const TIMEOUT = 30_000;
+import { ask, type Access } from './receiver-access.ts';
 
 /** The operations of a running receiver, through its admin API. */
-export function remoteOperations(base: string, token: string | null): Operations {
-  const call = async <T>(method: 'GET' | 'POST', path: string, body?: object): Promise<T> => {
-    const headers: Record<string, string> = {};
-    if (token !== null) headers['authorization'] = `Bearer ${token}`;
-    if (body !== undefined) headers['content-type'] = 'application/json';
-    const url = `${base}/api${path}`;
-    try {
-      const response = await request(url, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        headersTimeout: TIMEOUT,
-        bodyTimeout: TIMEOUT,
-      });
-      const answer: unknown = await response.body.json();
-      if (response.statusCode === 200) return answer as T;
-      const detail = (answer as { detail?: string }).detail ?? `status ${response.statusCode}`;
-      throw new MillraceError('receiver_unreachable', `${url}: ${detail}`);
-    } catch (error) {
-      if (error instanceof MillraceError) throw error;
-      throw new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
-    }
-  };
+export function remoteOperations(access: Access): Operations {
+  const call = <T>(method: 'GET' | 'POST', path: string, body?: object): Promise<T> =>
+    ask(access, method, path, body);
   const list = <T>(path: string, selection: Selection, bodies: boolean): Promise<T> => {
     const query = new URLSearchParams(bodies ? { bodies: 'true' } : {});
     for (const [key, value] of Object.entries(selection)) query.set(key, String(value));

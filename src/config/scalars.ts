@@ -78,11 +78,14 @@ export const SCALARS = {
     ),
     host: text('127.0.0.1', 'Address of the admin listener. Any other than loopback needs admin.token.'),
     port: port(9090, 'Port of the admin listener; 0 takes any free one.'),
-    token: optionalText('Bearer token the admin listener asks for, of 16 characters or more.', {
-      sensitive: true,
-      pattern: '^\\S{16,}$',
-      hint: 'must be at least 16 characters, without spaces (`openssl rand -hex 32` makes one)',
-    }),
+    token: optionalText(
+      'Bearer token of 16 characters or more, for whoever asks the admin listener from elsewhere; commands on this machine need none. Where it is set, metrics ask for it too.',
+      {
+        sensitive: true,
+        pattern: '^\\S{16,}$',
+        hint: 'must be at least 16 characters, without spaces (`openssl rand -hex 32` makes one)',
+      },
+    ),
   },
   console: {
     enabled: flag(true, 'Whether the admin listener serves the console, a page at `/console`.'),

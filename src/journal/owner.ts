@@ -1,20 +1,34 @@
-import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OWNER_ONLY } from '../lib/durable.ts';
 
 /** Who holds the journal; advice for people and commands, never the lock itself. */
 export interface Owner {
   readonly pid: number;
   /** Base URL of its admin API, if it has one. */
   readonly admin: string | null;
+  /** What that asks for: made at each start, so that whoever takes a dead receiver's port learns nothing of use. */
+  readonly token: string | null;
 }
 
 const FILE = 'owner.json';
 
+/** Where a receiver says who it is: beside its journal, or without one among its erasures, the only other state it has. */
+export function ownerFolder(config: {
+  readonly acknowledge: string;
+  readonly journal: { readonly path: string };
+  readonly erasure: { readonly path: string };
+}): string {
+  return config.acknowledge === 'delivered' ? config.erasure.path : config.journal.path;
+}
+
+/** @throws the system's error when the folder cannot be written */
 export function writeOwner(folder: string, owner: Owner): void {
   const file = join(folder, FILE);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   // Made anew, so that nothing that stands in its place is followed or waited for.
   rmSync(`${file}.tmp`, { force: true });
-  writeFileSync(`${file}.tmp`, `${JSON.stringify(owner)}\n`, { mode: 0o600, flag: 'wx' });
+  writeFileSync(`${file}.tmp`, `${JSON.stringify(owner)}\n`, { mode: OWNER_ONLY, flag: 'wx' });
   renameSync(`${file}.tmp`, file);
 }
 
@@ -25,8 +39,11 @@ export function readOwner(folder: string): Owner | null {
     if (!lstatSync(file).isFile()) return null;
     const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
     if (typeof value !== 'object' || value === null || !('pid' in value)) return null;
-    const admin = 'admin' in value && typeof value.admin === 'string' ? value.admin : null;
-    return { pid: Number(value.pid), admin };
+    const text = (key: string): string | null => {
+      const found = (value as Record<string, unknown>)[key];
+      return typeof found === 'string' ? found : null;
+    };
+    return { pid: Number(value.pid), admin: text('admin'), token: text('token') };
   } catch {
     return null;
   }

@@ -4,17 +4,31 @@ import { ActivityBoard } from '../../src/admin/activities.ts';
 import type { ConsoleSource } from '../../src/admin/console.ts';
 import { directOperations } from '../../src/admin/direct-operations.ts';
 import { startAdmin } from '../../src/admin/server.ts';
-import { systemClock } from '../../src/core/clock.ts';
+import { Tokens } from '../../src/admin/tokens.ts';
+import { systemClock, type Clock } from '../../src/core/clock.ts';
 import { ManualClock } from '../deliver/support.ts';
 
 const CONSOLE: ConsoleSource = { state: (since, after) => Promise.resolve({ since, after }) };
 
-async function start(token: string | null = null, console: ConsoleSource | null = CONSOLE): Promise<string> {
+const OWNER = { authorization: 'Bearer made-up-token-of-the-owner' };
+const CONFIG = { authorization: 'Bearer made-up-token-of-the-config' };
+
+interface Started {
+  readonly config?: string | null;
+  readonly console?: ConsoleSource | null;
+  readonly clock?: Clock;
+}
+
+async function start({
+  config = null,
+  console = CONSOLE,
+  clock = systemClock,
+}: Started = {}): Promise<string> {
   const state = { lastSeq: 0, waiting: { events: 0, bytes: 0 }, cursors: () => new Map<string, number>() };
   const admin = await startAdmin({
     host: '127.0.0.1',
     port: 0,
-    token,
+    tokens: new Tokens({ config, owner: 'made-up-token-of-the-owner' }, clock),
     operations: directOperations(state, 1, () => []),
     board: new ActivityBoard(systemClock),
     health: () => ({ ready: true, checks: [] }),
@@ -33,49 +47,76 @@ async function retry(url: string, headers: Record<string, string>, body: string)
 
 test('a request that cannot be read is the fault of who sent it', async () => {
   const url = await start();
-  const json = { 'content-type': 'application/json' };
+  const json = { ...OWNER, 'content-type': 'application/json' };
   expect(await retry(url, json, '{bad')).toEqual([400, 'body_malformed']);
   expect(await retry(url, json, ' '.repeat(200_000))).toEqual([413, 'body_malformed']);
   expect(await retry(url, { ...json, 'content-encoding': 'rot13' }, '{}')).toEqual([415, 'body_malformed']);
   expect(await retry(url, json, '{"keys":["x"]}')).toEqual([400, 'usage']);
-  expect(await retry(url, { 'content-type': 'text/plain' }, '{}')).toEqual([415, 'media_type_unsupported']);
+  expect(await retry(url, { ...OWNER, 'content-type': 'text/plain' }, '{}')).toEqual([
+    415,
+    'media_type_unsupported',
+  ]);
 });
 
 test('what is no selection selects nothing, instead of everything', async () => {
-  const url = await start('made-up-token');
-  const json = { authorization: 'Bearer made-up-token', 'content-type': 'application/json' };
+  const url = await start();
+  const json = { ...OWNER, 'content-type': 'application/json' };
   // As curl sends it unless told otherwise: not read as JSON.
-  const form = { ...json, 'content-type': 'application/x-www-form-urlencoded' };
-  for (const [headers, body, detail] of [
-    [json, '[7]', 'JSON object'],
-    [json, '{"key":[7]}', 'not key'],
-    [json, '{"sink":["a"]}', 'sink must be'],
-    [form, '{"keys":[7]}', 'JSON object'],
+  const form = { ...OWNER, 'content-type': 'application/x-www-form-urlencoded' };
+  for (const [headers, body, status, detail] of [
+    [json, '[7]', 400, 'JSON object'],
+    [json, '{"key":[7]}', 400, 'not key'],
+    [json, '{"sink":["a"]}', 400, 'sink must be'],
+    [form, '{"keys":[7]}', 415, 'must be application/json'],
   ] as const) {
     const response = await fetch(`${url}/api/dead-letters/drop`, { method: 'POST', headers, body });
-    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(detail)]);
+    expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(detail)]);
   }
 });
 
-test('with a token nobody else gets in, and health needs none', async () => {
-  const url = await start('made-up-token');
-  expect((await fetch(`${url}/livez`)).status).toBe(200);
-  expect((await fetch(`${url}/api/status`)).status).toBe(401);
-  for (const given of ['Bearer other', 'Basic made-up-token', 'Bearer made-up-token2']) {
-    expect((await fetch(`${url}/api/status`, { headers: { authorization: given } })).status).toBe(401);
+test('without a token nobody gets in, whether one is configured or not, and health needs none', async () => {
+  for (const [config, right] of [
+    [null, [OWNER]],
+    ['made-up-token-of-the-config', [OWNER, CONFIG]],
+  ] as const) {
+    const url = await start({ config });
+    expect((await fetch(`${url}/livez`)).status).toBe(200);
+    expect((await fetch(`${url}/readyz?verbose`)).status).toBe(200);
+    const wrong = [
+      'Bearer other',
+      'Bearer ',
+      `Basic ${OWNER.authorization.slice(7)}`,
+      `${OWNER.authorization}2`,
+    ];
+    for (const given of [{}, ...wrong.map((authorization) => ({ authorization }))]) {
+      for (const path of [
+        '/api/status',
+        '/api/quarantine?bodies=true',
+        '/api/console',
+        '/api/activities',
+        '/api/x',
+      ]) {
+        const response = await fetch(url + path, { headers: given });
+        expect([path, response.status, response.headers.get('www-authenticate')]).toEqual([
+          path,
+          401,
+          'Bearer',
+        ]);
+      }
+    }
+    for (const headers of right) expect((await fetch(`${url}/api/status`, { headers })).status).toBe(200);
   }
-  const right = { authorization: 'Bearer made-up-token' };
-  expect((await fetch(`${url}/api/status`, { headers: right })).status).toBe(200);
+  expect((await fetch(`${await start()}/api/status`, { headers: CONFIG })).status).toBe(401);
 });
 
 /** With a Host header of one's own, which `fetch` does not allow. */
 async function askAs(host: string, url: string): Promise<number> {
-  const { statusCode, body } = await request(url, { headers: { host } });
+  const { statusCode, body } = await request(url, { headers: { host, ...OWNER } });
   await body.dump();
   return statusCode;
 }
 
-test('without a token, a page of another name is kept out: metrics, console and API', async () => {
+test('without admin.token, a page of another name is kept out: metrics, console and API', async () => {
   const url = await start();
   const { port } = new URL(url);
   for (const path of ['/metrics', '/console/', '/api/console', '/api/status', '/api/activities']) {
@@ -87,19 +128,76 @@ test('without a token, a page of another name is kept out: metrics, console and 
   expect(await askAs('millrace.example', `${url}/readyz`)).toBe(200);
 });
 
-test('with a token the page is there to ask for it, and tells nothing by itself', async () => {
-  const url = await start('made-up-token');
+test('the page is there to be let in, and tells nothing by itself', async () => {
+  const url = await start();
   for (const [path, status] of [
     ['/console/', 200],
     ['/console/main.js', 200],
-    ['/metrics', 401],
     ['/api/console', 401],
     ['/api/activities', 401],
   ] as const)
     expect([path, (await fetch(url + path)).status]).toEqual([path, status]);
-  const authorization = 'Bearer made-up-token';
-  const metrics = await fetch(`${url}/metrics`, { headers: { authorization } });
-  expect([metrics.status, await metrics.text()]).toEqual([200, 'made_up 1\n']);
+});
+
+test('metrics need no token on this machine, and admin.token where it is set', async () => {
+  expect(await (await fetch(`${await start()}/metrics`)).text()).toBe('made_up 1\n');
+  const url = await start({ config: 'made-up-token-of-the-config' });
+  expect((await fetch(`${url}/metrics`)).status).toBe(401);
+  expect(await (await fetch(`${url}/metrics`, { headers: CONFIG })).text()).toBe('made_up 1\n');
+});
+
+type Posted = [status: number, answer: Record<string, unknown>];
+
+async function post(url: string, path: string, headers: object, body: object = {}): Promise<Posted> {
+  const response = await fetch(url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return [response.status, (await response.json()) as Posted[1]];
+}
+
+test('a link lets one browser in, once; its session can be ended, and makes no further links', async () => {
+  const url = await start();
+  expect((await post(url, '/api/console/links', {}))[0]).toBe(401);
+  const [made, { code }] = await post(url, '/api/console/links', OWNER);
+  expect([made, typeof code]).toEqual([200, 'string']);
+  expect((await post(url, '/api/console/sessions', {}, { code: `${String(code)}x` }))[0]).toBe(401);
+  const [opened, { token }] = await post(url, '/api/console/sessions', {}, { code });
+  expect(opened).toBe(200);
+  expect((await post(url, '/api/console/sessions', {}, { code }))[0]).toBe(401);
+  // Nor does the code let anybody in by itself.
+  expect((await post(url, '/api/quarantine/retry', { authorization: `Bearer ${String(code)}` }))[0]).toBe(
+    401,
+  );
+
+  const session = { authorization: `Bearer ${String(token)}` };
+  expect((await fetch(`${url}/api/console`, { headers: session })).status).toBe(200);
+  expect((await post(url, '/api/console/links', session))[0]).toBe(403);
+  expect((await post(url, '/api/console/sign-out', session))[0]).toBe(200);
+  expect((await fetch(`${url}/api/console`, { headers: session })).status).toBe(401);
+});
+
+test('a link ends after five minutes, a session after twelve hours', async () => {
+  const clock = new ManualClock();
+  const url = await start({ clock });
+  const pass = (ms: number): void => {
+    clock.after(ms, () => undefined);
+    clock.next();
+  };
+  const link = async (): Promise<unknown> => (await post(url, '/api/console/links', OWNER))[1]['code'];
+  const late = await link();
+  const used = await link();
+  pass(299_000);
+  const [status, { token }] = await post(url, '/api/console/sessions', {}, { code: used });
+  expect(status).toBe(200);
+  pass(2000);
+  expect((await post(url, '/api/console/sessions', {}, { code: late }))[0]).toBe(401);
+  const headers = { authorization: `Bearer ${String(token)}` };
+  pass(12 * 3_600_000 - 3000);
+  expect((await fetch(`${url}/api/console`, { headers })).status).toBe(200);
+  pass(2000);
+  expect((await fetch(`${url}/api/console`, { headers })).status).toBe(401);
 });
 
 test('the page runs its own files only, in no frame, and is asked for anew', async () => {
@@ -119,22 +217,26 @@ test('the page runs its own files only, in no frame, and is asked for anew', asy
   expect((await fetch(`${url}/console/..%2fserver.ts`)).status).toBe(404);
 });
 
+const get = (path: string): Promise<Response> => fetch(path, { headers: OWNER });
+
 test('the console asks for what it has not seen; bodies are refused unless they are allowed', async () => {
   const url = await start();
-  expect(await (await fetch(`${url}/api/console?since=5&after=7`)).json()).toEqual({ since: 5, after: 7 });
-  expect((await fetch(`${url}/api/console?since=x`)).status).toBe(400);
-  expect((await fetch(`${url}/api/console/events/1`)).status).toBe(403);
-  const open = await start(null, {
-    ...CONSOLE,
-    body: (seq) => Promise.resolve(seq === 1 ? Buffer.from('{"made":"up"}') : null),
+  expect(await (await get(`${url}/api/console?since=5&after=7`)).json()).toEqual({ since: 5, after: 7 });
+  expect((await get(`${url}/api/console?since=x`)).status).toBe(400);
+  expect((await get(`${url}/api/console/events/1`)).status).toBe(403);
+  const open = await start({
+    console: {
+      ...CONSOLE,
+      body: (seq) => Promise.resolve(seq === 1 ? Buffer.from('{"made":"up"}') : null),
+    },
   });
-  expect(await (await fetch(`${open}/api/console/events/1`)).json()).toEqual({
+  expect(await (await get(`${open}/api/console/events/1`)).json()).toEqual({
     body_base64: Buffer.from('{"made":"up"}').toString('base64'),
   });
-  expect((await fetch(`${open}/api/console/events/2`)).status).toBe(404);
-  const none = await start(null, null);
-  expect((await fetch(`${none}/console/`)).status).toBe(404);
-  expect((await fetch(`${none}/api/console`)).status).toBe(404);
+  expect((await get(`${open}/api/console/events/2`)).status).toBe(404);
+  const none = await start({ console: null });
+  expect((await get(`${none}/console/`)).status).toBe(404);
+  expect((await get(`${none}/api/console`)).status).toBe(404);
 });
 
 test('commands note how far they are; one that falls silent was interrupted', async () => {
@@ -161,13 +263,11 @@ test('commands note how far they are; one that falls silent was interrupted', as
   expect(board.list()).toMatchObject([{ state: 'done', done: 10 }]);
 
   const url = await start();
-  const post = async (body: object): Promise<number> => {
-    const headers = { 'content-type': 'application/json' };
-    return (await fetch(`${url}/api/activities`, { method: 'POST', headers, body: JSON.stringify(body) }))
-      .status;
-  };
-  expect(await post(activity)).toBe(200);
-  expect(await post({ ...activity, kind: 'mischief' })).toBe(400);
-  expect(await post({ ...activity, user: 'made-up' })).toBe(400);
-  expect(await (await fetch(`${url}/api/activities`)).json()).toMatchObject([{ id: 'made-up', done: 5 }]);
+  const note = async (body: object): Promise<number> => (await post(url, '/api/activities', OWNER, body))[0];
+  expect(await note(activity)).toBe(200);
+  expect(await note({ ...activity, kind: 'mischief' })).toBe(400);
+  expect(await note({ ...activity, user: 'made-up' })).toBe(400);
+  expect(await (await fetch(`${url}/api/activities`, { headers: OWNER })).json()).toMatchObject([
+    { id: 'made-up', done: 5 },
+  ]);
 });

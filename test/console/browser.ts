@@ -1,5 +1,7 @@
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { request } from 'undici';
 import { onTestFinished } from 'vitest';
+import type { ReceiverProcess } from '../support/receiver-process.ts';
 import { lacksProgram, type Lack } from '../support/requirements.ts';
 import { until } from '../support/until.ts';
 
@@ -21,10 +23,10 @@ export interface OpenPage {
   readonly complaints: string[];
 }
 
-/** A page in a profile of its own, closed when the test ends. */
+/** A page in a profile of its own, let in by a link, closed when the test ends. */
 export async function openPage(
   browser: Browser,
-  url: string,
+  receiver: Pick<ReceiverProcess, 'adminUrl' | 'authorization'>,
   options: BrowserContextOptions = {},
 ): Promise<OpenPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
@@ -35,8 +37,23 @@ export async function openPage(
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
   });
   page.on('pageerror', (error) => complaints.push(String(error)));
-  await page.goto(`${url}/console`);
+  const { body } = await request(`${receiver.adminUrl}/api/console/links`, {
+    method: 'POST',
+    headers: { ...receiver.authorization, 'content-type': 'application/json' },
+    body: '{}',
+  });
+  const { code } = (await body.json()) as { code: string };
+  await page.goto(`${receiver.adminUrl}/console/#code=${code}`);
   return { page, complaints };
+}
+
+/** A page at an address, in a profile of its own, closed when the test ends. */
+export async function openAt(browser: Browser, url: string): Promise<Page> {
+  const context = await browser.newContext();
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  await page.goto(url);
+  return page;
 }
 
 /** Waits until the element says what it should. */

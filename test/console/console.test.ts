@@ -6,12 +6,12 @@ import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
+import { lacksBrowser, launchBrowser, openAt, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
 
 const WILFUL = fileURLToPath(new URL('../admin/wilful-sink.ts', import.meta.url));
@@ -28,7 +28,7 @@ interface Canvas {
 declare const document: { readonly documentElement: { readonly scrollWidth: number } };
 declare const innerWidth: number;
 declare const localStorage: { readonly length: number };
-declare const sessionStorage: { readonly length: number };
+declare const sessionStorage: { readonly length: number; getItem(name: string): string | null };
 
 interface Prepared {
   readonly receiver: ReceiverProcess;
@@ -71,7 +71,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('what happens is seen as it happens', async () => {
     const { receiver } = await start(['open']);
-    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
     await says(page, '#tile-total', '0');
     const ids = [];
@@ -98,7 +98,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('what an event says of itself is text, never markup', async () => {
     const { receiver } = await start(['open']);
-    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    const { page, complaints } = await openPage(browser, receiver);
     const type = 'daily.<img src=x onerror="document.title=1"><b>made up</b>';
     await send(receiver, 1, type);
     await says(page, '#events-table tbody .type', type);
@@ -110,7 +110,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     const { receiver } = await start(['open']);
     const unfit = JSON.stringify({ event_type: 'daily.data.meal.created', data: { kcal: 77 } });
     for (const id of ['msg_one', 'msg_two']) await postSigned(receiver.url, Buffer.from(unfit), { id });
-    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#tab-quarantine .count', '2');
     await page.locator('#tab-events').focus();
     await page.keyboard.press('ArrowRight');
@@ -138,7 +138,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
   test('dead letters are put back for a sink that has been mended', async () => {
     const { receiver, folder } = await start(['open']);
     for (let n = 0; n < 3; n += 1) await send(receiver, n, 'labtest.order.updated');
-    const { page, complaints } = await openPage(browser, receiver.adminUrl);
+    const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#tile-dead', '3');
     await page.locator('.tile a[data-tab=dead-letters]').click();
     await says(page, '#dead-letters tbody tr:first-child .why', /made_up_code made-up reason/);
@@ -160,20 +160,54 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
       ),
     );
     expect((await postSigned(receiver.url, body, { id: 'msg_exact' })).status).toBe(202);
-    const { page } = await openPage(browser, receiver.adminUrl);
+    const { page } = await openPage(browser, receiver);
     await page.getByRole('button', { name: 'Details of msg_exact' }).click();
     await page.getByRole('button', { name: 'Show the body' }).click();
     await says(page, '#details-body', body.toString());
   });
 
-  test('a token is asked for, kept in the tab and in no cookie, and forgotten on signing out', async () => {
-    const { receiver } = await start(['open'], { admin: { token: 'made-up-token' } });
-    const { page } = await openPage(browser, receiver.adminUrl);
+  test('a link of `millrace console` lets one tab in, once; nothing of it stays in sight', async () => {
+    const { receiver, config } = await start(['open']);
+    const { code, stdout } = await millrace(['console', '--config', config]);
+    expect(code).toBe(0);
+    const link = stdout.trim();
+    const page = await openAt(browser, link);
+    await says(page, '#state', 'Ready');
+    expect(page.url()).toBe(`${receiver.adminUrl}/console/`);
+    // The tab is let in, not the browser.
+    await page.reload();
+    await says(page, '#state', 'Ready');
+    expect(await page.context().cookies()).toEqual([]);
+    expect(await page.evaluate(() => localStorage.length)).toBe(0);
+
+    const other = await openAt(browser, link);
+    await says(other, '#login-error', 'That link was used already, or is too old.');
+    expect(await other.locator('#console').isVisible()).toBe(false);
+    // Pasted into the tab that is there, the next one works.
+    const next = (await millrace(['console', '--config', config])).stdout.trim();
+    await other.goto(next);
+    await says(other, '#state', 'Ready');
+
+    const token = await page.evaluate(() => sessionStorage.getItem('millrace.token'));
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await until('the form', () => page.getByLabel('Token').isVisible());
+    expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+    // It is over for who has kept a copy, too.
+    const headers = { authorization: `Bearer ${token}` };
+    const { statusCode, body } = await request(`${receiver.adminUrl}/api/console`, { headers });
+    await body.dump();
+    expect(statusCode).toBe(401);
+  });
+
+  test('a token can be typed in; it is kept in the tab and in no cookie, and forgotten on signing out', async () => {
+    const token = 'made-up-token-of-the-config';
+    const { receiver } = await start(['open'], { admin: { token } });
+    const page = await openAt(browser, `${receiver.adminUrl}/console`);
     await page.getByLabel('Token').fill('wrong');
     await page.keyboard.press('Enter');
     await says(page, '#login-error', 'That token was not accepted.');
     expect(await page.locator('#console').isVisible()).toBe(false);
-    await page.getByLabel('Token').fill('made-up-token');
+    await page.getByLabel('Token').fill(token);
     await page.keyboard.press('Enter');
     await says(page, '#state', 'Ready');
     await page.reload();
@@ -187,7 +221,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('a receiver that is gone, and one whose config is wrong, are told of', async () => {
     const { receiver, config } = await start(['open']);
-    const { page } = await openPage(browser, receiver.adminUrl);
+    const { page } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
     writeFileSync(config, 'sinks: {');
     receiver.signal('SIGHUP');
@@ -200,13 +234,13 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('the list stands still while it is paused, by key or button', async () => {
     const { receiver } = await start(['open']);
-    const { page } = await openPage(browser, receiver.adminUrl);
+    const { page } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
     await page.keyboard.press('p');
     await says(page, '#pause', 'Resume');
     await send(receiver, 1);
     // Whoever else asks sees it, and the paused page does not.
-    const { page: other } = await openPage(browser, receiver.adminUrl);
+    const { page: other } = await openPage(browser, receiver);
     await says(other, '#tile-total', '1');
     expect(await page.locator('#tile-total').textContent()).toBe('0');
     await page.getByRole('button', { name: 'Resume' }).click();
@@ -215,7 +249,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('work in progress is shown with how far it is, and what became of it', async () => {
     const { receiver } = await start(['open']);
-    const { page } = await openPage(browser, receiver.adminUrl);
+    const { page } = await openPage(browser, receiver);
     await says(page, '#activities', 'No erasure, replay or backfill is running.');
     const note = async (news: object): Promise<void> => {
       const activity = {
@@ -231,7 +265,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
         detail: null,
         ...news,
       };
-      const headers = { 'content-type': 'application/json' };
+      const headers = { ...receiver.authorization, 'content-type': 'application/json' };
       const body = JSON.stringify(activity);
       const { statusCode } = await request(`${receiver.adminUrl}/api/activities`, {
         method: 'POST',
@@ -265,7 +299,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     const unfit = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
     await postSigned(receiver.url, unfit, { id: `msg_${'long'.repeat(40)}` });
     for (const [name, width, colorScheme] of SIZES) {
-      const { page, complaints } = await openPage(browser, receiver.adminUrl, {
+      const { page, complaints } = await openPage(browser, receiver, {
         viewport: { width, height: 800 },
         colorScheme,
       });

@@ -18,7 +18,7 @@ try {
       throw error;
     },
   });
-  writeOwner(path, { pid: process.pid, admin: null });
+  writeOwner(path, { pid: process.pid, admin: null, token: null });
   for (let i = 0; i < Number(count); i += 1) await journal.append(makeEvent());
   process.stdout.write('ready\n');
   setInterval(() => undefined, 60_000);

@@ -43,11 +43,10 @@ test('without a journal of its own a receiver clears its open files, and gives b
     expect((await postSigned(receiver.url, event.body, { id: event.id })).status).toBe(202);
   }
   expect(find([join(folder, 'archive')], [secretOf(1)])).toHaveLength(1);
-  // The command finds such a receiver by the port in its config, and this one took any that was free.
   const ask = async (path: string, body: object): Promise<{ status: number; json: unknown }> => {
     const init = {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { ...receiver.authorization, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     };
     const answer = await fetch(`${receiver.adminUrl}/api/erasures${path}`, init);
@@ -61,6 +60,9 @@ test('without a journal of its own a receiver clears its open files, and gives b
   const again = eventOf(1, 2);
   const { json } = await postSigned(receiver.url, again.body, { id: again.id });
   expect(json).toEqual({ status: 'erased', id: again.id });
+  // Without a journal, it is among the erasures that a command finds the way to a receiver on any port.
+  const listed = await millrace(['erase', '--list', '--json', '--config', config]);
+  expect(JSON.parse(listed.stdout)).toMatchObject({ waiting: [], erased: [{ by: 'user' }] });
   expect((await ask('', { by: 'somebody', id: 'x', team: null })).status).toBe(400);
   await receiver.kill('SIGTERM');
   await until('the file of the other user', () => find([folder], [secretOf(2)]).length === 1);

@@ -147,8 +147,10 @@ test('fault 29: neither secrets nor bodies come out in logs, answers, commands o
     outputs.push(stdout, stderr);
   };
   for (const path of ['/livez', '/readyz', '/metrics', '/console', '/api/status', '/api/quarantine']) {
-    const { headers, body } = await request(`${receiver.adminUrl}${path}`);
-    outputs.push(JSON.stringify(headers), await body.text());
+    for (const asked of [{}, receiver.authorization]) {
+      const { headers, body } = await request(`${receiver.adminUrl}${path}`, { headers: asked });
+      outputs.push(JSON.stringify(headers), await body.text());
+    }
   }
   await command('serve', '--help');
   await command('check', '--config', config);
@@ -157,8 +159,11 @@ test('fault 29: neither secrets nor bodies come out in logs, answers, commands o
   await command('status', '--config', config, '--json');
   await command('quarantine', 'list', '--config', config);
   await command('quarantine', 'list', '--config', config, '--json');
+  await command('console', '--config', config);
   await command('route', 'daily.data.meal.created', '--config', config);
   await command('serve', '--config', config);
+  const own = receiver.authorization.authorization.slice('Bearer '.length);
+  expect(own.length).toBeGreaterThan(40);
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
   outputs.push(receiver.stderr, receiver.stdout);
   // The wrong secrets, too: errors must not quote what they complain about.
@@ -169,7 +174,7 @@ test('fault 29: neither secrets nor bodies come out in logs, answers, commands o
 
   const all = outputs.join('\n');
   expect(all).toContain('quarantined');
-  for (const secret of [SECRET, SECRET.slice(6), wrong.slice(6, 30), token, HEALTH]) {
+  for (const secret of [SECRET, SECRET.slice(6), wrong.slice(6, 30), token, own, HEALTH]) {
     expect(all.includes(secret), `${secret} came out`).toBe(false);
   }
 });

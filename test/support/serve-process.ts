@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join, resolve as absolute } from 'node:path';
 import { request } from 'undici';
+import { parse } from 'yaml';
 import type { SystemStatus } from '../../src/core/operations.ts';
 import { childEnvironment, MAIN, type RunOptions } from './millrace.ts';
 import { until, within } from './until.ts';
@@ -22,9 +25,12 @@ export class ServeProcess {
   stderr = '';
   readonly exited: Promise<Exit>;
   #listening: Listening | null = null;
+  /** The folder with `owner.json`, as the config says at the start. */
+  readonly #state: string;
 
   /** Starts one and returns at once. */
   constructor(config: string, options: RunOptions = {}) {
+    this.#state = stateFolder(config, options.cwd ?? process.cwd());
     const [file, ...before] = options.program ?? [process.execPath, MAIN];
     this.#child = spawn(file, [...before, 'serve', '--config', config], {
       cwd: options.cwd,
@@ -90,8 +96,14 @@ export class ServeProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
+  /** What the admin API asks for, from where the commands have it. */
+  get authorization(): { readonly authorization: string } {
+    const { token } = JSON.parse(readFileSync(join(this.#state, 'owner.json'), 'utf8')) as { token: string };
+    return { authorization: `Bearer ${token}` };
+  }
+
   async status(): Promise<SystemStatus> {
-    const { body } = await request(`${this.adminUrl}/api/status`);
+    const { body } = await request(`${this.adminUrl}/api/status`, { headers: this.authorization });
     return (await body.json()) as SystemStatus;
   }
 
@@ -102,4 +114,18 @@ export class ServeProcess {
       return status.journal.cursors.every(({ backlog }) => backlog === 0) ? status : null;
     });
   }
+}
+
+type Config = Partial<Record<'journal' | 'erasure', { path?: string }>> & { acknowledge?: string };
+
+function stateFolder(file: string, cwd: string): string {
+  let config: Config = {};
+  try {
+    config = parse(readFileSync(absolute(cwd, file), 'utf8')) as Config;
+  } catch {
+    // Tests also start what cannot start.
+  }
+  const isStateless = config.acknowledge === 'delivered';
+  const path = isStateless ? config.erasure?.path : config.journal?.path;
+  return absolute(cwd, path ?? (isStateless ? 'data/erasure' : 'data/journal'));
 }

@@ -39,7 +39,21 @@ function post(path, body) {
   return call(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
+/** Turns the code of a link into this tab's token. */
+async function open(code) {
+  session.token = null;
+  session.token = (await post('/console/sessions', { code })).token;
+}
+
+async function signOut() {
+  // A token that was typed in stays good, and one that has ended is no trouble.
+  await post('/console/sign-out', {}).catch(() => undefined);
+  session.token = null;
+}
+
 export const api = {
+  open,
+  signOut,
   /** @param since newest second of the history that is known  @param after newest recent event that is known */
   state: (since, after) => call(`/console?since=${since}&after=${after}`),
   body: (seq) => call(`/console/events/${seq}`),

@@ -151,8 +151,8 @@ function showBanners() {
   );
 }
 
-function showLogin() {
-  const hadToken = session.token !== null;
+/** @param why this tab is not let in, if there is more to say than that it has no token */
+function showLogin(why = session.token === null ? '' : 'That token was not accepted.') {
   session.token = null;
   latest = null;
   failure = null;
@@ -160,8 +160,8 @@ function showLogin() {
   setHidden(byId('console'), true);
   setHidden(byId('pause'), true);
   setHidden(byId('sign-out'), true);
-  if (!byId('login').hidden && !hadToken) return;
-  setText(byId('login-error'), hadToken ? 'That token was not accepted.' : '');
+  if (!byId('login').hidden && why === '') return;
+  setText(byId('login-error'), why);
   setHidden(byId('login'), false);
   byId('token').focus();
 }
@@ -174,9 +174,10 @@ byId('login').addEventListener('submit', (event) => {
 });
 
 byId('sign-out').addEventListener('click', () => {
-  session.token = null;
-  setHidden(byId('login'), true);
-  void refresh();
+  void api.signOut().then(() => {
+    setHidden(byId('login'), true);
+    return refresh();
+  });
 });
 
 function togglePause() {
@@ -218,4 +219,23 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden && !paused && byId('login').hidden) void refresh();
 });
 
+/** A link from `millrace console` lets this tab in. Its code is taken out of sight: it has been used. */
+async function openLink() {
+  const [, code] = /^#code=(.+)$/.exec(location.hash) ?? [];
+  if (code === undefined) return;
+  window.history.replaceState(null, '', location.pathname);
+  try {
+    await api.open(code);
+  } catch (error) {
+    if (!(error instanceof Unauthorised)) failure = error;
+    else showLogin('That link was used already, or is too old.');
+  }
+}
+
+// Pasted into a tab that has the page already, a link changes its end only.
+window.addEventListener('hashchange', () => {
+  void openLink().then(() => (session.token === null ? undefined : refresh()));
+});
+
+await openLink();
 void keepAsking();

@@ -86,7 +86,7 @@ async function steady({ options, context, receiver, load, secret }: Parts): Prom
 
 /** @returns milliseconds of CPU a second */
 async function window(receiver: ReceiverProcess, count: number, answers: number[]): Promise<number> {
-  const watchers = new Watchers(receiver.adminUrl, count);
+  const watchers = new Watchers(receiver, count);
   const started = performance.now();
   const before = receiver.cpuSeconds();
   await wait(WINDOW * 1000);
@@ -113,7 +113,7 @@ async function flood(parts: Parts, name: string): Promise<readonly Pair[]> {
 async function stretch({ load, receiver, secret, options }: Parts, isWatched: boolean): Promise<number> {
   const { connections, perRound, watchers: count } = options;
   await load.make(perRound, secret);
-  const watchers = new Watchers(receiver.adminUrl, isWatched ? count : 0);
+  const watchers = new Watchers(receiver, isWatched ? count : 0);
   const { elapsedMs } = await load.run({ op: 'flood', port: receiver.port, connections });
   await watchers.stop();
   await receiver.untilDelivered();

@@ -1,13 +1,18 @@
 import { request } from 'undici';
 import { setTimeout as wait } from 'node:timers/promises';
 
+interface Watched {
+  readonly adminUrl: string;
+  readonly authorization: Record<string, string>;
+}
+
 /** Pairs of an open console and a Prometheus. */
 export class Watchers {
   readonly #watchers: readonly Watcher[];
 
   /** @param count spread evenly over the second that each of them waits */
-  constructor(admin: string, count: number) {
-    this.#watchers = Array.from({ length: count }, (_, at) => new Watcher(admin, (at / count) * 1000));
+  constructor(receiver: Watched, count: number) {
+    this.#watchers = Array.from({ length: count }, (_, at) => new Watcher(receiver, (at / count) * 1000));
   }
 
   /** @returns milliseconds from each question to the end of its answer */
@@ -20,14 +25,16 @@ export class Watchers {
 /** What an open console and a Prometheus ask of a receiver: both once a second, as the page does it. */
 class Watcher {
   readonly #admin: string;
+  readonly #headers: Record<string, string>;
   readonly #stop = new AbortController();
   readonly #running: Promise<unknown>;
   readonly times: number[] = [];
   #since = 0;
   #after = 0;
 
-  constructor(admin: string, delay: number) {
-    this.#admin = admin;
+  constructor({ adminUrl, authorization }: Watched, delay: number) {
+    this.#admin = adminUrl;
+    this.#headers = authorization;
     // Half a second apart, as two that know nothing of each other would be.
     this.#running = Promise.all([
       this.#everySecond(delay, () => this.#console()),
@@ -58,6 +65,7 @@ class Watcher {
   async #console(): Promise<void> {
     const { body, statusCode } = await request(
       `${this.#admin}/api/console?since=${this.#since}&after=${this.#after}`,
+      { headers: this.#headers },
     );
     const state = (await body.json()) as { history: { at: number }[]; recent: { n: number }[] };
     if (statusCode !== 200) throw new Error(`the console was answered ${statusCode}`);

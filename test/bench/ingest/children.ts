@@ -119,6 +119,12 @@ export class ReceiverProcess {
     return new ReceiverProcess(child, archive, await listening.promise);
   }
 
+  /** What the admin API asks for. */
+  get authorization(): Record<string, string> {
+    const owner = readFileSync(join(this.archive, '../journal/owner.json'), 'utf8');
+    return { authorization: `Bearer ${(JSON.parse(owner) as { token: string }).token}` };
+  }
+
   /** Resident memory, MiB. */
   memory(): number {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
@@ -136,7 +142,10 @@ export class ReceiverProcess {
   /** Resolves when no sink has a backlog. */
   async untilDelivered(): Promise<void> {
     for (;;) {
-      const { journal } = (await (await fetch(`${this.adminUrl}/api/status`)).json()) as SystemStatus;
+      const headers = this.authorization;
+      const { journal } = (await (
+        await fetch(`${this.adminUrl}/api/status`, { headers })
+      ).json()) as SystemStatus;
       if (journal.quarantined > 0 || journal.deadLetters > 0) throw new Error('events were not delivered');
       if (journal.cursors.every(({ backlog }) => backlog === 0)) return;
       await wait(20);

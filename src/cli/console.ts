@@ -1,0 +1,37 @@
+import { Command } from 'commander';
+import { consoleLink } from '../admin/console-access.ts';
+import { loadConfig } from '../config/load.ts';
+import { MillraceError } from '../core/errors.ts';
+import { note, print, type Io } from './io.ts';
+import { accessTo, ask } from './receiver-access.ts';
+
+const HELP = `
+Examples:
+  millrace console
+  xdg-open "$(millrace console)"
+
+Prints a link that opens the console of the running receiver. It works once, within five minutes, and lets the browser
+tab that opens it in for twelve hours, or until it is closed. The receiver's own token, which commands read from
+owner.json beside the journal, is never shown.`;
+
+/** `millrace console`: a link that lets one browser in, once. */
+export function consoleCommand(io: Io): Command {
+  return new Command('console')
+    .description('print a link that opens the console of the running receiver, once')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .option('--json', 'print one JSON object: url, valid_seconds')
+    .addHelpText('after', HELP)
+    .action(async (options: { config?: string; json?: boolean }) => {
+      const { config } = loadConfig({ file: options.config, env: io.env, lenient: true });
+      if (!config.console.enabled) throw new MillraceError('usage', 'console.enabled is false');
+      const access = accessTo(config);
+      if (access === null)
+        throw new MillraceError('receiver_unreachable', 'none runs here, or it has no admin listener');
+      const answer = await ask<{ code: string; valid_seconds: number }>(access, 'POST', '/console/links', {});
+      const { code, valid_seconds } = answer;
+      const url = consoleLink(access.url, code);
+      if (options.json === true) return print(io, JSON.stringify({ url, valid_seconds }));
+      print(io, url);
+      note(io, `valid once, for ${valid_seconds / 60} minutes`);
+    });
+}
