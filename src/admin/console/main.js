@@ -228,7 +228,7 @@ async function openLink() {
     await api.open(code);
   } catch (error) {
     if (!(error instanceof Unauthorised)) failure = error;
-    else showLogin('That link was used already, or is too old.');
+    else if (session.token === null) showLogin('That link was used already, or is too old.');
   }
 }
 
