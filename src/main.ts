@@ -26,6 +26,7 @@ async function main(): Promise<void> {
   const io = processIo(currentGuest);
   const { CommanderError } = await import('commander');
   const { EXIT, MillraceError, messageOf } = await import('./core/errors.ts');
+  const { visibleLines } = await import('./lib/visible.ts');
   const { ServiceError } = await import('./service/errors.ts');
   const { createProgram } = await import('./cli/program.ts');
   try {
@@ -34,10 +35,10 @@ async function main(): Promise<void> {
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
     else {
-      process.stderr.write(`millrace: ${messageOf(error)}\n`);
+      process.stderr.write(visibleLines(`millrace: ${messageOf(error)}\n`));
       process.exitCode = error instanceof MillraceError ? error.exit : EXIT.failed;
       const expected = error instanceof MillraceError || error instanceof ServiceError;
-      if (!expected && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
+      if (!expected && error instanceof Error) process.stderr.write(visibleLines(`${error.stack ?? ''}\n`));
     }
   }
   // A handle that someone forgot must not turn an ended command into one that hangs.

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Fate, Move, TargetCount } from '../route/compare.ts';
+import { visible } from '../lib/visible.ts';
 import { renderTable } from './table.ts';
 
 /** What `check --against` found; its JSON is this. */
@@ -73,7 +74,7 @@ function moveLines({ from, to, events, examples }: Move, all: number): string[] 
   const named = examples.reduce((sum, example) => sum + example.events, 0);
   return [
     `${verb(from, to)} ${share} ${places(from, to)}`,
-    ...examples.map(({ type, id, events: count }) => `    ${number(count)} ${type}, such as ${id}`),
+    ...examples.map(({ type, id, events: count }) => visible(`    ${number(count)} ${type}, such as ${id}`)),
     ...(named < events ? [`    ${number(events - named)} of other types`] : []),
   ];
 }

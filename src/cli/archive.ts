@@ -6,6 +6,7 @@ import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive
 import { loadConfig } from '../config/load.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import type { Verifier } from '../core/verifier.ts';
+import { visible } from '../lib/visible.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -147,9 +148,9 @@ function progressTo(io: Io): (done: number, total: number, file: string) => void
 
 function render(report: VerifyReport, checked: boolean, io: Io): void {
   const { files, records, bytes, claim_checks: claims, manifest, sealed, differences, notes } = report;
-  for (const { file, detail } of notes) print(io, `note       ${file}: ${detail}`);
+  for (const { file, detail } of notes) print(io, visible(`note       ${file}: ${detail}`));
   for (const { code, file, line, detail } of differences) {
-    print(io, `difference ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`);
+    print(io, visible(`difference ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`));
   }
   print(
     io,

@@ -7,6 +7,7 @@ import { runBackfill, type BackfillSummary } from '../backfill/run.ts';
 import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../backfill/throttle.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { formatDuration, parseDuration } from '../lib/units.ts';
+import { visible } from '../lib/visible.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { backfillProgress, backfillReport } from './backfill-progress.ts';
 import { withoutErased } from './erased.ts';
@@ -209,7 +210,7 @@ function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
       io,
       `users      ${users}, failed ${failed.length}\nmeals      ${meals}, items ${items}, rejected ${rejects}`,
     );
-    for (const file of files) print(io, `wrote      ${file}`);
+    for (const file of files) print(io, visible(`wrote      ${file}`));
   }
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { visible, visibleLines } from '../lib/visible.ts';
 
 /** What a command may touch of the process. `main.ts` hands it in, so that commands can run inside tests. */
 export interface Io {
@@ -22,12 +23,12 @@ export interface Io {
   setExit(code: number): void;
 }
 
-/** Writes one line to stdout. */
+/** Writes text to stdout, control characters as escapes. */
 export function print(io: Io, line: string): void {
-  io.stdout.write(`${line}\n`);
+  io.stdout.write(`${visibleLines(line)}\n`);
 }
 
-/** Writes one line of progress or advice to stderr. */
+/** Writes one line of progress or advice to stderr, whatever is in it. */
 export function note(io: Io, line: string): void {
-  io.stderr.write(`${line}\n`);
+  io.stderr.write(`${visible(line)}\n`);
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { nameThisProcess } from '../lib/lock-owner.ts';
+import { visibleLines } from '../lib/visible.ts';
 import type { Io } from './io.ts';
 
 /** In the order of the help. Loaded one by one: a command starts without the rooms that only others need. */
@@ -73,8 +74,8 @@ function nameOf(command: Command): string {
 function configure(command: Command, io: Io): Command {
   command.exitOverride();
   command.configureOutput({
-    writeOut: (text) => void io.stdout.write(text),
-    writeErr: (text) => void io.stderr.write(text),
+    writeOut: (text) => void io.stdout.write(visibleLines(text)),
+    writeErr: (text) => void io.stderr.write(visibleLines(text)),
   });
   command.showHelpAfterError('(run it with --help for the options and examples)');
   for (const child of command.commands) configure(child, io);

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { isDeliveryId } from '../core/delivery-id.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
-import { isDeliveryId } from '../verify/headers.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { note, print, type Io } from './io.ts';
 import { Sender } from './sender.ts';

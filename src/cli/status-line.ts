@@ -1,3 +1,4 @@
+import { visible } from '../lib/visible.ts';
 import { note, type Io } from './io.ts';
 
 /** Milliseconds between two looks at the progress: on a terminal, where a line is written over, and elsewhere. */
@@ -21,7 +22,7 @@ export class StatusLine {
   show(line: () => string): void {
     if (performance.now() - this.#shown < (this.#terminal ? EVERY.terminal : EVERY.log)) return;
     this.#shown = performance.now();
-    if (this.#terminal) this.#io.stderr.write(`${OVER}${line()}`);
+    if (this.#terminal) this.#io.stderr.write(`${OVER}${visible(line())}`);
     else note(this.#io, line());
     this.#open = this.#terminal;
   }

@@ -1,3 +1,5 @@
+import { visible } from '../lib/visible.ts';
+
 /** Lines of left-aligned columns, two spaces apart. Control characters are shown, never sent to the terminal. */
 export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [header, ...rows].map((row) => row.map(visible));
@@ -10,8 +12,4 @@ export function renderTable(header: readonly string[], rows: readonly (readonly 
         .trimEnd(),
     )
     .join('\n');
-}
-
-function visible(text: string): string {
-  return text.replace(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }

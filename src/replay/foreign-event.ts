@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { bodyId, deliveryIdOf } from '../core/delivery-id.ts';
 import type { Event } from '../core/event.ts';
 import { COMMA, OPEN_BRACE, skipColon, skipKey, skipValue, skipWhite } from '../lib/json-text.ts';
 import type { Validator } from '../validate/envelope.ts';
@@ -26,7 +26,7 @@ export function foreignEvent(body: Buffer, beside: Beside, validate: Validator):
   if (!validation.fit) {
     return { ok: false, reason: validation.reasons.map(({ detail }) => detail).join('; ') };
   }
-  const id = beside.id ?? `sha256_${hash('sha256', body, 'hex')}`;
+  const id = beside.id === null ? `sha256_${bodyId(body)}` : deliveryIdOf(beside.id);
   const { envelope } = validation;
   const event = { id, source: SOURCE, ...envelope, receivedAt: beside.receivedAt, headers: {}, body };
   return { ok: true, event };

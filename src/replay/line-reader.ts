@@ -1,5 +1,6 @@
 import type { ArchiveRecord } from '../core/archive.ts';
 import { parseRecord } from '../core/archive-record.ts';
+import { deliveryIdOf } from '../core/delivery-id.ts';
 import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/journal.ts';
 import { isSealed, parseSealed, SEALED_REASONS, type RecordOpener } from '../core/sealed-record.ts';
@@ -117,7 +118,7 @@ function isRecord(line: Buffer): boolean {
 
 function eventOf(record: ArchiveRecord, receivedAt: number, body: Buffer): Event {
   return {
-    id: record.id,
+    id: deliveryIdOf(record.id),
     source: record.source,
     type: record.event_type,
     team: record.team_id,

@@ -1,5 +1,6 @@
 import type { Route, Target } from '../core/route.ts';
 import { formatBytes } from '../lib/units.ts';
+import { visible } from '../lib/visible.ts';
 import type { Explanation, SkippedRule } from './explain.ts';
 
 /** The route table as aligned text, a line for each target. */
@@ -26,9 +27,11 @@ export function renderExplanation(explanation: Explanation): string {
     `  routes[${other.index}]`,
     `${other.match.join(', ')}: ${reasonOf(other)}`,
   ]);
-  return [type, columns(facts), ...(others.length === 0 ? [] : ['  not used:', columns(others, '  ')])].join(
-    '\n',
-  );
+  return [
+    visible(type),
+    columns(facts),
+    ...(others.length === 0 ? [] : ['  not used:', columns(others, '  ')]),
+  ].join('\n');
 }
 
 function targetRows(targets: readonly Target[]): string[][] {
@@ -62,7 +65,8 @@ function approximate(bytes: number): string {
 }
 
 /** Pads every column but the last to its widest cell. */
-function columns(rows: readonly (readonly string[])[], indent = ''): string {
+function columns(texts: readonly (readonly string[])[], indent = ''): string {
+  const rows = texts.map((row) => row.map(visible));
   const widths: number[] = [];
   for (const row of rows)
     row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)));

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { bodyId, deliveryIdOf } from '../core/delivery-id.ts';
 import type { Envelope, Event, Handling } from '../core/event.ts';
 import type { AppendResult, Unfitness } from '../core/journal.ts';
 import type { IncomingMessage } from '../core/source.ts';
@@ -36,7 +36,8 @@ export function createSourceIntake(
   const takeOne = async (message: IncomingMessage, decoded: Decoded): Promise<void> => {
     const metadata = readMetadata(message.properties);
     const { body } = decoded;
-    const id = metadata.idempotencyKey ?? hash('sha256', body, 'hex');
+    const key = metadata.idempotencyKey;
+    const id = key === null ? bodyId(body) : deliveryIdOf(key);
     const validation = options.validate(body, metadata.envelope);
     const { envelope } = validation;
     const event: Event = {

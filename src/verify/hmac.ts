@@ -1,7 +1,8 @@
 import { createHmac, createSecretKey, type Hmac, timingSafeEqual } from 'node:crypto';
+import { bodyId, isDeliveryId } from '../core/delivery-id.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
-import { bodyId, headerOf, isDeliveryId } from './headers.ts';
+import { headerOf } from './headers.ts';
 import { checkTimestamp } from './timestamp.ts';
 
 /** How a sender with a signature scheme of its own signs. Header names in any case. */

@@ -1,5 +1,6 @@
+import { bodyId, isDeliveryId } from '../core/delivery-id.ts';
 import type { Verifier } from '../core/verifier.ts';
-import { bodyId, headerOf, isDeliveryId } from './headers.ts';
+import { headerOf } from './headers.ts';
 
 /** No signature at all: anyone who reaches the port can feed events. For tests, and behind a proxy that verifies. */
 export function createUnsigned(options: { idHeader?: string | null }): Verifier {

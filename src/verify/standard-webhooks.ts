@@ -1,7 +1,8 @@
 import { createHmac, type KeyObject, timingSafeEqual, verify as verifyAsymmetric } from 'node:crypto';
+import { isDeliveryId } from '../core/delivery-id.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
-import { headerOf, isDeliveryId } from './headers.ts';
+import { headerOf } from './headers.ts';
 import { parseStandardSecret, type StandardSecret } from './standard-secret.ts';
 import { checkTimestamp } from './timestamp.ts';
 

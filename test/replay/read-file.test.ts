@@ -310,3 +310,21 @@ test('the largest of ids and bodies survives', async () => {
     true,
   ]);
 });
+
+test('ids that no webhook could have are replaced by their hashes, or their records named', async () => {
+  const folder = await temporaryFolder();
+  const odd = ['a\u001b[31m', 'a b', 'é', 'x'.repeat(10_000), 'a\nb', '../fine'];
+  const events = odd.map((id) => makeEvent({ id }));
+  writeFileSync(join(folder, 'foreign.ndjson'), formatRecords(events));
+  const blobs = join(folder, TEAM, USER);
+  mkdirSync(blobs, { recursive: true });
+  const name = `2026-11-21T10:15:30.250Z#daily.data.meal.created#${encodeURIComponent('a b')}.json`;
+  writeFileSync(join(blobs, name), events[0]?.body ?? '');
+  const all = await readAll(folder);
+  // No writer of ours needs an escape in an id.
+  expect(all.problems.map(({ where }) => where.slice(-2))).toEqual([':1', ':5']);
+  for (const id of idsOf(all)) expect(id).toMatch(/^[\x21-\x7e]{1,256}$/);
+  // The one in the name of a file is the second of the records.
+  expect([idsOf(all).length, new Set(idsOf(all)).size]).toEqual([5, 4]);
+  expect(idsOf(all)).toContain('../fine');
+});

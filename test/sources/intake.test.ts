@@ -44,3 +44,22 @@ test('the trace of a message goes on with its event', async () => {
   await deliver([{ ...plain, properties: { ...plain.properties, traceparent } }, plain]);
   expect(handlings).toEqual([{ trace: { traceparent } }, undefined]);
 });
+
+test('an id that no webhook could have is replaced by its hash: two that differ stay two, the same stays one', async () => {
+  const seen: { id: string; key: string }[] = [];
+  const deliver = createSourceIntake({
+    name: 'hub',
+    validate: () => ({ fit: true, envelope: { type: 't', team: null, user: 'u', clientUser: null } }),
+    accept: (event, key) => Promise.resolve({ status: 'accepted', seq: seen.push({ id: event.id, key }) }),
+    quarantine: () => Promise.reject(new Error('nothing here is unfit')),
+    maxBytes: 1e9,
+  });
+  const odd = ['a\u001b[31m', 'a b', 'é', 'x'.repeat(10_000), '', 'a b', '../fine'];
+  for (const id of odd) await deliver([await message(id, 10)]);
+  const ids = seen.map(({ id }) => id);
+  for (const id of ids) expect(id).toMatch(/^[\x21-\x7e]{1,256}$/);
+  expect(ids[1]).toBe(ids[5]);
+  expect(new Set(ids).size).toBe(6);
+  expect(ids[6]).toBe('../fine');
+  expect(seen[1]?.key).toBe(seen[5]?.key);
+});

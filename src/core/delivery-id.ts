@@ -1,0 +1,21 @@
+import { hash } from 'node:crypto';
+
+const DELIVERY_ID = /^[\x21-\x7e]{1,256}$/;
+
+/** A delivery id is 1 to 256 visible ASCII characters: it goes into log lines, message properties and file columns. */
+export function isDeliveryId(id: string): boolean {
+  return DELIVERY_ID.test(id);
+}
+
+/** The id of a delivery whose sender gives none: equal bodies are the same event. Lower-case hex. */
+export function bodyId(body: Buffer): string {
+  return hash('sha256', body, 'hex');
+}
+
+/**
+ * An id that others have given, as ids are here: one that is not well-formed is replaced by its hash. Nobody can be asked
+ * to send the event again under another, and two that differ stay two.
+ */
+export function deliveryIdOf(given: string): string {
+  return isDeliveryId(given) ? given : `sha256_${hash('sha256', given, 'hex')}`;
+}

@@ -1,0 +1,131 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { archiveCommand } from '../../src/cli/archive.ts';
+import { checkCommand } from '../../src/cli/check.ts';
+import { deadLettersCommand } from '../../src/cli/dead-letters.ts';
+import { quarantineCommand } from '../../src/cli/quarantine.ts';
+import { reconcileCommand } from '../../src/cli/reconcile.ts';
+import { replayCommand } from '../../src/cli/replay.ts';
+import { routeCommand } from '../../src/cli/route.ts';
+import { statusCommand } from '../../src/cli/status.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { visible, visibleLines } from '../../src/lib/visible.ts';
+import { eventOf, JOURNAL_LIMITS } from '../erase/support.ts';
+import { filesSink, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { run } from './run.ts';
+
+/** Clears a screen, in both spellings; turns the writing around; writes over its line; and adds one of its own. */
+const EVIL = 'made\u001b[2J\u009b2J\u202e\rup\nforged line';
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/;
+
+test('control characters become escapes, and JSON stays the same JSON', () => {
+  expect(visible(EVIL)).toBe('made\\u001b[2J\\u009b2J\\u202e\\u000dup\\u000aforged line');
+  expect(visibleLines('a\tb\nc é 食')).toBe('a\tb\nc é 食');
+  const value = { [EVIL]: EVIL };
+  expect(visibleLines(JSON.stringify(value, null, 2))).not.toMatch(HIDDEN);
+  expect(JSON.parse(visibleLines(JSON.stringify(value, null, 2)))).toEqual(value);
+});
+
+/** A journal, an archive and an event on their own, all with names that would do something to a terminal. */
+async function prepare(): Promise<{ config: string; other: string; archive: string; event: string }> {
+  const folder = await temporaryFolder();
+  const archive = join(folder, 'archive');
+  const config = writeConfig(folder);
+  const event = join(folder, 'event.json');
+  const fields = { event_type: EVIL, team_id: EVIL, user_id: EVIL, client_user_id: EVIL };
+  writeFileSync(event, JSON.stringify(fields));
+  const evil = { id: EVIL, type: EVIL, team: EVIL, user: EVIL, clientUser: EVIL, body: Buffer.from(EVIL) };
+  const { sink } = filesSink(archive, { compress: 'none' });
+  await sink.open();
+  await sink.send(
+    [{ event: eventOf(1, 1, { type: EVIL, body: readFileSync(event) }), destination: null }],
+    signal,
+  );
+  await sink.close(signal);
+  mkdirSync(join(archive, EVIL));
+  writeFileSync(join(archive, EVIL, 'x.ndjson'), `{"${EVIL}`);
+  const journal = await SqliteJournal.open({
+    ...JOURNAL_LIMITS,
+    path: join(folder, 'journal'),
+    create: true,
+    clock: systemClock,
+    onFailure: () => undefined,
+  });
+  await journal.openCursor('archive');
+  for (const n of [1, 2, 3])
+    await journal.append(eventOf(2, n, { ...evil, id: `${EVIL}${n}`, receivedAt: Date.now() }));
+  journal.moveCursor('archive', 3);
+  await journal.quarantine(eventOf(1, 2, evil), [{ code: 'not_json', detail: EVIL }]);
+  const letter = { sink: 'archive', destination: EVIL, code: EVIL, reason: EVIL, attempts: 1, diedAt: 1 };
+  await journal.addDeadLetter({ ...letter, event: eventOf(1, 3, evil) });
+  await journal.close();
+  mkdirSync(join(folder, 'other'));
+  const routes = [{ match: '*', to: [] }] as unknown as object;
+  const sinks = { archive: { type: 'files', path: archive } };
+  return { config, archive, event, other: writeConfig(join(folder, 'other'), { sinks, routes }) };
+}
+
+const COMMANDS: readonly [
+  string,
+  Parameters<typeof run>[0],
+  (at: Awaited<ReturnType<typeof prepare>>) => string[],
+][] = [
+  ['quarantine list', quarantineCommand, ({ config }) => ['list', '--config', config]],
+  ['quarantine show', quarantineCommand, ({ config }) => ['show', '1', '--config', config]],
+  ['quarantine show --json', quarantineCommand, ({ config }) => ['show', '1', '--json', '--config', config]],
+  ['dead-letters list', deadLettersCommand, ({ config }) => ['list', '--config', config]],
+  ['dead-letters list --json', deadLettersCommand, ({ config }) => ['list', '--json', '--config', config]],
+  ['dead-letters show', deadLettersCommand, ({ config }) => ['show', '1', '--config', config]],
+  ['route --event', routeCommand, ({ config, event }) => ['--event', event, '--config', config]],
+  [
+    'route --event --json',
+    routeCommand,
+    ({ config, event }) => ['--event', event, '--json', '--config', config],
+  ],
+  [
+    'replay --dry-run',
+    replayCommand,
+    ({ config, archive }) => [archive, '--to', 'archive', '--dry-run', '--config', config],
+  ],
+  ['archive verify', archiveCommand, ({ archive }) => ['verify', archive]],
+  ['archive verify --json', archiveCommand, ({ archive }) => ['verify', archive, '--json']],
+  [
+    'check --against',
+    checkCommand,
+    ({ config, other, archive }) => ['--config', other, '--current', config, '--against', archive],
+  ],
+  ['reconcile', reconcileCommand, ({ config }) => ['--config', config]],
+  ['status', statusCommand, ({ config }) => ['--config', config]],
+];
+
+test('no command prints a control character of an event, or a line of its making', async () => {
+  const at = await prepare();
+  for (const [name, command, args] of COMMANDS) {
+    const { stdout, stderr } = await run(command, args(at));
+    const said = stdout + stderr;
+    expect([name, HIDDEN.exec(said)]).toEqual([name, null]);
+    // A body that is shown as text has the lines it has.
+    const lines = said.split('\n').filter((line) => line.startsWith('forged'));
+    expect([name, lines.length]).toEqual([name, name.endsWith('show') ? 1 : 0]);
+    const isNamed = said.includes(String.raw`made\u001b[2J\u009b2J\u202e`);
+    expect([name, isNamed]).toEqual([name, name !== 'status']);
+  }
+});
+
+test('an error names what it is about without control characters', async () => {
+  const { code, stderr } = await millrace([
+    'route',
+    '--event',
+    EVIL,
+    '--config',
+    writeConfig(await temporaryFolder()),
+  ]);
+  expect(code).toBe(2);
+  expect(stderr).not.toMatch(HIDDEN);
+  expect(stderr).toContain('\\u001b[2J');
+});
