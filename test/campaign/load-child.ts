@@ -81,7 +81,7 @@ function report(): SentEvent[] {
     digest: digestOf(body),
     acknowledged: sender.acknowledged.has(id),
     first: sender.firstSent.get(id) ?? 0,
-    // What waits may go by routes that came after its answer.
-    last: sender.stretch,
+    // Its sinks are decided when it is accepted, and no later routes change them.
+    last: sender.answered.get(id)?.stretch ?? sender.stretch,
   }));
 }

@@ -13,7 +13,7 @@ export interface SentEvent {
   /** SHA-256 of the body, hex. */
   readonly digest: string;
   readonly acknowledged: boolean;
-  /** The stretches of the run from its first sending until its sinks were certain. */
+  /** The stretches of the run in which it was sent first, and answered. */
   readonly first: number;
   readonly last: number;
 }

@@ -14,10 +14,10 @@ class Unexpected extends Error {}
 export class LoadSender {
   readonly sent = new Map<string, Buffer>();
   readonly acknowledged = new Map<string, Buffer>();
-  /** The stretch of a run, as its user counts them, that is now; and in which each event was sent first. */
+  /** The stretch of a run, as its user counts them, that is now; in which each event was sent first; and answered. */
   stretch = 0;
   readonly firstSent = new Map<string, number>();
-  readonly #answeredAt = new Map<string, bigint>();
+  readonly answered = new Map<string, { readonly stretch: number; readonly at: bigint }>();
   readonly #again: string[] = [];
   readonly #early: boolean;
   answers = 0;
@@ -84,9 +84,9 @@ export class LoadSender {
 
   /** Takes answers that came at that moment or later for never given: their events are sent again. */
   unhear(since: bigint): void {
-    for (const [id, at] of this.#answeredAt) {
+    for (const [id, { at }] of this.answered) {
       if (at < since) continue;
-      this.#answeredAt.delete(id);
+      this.answered.delete(id);
       this.acknowledged.delete(id);
       this.#again.push(id);
     }
@@ -109,7 +109,7 @@ export class LoadSender {
 
   #acknowledge(id: string, body: Buffer): void {
     this.acknowledged.set(id, body);
-    this.#answeredAt.set(id, process.hrtime.bigint());
+    this.answered.set(id, { stretch: this.stretch, at: process.hrtime.bigint() });
     this.answers += 1;
   }
 
