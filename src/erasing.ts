@@ -57,6 +57,7 @@ export function createErasures(parts: ErasingParts): LocalErasures {
     },
     ...(settle === undefined ? {} : { settle }),
     ...(parts.onProgress === undefined ? {} : { onProgress: parts.onProgress }),
+    proof: parts.proof,
     closed: async (subjects) => (await journal())?.erased(subjects),
     clock,
     log,
@@ -80,7 +81,7 @@ function keyStores({ config, erasable, proof }: ErasingParts): ErasableStore[] {
 /** Types of sinks that keep data of users under their `path`. */
 const KEEPERS: ReadonlySet<string> = new Set(['files', 'follow-up']);
 
-function folderStores({ config, settleSink, log }: ErasingParts): FolderStore[] {
+function folderStores({ config, settleSink, log, proof }: ErasingParts): FolderStore[] {
   const { sinks, erasure, journal, envelope } = config();
   const { team, user, clientUser } = envelope;
   const found = new Map<string, { name: string; sinks: string[] }>();
@@ -103,6 +104,7 @@ function folderStores({ config, settleSink, log }: ErasingParts): FolderStore[] 
       exclude: exclude.filter((other) => other !== path),
       fields: { team, user, clientUser },
       log,
+      proof,
       settle: async (holds) => {
         for (const writer of writers) await settleSink?.(writer, holds);
       },

@@ -3,20 +3,52 @@ import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { FileFacts } from './facts.ts';
 import { TEMPORARY_EXTENSION, type ArchiveListing } from './list.ts';
 import type { Manifest } from './manifest.ts';
-import type { Tally } from './report.ts';
+import { hashLine } from '../core/archive-manifest.ts';
+import type { DifferenceCode, Tally } from './report.ts';
+
+/** A head that the manifest must hold. */
+export interface ExpectedHead {
+  readonly head: string;
+  /** Where it was noted; null for one that was given. */
+  readonly where: string | null;
+}
+
+/** Head of a manifest without a line: every manifest holds it. */
+const NOTHING = hashLine('');
 
 /** What is wrong with the manifest itself, and what its lines say beside a file's contents. */
-export function reportManifest(manifest: Manifest | null, tally: Tally, head: string | undefined): void {
+export function reportManifest(
+  manifest: Manifest | null,
+  tally: Tally,
+  { heads = [], signed = false }: { readonly heads?: readonly ExpectedHead[]; readonly signed?: boolean },
+): void {
+  const differ = (code: DifferenceCode, detail: string): void =>
+    tally.differ({ code, file: MANIFEST, line: null, detail });
   if (manifest === null) {
-    tally.differ({ code: 'manifest_missing', file: MANIFEST, line: null, detail: 'there is none' });
-    return;
+    differ('manifest_missing', 'there is none');
+  } else {
+    const { signed: count, unsigned, keys } = manifest.signatures;
+    tally.manifest = {
+      lines: manifest.lines,
+      head: manifest.head,
+      signed: count,
+      unsigned,
+      keys: Array.from(keys, ([key, known]) => ({ key, known })),
+      heads: heads.length,
+    };
+    for (const difference of manifest.differences) tally.differ(difference);
+    if (signed && count === 0 && manifest.lines > 0)
+      differ('manifest_unsigned', 'no line is signed by a key that was given');
   }
-  tally.manifest = { lines: manifest.lines, head: manifest.head };
-  for (const difference of manifest.differences) tally.differ(difference);
-  if (head !== undefined && !manifest.hashes.has(head)) {
-    const detail = `no line has the hash ${head}: the end that was there is cut off or changed`;
-    tally.differ({ code: 'head_missing', file: MANIFEST, line: null, detail });
+  for (const { head, where } of heads) {
+    if (head === NOTHING || manifest?.hashes.has(head) === true) continue;
+    const noted = where === null ? '' : `, noted in ${where}`;
+    differ(
+      'head_missing',
+      `no line has the hash ${head}${noted}: the end that was there is cut off or changed`,
+    );
   }
+  if (manifest === null) return;
   for (const [file, { erasure }] of manifest.returned) {
     const detail = `listed anew after erasure ${erasure} had changed it`;
     tally.differ({ code: 'file_returned', file, line: null, detail });

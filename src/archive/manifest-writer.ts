@@ -9,6 +9,7 @@ import {
   parseManifestLine,
   type NewManifestLine,
 } from '../core/archive-manifest.ts';
+import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import {
   CREATE,
@@ -29,27 +30,36 @@ const LINE_FEED = 10;
 const LOCK_PAUSE_MS = 5;
 
 /**
- * The manifest of one archive, for writing: by the sink that makes the files, by an erasure, by a repair. It remembers nothing between calls: the last line is read again for each
- * append, under a lock, so that several writers of one archive make one chain.
+ * The manifest of one archive, for writing: by the sink that makes the files, by an erasure, by a repair. It remembers
+ * nothing between calls: the last line is read again for each append, under a lock, so that several writers of one
+ * archive make one chain. Each line is signed, and its hash noted apart from the archive.
  */
 export class ManifestWriter {
   readonly #root: string;
   readonly #log: SinkLog;
+  readonly #openProof: OpenProof | undefined;
   readonly #serial = new Serial();
 
-  constructor(root: string, log: SinkLog) {
+  /**
+   * @param root the archive's folder, absolute and without symbolic links: heads are noted by it
+   * @param proof absent: lines are not signed, and heads not noted
+   */
+  constructor(root: string, log: SinkLog, proof?: OpenProof) {
     this.#root = root;
     this.#log = log;
+    this.#openProof = proof;
   }
 
   get path(): string {
     return join(this.#root, MANIFEST);
   }
 
-  /** Cuts off a last line that a crash left incomplete. Makes the manifest if there is none. */
+  /** Cuts off a last line that a crash left incomplete. Makes the manifest if there is none. Notes its head. */
   repair(): Promise<void> {
-    return this.#exclusively(async (handle) => {
-      await this.#lastLine(handle);
+    return this.#exclusively(async (handle, proof) => {
+      const { line, end } = await this.#lastLine(handle);
+      const lost = await this.#lostHead(handle, proof);
+      if (end > 0) await proof?.heads.note(this.#root, { head: hashLine(line), bytes: end }, lost);
     });
   }
 
@@ -58,16 +68,20 @@ export class ManifestWriter {
    * resolves. When it throws, the manifest is as it was.
    */
   append(entry: NewManifestLine): Promise<void> {
-    return this.#exclusively(async (handle) => {
+    return this.#exclusively(async (handle, proof) => {
       const { line, end } = await this.#lastLine(handle);
-      const text = formatManifestLine(entry, hashLine(line));
+      const lost = await this.#lostHead(handle, proof);
+      const text = formatManifestLine(entry, hashLine(line), proof?.signer);
+      const bytes = Buffer.from(`${text}\n`);
       try {
-        await writeAll(handle, Buffer.from(`${text}\n`), end);
+        await writeAll(handle, bytes, end);
         await handle.sync();
       } catch (error) {
         await handle.truncate(end).catch(() => undefined);
         throw error;
       }
+      // A crash before this leaves the head before, which the manifest holds as well.
+      await proof?.heads.note(this.#root, { head: hashLine(text), bytes: end + bytes.length }, lost);
     });
   }
 
@@ -77,7 +91,8 @@ export class ManifestWriter {
    * @param kept name, beside it, under which the manifest that was there stays
    */
   replace(lines: readonly string[], kept: string): Promise<void> {
-    return this.#exclusively(async () => {
+    return this.#exclusively(async (handle, proof) => {
+      const lost = await this.#lostHead(handle, proof);
       await copyFile(this.path, join(this.#root, kept), constants.COPYFILE_EXCL);
       const copy = await openPlain(join(this.#root, kept), READ_WRITE);
       try {
@@ -87,9 +102,12 @@ export class ManifestWriter {
       }
       const temporary = join(this.#root, OPEN_FOLDER, `${MANIFEST}.tmp`);
       await rm(temporary, { force: true });
-      await writeNew(temporary, Buffer.from(lines.map((line) => `${line}\n`).join('')));
+      const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+      await writeNew(temporary, text);
       await rename(temporary, this.path);
       await syncFolder(this.#root);
+      const head = hashLine(lines.at(-1) ?? '');
+      await proof?.heads.note(this.#root, { head, bytes: text.length }, lost);
     });
   }
 
@@ -106,13 +124,27 @@ export class ManifestWriter {
     return found;
   }
 
-  #exclusively<T>(task: (handle: FileHandle) => Promise<T>): Promise<T> {
+  /** The head that was noted last, when the manifest does not hold it any more. */
+  async #lostHead(handle: FileHandle, proof: Proof | undefined): Promise<ManifestHead | null> {
+    const noted = proof?.heads.of(this.#root) ?? null;
+    if (noted === null) return null;
+    const { size } = await handle.stat();
+    const line = noted.bytes > size ? null : await lineBefore(handle, noted.bytes);
+    if (line !== null && hashLine(line) === noted.head) return null;
+    const said =
+      'the manifest does not hold the head that was noted of it: an older one was put back, or it was changed';
+    this.#log.error({ file: this.path, head: noted.head }, said);
+    return noted;
+  }
+
+  #exclusively<T>(task: (handle: FileHandle, proof: Proof | undefined) => Promise<T>): Promise<T> {
     return this.#serial.run(async () => {
+      const proof = await this.#openProof?.();
       const lock = await this.#lock();
       try {
         const handle = await this.#open();
         try {
-          return await task(handle);
+          return await task(handle, proof);
         } finally {
           await handle.close();
         }
@@ -141,23 +173,40 @@ export class ManifestWriter {
   /** The last complete line and where the next one goes; cuts off what stands behind it. */
   async #lastLine(handle: FileHandle): Promise<{ line: Buffer; end: number }> {
     const { size } = await handle.stat();
-    let tail: Buffer = Buffer.alloc(0);
-    for (let want = TAIL_BYTES; ; want *= 4) {
-      const length = Math.min(want, size);
-      tail = Buffer.alloc(length);
-      const { bytesRead } = await handle.read(tail, 0, length, size - length);
-      if (bytesRead < length) throw new Error(`${this.path} changed while it was read`);
-      const last = tail.lastIndexOf(LINE_FEED);
-      if (length === size || (last > 0 && tail.lastIndexOf(LINE_FEED, last - 1) !== -1)) break;
-    }
-    const last = tail.lastIndexOf(LINE_FEED);
-    const end = size - tail.length + last + 1;
+    const end = await lastEnd(handle, size);
     if (end < size) {
       this.#log.warn({ file: MANIFEST, bytes: size - end }, 'cut an incomplete last line off the manifest');
       await handle.truncate(end);
       await handle.sync();
     }
-    if (last === -1) return { line: Buffer.alloc(0), end };
-    return { line: tail.subarray(tail.lastIndexOf(LINE_FEED, last - 1) + 1, last), end };
+    return { line: await lineBefore(handle, end), end };
+  }
+}
+
+/** Where the last line break below `size` ends; 0 when there is none. */
+async function lastEnd(handle: FileHandle, size: number): Promise<number> {
+  const { bytes, from } = await readBack(handle, size, (tail) => tail.includes(LINE_FEED));
+  return from + bytes.lastIndexOf(LINE_FEED) + 1;
+}
+
+/** The line whose line break ends at `end`, without it; empty at the beginning of the file. */
+async function lineBefore(handle: FileHandle, end: number): Promise<Buffer> {
+  if (end === 0) return Buffer.alloc(0);
+  const { bytes } = await readBack(handle, end - 1, (tail) => tail.includes(LINE_FEED));
+  return bytes.subarray(bytes.lastIndexOf(LINE_FEED) + 1);
+}
+
+/** What stands in front of `end`: as much as is enough, or all of it. */
+async function readBack(
+  handle: FileHandle,
+  end: number,
+  isEnough: (bytes: Buffer) => boolean,
+): Promise<{ bytes: Buffer; from: number }> {
+  for (let want = TAIL_BYTES; ; want *= 4) {
+    const length = Math.min(want, end);
+    const bytes = Buffer.alloc(length);
+    const { bytesRead } = await handle.read(bytes, 0, length, end - length);
+    if (bytesRead < length) throw new Error('the manifest changed while it was read');
+    if (length === end || isEnough(bytes)) return { bytes, from: end - length };
   }
 }

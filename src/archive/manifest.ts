@@ -8,6 +8,7 @@ import {
 } from '../core/archive-manifest.ts';
 import { readPlain } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
+import { LineJudge, type LineCounts, type Trust } from './judge.ts';
 import type { Difference } from './report.ts';
 
 /** A manifest as it stands, with what is wrong with it. */
@@ -23,6 +24,11 @@ export interface Manifest {
   readonly head: string;
   /** Line number by hash, of every line that has its end. */
   readonly hashes: ReadonlyMap<string, number>;
+  readonly signatures: LineCounts;
+  /** Numbers of lines that no writer of this archive wrote, or, of erasures, that have no receipt. */
+  readonly refused: ReadonlySet<number>;
+  /** Of these, those that nobody with a key wrote. */
+  readonly forged: ReadonlySet<number>;
   /** The line from which on the chain or a line is not sound; null when all is. */
   readonly brokenAt: number | null;
   readonly differences: readonly Difference[];
@@ -46,10 +52,14 @@ interface Link {
 
 /**
  * Reads a manifest and checks its chain. After a broken link the chain is followed from the line as it stands, so that
- * one changed line is one difference.
+ * one changed line is one difference. An erasure that is refused does not count: the line before it of its file does.
  * @param root the archive's folder
+ * @param trust what its lines are judged by; null where a cheap look is enough
  */
-export async function readManifest(root: string): Promise<Manifest> {
+export async function readManifest(root: string, trust: Trust | null = null): Promise<Manifest> {
+  const judge = new LineJudge(trust);
+  const refused = new Set<number>();
+  const forged = new Set<number>();
   const entries = new Map<string, ManifestLine>();
   const superseded = new Set<string>();
   const returned = new Map<string, ErasureLine>();
@@ -59,8 +69,16 @@ export async function readManifest(root: string): Promise<Manifest> {
   let brokenAt: number | null = null;
   let lines = 0;
   let head = hashLine('');
-  for await (const { number, text, entry, ended } of manifestLines(root)) {
+  for await (const stored of manifestLines(root)) {
+    const { number, text, entry, ended } = stored;
     lines = number;
+    const verdict = ended && entry !== null ? judge.judge(stored) : null;
+    if (verdict !== null) {
+      const [code, detail] = verdict;
+      differences.push({ code, file: MANIFEST, line: number, detail });
+      refused.add(number);
+      if (code === 'line_forged' || code === 'line_unsigned') forged.add(number);
+    }
     if (entry === null) {
       const detail = ended ? 'not a manifest line' : 'the line has no end';
       differences.push({ code: 'manifest_line_invalid', file: MANIFEST, line: number, detail });
@@ -71,10 +89,11 @@ export async function readManifest(root: string): Promise<Manifest> {
         brokenAt ??= number;
       }
       const before = entries.get(entry.file);
-      if (before !== undefined && before.sha256 !== entry.sha256) superseded.add(entry.file);
+      const counts = verdict === null || !('erasure' in entry);
+      if (counts && before !== undefined && before.sha256 !== entry.sha256) superseded.add(entry.file);
       if (before !== undefined && 'erasure' in before && !('erasure' in entry))
         returned.set(entry.file, before);
-      entries.set(entry.file, entry);
+      if (counts) entries.set(entry.file, entry);
     }
     head = hashLine(text);
     if (ended) hashes.set(head, number);
@@ -87,7 +106,9 @@ export async function readManifest(root: string): Promise<Manifest> {
       detail: explain(link, hashes),
     });
   }
-  return { entries, superseded, returned, lines, head, hashes, brokenAt, differences };
+  const { counts: signatures } = judge;
+  const found = { signatures, refused, forged, brokenAt, differences };
+  return { entries, superseded, returned, lines, head, hashes, ...found };
 }
 
 /** The lines of a manifest in order, each taken apart. */

@@ -4,6 +4,7 @@ import {
   type ManifestLine,
   type NewManifestLine,
 } from '../core/archive-manifest.ts';
+import type { Signer } from '../core/signature.ts';
 import type { FileFacts } from './facts.ts';
 import type { StoredLine } from './manifest.ts';
 
@@ -29,11 +30,13 @@ type Understood = StoredLine & { readonly entry: ManifestLine };
  * just so. Where neither helps, the lines that are left follow with new links and the time of the repair.
  * @param files facts by name
  * @param at time of the repair, ISO 8601
+ * @param signer signs what is made again or linked anew; null for a manifest without signatures
  */
 export function rechain(
   lines: readonly StoredLine[],
   files: ReadonlyMap<string, FileFacts>,
   at: string,
+  signer: Signer | null,
 ): ChainedLine[] {
   const left = new Map<string, Understood>();
   const followers = new Map<string, string[]>();
@@ -50,7 +53,7 @@ export function rechain(
   for (;;) {
     const hashes = (followers.get(head) ?? []).filter((hash) => left.has(hash));
     const followed = hashes.find((hash) => followers.has(hash));
-    const restored = followed === undefined ? restore(files, head, isLost) : null;
+    const restored = followed === undefined ? restore(files, head, isLost, signer) : null;
     if (restored !== null) {
       // What stands in its place says something that the next line does not vouch for.
       for (const hash of hashes) left.delete(hash);
@@ -66,8 +69,13 @@ export function rechain(
     head = hash;
   }
   for (const { text, entry, number } of left.values()) {
-    const { previous: _, ...said } = JSON.parse(text.toString()) as ManifestLine;
-    const linked = formatManifestLine({ ...said, repaired_at: at }, head);
+    const {
+      previous: _,
+      signed_by: _by,
+      signature: _signature,
+      ...said
+    } = JSON.parse(text.toString()) as ManifestLine & { signed_by?: string; signature?: string };
+    const linked = formatManifestLine({ ...said, repaired_at: at }, head, signer);
     chain.push({ text: linked, entry, how: 'linked', from: number });
     head = hashLine(linked);
   }
@@ -94,12 +102,15 @@ function restore(
   files: ReadonlyMap<string, FileFacts>,
   previous: string,
   isLost: (hash: string) => boolean,
+  signer: Signer | null,
 ): ChainedLine | null {
   for (const [file, facts] of files) {
     const line = fileLineOf(file, facts);
-    const text = formatManifestLine(line, previous);
-    if (isLost(hashLine(text))) {
-      return { text, entry: { ...line, previous } as ManifestLine, how: 'restored', from: null };
+    // It may be of before lines were signed.
+    for (const by of signer === null ? [null] : [signer, null]) {
+      const text = formatManifestLine(line, previous, by);
+      if (isLost(hashLine(text)))
+        return { text, entry: { ...line, previous } as ManifestLine, how: 'restored', from: null };
     }
   }
   return null;

@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { CLAIMS_FOLDER, MANIFEST } from '../core/archive.ts';
 import type { ManifestLine, NewManifestLine } from '../core/archive-manifest.ts';
+import type { Signer } from '../core/signature.ts';
 import type { ClaimFacts } from './check-claim.ts';
 import type { FileFacts } from './facts.ts';
 import type { StoredLine } from './manifest.ts';
@@ -38,15 +39,23 @@ export interface RepairPlan {
  * changed stays; so does a file that an erasure had removed, unlisted.
  * @param lines the manifest's, all of them; empty when there is none
  * @param at time of the repair, ISO 8601
+ * @param signer signs the lines it makes; null for a manifest without signatures
  */
-export function planRepair(found: Inspection, lines: readonly StoredLine[], at: string): RepairPlan {
+export function planRepair(
+  found: Inspection,
+  lines: readonly StoredLine[],
+  at: string,
+  signer: Signer | null,
+): RepairPlan {
   const { listing, manifest } = found;
   const actions: RepairAction[] = [];
   for (const file of listing.temporary) {
     actions.push({ action: 'remove_temporary', file, detail: 'left over by a writer that was killed' });
   }
-  const damaged = manifest !== null && manifest.brokenAt !== null;
-  const chain = damaged ? rechain(lines, found.files, at) : null;
+  const damaged = manifest !== null && (manifest.brokenAt !== null || manifest.forged.size > 0);
+  // What nobody with the key wrote is not signed by whoever repairs.
+  const authentic = lines.filter(({ number }) => manifest?.forged.has(number) !== true);
+  const chain = damaged ? rechain(authentic, found.files, at, signer) : null;
   const newest = new Map<string, ManifestLine>(manifest?.entries);
   if (chain !== null) {
     newest.clear();
@@ -58,7 +67,7 @@ export function planRepair(found: Inspection, lines: readonly StoredLine[], at: 
   }
   if (chain !== null) {
     actions.push({ action: 'keep_manifest', file: MANIFEST, detail: `as ${keptManifest(at)}` });
-    actions.push(...chainActions(lines, chain));
+    actions.push(...chainActions(lines, chain, manifest?.forged ?? new Set()));
   }
   const additions = [...unlistedFiles(files, newest, at), ...unlistedClaims(found.claims, newest, at)];
   if (manifest === null && additions.length > 0) {
@@ -80,11 +89,18 @@ export function keptManifest(at: string): string {
   return `${MANIFEST}.${at.replaceAll(':', '')}`;
 }
 
-function chainActions(lines: readonly StoredLine[], chain: readonly ChainedLine[]): RepairAction[] {
+function chainActions(
+  lines: readonly StoredLine[],
+  chain: readonly ChainedLine[],
+  forged: ReadonlySet<number>,
+): RepairAction[] {
   const used = new Set(chain.map(({ from }) => from));
   const dropped = lines.flatMap(({ number, entry }): RepairAction[] => {
     if (used.has(number)) return [];
-    const why = entry === null ? 'not a line of a manifest' : 'the line after it vouches for another';
+    const vouched = forged.has(number)
+      ? 'nobody with the key wrote it'
+      : 'the line after it vouches for another';
+    const why = entry === null ? 'not a line of a manifest' : vouched;
     return [{ action: 'drop_line', file: entry?.file ?? MANIFEST, detail: `line ${number}: ${why}` }];
   });
   const others = chain.flatMap(({ how, entry: { file }, from }, index): RepairAction[] => {

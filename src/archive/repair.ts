@@ -3,6 +3,7 @@ import { lstat, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
 import { own, type FileLock } from '../lib/file-lock.ts';
@@ -24,6 +25,8 @@ export interface RepairOptions extends VerifyOptions {
   readonly now: number;
   /** Told of each action right before it is done. */
   readonly onAction: (action: RepairAction) => void;
+  /** Signs the lines it makes. A manifest with signatures is not mended without. */
+  readonly proof?: OpenProof | undefined;
 }
 
 export interface RepairReport {
@@ -37,7 +40,8 @@ export interface RepairReport {
 /**
  * Mends what can be mended of an archive, and verifies it again. No record is changed, and nothing is deleted but
  * temporary files: a manifest that is written anew stays beside as `_manifest.jsonl.<time>`.
- * @throws MillraceError archive_unreadable; archive_in_use while a receiver, or another repair, writes to it
+ * @throws MillraceError archive_unreadable; archive_in_use while a receiver, or another repair, writes to it; usage for
+ *   want of the key
  */
 export async function repairArchive(path: string, options: RepairOptions): Promise<RepairReport> {
   const at = new Date(options.now).toISOString();
@@ -47,9 +51,16 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
     const { root, hasManifest } = before.listing;
     const lines: StoredLine[] = [];
     if (hasManifest) for await (const line of manifestLines(root)) lines.push(line);
-    const plan = planRepair(before, lines, at);
+    const signer = (await options.proof?.())?.signer ?? null;
+    const plan = planRepair(before, lines, at, signer);
+    const writes = plan.manifest !== null || plan.additions.length > 0;
+    if (writes && signer === null && (before.manifest?.signatures.signed ?? 0) > 0)
+      throw new MillraceError(
+        'usage',
+        `${path}: its manifest is signed, so --repair needs the key that --config names`,
+      );
     if (options.dryRun) for (const action of plan.actions) options.onAction(action);
-    else await apply(root, plan, at, options.onAction);
+    else await apply(root, plan, at, options);
     const done = plan.actions.length > 0 && !options.dryRun;
     const after = done ? await verifyArchive(path, options) : before.report;
     return { actions: plan.actions, before: before.report, after };
@@ -62,7 +73,7 @@ async function apply(
   root: string,
   plan: RepairPlan,
   at: string,
-  onAction: RepairOptions['onAction'],
+  { onAction, proof }: RepairOptions,
 ): Promise<void> {
   const say = (...actions: RepairAction['action'][]): void => {
     for (const one of plan.actions) if (actions.includes(one.action)) onAction(one);
@@ -71,7 +82,7 @@ async function apply(
   for (const file of plan.temporary) await unlink(join(root, file));
   say('move_file');
   for (const { from, to } of plan.moves) await move(root, from, to);
-  const writer = new ManifestWriter(root, SILENT);
+  const writer = new ManifestWriter(root, SILENT, proof);
   if (plan.manifest !== null) {
     say('keep_manifest', 'drop_line', 'restore_line', 'link_line');
     await writer.replace(plan.manifest, keptManifest(at));

@@ -6,6 +6,14 @@ export type DifferenceCode =
   | 'manifest_line_invalid'
   | 'chain_broken'
   | 'head_missing'
+  | 'head_forged'
+  | 'manifest_unsigned'
+  | 'line_forged'
+  | 'line_unsigned'
+  | 'line_untrusted'
+  | 'receipt_missing'
+  | 'receipt_forged'
+  | 'receipt_differs'
   | 'file_missing'
   | 'file_extra'
   | 'file_returned'
@@ -43,12 +51,25 @@ export interface VerifyReport {
   /** Events kept whole in files of their own. */
   readonly claim_checks: number;
   /** Lines of the manifest, and the hash of the last one: noted down, it proves later that no end was cut off. */
-  readonly manifest: { readonly lines: number; readonly head: string };
+  readonly manifest: ManifestReport;
   readonly signatures: Readonly<SignatureCounts>;
   readonly sealed: Readonly<SealedCounts>;
   readonly differences: readonly Difference[];
   /** Worth knowing, and no fault: unfinished files, manifest lines superseded by later ones. */
   readonly notes: readonly { readonly file: string; readonly detail: string }[];
+}
+
+/**
+ * Its lines, by what signs them: `unsigned` were written before lines were signed. `keys` are the public keys that signed;
+ * `known` says whether each is one that was given. `heads` are the ones that were noted and looked for.
+ */
+export interface ManifestReport {
+  readonly lines: number;
+  readonly head: string;
+  readonly signed: number;
+  readonly unsigned: number;
+  readonly keys: readonly { readonly key: string; readonly known: boolean }[];
+  readonly heads: number;
 }
 
 /**
@@ -78,7 +99,7 @@ export class Tally {
   records = 0;
   bytes = 0;
   claims = 0;
-  manifest = { lines: 0, head: '' };
+  manifest: ManifestReport = { lines: 0, head: '', signed: 0, unsigned: 0, keys: [], heads: 0 };
   readonly signatures: SignatureCounts = { verified: 0, unmatched: 0, invalid: 0, unsigned: 0 };
   readonly sealed: SealedCounts = { opened: 0, closed: 0, erased: 0 };
   readonly #differences: Difference[] = [];

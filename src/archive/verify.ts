@@ -5,9 +5,10 @@ import type { RecordOpener } from '../core/sealed-record.ts';
 import type { Verifier } from '../core/verifier.ts';
 import { compareClaim, readClaim, type ClaimFacts } from './check-claim.ts';
 import { compareFile } from './check-file.ts';
-import { reportManifest, reportMissing, reportOthers } from './check-listing.ts';
+import { reportManifest, reportMissing, reportOthers, type ExpectedHead } from './check-listing.ts';
 import { checkRecord } from './check-record.ts';
 import { readFacts, type FileFacts } from './facts.ts';
+import type { Trust } from './judge.ts';
 import { listArchive, type ArchiveListing } from './list.ts';
 import { readManifest, type Manifest } from './manifest.ts';
 import type { ArchiveItem } from './read.ts';
@@ -20,8 +21,12 @@ export interface VerifyOptions {
   readonly verifier?: Verifier;
   /** Opens sealed records; without it they are counted, and their signatures are not checked. */
   readonly opener?: RecordOpener;
-  /** Head that an earlier run reported: the manifest must still hold the line it is the hash of. */
-  readonly head?: string;
+  /** Heads that an earlier run reported, or that were noted: the manifest must still hold the lines they are the hashes of. */
+  readonly heads?: readonly ExpectedHead[];
+  /** What the manifest's lines are judged by; without it they must be signed by one key, and receipts are not looked for. */
+  readonly trust?: Trust;
+  /** Whether it is a difference that no line is signed. */
+  readonly signed?: boolean;
   /** What is known to be wrong before it begins, with the keys of sealed records say. */
   readonly found?: readonly Difference[];
   readonly signal?: AbortSignal;
@@ -59,8 +64,8 @@ export async function inspectArchive(path: string, options: VerifyOptions = {}):
   const { root } = listing;
   const tally = new Tally();
   for (const difference of options.found ?? []) tally.differ(difference);
-  const manifest = listing.hasManifest ? await readManifest(root) : null;
-  reportManifest(manifest, tally, options.head);
+  const manifest = listing.hasManifest ? await readManifest(root, options.trust ?? ALONE) : null;
+  reportManifest(manifest, tally, options);
   reportOthers(listing, tally);
   const lines = manifest?.entries ?? new Map<string, ManifestLine>();
   const files = await checkFiles(listing, lines, tally, options);
@@ -68,6 +73,9 @@ export async function inspectArchive(path: string, options: VerifyOptions = {}):
   reportMissing(lines, listing, files, tally);
   return { report: tally.report(root), listing, manifest, files, claims };
 }
+
+/** By itself a manifest can only be held to one key. */
+const ALONE: Trust = { keys: new Set(), receipts: null };
 
 type Lines = ReadonlyMap<string, ManifestLine>;
 

@@ -1,12 +1,17 @@
 import { readFileSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
 import { Command } from 'commander';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
 import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { isPublicKey } from '../core/signature.ts';
 import type { Verifier } from '../core/verifier.ts';
 import { visible } from '../lib/visible.ts';
+import { receiptsIn } from '../erase/receipt.ts';
+import { openProof, readProof } from '../proof/open.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -21,9 +26,11 @@ Examples:
 
 Signatures are checked when a secret is at hand: --config takes the signing section, all its secrets; --secret-env names
 variables and --secret-file a file (one secret a line, # begins a comment), both with Standard Webhooks secrets unless
---config says otherwise. Sealed records are opened with the keys of --config or --keys; without, they are only counted.
+--config says otherwise. Lines of the manifest are signed too: --config knows the key, the receipts that erasures must have
+and the head that was noted last; --public-key names a key by itself. Without either all must be signed by one key. Lines of
+before they were signed are counted as unsigned. Sealed records are opened with the keys of --config or --keys; without, they are only counted.
 Nothing of a record is ever changed. --repair removes temporary files, gives files back the names they are listed by, and
-mends the manifest: what it replaces stays beside as _manifest.jsonl.<time>. What a repair listed is proven from then on
+mends the manifest, with the key of --config: what it replaces stays beside as _manifest.jsonl.<time>. What a repair listed is proven from then on
 only. The printed head is the hash of the manifest's last line: noted down elsewhere and given as --head, it proves later
 that no end was cut off.
 Exit codes: 0 all as it should be, 1 not readable, 2 usage or config, 4 a difference, named by file; also after a repair
@@ -35,6 +42,7 @@ interface Options extends KeyOptions {
   readonly secretEnv?: readonly string[];
   readonly secretFile?: readonly string[];
   readonly head?: string;
+  readonly publicKey?: readonly string[];
   readonly repair?: boolean;
   readonly dryRun?: boolean;
 }
@@ -53,6 +61,11 @@ export function archiveCommand(io: Io): Command {
     .option('--secret-env <name>', 'check with the secret in this variable; may be repeated', collect)
     .option('--secret-file <file>', 'check with the secrets in this file; may be repeated', collect)
     .option('--head <sha256>', 'the manifest must still hold the line that an earlier run named as its head')
+    .option(
+      '--public-key <key>',
+      'its lines must be signed by this key, as `millrace keys public` prints it; may be repeated',
+      collect,
+    )
     .option('--repair', 'mend what can be mended, then verify again')
     .option('--dry-run', 'with --repair: only say what it would do')
     .option(
@@ -71,7 +84,7 @@ export function archiveCommand(io: Io): Command {
       const how: VerifyOptions = {
         ...(opener === undefined ? {} : { opener }),
         ...(verifier === null ? {} : { verifier }),
-        ...(options.head === undefined ? {} : { head: options.head.toLowerCase() }),
+        ...(await proofOf(path, options, io, keyProblems)),
         found: keyProblems,
         signal: io.signal,
         onProgress: progressTo(io),
@@ -99,9 +112,43 @@ async function work(
     if (options.json === true) note(io, line);
     else print(io, line);
   };
-  const { actions, after } = await repairArchive(path, { ...how, dryRun, now: Date.now(), onAction });
+  const proof = options.config === undefined ? undefined : openProof(configOf(options, io));
+  const { actions, after } = await repairArchive(path, { ...how, dryRun, now: Date.now(), onAction, proof });
   if (actions.length === 0) note(io, 'nothing to repair');
   return { report: after, actions };
+}
+
+/** What the manifest is held to: the keys, receipts and heads of the config, and what the command line names. */
+async function proofOf(
+  path: string,
+  options: Options,
+  io: Io,
+  found: Difference[],
+): Promise<Pick<VerifyOptions, 'heads' | 'trust' | 'signed'>> {
+  const { publicKey = [], head } = options;
+  for (const key of publicKey)
+    if (!isPublicKey(key)) throw new MillraceError('usage', `--public-key ${key}: is no public key`);
+  const given = head === undefined ? [] : [{ head: head.toLowerCase(), where: null }];
+  const signed = publicKey.length > 0;
+  if (options.config === undefined)
+    return { heads: given, signed, trust: { keys: new Set(publicKey), receipts: null } };
+  const config = configOf(options, io);
+  const { trusted, heads } = readProof(config);
+  const noted = heads.noted(await realpath(path).catch(() => path));
+  if (noted.forged)
+    found.push({ code: 'head_forged', file: noted.path, line: null, detail: 'it is not as it was signed' });
+  return {
+    heads: [...given, ...noted.heads.map((one) => ({ head: one.head, where: noted.path }))],
+    signed,
+    trust: {
+      keys: new Set([...trusted, ...publicKey]),
+      receipts: receiptsIn(config.erasure.path, trusted),
+    },
+  };
+}
+
+function configOf({ config: file }: Options, io: Io): Config {
+  return loadConfig({ file, env: io.env, lenient: true }).config;
 }
 
 /** Null when nothing says how to check. Age is no fault in an archive, so the tolerance has no bounds. */
@@ -168,6 +215,24 @@ function render(report: VerifyReport, checked: boolean, io: Io): void {
   if (sealed.opened + sealed.closed + sealed.erased > 0) {
     print(io, `sealed: ${sealed.opened} opened, ${sealed.closed} closed, ${sealed.erased} erased`);
   }
-  if (manifest.lines > 0) print(io, `manifest: ${manifest.lines} lines, head ${manifest.head}`);
+  if (manifest.lines > 0) renderManifest(manifest, io);
   print(io, differences.length === 0 ? 'all as the manifest says' : `${differences.length} differences`);
+}
+
+function renderManifest(
+  { lines, head, signed, unsigned, keys, heads }: VerifyReport['manifest'],
+  io: Io,
+): void {
+  print(io, `manifest: ${lines} lines, head ${head}`);
+  for (const { key, known } of keys)
+    print(
+      io,
+      `signed by ${key}${known ? '' : ': not held against a key you know; --config or --public-key does'}`,
+    );
+  if (unsigned > 0) {
+    const vouched =
+      signed > 0 ? 'of before lines were signed; the first signed one vouches for them' : 'not proven';
+    print(io, `unsigned: ${unsigned} lines, ${vouched}`);
+  }
+  if (heads > 0) print(io, `heads looked for: ${heads}`);
 }

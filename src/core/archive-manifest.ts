@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { signJson, type Signer } from './signature.ts';
 
 /**
  * The manifest of an archive: JSON lines, each with the hash of the one before it. Lines are only ever added. A file is
@@ -14,6 +15,10 @@ import { z } from 'zod';
  * the line, by `ManifestWriter.append`. A crash between the two is a difference that verifying names; doing the change
  * again mends it, so a change must be repeatable. Hashes are lower-case hex SHA-256, times ISO 8601 in UTC with
  * milliseconds, sizes as they lie on disk.
+ *
+ * A line ends in `"signed_by","signature"`, as `signature.ts` says them, over all that stands before it, the link to the
+ * line before it among that: who has the disk and not the key can only add what is not signed, or cut off the end. What was
+ * written before lines were signed has neither; the first signed line vouches for it.
  */
 export type ManifestLine = FileLine | ClaimLine | ErasureLine;
 
@@ -79,9 +84,17 @@ export function hashLine(line: string | Buffer): string {
   return createHash('sha256').update(line).digest('hex');
 }
 
-/** A manifest line without its line break; fields in the order they were given, the link last. */
-export function formatManifestLine(line: NewManifestLine, previous: string): string {
-  return JSON.stringify({ ...line, previous });
+/**
+ * A manifest line without its line break; fields in the order they were given, the link last but for the signature.
+ * Signing the same line again gives the same signature.
+ */
+export function formatManifestLine(
+  line: NewManifestLine,
+  previous: string,
+  signer: Signer | null = null,
+): string {
+  const text = JSON.stringify({ ...line, previous });
+  return signer === null ? text : signJson('manifest', text, signer);
 }
 
 /** The entry on a manifest line, or null when the line is not one. A path that would leave the archive is not one. */

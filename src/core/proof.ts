@@ -1,3 +1,4 @@
+import type { ErasureReceipt } from './erasure.ts';
 import type { Signer } from './signature.ts';
 
 /** One key that an erasure has destroyed; the first line of a store has none, and says only that the store is known. */
@@ -22,12 +23,45 @@ export interface KeyLedger {
   append(entries: readonly LedgerEntry[]): Promise<void>;
 }
 
+/** Where a manifest ended at some time. */
+export interface ManifestHead {
+  /** Hash of its last line; of the empty string when there was none. */
+  readonly head: string;
+  /** Its size, that line and its line break included. */
+  readonly bytes: number;
+}
+
+/** Heads of manifests, noted apart from them: one that is put back from a copy does not hold the head noted last. */
+export interface Heads {
+  /** The one noted last of the archive in this folder, which is absolute; null when none was. */
+  of(root: string): ManifestHead | null;
+  /**
+   * Durable once it resolves. To be called under the manifest's lock.
+   * @param lost the one noted before, when the manifest does not hold it any more: that stays on record
+   */
+  note(root: string, head: ManifestHead, lost: ManifestHead | null): Promise<void>;
+}
+
 /** What an installation proves its archives with; it lies apart from them. */
 export interface Proof {
   /** Of manifest lines and receipts. */
   readonly signer: Signer;
+  readonly heads: Heads;
   readonly ledger: KeyLedger;
 }
 
 /** Opens it when it is needed first, for most never are. @throws MillraceError proof_unusable */
 export type OpenProof = () => Promise<Proof>;
+
+/** What there is of one erasure's receipt. `under_way`: the request is not done, so there is none yet. */
+export type ReceiptFile =
+  | { readonly state: 'missing' }
+  | { readonly state: 'under_way' }
+  | { readonly state: 'forged' }
+  | { readonly state: 'signed' | 'unsigned'; readonly items: ErasureReceipt['items'] };
+
+/** The receipts of an installation. */
+export interface Receipts {
+  readonly folder: string;
+  of(id: string): ReceiptFile;
+}

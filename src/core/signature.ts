@@ -20,7 +20,8 @@ export type SignedKind = 'manifest' | 'receipt' | 'head' | 'ledger';
  */
 export type Checked =
   | { readonly state: 'valid'; readonly by: string }
-  | { readonly state: 'unsigned' | 'invalid'; readonly by: null };
+  | { readonly state: 'unsigned'; readonly by: null }
+  | { readonly state: 'invalid'; readonly by: null };
 
 const UNSIGNED: Checked = { state: 'unsigned', by: null };
 const INVALID: Checked = { state: 'invalid', by: null };

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileChunks, fileLines } from '../archive/file-lines.ts';
 import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
+import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
 import { hashFile } from '../archive/facts.ts';
@@ -30,6 +31,8 @@ export interface FolderStoreOptions {
   /** Where kept events say whose they are. */
   readonly fields: EnvelopeFields;
   readonly log: SinkLog;
+  /** Signs what the manifests of archives say of it. */
+  readonly proof?: OpenProof;
   /** Asks the sink that is writing here to finish the open files for which `holds` answers true. */
   readonly settle?: (holds: (path: string) => Promise<boolean>) => Promise<void>;
 }
@@ -100,7 +103,7 @@ export class FolderStore implements ErasableStore {
     const { root, prefix, run } = about;
     const writers = await holdWriters(root);
     try {
-      const listing = new Listing(root, this.#options.log);
+      const listing = new Listing(root, this.#options.log, this.#options.proof);
       const job: Job = { ...about, listing, alone: writers.none };
       await listing.finishInterrupted({ store: this.name, prefix }, run);
       for (const path of files) {

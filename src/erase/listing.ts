@@ -7,6 +7,7 @@ import { ManifestWriter } from '../archive/manifest-writer.ts';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { ErasureRun } from '../core/erasure.ts';
+import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { Contents } from './contents.ts';
 import { kindOf } from './file-kinds.ts';
@@ -23,9 +24,9 @@ export class Listing {
   readonly #root: string;
   readonly #writer: ManifestWriter | null;
 
-  constructor(root: string, log: SinkLog) {
+  constructor(root: string, log: SinkLog, proof?: OpenProof) {
     this.#root = root;
-    this.#writer = existsSync(join(root, MANIFEST)) ? new ManifestWriter(root, log) : null;
+    this.#writer = existsSync(join(root, MANIFEST)) ? new ManifestWriter(root, log, proof) : null;
   }
 
   /** Durable once it resolves. Unfinished files are not listed, and neither is what is in no archive. */

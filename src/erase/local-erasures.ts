@@ -14,6 +14,7 @@ import type {
 } from '../core/erasure.ts';
 import { leftBy } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { own } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
@@ -37,6 +38,8 @@ export interface LocalErasuresOptions {
   readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
   /** The receipts are written; what stores remember for them can go. */
   readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
+  /** Signs receipts. */
+  readonly proof?: OpenProof;
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly signal: AbortSignal;
@@ -120,6 +123,7 @@ export class LocalErasures implements Erasures {
       closed,
       signal,
       stores,
+      proof,
       onProgress,
       onStep = () => undefined,
     } = this.#options;
@@ -164,14 +168,14 @@ export class LocalErasures implements Erasures {
     const done = subjects.filter(({ request }) => !left.some(({ requests }) => requests.includes(request)));
     const receipts: ErasureReceipt[] = [];
     for (const request of done) {
-      const receipt = receiptOf(request, {
+      const unsigned = receiptOf(request, {
         hash: users.hashOf(request),
         items: progress.items,
         stores: all.map(({ name }) => name),
         notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
         finishedAt: clock.now(),
       });
-      await writeReceipt(folder, receipt);
+      const receipt = await writeReceipt(folder, unsigned, (await proof?.())?.signer);
       onStep('receipted');
       await this.#requests.remove(request);
       receipts.push(receipt);

@@ -1,5 +1,9 @@
 import { mkdir } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { checkSigned, signJson, type Signer } from '../core/signature.ts';
+import type { ReceiptFile, Receipts } from '../core/proof.ts';
+import { isWaiting } from './requests.ts';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
 import { OWNER_ONLY, writeDurably } from '../lib/durable.ts';
 
@@ -37,10 +41,57 @@ export function receiptOf(
   };
 }
 
-/** Durable once it resolves. */
-export async function writeReceipt(folder: string, receipt: ErasureReceipt): Promise<void> {
+/** Durable once it resolves. Returns it as it was written, signed where there is a signer. */
+export async function writeReceipt(
+  folder: string,
+  receipt: ErasureReceipt,
+  signer?: Signer,
+): Promise<ErasureReceipt> {
   const receipts = join(folder, FOLDER);
   await mkdir(receipts, { recursive: true, mode: 0o700 });
-  const text = `${JSON.stringify(receipt, null, 2)}\n`;
-  await writeDurably(receipts, `${receipt.receipt}.json`, text, OWNER_ONLY);
+  const plain = JSON.stringify(receipt);
+  const text = signer === undefined ? plain : signJson('receipt', plain, signer);
+  const written = JSON.parse(text) as ErasureReceipt;
+  // For a person to read; without the white space it is what was signed.
+  await writeDurably(
+    receipts,
+    `${receipt.receipt}.json`,
+    `${JSON.stringify(written, null, 2)}\n`,
+    OWNER_ONLY,
+  );
+  return written;
+}
+
+/**
+ * What the receipts of an erasure folder say of what a manifest says that erasures have done.
+ * @param trusted public keys whose receipts count
+ */
+export function receiptsIn(folder: string, trusted: ReadonlySet<string>): Receipts {
+  const read = new Map<string, ReceiptFile>();
+  return {
+    folder: join(folder, FOLDER),
+    of: (id) => {
+      let found = read.get(id);
+      if (found === undefined) read.set(id, (found = readReceipt(folder, id, trusted)));
+      return found;
+    },
+  };
+}
+
+function readReceipt(folder: string, id: string, trusted: ReadonlySet<string>): ReceiptFile {
+  if (!/^[0-9a-f]{1,64}$/.test(id)) return { state: 'missing' };
+  const path = join(folder, FOLDER, `${id}.json`);
+  const waits = isWaiting(folder, id);
+  // In this order: a receipt is written before its request is removed.
+  if (!existsSync(path)) return { state: waits ? 'under_way' : 'missing' };
+  try {
+    const value = JSON.parse(readFileSync(path, 'utf8')) as ErasureReceipt;
+    const { state, by } = checkSigned('receipt', JSON.stringify(value));
+    if (state === 'invalid' || (by !== null && trusted.size > 0 && !trusted.has(by)))
+      return { state: 'forged' };
+    if (value.receipt !== id || !Array.isArray(value.items)) return { state: 'forged' };
+    return { state: state === 'valid' ? 'signed' : 'unsigned', items: value.items };
+  } catch {
+    return { state: 'forged' };
+  }
 }

@@ -63,6 +63,11 @@ export class Requests {
   }
 }
 
+/** Whether a request of this id is not done. */
+export function isWaiting(folder: string, request: string): boolean {
+  return existsSync(join(folder, FOLDER, `${request}${SUFFIX}`));
+}
+
 function isSame(one: Omit<Subject, 'request'>, other: Omit<Subject, 'request'>): boolean {
   return one.by === other.by && canonicalId(one.id) === canonicalId(other.id) && one.team === other.team;
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { KeyLedger, OpenProof, Proof } from '../core/proof.ts';
 import type { Signer } from '../core/signature.ts';
+import { HeadFiles } from './heads.ts';
 import { LedgerFile } from './ledger.ts';
 import { openSigner, readSigner } from './signing-key.ts';
 
@@ -32,7 +33,7 @@ export function openProof(place: ProofPlace): OpenProof {
 
 async function open(place: ProofPlace): Promise<Proof> {
   const signer = await openSigner(keyFile(place));
-  return { signer, ledger: ledgerOf(place, signer) };
+  return { signer, heads: headsOf(place, signer), ledger: ledgerOf(place, signer) };
 }
 
 /** For who reads: nothing is made. @throws MillraceError proof_unusable */
@@ -40,7 +41,9 @@ export function readProof(place: ProofPlace): {
   readonly keyFile: string;
   /** Null where there is no key yet. */
   readonly publicKey: string | null;
+  /** Public keys whose signatures count; empty where none is known yet. */
   readonly trusted: ReadonlySet<string>;
+  readonly heads: HeadFiles;
   readonly ledger: KeyLedger;
 } {
   const file = keyFile(place);
@@ -49,6 +52,7 @@ export function readProof(place: ProofPlace): {
     keyFile: file,
     publicKey: signer?.publicKey ?? null,
     trusted: trustedBy(place, signer),
+    heads: headsOf(place, signer),
     ledger: ledgerOf(place, signer),
   };
 }
@@ -59,6 +63,10 @@ function keyFile({ erasure, proof }: ProofPlace): string {
 
 function ledgerOf(place: ProofPlace, signer: Signer | null): KeyLedger {
   return new LedgerFile(join(place.erasure.path, 'ledger.jsonl'), signer, trustedBy(place, signer));
+}
+
+function headsOf(place: ProofPlace, signer: Signer | null): HeadFiles {
+  return new HeadFiles(join(place.erasure.path, 'heads'), signer, trustedBy(place, signer));
 }
 
 function trustedBy({ proof }: ProofPlace, signer: Signer | null): ReadonlySet<string> {

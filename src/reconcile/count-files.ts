@@ -37,7 +37,8 @@ const NAMED = 20;
  */
 export async function countFiles(path: string, window: Window, options: FilesOptions): Promise<FilesCount> {
   const { root, files, hasManifest } = await listArchive(path);
-  const lines = hasManifest ? (await readManifest(root)).entries : new Map<string, ManifestLine>();
+  const manifest = hasManifest ? await readManifest(root) : null;
+  const lines = manifest?.entries ?? new Map<string, ManifestLine>();
   const outside = new Set(files.filter((file) => isOutside(lines.get(file), window)));
   const problems: { file: string; line: number | null; reason: string }[] = [];
   let records = 0;
@@ -56,7 +57,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
     } else if (problems.length < NAMED)
       problems.push({ file: item.file, line: item.line, reason: item.reason });
   }
-  const erased = hasManifest ? await erasedIn(root, window) : 0;
+  const erased = manifest === null ? 0 : await erasedIn(root, window, manifest.refused);
   return { records, sealed, erased, problems, passedOver: outside.size };
 }
 
@@ -74,11 +75,11 @@ function isOutside(line: ManifestLine | undefined, { since, until }: Window): bo
 }
 
 /** Counted whole for a file that lies in the window only in part: when a removed record was received is gone with it. */
-async function erasedIn(root: string, window: Window): Promise<number> {
+async function erasedIn(root: string, window: Window, refused: ReadonlySet<number>): Promise<number> {
   const outside = new Map<string, boolean>();
   let erased = 0;
-  for await (const { entry } of manifestLines(root)) {
-    if (entry === null || entry.file.startsWith(`${CLAIMS_FOLDER}/`)) continue;
+  for await (const { number, entry } of manifestLines(root)) {
+    if (entry === null || refused.has(number) || entry.file.startsWith(`${CLAIMS_FOLDER}/`)) continue;
     if ('erasure' in entry && outside.get(entry.file) !== true) erased += entry.removed;
     // A removed file keeps the span it had.
     if (entry.sha256 !== null) outside.set(entry.file, isOutside(entry, window));

@@ -76,11 +76,13 @@ describe('verifying names what was done to the manifest', () => {
     const { path, files, lines, rewrite } = await makeArchive();
     const { head } = (await verifyArchive(path)).manifest;
     expect(head).toBe(hashLine(lines.at(-1) ?? ''));
-    expect(await differences(path, { head })).toEqual([]);
+    expect(await differences(path, { heads: [{ head, where: null }] })).toEqual([]);
     rewrite(lines.slice(0, -1));
     rmSync(join(path, files.at(-1) ?? ''));
     expect(await differences(path)).toEqual([]);
-    expect(await differences(path, { head })).toEqual(['head_missing _manifest.jsonl']);
+    expect(await differences(path, { heads: [{ head, where: null }] })).toEqual([
+      'head_missing _manifest.jsonl',
+    ]);
   });
 });
 

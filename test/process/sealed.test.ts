@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -11,6 +11,9 @@ import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
+
+// Each test runs many commands.
+vi.setConfig({ testTimeout: 120_000 });
 
 const MASTER = `mrk_${Buffer.alloc(32, 5).toString('base64')}`;
 const env = { MILLRACE_MASTER_KEY: MASTER };

@@ -172,7 +172,7 @@ export class FilesSink implements Sink {
 
   async #recover(): Promise<void> {
     const { log, clock } = this.#context;
-    const manifest = new ManifestWriter(this.#root, log);
+    const manifest = new ManifestWriter(this.#root, log, this.#context.proof);
     this.#manifest = manifest;
     await manifest.repair();
     const found: RecoveredPart[] = [];

@@ -1,0 +1,90 @@
+import type { ErasureLine } from '../core/archive-manifest.ts';
+import type { Receipts } from '../core/proof.ts';
+import { checkSigned } from '../core/signature.ts';
+import type { StoredLine } from './manifest.ts';
+import type { DifferenceCode } from './report.ts';
+
+/** What the lines of a manifest are judged by. */
+export interface Trust {
+  /** Public keys whose lines count; empty where none is known: then only that of the first signed line does. */
+  readonly keys: ReadonlySet<string>;
+  /** Null where they are not at hand. */
+  readonly receipts: Receipts | null;
+}
+
+/** Lines by what signs them. `unsigned` are those before the first signed one, which vouches for them. */
+export interface LineCounts {
+  signed: number;
+  unsigned: number;
+  /** The public keys that signed, each with whether it is one that was given. */
+  readonly keys: Map<string, boolean>;
+}
+
+/** What is wrong with a line, if anything. */
+export type Verdict = readonly [code: DifferenceCode, detail: string] | null;
+
+const SIGNED_BY = /,"signed_by":"([\w-]{43})","signature":"[\w-]+"\}$/;
+
+/** Tells lines of the archive's writers from those of somebody who has the disk and not the key. Lines come in order. */
+export class LineJudge {
+  readonly counts: LineCounts = { signed: 0, unsigned: 0, keys: new Map() };
+  readonly #trust: Trust | null;
+
+  /** @param trust null: lines are only looked at where that is cheap, and erasures, which say that data may be missing */
+  constructor(trust: Trust | null) {
+    this.#trust = trust;
+  }
+
+  judge({ text, entry }: StoredLine): Verdict {
+    const line = text.toString();
+    const erasure = entry !== null && 'erasure' in entry ? entry : null;
+    if (this.#trust === null && erasure === null) return this.#glance(line);
+    const { state, by } = checkSigned('manifest', line);
+    if (state === 'invalid')
+      return ['line_forged', 'its signature does not fit: it was changed, or is of somebody without the key'];
+    if (state === 'unsigned') return this.#unsigned() ?? this.#receipts(erasure, false);
+    return this.#signed(by) ?? this.#receipts(erasure, true);
+  }
+
+  #glance(line: string): Verdict {
+    const by = SIGNED_BY.exec(line)?.[1];
+    return by === undefined ? this.#unsigned() : this.#signed(by);
+  }
+
+  #unsigned(): Verdict {
+    if (this.counts.signed > 0) return ['line_unsigned', 'is not signed, and lines before it are'];
+    this.counts.unsigned += 1;
+    return null;
+  }
+
+  #signed(by: string): Verdict {
+    const { keys, signed } = this.counts;
+    const given = this.#trust?.keys.has(by) === true;
+    const known = given || ((this.#trust?.keys.size ?? 0) === 0 && (signed === 0 || keys.has(by)));
+    if (!known)
+      return ['line_untrusted', `signed by ${by}, which is no key of this archive; if it is, name it`];
+    this.counts.signed += 1;
+    keys.set(by, given);
+    return null;
+  }
+
+  /** An erasure counts only with its receipt, which says the same of the same file. */
+  #receipts(line: ErasureLine | null, signed: boolean): Verdict {
+    const receipts = this.#trust?.receipts ?? null;
+    if (line === null || receipts === null) return null;
+    for (const id of line.erasure.split(',')) {
+      const receipt = receipts.of(id);
+      const where = `${receipts.folder}/${id}.json`;
+      if (receipt.state === 'under_way') continue;
+      if (receipt.state === 'missing') return ['receipt_missing', `erasure ${id} has no receipt: ${where}`];
+      if (receipt.state === 'forged' || (signed && receipt.state === 'unsigned'))
+        return ['receipt_forged', `${where} is not as it was signed`];
+      const says = receipt.items.some(
+        ({ item, sha256_after: after }) =>
+          after === line.sha256 && (item === line.file || item.endsWith(`/${line.file}`)),
+      );
+      if (!says) return ['receipt_differs', `${where} says nothing of such a change of ${line.file}`];
+    }
+    return null;
+  }
+}

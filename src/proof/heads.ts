@@ -1,0 +1,92 @@
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Heads, ManifestHead } from '../core/proof.ts';
+import { checkSigned, signJson, type Signer } from '../core/signature.ts';
+import { errorCode, OWNER_ONLY, writeDurably } from '../lib/durable.ts';
+
+/** What is noted of one archive, as its file has it, but for the signature. */
+interface Note extends ManifestHead {
+  /** Absolute path of its folder. */
+  readonly archive: string;
+  /** Heads that were noted, and that its manifest did not hold any more when the next was. */
+  readonly lost: readonly ManifestHead[];
+}
+
+/** What the note of an archive says to who verifies it. */
+export interface NotedHeads {
+  readonly path: string;
+  /** All of them must be in the manifest; none when nothing was noted. */
+  readonly heads: readonly ManifestHead[];
+  /** True for a note that is not as it was signed: then it says nothing. */
+  readonly forged: boolean;
+}
+
+/** Heads in files, one an archive: `{"archive","head","bytes","lost","signed_by","signature"}`. */
+export class HeadFiles implements Heads {
+  readonly #folder: string;
+  readonly #signer: Signer | null;
+  readonly #trusted: ReadonlySet<string>;
+  /** What was noted last by this process, or read by it. */
+  readonly #known = new Map<string, ManifestHead & { readonly lost: number }>();
+
+  /**
+   * @param signer null for notes that are only read
+   * @param trusted public keys whose notes count
+   */
+  constructor(folder: string, signer: Signer | null, trusted: ReadonlySet<string>) {
+    this.#folder = folder;
+    this.#signer = signer;
+    this.#trusted = trusted;
+  }
+
+  of(root: string): ManifestHead | null {
+    // Another process may have noted a later one. A forged note is reported by who verifies; the next takes its place.
+    const { note } = this.#read(root);
+    if (note !== null) this.#known.set(root, { head: note.head, bytes: note.bytes, lost: note.lost.length });
+    return note;
+  }
+
+  async note(root: string, { head, bytes }: ManifestHead, lost: ManifestHead | null): Promise<void> {
+    if (this.#signer === null) return;
+    const before = this.#read(root).note?.lost ?? [];
+    const all = lost === null ? before : [...before, { head: lost.head, bytes: lost.bytes }];
+    const note: Note = { archive: root, head, bytes, lost: all };
+    const text = signJson('head', JSON.stringify(note), this.#signer);
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await writeDurably(this.#folder, nameOf(root), `${text}\n`, OWNER_ONLY);
+    this.#known.set(root, { head, bytes, lost: all.length });
+  }
+
+  /** Every archive this process knows of, by its folder, without a look at the disk. */
+  get known(): ReadonlyMap<string, ManifestHead & { readonly lost: number }> {
+    return this.#known;
+  }
+
+  /** To be read before the manifest is: it may go on meanwhile. */
+  noted(root: string): NotedHeads {
+    const { note, forged } = this.#read(root);
+    const heads = note === null ? [] : [...note.lost, { head: note.head, bytes: note.bytes }];
+    return { path: join(this.#folder, nameOf(root)), heads, forged };
+  }
+
+  #read(root: string): { readonly note: Note | null; readonly forged: boolean } {
+    const path = join(this.#folder, nameOf(root));
+    let text: string;
+    try {
+      text = readFileSync(path, 'utf8').trimEnd();
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return { note: null, forged: false };
+      throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
+    }
+    const { state, by } = checkSigned('head', text);
+    const note = state === 'valid' && this.#trusted.has(by) ? (JSON.parse(text) as Note) : null;
+    return note?.archive === root ? { note, forged: false } : { note: null, forged: true };
+  }
+}
+
+function nameOf(root: string): string {
+  return `${hash('sha256', root, 'hex').slice(0, 16)}.json`;
+}

@@ -1,0 +1,279 @@
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { openProof } from '../../src/proof/open.ts';
+import { FilesSink } from '../../src/sinks/files/sink.ts';
+import { parseOptions } from '../../src/sinks/files/config.ts';
+import { deliver, filesSink, makeContext, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
+import { append, forge, linesOf, removalOf, signingForger, unsigned } from './forger.ts';
+
+// Each test runs many commands.
+vi.setConfig({ testTimeout: 120_000 });
+
+interface Place {
+  readonly archive: string;
+  readonly erasure: string;
+  readonly config: string;
+  /** Files of the archive, in the order of the manifest. */
+  readonly files: readonly string[];
+}
+
+/** An archive as a receiver writes it: finished files of five records, each of a user of its own number modulo 7. */
+async function place(files = 3): Promise<Place> {
+  const folder = await temporaryFolder();
+  const erasure = join(folder, 'erasure');
+  const config = writeConfig(folder, { erasure: { path: erasure } });
+  const archive = join(folder, 'archive');
+  await write({ archive, erasure }, 1, files);
+  return { archive, erasure, config, files: linesOf(archive).map(({ file }) => String(file)) };
+}
+
+async function write(
+  { archive, erasure }: Pick<Place, 'archive' | 'erasure'>,
+  from: number,
+  files: number,
+): Promise<readonly string[]> {
+  const context = makeContext();
+  const proof = openProof({ erasure: { path: erasure }, proof: { key: null, trust: [] } });
+  const options = parseOptions({ path: archive, compress: 'none', rotate: { bytes: 1024 } });
+  const sink = new FilesSink(options, { ...context, proof });
+  await sink.open();
+  for (let n = 0; n < files; n += 1) await sink.send(deliver(from + n * 5, 5, { headers: {} }), signal);
+  await sink.close(signal);
+  return context.lines.map(({ message }) => message);
+}
+
+function verify({ archive, config }: Place, ...more: string[]): Promise<Ended> {
+  return millrace(['archive', 'verify', archive, '--config', config, ...more]);
+}
+
+/** The exit code, and the codes of what was found, each once. */
+async function found(ended: Promise<Ended>): Promise<[number | null, string[]]> {
+  const { code, stdout } = await ended;
+  const codes = [...stdout.matchAll(/^difference .*?: ([a-z_]+): /gm)].map(([, name = '']) => name);
+  return [code, [...new Set(codes)]];
+}
+
+/** Erases a user; returns the id of the receipt. */
+async function erase({ config }: Place, user: string): Promise<string> {
+  const ended = await millrace(['erase', user, '--now', '--json', '--config', config]);
+  expect([ended.code, ended.stderr]).toEqual([0, expect.any(String)]);
+  const { receipts } = JSON.parse(ended.stdout) as { receipts: { receipt: string }[] };
+  return receipts[0]?.receipt ?? '';
+}
+
+describe('a manifest as a receiver and an erasure write it', () => {
+  it('has every line signed by a key that lies apart, for its owner only, and passes', async () => {
+    const where = await place();
+    await erase(where, 'user-3');
+    const key = join(where.erasure, 'manifest.key');
+    expect(statSync(key).mode & 0o077).toBe(0);
+    const shown = await millrace(['keys', '--config', where.config]);
+    const signers = linesOf(where.archive).map(({ signed_by: by }) => by);
+    expect(signers.length).toBeGreaterThan(3);
+    expect(new Set(signers)).toEqual(new Set([shown.stdout.trim()]));
+    expect(readFileSync(key, 'utf8')).toContain('PRIVATE KEY');
+    expect(shown.stdout).not.toContain('PRIVATE');
+    const ended = await verify(where);
+    expect([ended.code, ended.stdout]).toEqual([0, expect.stringContaining(`signed by ${shown.stdout}`)]);
+    // Whoever has the public half only can tell as much.
+    const elsewhere = await millrace([
+      'archive',
+      'verify',
+      where.archive,
+      '--public-key',
+      shown.stdout.trim(),
+    ]);
+    expect(elsewhere.code).toBe(0);
+  });
+});
+
+describe('lines forged by whoever has the disk but not the key are reported', () => {
+  it('an erasure that never was hides no removed file, with every hash made good', async () => {
+    const where = await place();
+    const head = JSON.parse((await verify(where, '--json')).stdout).manifest.head as string;
+    const [, file = ''] = where.files;
+    rmSync(join(where.archive, file));
+    append(where.archive, [removalOf(file)]);
+    const expected = [4, ['line_unsigned', 'file_missing']];
+    expect(await found(verify(where, '--head', head))).toEqual(expected);
+    // Nothing but the archive and its head is at hand.
+    expect(await found(millrace(['archive', 'verify', where.archive, '--head', head]))).toEqual(expected);
+    const reconciled = await millrace(['export', where.archive, '--out', join(where.erasure, '../out')]);
+    expect(reconciled.code).toBe(0);
+  });
+
+  it('signed with a key of the forger’s own', async () => {
+    const where = await place();
+    const [, file = ''] = where.files;
+    rmSync(join(where.archive, file));
+    append(where.archive, [removalOf(file)], signingForger());
+    expect(await found(verify(where))).toEqual([4, ['line_untrusted', 'file_missing']]);
+    expect(await found(millrace(['archive', 'verify', where.archive]))).toEqual([
+      4,
+      ['line_untrusted', 'file_missing'],
+    ]);
+    // All of the manifest: then only who knows the right key can tell.
+    forge(where.archive, linesOf(where.archive), signingForger());
+    const [code, codes] = await found(verify(where));
+    expect([code, codes]).toEqual([4, expect.arrayContaining(['line_untrusted', 'head_missing'])]);
+  });
+
+  it('a changed line with its old signature, and all links behind it made good', async () => {
+    const where = await place();
+    const lines = linesOf(where.archive);
+    forge(where.archive, lines.with(0, { ...lines[0], records: 4 }));
+    const [code, codes] = await found(verify(where));
+    expect([code, codes]).toEqual([4, expect.arrayContaining(['line_forged', 'head_missing'])]);
+  });
+
+  it('signatures taken off, as if it were an archive of before', async () => {
+    const where = await place();
+    forge(where.archive, linesOf(where.archive).map(unsigned));
+    expect(await found(verify(where))).toEqual([4, ['head_missing']]);
+    const { stdout } = await millrace(['keys', 'public', '--config', where.config]);
+    const elsewhere = millrace(['archive', 'verify', where.archive, '--public-key', stdout.trim()]);
+    expect(await found(elsewhere)).toEqual([4, ['manifest_unsigned']]);
+  });
+});
+
+describe('an erasure counts only with its receipt', () => {
+  it('which is there, is as it was signed, and says the same of the same file', async () => {
+    const where = await place();
+    const one = await erase(where, 'user-3');
+    const other = await erase(where, 'user-4');
+    expect((await verify(where)).code).toBe(0);
+    const receipts = join(where.erasure, 'receipts');
+    const path = join(receipts, `${one}.json`);
+    const text = readFileSync(path, 'utf8');
+    rmSync(path);
+    const [code, codes] = await found(verify(where));
+    expect([code, codes]).toEqual([4, expect.arrayContaining(['receipt_missing'])]);
+    for (const instead of [
+      text.replace(/"records_removed": \d+/, '"records_removed": 1'),
+      readFileSync(join(receipts, `${other}.json`), 'utf8'),
+      readFileSync(join(receipts, `${other}.json`), 'utf8').replaceAll(other, one),
+      JSON.stringify(unsigned(JSON.parse(text) as Record<string, unknown>)),
+      'not JSON',
+    ]) {
+      writeFileSync(path, instead);
+      expect(await found(verify(where))).toEqual([4, expect.arrayContaining(['receipt_forged'])]);
+    }
+    writeFileSync(path, text);
+    expect((await verify(where)).code).toBe(0);
+  });
+
+  it('also in an archive of before lines were signed: a receipt says nothing of another file', async () => {
+    const where = await place();
+    const id = await erase(where, 'user-3');
+    forge(where.archive, linesOf(where.archive).map(unsigned));
+    rmSync(join(where.erasure, 'heads'), { recursive: true });
+    expect((await verify(where)).code).toBe(0);
+    const [file = ''] = where.files;
+    rmSync(join(where.archive, file));
+    append(where.archive, [removalOf(file, id)]);
+    expect(await found(verify(where))).toEqual([4, ['receipt_differs', 'file_missing']]);
+    forge(where.archive, [...linesOf(where.archive).slice(0, -1), removalOf(file)]);
+    expect(await found(verify(where))).toEqual([4, ['receipt_missing', 'file_missing']]);
+  });
+
+  it('is under way without one, while its request waits', async () => {
+    const where = await place();
+    const id = await erase(where, 'user-3');
+    rmSync(join(where.erasure, 'receipts', `${id}.json`));
+    writeFileSync(join(where.erasure, 'requests', `${id}.json`), '{}');
+    expect((await verify(where)).code).toBe(0);
+  });
+});
+
+describe('an older manifest put back is reported', () => {
+  it('with the files it does not list removed, and for good, also when a receiver has gone on with it', async () => {
+    const where = await place();
+    const copy = join(where.erasure, '../copy');
+    cpSync(where.archive, copy, { recursive: true });
+    await write(where, 100, 2);
+    expect((await verify(where)).code).toBe(0);
+    rmSync(where.archive, { recursive: true });
+    cpSync(copy, where.archive, { recursive: true });
+    expect(await found(verify(where))).toEqual([4, ['head_missing']]);
+    const said = await write(where, 200, 1);
+    expect(said.join('\n')).toContain('does not hold the head that was noted of it');
+    await write(where, 300, 1);
+    const ended = await verify(where);
+    expect(ended.code).toBe(4);
+    expect(ended.stdout).toMatch(/head_missing: no line has the hash [0-9a-f]{64}, noted in .*heads/);
+  });
+
+  it('or removed as a whole', async () => {
+    const where = await place(1);
+    rmSync(join(where.archive, '_manifest.jsonl'));
+    expect(await found(verify(where))).toEqual([
+      4,
+      expect.arrayContaining(['manifest_missing', 'head_missing']),
+    ]);
+  });
+
+  it('and a note that was changed is not believed; one that a crash left behind is no fault', async () => {
+    const where = await place();
+    const [name = ''] = readdirSync(join(where.erasure, 'heads'));
+    const note = join(where.erasure, 'heads', name);
+    const before = readFileSync(note, 'utf8');
+    await write(where, 100, 1);
+    const now = readFileSync(note, 'utf8');
+    writeFileSync(note, before);
+    expect((await verify(where)).code).toBe(0);
+    writeFileSync(note, now.replace(/"head":"[0-9a-f]{4}/, '"head":"0000'));
+    expect(await found(verify(where))).toEqual([4, ['head_forged']]);
+  });
+});
+
+describe('an archive of before lines were signed', () => {
+  it('stays readable, is reported as unsigned, and is vouched for by the first signed line', async () => {
+    const where = await place(0);
+    const { sink } = filesSink(where.archive, { compress: 'none' });
+    await sink.open();
+    await sink.send(deliver(1, 5, { headers: {} }), signal);
+    await sink.close(signal);
+    rmSync(join(where.erasure, 'heads'), { recursive: true, force: true });
+    const ended = await verify(where);
+    expect([ended.code, ended.stdout]).toEqual([0, expect.stringContaining('unsigned: 1 lines, not proven')]);
+    await write(where, 100, 1);
+    const after = await verify(where);
+    expect([after.code, after.stdout]).toEqual([0, expect.stringContaining('unsigned: 1 lines, of before')]);
+    const [first = {}, ...rest] = linesOf(where.archive);
+    forge(where.archive, [{ ...first, records: 6 }, ...rest]);
+    const [code, codes] = await found(verify(where));
+    expect([code, codes]).toEqual([4, expect.arrayContaining(['line_forged'])]);
+  });
+});
+
+describe('repairing a signed manifest', () => {
+  it('takes out what nobody with the key wrote, and never signs it', async () => {
+    const where = await place();
+    const sound = readFileSync(join(where.archive, '_manifest.jsonl'), 'utf8');
+    const [, file = ''] = where.files;
+    rmSync(join(where.archive, file));
+    append(where.archive, [removalOf(file)]);
+    const { stdout } = await verify(where, '--repair');
+    expect(stdout).toContain('nobody with the key wrote it');
+    expect(readFileSync(join(where.archive, '_manifest.jsonl'), 'utf8')).toBe(sound);
+    expect(await found(verify(where))).toEqual([4, ['file_missing']]);
+  });
+
+  it('makes a lost line again, to the signature; without the key it does nothing', async () => {
+    const where = await place();
+    const manifest = join(where.archive, '_manifest.jsonl');
+    const lines = readFileSync(manifest, 'utf8').trimEnd().split('\n');
+    writeFileSync(manifest, `${lines.toSpliced(1, 1).join('\n')}\n`);
+    const without = await millrace(['archive', 'verify', where.archive, '--repair']);
+    expect([without.code, without.stderr]).toEqual([
+      2,
+      expect.stringContaining('needs the key that --config names'),
+    ]);
+    expect((await verify(where, '--repair')).code).toBe(0);
+    expect(readFileSync(manifest, 'utf8')).toBe(`${lines.join('\n')}\n`);
+    expect(existsSync(manifest)).toBe(true);
+  });
+});
