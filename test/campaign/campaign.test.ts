@@ -6,7 +6,7 @@ import { run } from './run.ts';
 
 // A few cycles of each, whole and broken. `npm run campaign` has the long runs, and the seeds again.
 
-vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
+vi.setConfig({ testTimeout: 300_000, maxConcurrency: 2 });
 
 const SHORT: Readonly<Record<string, { readonly fault: string; readonly cycles: number }>> = {
   kill: { fault: 'fault 01: kill -9 under load', cycles: 3 },
