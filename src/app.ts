@@ -16,6 +16,7 @@ import { runErasures } from './erasing.ts';
 import { openInlet } from './inlet.ts';
 import { openIntake, type Intake } from './intake.ts';
 import { Meter } from './metrics/meter.ts';
+import { RefusalLog } from './metrics/refusal-log.ts';
 import { createTracing } from './metrics/tracing.ts';
 import type { Admission } from './receive/handle-delivery.ts';
 import type { Outcome } from './receive/outcome.ts';
@@ -124,6 +125,11 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     });
     const operations = intake.operations(
       () => dispatcher.status(),
+      () => {
+        const { open, evicted, dropped } = receiver.connections;
+        const { maxConnections: max } = config.server;
+        return { connections: { open, max, evicted, dropped }, refused: meter.refusals.lastHour() };
+      },
       (sink) => delivery.giveUp(sink),
     );
     const { recent } = meter;
@@ -138,6 +144,8 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       log,
       clock,
     });
+    const refusalLog = new RefusalLog(clock, log);
+    started.push(refusalLog);
     const { receiver, change } = await createReceiving(plan, {
       clock,
       log,
@@ -151,6 +159,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       tracing,
       onOutcome: (outcome, info) => {
         meter.answered(outcome.kind === 'problem' ? outcome.code : outcome.kind, info);
+        if (outcome.kind === 'problem') refusalLog.add(outcome.code, outcome.detail);
         logOutcome(log, outcome);
       },
       onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),

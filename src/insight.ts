@@ -12,7 +12,7 @@ import { createExposition } from './metrics/exposition.ts';
 import { History, type Totals } from './metrics/history.ts';
 import type { Meter } from './metrics/meter.ts';
 import type { Plan } from './plan.ts';
-import type { Receiver } from './receive/options.ts';
+import type { Receiver, ReceiverLoad } from './receive/options.ts';
 
 export interface InsightOptions {
   readonly meter: Meter;
@@ -21,7 +21,7 @@ export interface InsightOptions {
   readonly plan: () => Plan;
   readonly intake: Intake;
   readonly dispatcher: Dispatcher;
-  readonly receiver: Pick<Receiver, 'state' | 'ready' | 'inFlight' | 'decompressing'>;
+  readonly receiver: Pick<Receiver, 'state' | 'ready' | keyof ReceiverLoad>;
   readonly operations: Operations;
   /** Erasures, replays and backfills that are known of. */
   readonly activities: () => readonly Activity[];
@@ -84,6 +84,7 @@ export class Insight {
       ready: this.health().ready,
       receiving: receiver.inFlight,
       decompressing: receiver.decompressing,
+      connections: receiver.connections,
       routes: config.routes,
       secrets: config.signing.secrets.length,
       version: this.#version,
@@ -102,7 +103,7 @@ export class Insight {
   async #consoleState(since: number, after: number): Promise<object> {
     const { meter, plan, clock, activities, receiver } = this.#options;
     const { config } = plan();
-    const { journal, sinks } = await this.#currentStatus();
+    const { journal, sinks, receiving } = await this.#currentStatus();
     return {
       now: clock.now(),
       startedAt: meter.startedAt,
@@ -112,6 +113,7 @@ export class Insight {
       ready: this.health().ready,
       state: receiver.state,
       reloads: meter.reloads,
+      receiving,
       totals: {
         accepted: meter.accepted,
         duplicates: meter.duplicates,

@@ -4,7 +4,7 @@ import type { Clock } from './core/clock.ts';
 import { MillraceError, messageOf } from './core/errors.ts';
 import type { Event, Handling, JournalEvent } from './core/event.ts';
 import type { AppendResult, EventLog, IsErased, Journal, RouteKeeper, Unfitness } from './core/journal.ts';
-import type { Operations, SinkStatus } from './core/operations.ts';
+import type { Operations, ReceivingStatus, SinkStatus } from './core/operations.ts';
 import { parseTarget, type Target } from './core/route.ts';
 import type { CheckpointStore } from './core/source.ts';
 import type { SinkLog } from './core/sink.ts';
@@ -31,7 +31,11 @@ export interface Intake {
   readonly erasable: SqliteJournal | null;
   readonly checkpoints: CheckpointStore;
   onDelivered(sink: string, event: JournalEvent): void;
-  operations(sinks: () => readonly SinkStatus[], dropSink: Operations['dropSink']): Operations;
+  operations(
+    sinks: () => readonly SinkStatus[],
+    receiving: () => ReceivingStatus,
+    dropSink: Operations['dropSink'],
+  ): Operations;
   /** Tells other processes who serves here, and where its admin API is. */
   announce(admin: string, token: string): void;
   close(): Promise<void>;
@@ -82,13 +86,14 @@ async function journaledIntake(options: IntakeOptions): Promise<Intake> {
     quarantine: (event, reasons, dedupKey) => journal.quarantine(event, reasons, dedupKey),
     checkpoints: journal.checkpoints,
     onDelivered: () => undefined,
-    operations: (sinks, dropSink) =>
+    operations: (sinks, receiving, dropSink) =>
       createOperations({
         journal,
         dropSink,
         validate,
         pid: process.pid,
         sinks,
+        receiving,
         hasSink: (name) => plan().config.sinks[name] !== undefined,
       }),
     announce: (admin, token) => writeOwner(path, { pid: process.pid, admin, token }),
@@ -127,7 +132,7 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
     // The brokers that are read in this mode keep their own place.
     checkpoints: { load: () => Promise.resolve(null), save: () => Promise.resolve() },
     onDelivered: (sink, event) => direct.delivered(sink, event),
-    operations: (sinks) => directOperations(direct, process.pid, sinks),
+    operations: (sinks, receiving) => directOperations(direct, process.pid, sinks, receiving),
     announce: (admin, token) => {
       try {
         writeOwner(folder, { pid: process.pid, admin, token });

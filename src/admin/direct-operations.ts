@@ -1,5 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
-import type { Operations, SinkStatus } from '../core/operations.ts';
+import type { Operations, ReceivingStatus, SinkStatus } from '../core/operations.ts';
 
 /** What the operations see of a receiver that keeps nothing on disk. */
 export interface DirectState {
@@ -13,6 +13,7 @@ export function directOperations(
   state: DirectState,
   pid: number,
   sinks: () => readonly SinkStatus[],
+  receiving: () => ReceivingStatus,
 ): Operations {
   return {
     status: () =>
@@ -37,6 +38,7 @@ export function directOperations(
           })),
         },
         sinks: sinks(),
+        receiving: receiving(),
       }),
     listEvents: () => Promise.resolve([]),
     listHeads: () => Promise.resolve([]),

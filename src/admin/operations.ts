@@ -1,6 +1,12 @@
 import type { Event } from '../core/event.ts';
 import type { Journal, Selection } from '../core/journal.ts';
-import type { EventSummary, Operations, RetryResult, SinkStatus } from '../core/operations.ts';
+import type {
+  EventSummary,
+  Operations,
+  ReceivingStatus,
+  RetryResult,
+  SinkStatus,
+} from '../core/operations.ts';
 import type { Validation } from '../validate/envelope.ts';
 
 export interface OperationsOptions {
@@ -9,6 +15,8 @@ export interface OperationsOptions {
   /** Process id to report, or null for a command that opened the journal itself. */
   readonly pid: number | null;
   readonly sinks: () => readonly SinkStatus[];
+  /** Left out by a command that opened the journal itself. */
+  readonly receiving?: () => ReceivingStatus;
   /** Whether a sink of that name is configured: what is put back for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
   readonly dropSink: Operations['dropSink'];
@@ -20,10 +28,15 @@ const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 
 /** The operations on a journal this process holds. */
 export function createOperations(options: OperationsOptions): Operations {
-  const { journal, validate, pid, sinks, hasSink, dropSink } = options;
+  const { journal, validate, pid, sinks, receiving, hasSink, dropSink } = options;
   return {
     dropSink,
-    status: async () => ({ pid, journal: await journal.status(), sinks: sinks() }),
+    status: async () => ({
+      pid,
+      journal: await journal.status(),
+      sinks: sinks(),
+      receiving: receiving?.() ?? null,
+    }),
     listEvents: async ({ after = 0, limit = EVENTS.count }) => {
       const found = await journal.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });
       return found.map((event) => summarise(event.seq, event, true));

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
-import type { SystemStatus } from '../core/operations.ts';
+import type { ReceivingStatus, SystemStatus } from '../core/operations.ts';
 import { formatBytes, formatDuration } from '../lib/units.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
@@ -16,7 +16,7 @@ Asks the running receiver if there is one, else reads the journal itself.`;
 /** `millrace status`: journal, backlog and age per sink, quarantine, dead letters. */
 export function statusCommand(io: Io): Command {
   return new Command('status')
-    .description('journal, backlog and age per sink, quarantine, dead letters')
+    .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')
     .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
@@ -27,7 +27,7 @@ export function statusCommand(io: Io): Command {
     });
 }
 
-function render({ pid, journal, sinks }: SystemStatus): string {
+function render({ pid, journal, sinks, receiving }: SystemStatus): string {
   const rows = journal.cursors.map((cursor) => {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
     return [
@@ -41,6 +41,7 @@ function render({ pid, journal, sinks }: SystemStatus): string {
   });
   return [
     `receiver     ${pid === null ? 'not running' : `running, process ${pid}`}`,
+    ...(receiving === null ? [] : renderReceiving(receiving)),
     `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
     `quarantine   ${journal.quarantined}`,
     `dead letters ${journal.deadLetters}`,
@@ -50,6 +51,15 @@ function render({ pid, journal, sinks }: SystemStatus): string {
     '',
     renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
   ].join('\n');
+}
+
+function renderReceiving({ connections, refused }: ReceivingStatus): string[] {
+  const { open, max, evicted, dropped } = connections;
+  const reasons = Object.entries(refused).map(([code, times]) => `${times} ${code}`);
+  return [
+    `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} turned away`,
+    `refused      in the last hour: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
+  ];
 }
 
 function age(ms: number): string {

@@ -43,7 +43,7 @@ export const SCALARS = {
       { min: 1, max: 10_000 },
     ),
     unverifiedBytes: bytes(
-      '16MiB',
+      '8MiB',
       'Work that one client address may cause in a minute with deliveries that turn out not to be authentic, in bytes read, decompressed or hashed. Above it its costly deliveries (compressed, in chunks, above 64 KiB, or signed with v1a) are answered 429; authentic ones give it back. 0 is no bound.',
     ),
     trustedProxies: count(

@@ -15,12 +15,30 @@ export interface SinkStatus {
   readonly troubles: readonly SinkTrouble[];
 }
 
+export interface ConnectionCounts {
+  /** Connected now. */
+  readonly open: number;
+  /** Closed because they were idle and a new one needed their place. */
+  readonly evicted: number;
+  /** Closed at once because no other one was idle. */
+  readonly dropped: number;
+}
+
+/** How the open endpoint is doing. */
+export interface ReceivingStatus {
+  readonly connections: ConnectionCounts & { readonly max: number };
+  /** Requests refused in the last hour by the code of their answer, the most frequent first. */
+  readonly refused: Readonly<Record<string, number>>;
+}
+
 export interface SystemStatus {
   /** Process that serves the journal; null when nothing does and it was read directly. */
   readonly pid: number | null;
   readonly journal: JournalStatus;
   /** Empty when nothing is running. */
   readonly sinks: readonly SinkStatus[];
+  /** Null when nothing is running. */
+  readonly receiving: ReceivingStatus | null;
 }
 
 /** What a person is shown of an event: its envelope, never its body unless asked for. snake_case as in the archive. */

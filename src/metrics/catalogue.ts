@@ -1,5 +1,5 @@
 import type { Route } from '../core/route.ts';
-import type { SystemStatus } from '../core/operations.ts';
+import type { ConnectionCounts, SystemStatus } from '../core/operations.ts';
 import { Distribution } from './distribution.ts';
 import { NO_ROUTE, type Meter } from './meter.ts';
 
@@ -12,6 +12,7 @@ export interface MetricState {
   readonly receiving: number;
   /** Bodies that wait to be decompressed. */
   readonly decompressing: number;
+  readonly connections: ConnectionCounts;
   readonly routes: readonly Route[];
   /** How many secrets are configured. */
   readonly secrets: number;
@@ -75,6 +76,21 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   gauge('millrace_decompress_queue', 'Bodies that wait to be decompressed.', [], (state) =>
     one(state.decompressing),
+  ),
+  gauge('millrace_connections', 'Connections of senders that are open.', [], ({ connections }) =>
+    one(connections.open),
+  ),
+  counter(
+    'millrace_connections_evicted_total',
+    'Idle connections closed because server.maxConnections was reached and a new one needed their place.',
+    [],
+    ({ connections }) => one(connections.evicted),
+  ),
+  counter(
+    'millrace_connections_dropped_total',
+    'New connections closed at once: server.maxConnections was reached and none was idle.',
+    [],
+    ({ connections }) => one(connections.dropped),
   ),
   histogram(
     'millrace_receive_seconds',

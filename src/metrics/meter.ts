@@ -5,6 +5,7 @@ import type { AppendResult, Unfitness } from '../core/journal.ts';
 import type { Delivery } from '../core/sink.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
+import { Refusals } from './refusals.ts';
 import { Tally } from './tally.ts';
 import { TAKEN } from './taken.ts';
 
@@ -57,6 +58,7 @@ export class Meter {
   /** By index in `signing.secrets`. */
   readonly secrets = new Map<number, SecretUse>();
   readonly recent = new RecentEvents();
+  readonly refusals: Refusals;
   receivedBytes = 0;
   accepted = 0;
   duplicates = 0;
@@ -70,6 +72,7 @@ export class Meter {
   constructor({ clock, routeOf }: MeterOptions) {
     this.#clock = clock;
     this.#routeOf = routeOf;
+    this.refusals = new Refusals(clock);
     this.startedAt = clock.now();
     this.reloads = { succeeded: 0, failed: 0, lastSuccess: this.startedAt, error: null };
     // From the start on, so that the first event of its kind is seen as an increase.
@@ -87,7 +90,10 @@ export class Meter {
     this.#outcomes('webhooks').add(outcome);
     this.receiving.observe(info.durationMs / 1000);
     this.receivedBytes += info.bodyBytes;
-    if (!TAKEN.has(outcome)) this.refused += 1;
+    if (!TAKEN.has(outcome)) {
+      this.refused += 1;
+      if (outcome !== 'gone') this.refusals.add(outcome);
+    }
     if (info.secret === null) return;
     const use = this.secrets.get(info.secret);
     if (use === undefined) this.secrets.set(info.secret, { matches: 1, lastUsed: this.#clock.now() });

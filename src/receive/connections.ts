@@ -1,13 +1,5 @@
 import type { Socket } from 'node:net';
-
-export interface ConnectionCounts {
-  /** Connected now. */
-  readonly open: number;
-  /** Closed because they were idle and a new one needed their place. */
-  readonly evicted: number;
-  /** Closed at once because no other one was idle. */
-  readonly dropped: number;
-}
+import type { ConnectionCounts } from '../core/operations.ts';
 
 /**
  * The connections of the open endpoint. When there are as many as may be, a new one takes the place of the one that has

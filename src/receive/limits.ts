@@ -36,7 +36,7 @@ export interface ReceiverLimits {
 export const DEFAULT_LIMITS: ReceiverLimits = {
   maxBodyBytes: 10 * 1024 * 1024,
   maxDecompressionRatio: 100,
-  unverifiedBytes: 16 * 1024 * 1024,
+  unverifiedBytes: 8 * 1024 * 1024,
   trustedProxies: 0,
   maxBufferedBytes: 256 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,

@@ -1,9 +1,11 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../core/clock.ts';
+import type { ConnectionCounts } from '../core/operations.ts';
 import { stopReading, waitingBodies } from './body.ts';
 import { Budget, type Share } from './budget.ts';
 import { clientAddress } from './client-address.ts';
-import { type ConnectionCounts, Connections } from './connections.ts';
+import { Connections } from './connections.ts';
+import { declaredLength } from './content.ts';
 import { type Examined, examine } from './examine.ts';
 import { handleDelivery, type Progress, type Stages } from './handle-delivery.ts';
 import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
@@ -242,7 +244,7 @@ class HttpReceiver implements Receiver {
       const cut = outcome.kind === 'problem' && CLOSING.has(outcome.code);
       if (unread || cut) {
         stopParsing(request);
-        lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
+        if (this.#mayLinger(request)) lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
       }
       write(
         response,
@@ -251,6 +253,14 @@ class HttpReceiver implements Receiver {
       );
     }
     this.#note(outcome, info);
+  }
+
+  /** Reading a rest only to throw it away is work for nobody that is known, too. */
+  #mayLinger(request: IncomingMessage): boolean {
+    const address = clientAddress(request, this.#limits.trustedProxies);
+    if (this.#unverified.begin(address) > 0) return false;
+    this.#unverified.wasted(address, declaredLength(request.headers) ?? 0);
+    return true;
   }
 
   #note(outcome: Outcome, info: DeliveryInfo): void {

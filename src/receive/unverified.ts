@@ -9,8 +9,10 @@ interface Account {
 
 /** What a costly delivery holds of the budget until it is known what it was; many at once then cannot overdraw it far. */
 const RESERVE = 64 * 1024;
-/** What an authentic one gives back beyond that: about what a refused one costs. */
-const CREDIT = 256 * 1024;
+/** What a refused one costs at least: its errors, and the code that has to be run for it. */
+const PRICE = 256 * 1024;
+/** No address owes more than this, so that one delivery, however large, keeps it out for seconds only. */
+const MAX_DEBT = 1024 * 1024;
 /** In which a budget that is used up is whole again, milliseconds. */
 const PERIOD = 60_000;
 /** Addresses that are remembered. Who has more of them than that is not stopped by counting addresses. */
@@ -47,21 +49,21 @@ export class UnverifiedWork {
     return 0;
   }
 
-  /** A delivery that was begun is authentic. */
+  /** A delivery that was begun is authentic, and gives back as much as a refused one costs. */
   verified(address: string): void {
-    this.#change(address, RESERVE + CREDIT);
+    this.#change(address, RESERVE + PRICE);
   }
 
   /** A delivery that was begun came to nothing. @param work what it has cost, bytes */
   wasted(address: string, work: number): void {
-    this.#change(address, RESERVE - Math.max(RESERVE, work));
+    this.#change(address, RESERVE - Math.max(PRICE, work));
   }
 
   #change(address: string, by: number): Account {
     const at = this.#clock.monotonic();
     const before = this.#accounts.get(address) ?? { left: this.#max, at };
     const refilled = before.left + ((at - before.at) * this.#max) / PERIOD;
-    const account = { left: Math.min(this.#max, refilled + by), at };
+    const account = { left: Math.max(-MAX_DEBT, Math.min(this.#max, refilled + by)), at };
     this.#accounts.delete(address);
     if (account.left === this.#max) return account;
     this.#accounts.set(address, account);

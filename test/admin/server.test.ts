@@ -29,7 +29,12 @@ async function start({
     host: '127.0.0.1',
     port: 0,
     tokens: new Tokens({ config, owner: 'made-up-token-of-the-owner' }, clock),
-    operations: directOperations(state, 1, () => []),
+    operations: directOperations(
+      state,
+      1,
+      () => [],
+      () => ({ connections: { open: 0, max: 1, evicted: 0, dropped: 0 }, refused: {} }),
+    ),
     board: new ActivityBoard(systemClock),
     health: () => ({ ready: true, checks: [] }),
     metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),

@@ -2,6 +2,7 @@ import { messageOf } from '../../src/core/errors.ts';
 import type { Bench } from './bench.ts';
 import { consoleCost } from './console/console.ts';
 import { eventHubs } from './event-hubs/event-hubs.ts';
+import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
 import { ndjson } from './ndjson/ndjson.ts';
 import { replay } from './replay/replay.ts';
@@ -11,6 +12,7 @@ import { sinks } from './sinks/sinks.ts';
 /** One entry a bench; each is a file or folder beside this one. */
 const BENCHES: Readonly<Record<string, Bench>> = {
   ingest,
+  hostile,
   console: consoleCost,
   'event-hubs': eventHubs,
   sinks,

@@ -65,9 +65,9 @@ describe('work for deliveries that nobody has verified', () => {
     }
   });
 
-  it('is not exceeded by more than one delivery, however they come, and comes back with time', () => {
+  it('is not exceeded by more than one delivery, however they come, and comes back within seconds', () => {
     const deliveries = fc.array(
-      fc.record({ address: fc.nat(2), work: fc.nat(3 * MIB), wait: fc.nat(20_000), genuine: fc.boolean() }),
+      fc.record({ address: fc.nat(2), work: fc.nat(MIB), wait: fc.nat(20_000), genuine: fc.boolean() }),
       { maxLength: 200 },
     );
     fc.assert(
@@ -81,7 +81,7 @@ describe('work for deliveries that nobody has verified', () => {
           now += wait;
           const pause = budget.begin(String(address));
           if (pause > 0) {
-            expect(pause).toBeLessThanOrEqual(3 * 60_000);
+            expect(pause).toBeLessThanOrEqual(16_000);
             continue;
           }
           if (genuine) {
@@ -93,10 +93,10 @@ describe('work for deliveries that nobody has verified', () => {
           }
         }
         for (const address of [0, 1, 2]) {
-          const most = max + (now * max) / 60_000 + gained[address]! + 3 * MIB;
+          const most = max + (now * max) / 60_000 + gained[address]! + MIB;
           expect(wasted[address]).toBeLessThanOrEqual(most);
         }
-        now += 5 * 60_000;
+        now += 16_000;
         expect(budget.begin('0')).toBe(0);
       }),
     );

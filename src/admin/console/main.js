@@ -4,7 +4,7 @@ import { byId, h, setHidden, setText } from './dom.js';
 import { RecentEvents } from './events.js';
 import * as format from './format.js';
 import { DEAD_LETTERS, Letters, QUARANTINE } from './letters.js';
-import { showActivities, showRoutes, showSinks, showTiles } from './overview.js';
+import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
 import { Tabs } from './tabs.js';
 
 /** Milliseconds between two questions. */
@@ -64,6 +64,7 @@ async function refresh() {
 function show(state) {
   const last = history.at(-1);
   showTiles(state, history);
+  showReceiving(state.receiving);
   charts.rate.update(history, RATES, state.now);
   const backlogs = state.sinks.map(({ sink }, index) => ({
     name: sink,

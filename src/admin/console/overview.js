@@ -42,6 +42,29 @@ export function showTiles(state, history) {
   );
 }
 
+/** Connections, and who was turned away. */
+export function showReceiving({ connections, refused }) {
+  const reasons = Object.entries(refused);
+  count(
+    'tile-refused',
+    reasons.reduce((sum, [, times]) => sum + times, 0),
+  );
+  setText(
+    byId('tile-refused-note'),
+    reasons.length === 0
+      ? 'none'
+      : reasons.map(([code, times]) => `${format.count(times)} ${code}`).join(', '),
+  );
+  const { open, max, evicted, dropped } = connections;
+  setText(byId('tile-connections'), format.count(open));
+  setClass(byId('tile-connections'), 'attention', dropped > 0);
+  const losses = [
+    ...(evicted > 0 ? [`${format.count(evicted)} idle ones closed to make room`] : []),
+    ...(dropped > 0 ? [`${format.count(dropped)} turned away`] : []),
+  ];
+  setText(byId('tile-connections-note'), [`of ${format.count(max)}`, ...losses].join('; '));
+}
+
 function count(id, value) {
   setText(byId(id), format.count(value));
   setClass(byId(id), 'attention', value > 0);

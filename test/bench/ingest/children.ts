@@ -65,6 +65,10 @@ export interface ReceiverOptions {
   readonly secret: string;
   /** `server.workers`; 1 when left out. */
   readonly workers?: number;
+  /** Further secrets, beside the one that the load is signed with. */
+  readonly otherSecrets?: readonly string[];
+  /** `server.maxConnections`; the default when left out. */
+  readonly maxConnections?: number;
   /** Node writes a CPU profile here when the receiver ends; null takes none. */
   readonly profile: string | null;
 }
@@ -83,16 +87,17 @@ export class ReceiverProcess {
     this.adminUrl = urls.admin;
   }
 
-  static async start({ folder, secret, workers = 1, profile }: ReceiverOptions): Promise<ReceiverProcess> {
+  static async start(options: ReceiverOptions): Promise<ReceiverProcess> {
+    const { folder, secret, otherSecrets = [], workers = 1, maxConnections = 10_000, profile } = options;
     const archive = join(folder, 'archive');
     const config = join(folder, 'millrace.yaml');
     writeFileSync(
       config,
       JSON.stringify({
-        server: { host: '127.0.0.1', port: 0, path: PATH, workers },
+        server: { host: '127.0.0.1', port: 0, path: PATH, workers, maxConnections },
         admin: { port: 0 },
         // Requests are signed before they are timed, and a run on a slow machine may take long.
-        signing: { secrets: [secret], tolerance: '1h' },
+        signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
         journal: { path: join(folder, 'journal') },
         sinks: { archive: { type: 'files', path: archive } },
         routes: [
