@@ -42,7 +42,8 @@ type Row = [
 const NAMES_NOBODY: Readonly<Record<Table, string>> = {
   events: 'user IS NULL',
   dead_letters: 'user IS NULL',
-  quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%'`,
+  // Nor what stands in a record that is not what was written.
+  quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%' OR reasons LIKE '%"damaged"%'`,
 };
 
 /**

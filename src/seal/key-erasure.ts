@@ -8,6 +8,8 @@ const noLedger: Ledger = () => Promise.resolve(null);
 
 type OpenStore = () => Promise<{ readonly store: KeyStore; close(): Promise<void> }>;
 
+const UNNAMED = 'they are sealed by team, and what their bodies name cannot be searched';
+
 /**
  * The keys of a sealed archive, as an erasure sees them. Destroying a user's keys erases every record they sealed, in
  * every copy of the archive, without a file of it being touched. Counted in a receipt are keys, not records.
@@ -53,6 +55,13 @@ export class KeyErasure implements ErasableStore {
         }
         run.onStep('destroyed');
       }
+      if (store.ring.sealsUnnamed)
+        run.leave({
+          store: this.name,
+          item: 'sealed records that name no user',
+          requests: [],
+          reason: UNNAMED,
+        });
     } finally {
       await close();
     }

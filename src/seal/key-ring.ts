@@ -19,7 +19,7 @@ import {
   type FileKeys,
   type Slot,
 } from './key-file.ts';
-import { OwnerHash } from './owner.ts';
+import { namesUser, OwnerHash } from './owner.ts';
 import { openLine } from './record.ts';
 import { Tombstones, type KeyProblem } from './tombstones.ts';
 
@@ -211,6 +211,11 @@ export class KeyRing implements RecordOpener {
     this.#byOwner.delete(slot.owner.toString('latin1'));
     this.#open.delete(name);
     this.#tombstones.forget(name);
+  }
+
+  /** Whether there is a key for records that name no user. */
+  get sealsUnnamed(): boolean {
+    return [...this.#byOwner.keys()].some((name) => !namesUser(Buffer.from(name, 'latin1')));
   }
 
   /** What is to take the place of a key that is forgotten. */

@@ -47,6 +47,11 @@ export class OwnerHash {
   }
 }
 
+/** Whether what a key seals says which user's it is. */
+export function namesUser(owner: Buffer): boolean {
+  return !part(owner, 'user').equals(ABSENT);
+}
+
 function part(owner: Buffer, field: Field): Buffer {
   const from = FIELDS.indexOf(field) * BYTES;
   return owner.subarray(from, from + BYTES);

@@ -5,6 +5,7 @@ import type { Browser } from 'playwright-core';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { eventOf, userId } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
@@ -93,6 +94,21 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(await page.locator('#chart-rate canvas').getAttribute('aria-label')).toMatch(/accepted/);
     await page.getByLabel('Filter by type').fill('nothing like it');
     await until('the filter', async () => (await shown.count()) === 0);
+    expect(complaints).toEqual([]);
+  });
+
+  test('events of a user that is erased go from the page', async () => {
+    const { receiver, config } = await start(['open']);
+    const { page, complaints } = await openPage(browser, receiver);
+    for (const user of [1, 2]) {
+      const event = eventOf(user, 1);
+      expect((await postSigned(receiver.url, event.body, { id: event.id })).status).toBe(202);
+    }
+    const shown = page.locator('#events-table tbody .link');
+    await until('both events', async () => (await shown.count()) === 2);
+    expect((await millrace(['erase', userId(1), '--now', '--config', config])).code).toBe(0);
+    await until('one event', async () => (await shown.count()) === 1);
+    expect(await shown.first().getAttribute('title')).toBe('msg_2_1');
     expect(complaints).toEqual([]);
   });
 

@@ -6,7 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { readArchive, type ArchiveItem } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import type { ErasedItem } from '../../src/core/erasure.ts';
+import type { ErasedItem, LeftItem } from '../../src/core/erasure.ts';
 import type { RecordOpener } from '../../src/core/sealed-record.ts';
 import { KeyErasure } from '../../src/seal/key-erasure.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
@@ -247,6 +247,28 @@ describe('erasure of a sealed archive', () => {
     };
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
     expect(new Set(await seen(folder.path, await ringOf(folder.store)))).toEqual(new Set(['erased']));
+  });
+
+  it('records that name no user are sealed by team: that they are not searched is said, but only where there are some', async () => {
+    const folder = await folders();
+    const event = contractEvent(1);
+    const left: string[] = [];
+    const run = {
+      subjects: [subject('user-1')],
+      signal,
+      recorded: [],
+      record: () => Promise.resolve(),
+      leave: ({ item, requests }: LeftItem) => void left.push(`${item}: ${requests.length}`),
+      searched: () => undefined,
+      onStep: () => undefined,
+    };
+    await archived(folder, [[{ event, destination: null }]]);
+    await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
+    expect(left).toEqual([]);
+    const unnamed = { ...event, id: 'msg_unnamed', user: null, clientUser: null };
+    await archived(folder, [[{ event: unnamed, destination: null }]]);
+    await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
+    expect(left).toEqual(['sealed records that name no user: 0']);
   });
 
   it('a crash that left records of an erased user unfinished does not stop the next start', async () => {
