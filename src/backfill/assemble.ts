@@ -1,70 +1,167 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { open, rename } from 'node:fs/promises';
-import { once } from 'node:events';
+import type { FileHandle } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { finished } from 'node:stream/promises';
-import { errorCode, syncFolder, writeDurably } from '../lib/durable.ts';
-import type { Checkpoint } from './checkpoint.ts';
-import { MEAL_TABLES } from './pull-meals.ts';
-import { tasksOf, type BackfillPlan } from './plan.ts';
+import { MillraceError } from '../core/errors.ts';
+import {
+  CREATE,
+  errorCode,
+  openPlain,
+  readPlain,
+  syncFolder,
+  writeAll,
+  writeDurably,
+} from '../lib/durable.ts';
+import type { Checkpoint, Without } from './checkpoint.ts';
+import { tasksOf, type BackfillPlan, type Task } from './plan.ts';
+import type { TaskResult } from './pull-meals.ts';
 
 /** What became of one user with one provider; a line of `_backfill.ndjson`. */
 export interface Outcome {
   readonly user_id: string;
   readonly provider: string | null;
-  readonly status: 'done' | 'failed';
+  readonly status: 'done' | Without['status'];
   readonly meals: number;
   readonly meal_items: number;
   readonly rejects: number;
   readonly error: string | null;
 }
 
+/** What a task has come to: its rows are in its folder, or there are none. */
+export type Result = TaskResult | Without;
+
+/** Rows of each file, as they were counted in the tasks' files. */
+type Rows = Pick<Outcome, 'meals' | 'meal_items' | 'rejects'>;
+
+/** The files, and what a task says of the rows it has put into its own. */
+const FILES: readonly {
+  readonly name: string;
+  readonly column: keyof Rows;
+  readonly said: keyof TaskResult;
+}[] = [
+  { name: 'meals', column: 'meals', said: 'meals' },
+  { name: 'meal_items', column: 'meal_items', said: 'items' },
+  { name: '_rejects', column: 'rejects', said: 'rejects' },
+];
 const OUTCOMES = '_backfill.ndjson';
+const LINE_FEED = 10;
 
 /**
  * Puts the tasks' rows together in the order of the plan, so that the files do not tell in which order, or in how many
- * runs, the tasks were done. Each file appears under its name when it is complete.
- * @returns the paths written
+ * runs, the tasks were done. Each file appears under its name when it is complete, with every row that a task has said
+ * to be there.
+ * @throws MillraceError rows_missing
  */
 export async function assemble(
   output: string,
   plan: BackfillPlan,
   checkpoint: Checkpoint,
-  outcomes: readonly Outcome[],
-): Promise<string[]> {
-  const paths: string[] = [];
-  for (const table of [...MEAL_TABLES, '_rejects']) {
-    const path = join(output, `${table}.ndjson`);
-    const bytes = await concatenate(`${path}.part`, partsOf(plan, checkpoint, `${table}.ndjson`));
-    await rename(`${path}.part`, path);
-    if (bytes > 0 || table !== '_rejects') paths.push(path);
-  }
-  await writeDurably(output, OUTCOMES, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(''));
-  await syncFolder(output);
-  return [...paths, join(output, OUTCOMES)];
-}
-
-function* partsOf(plan: BackfillPlan, checkpoint: Checkpoint, name: string): Generator<string> {
-  for (const { index } of tasksOf(plan)) yield join(checkpoint.taskFolder(index), name);
-}
-
-async function concatenate(path: string, parts: Iterable<string>): Promise<number> {
-  const target = createWriteStream(path);
-  for (const part of parts) {
-    const source = createReadStream(part);
+  results: ReadonlyMap<number, Result>,
+): Promise<{ readonly outcomes: readonly Outcome[]; readonly files: readonly string[] }> {
+  const outcomes = new Outcomes(plan, results);
+  const files: string[] = [];
+  for (const { name, column, said } of FILES) {
+    const path = join(output, `${name}.ndjson`);
+    const target = await Target.open(`${path}.part`);
     try {
-      for await (const chunk of source) {
-        if (!target.write(chunk)) await once(target, 'drain');
+      for (const task of tasksOf(plan)) {
+        const result = results.get(task.index);
+        if (result === undefined || 'status' in result) continue;
+        const part = join(checkpoint.taskFolder(task.index), `${name}.ndjson`);
+        // What had nothing to reject has no such file.
+        if (name === '_rejects' && result.rejects === 0) continue;
+        const rows = await target.append(part);
+        if (rows !== result[said]) throw missing(part, rows, Number(result[said]), checkpoint);
+        outcomes.add(task, column, rows);
       }
+    } finally {
+      await target.close();
+    }
+    await rename(`${path}.part`, path);
+    if (target.bytes > 0 || name !== '_rejects') files.push(path);
+  }
+  const lines = outcomes.all.map((outcome) => `${JSON.stringify(outcome)}\n`);
+  await writeDurably(output, OUTCOMES, lines.join(''));
+  await syncFolder(output);
+  return { outcomes: outcomes.all, files: [...files, join(output, OUTCOMES)] };
+}
+
+function missing(part: string, rows: number | null, said: number, { folder }: Checkpoint): MillraceError {
+  const what = rows === null ? 'is not there' : `has ${rows} rows`;
+  return new MillraceError(
+    'rows_missing',
+    `${part} ${what}, and ${said} were fetched; remove ${folder} to fetch all of them again`,
+  );
+}
+
+/** The file that is put together, under a name that is not yet its own. */
+class Target {
+  bytes = 0;
+  readonly #handle: FileHandle;
+
+  private constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  static async open(path: string): Promise<Target> {
+    const handle = await openPlain(path, CREATE);
+    await handle.truncate();
+    return new Target(handle);
+  }
+
+  /** Adds all of a file. @returns its lines; null when there is no such file */
+  async append(path: string): Promise<number | null> {
+    let lines = 0;
+    try {
+      for await (const chunk of readPlain(path)) {
+        await writeAll(this.#handle, chunk, this.bytes);
+        this.bytes += chunk.length;
+        for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
+      }
+      return lines;
     } catch (error) {
-      // A task that failed for good, or had nothing to reject, left no such file.
-      if (errorCode(error) !== 'ENOENT') throw error;
+      if (errorCode(error) === 'ENOENT') return null;
+      throw error;
     }
   }
-  target.end();
-  await finished(target);
-  const handle = await open(path);
-  await handle.sync();
-  await handle.close();
-  return target.bytesWritten;
+
+  /** What was added is on disk afterwards. */
+  async close(): Promise<void> {
+    try {
+      await this.#handle.sync();
+    } finally {
+      await this.#handle.close();
+    }
+  }
+}
+
+/** An outcome for each user and provider, over all windows. */
+class Outcomes {
+  readonly #byKey = new Map<string, Outcome>();
+
+  constructor(plan: BackfillPlan, results: ReadonlyMap<number, Result>) {
+    for (const task of tasksOf(plan)) {
+      const { index, user, provider } = task;
+      const none = { status: 'done', meals: 0, meal_items: 0, rejects: 0, error: null } as const;
+      const known = this.#byKey.get(keyOf(task)) ?? { user_id: user, provider, ...none };
+      const result = results.get(index) ?? { status: 'failed', reason: 'was not done' };
+      const outcome =
+        'status' in result && known.status === 'done'
+          ? { ...known, status: result.status, error: result.reason }
+          : known;
+      this.#byKey.set(keyOf(task), outcome);
+    }
+  }
+
+  get all(): readonly Outcome[] {
+    return [...this.#byKey.values()];
+  }
+
+  add(task: Task, column: keyof Rows, rows: number): void {
+    const outcome = this.#byKey.get(keyOf(task));
+    if (outcome !== undefined) this.#byKey.set(keyOf(task), { ...outcome, [column]: outcome[column] + rows });
+  }
+}
+
+function keyOf({ user, provider }: Task): string {
+  return `${user} ${provider ?? ''}`;
 }

@@ -1,27 +1,55 @@
+import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MillraceError, messageOf } from '../core/errors.ts';
-import { errorCode, writeDurably } from '../lib/durable.ts';
+import { folderError, MillraceError, messageOf } from '../core/errors.ts';
+import { errorCode, syncFolder, writeDurably } from '../lib/durable.ts';
 import { planId, type BackfillPlan } from './plan.ts';
 
 /** What is known of the trigger of one provider. */
 export interface Triggered {
   /** Wall clock, milliseconds: written before the trigger is sent, so that its bulk op is known again after a crash. */
   readonly at: number;
+  /** What was there just before it; a state of an earlier version does not say. */
+  readonly before?: OpsBefore;
   readonly outcome: 'intended' | 'accepted' | 'completed';
+}
+
+/** Bulk ops have no id: ours is the first that is not among these. */
+export interface OpsBefore {
+  /** When the newest of all began, as the service wrote it; null when there was none. */
+  readonly since: string | null;
+  /** Bulk ops of our type and provider that began at that time. */
+  readonly known: number;
+}
+
+/** Why no rows are fetched for a user with a provider: the pull failed, there is no connection, or nothing was pulled. */
+export interface Without {
+  readonly status: 'failed' | 'not_connected' | 'not_pulled';
+  readonly reason: string;
 }
 
 interface State {
   readonly plan: BackfillPlan;
+  /** Folder of the tasks: one of each run, so that no task of another plan is ever taken for one of this. */
+  readonly run: string;
   readonly triggered: Readonly<Record<string, Triggered>>;
-  /** Users whose pull failed for good, by `user provider`, with the service's reason. */
-  readonly failed: Readonly<Record<string, string>>;
+  /** By `user provider`. */
+  readonly without: Readonly<Record<string, Without>>;
+  /** True once the service has said who is connected. */
+  readonly checked: boolean;
   /** True once the pulls have been followed to their end. */
   readonly followed: boolean;
 }
 
+/** The state as a version wrote it that knew failed pulls only. */
+interface OldState extends Partial<State> {
+  readonly failed?: Readonly<Record<string, string>>;
+}
+
 const FOLDER = '_backfill';
 const STATE = 'state.json';
+/** Folder of the tasks in a state that names none. */
+const OLD_RUN = 'tasks';
 
 /**
  * How far a backfill has come, in `_backfill` inside its output folder. Every change is on disk, under the file's own
@@ -37,6 +65,7 @@ export class Checkpoint {
   }
 
   /**
+   * @param output a folder that nobody else writes meanwhile
    * @param resume continue what is there; else there must be nothing
    * @throws MillraceError usage when the folder belongs to another plan, or to an unfinished run and `resume` is false
    */
@@ -56,13 +85,15 @@ export class Checkpoint {
       );
     }
     try {
-      await mkdir(join(folder, 'tasks'), { recursive: true });
+      // Without a state, what lies there is of a run that was ended while it removed it.
+      if (before === null) await rm(folder, { recursive: true, force: true });
+      const checkpoint = new Checkpoint(folder, before ?? newState(plan));
+      await mkdir(join(folder, checkpoint.#state.run), { recursive: true });
+      await checkpoint.#save();
+      return checkpoint;
     } catch (error) {
-      throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
+      throw folderError(folder, error);
     }
-    const checkpoint = new Checkpoint(folder, before ?? { plan, triggered: {}, failed: {}, followed: false });
-    await checkpoint.#save();
-    return checkpoint;
   }
 
   /** The plan of an unfinished run, for a `--resume` that does not repeat it. */
@@ -79,17 +110,34 @@ export class Checkpoint {
     await this.#save();
   }
 
-  async followed(failed: Readonly<Record<string, string>>): Promise<void> {
-    this.#state = { ...this.#state, failed, followed: true };
+  /** Forgets a trigger, so that the next run sends it again. */
+  async untriggered(provider: string): Promise<void> {
+    const { [provider]: _, ...triggered } = this.#state.triggered;
+    this.#state = { ...this.#state, triggered };
+    await this.#save();
+  }
+
+  /** Notes who is not connected. */
+  async checked(without: Readonly<Record<string, Without>>): Promise<void> {
+    this.#state = { ...this.#state, without: { ...this.#state.without, ...without }, checked: true };
+    await this.#save();
+  }
+
+  /** Notes whose pulls brought nothing. */
+  async followed(without: Readonly<Record<string, Without>>): Promise<void> {
+    this.#state = { ...this.#state, without: { ...this.#state.without, ...without }, followed: true };
     await this.#save();
   }
 
   /** Where the rows of one task go; a hundred tasks to a folder, so that no folder grows without bounds. */
   taskFolder(index: number): string {
-    return join(this.folder, 'tasks', String(Math.floor(index / 100)), String(index));
+    return join(this.folder, this.#state.run, String(Math.floor(index / 100)), String(index));
   }
 
+  /** The state goes first, durably: from then on nothing is left to resume, and what else is left is nobody's. */
   async remove(): Promise<void> {
+    await rm(join(this.folder, STATE), { force: true });
+    await syncFolder(this.folder);
     await rm(this.folder, { recursive: true, force: true });
   }
 
@@ -98,9 +146,19 @@ export class Checkpoint {
   }
 }
 
+function newState(plan: BackfillPlan): State {
+  const run = randomBytes(6).toString('hex');
+  return { plan, run, triggered: {}, without: {}, checked: false, followed: false };
+}
+
 async function readState(folder: string): Promise<State | null> {
   try {
-    return JSON.parse(await readFile(join(folder, STATE), 'utf8')) as State;
+    const { failed = {}, ...state } = JSON.parse(await readFile(join(folder, STATE), 'utf8')) as OldState;
+    const without = Object.entries(failed).map(([key, reason]): [string, Without] => [
+      key,
+      { status: 'failed', reason },
+    ]);
+    return { run: OLD_RUN, checked: false, without: Object.fromEntries(without), ...state } as State;
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return null;
     throw new MillraceError('usage', `${join(folder, STATE)}: ${messageOf(error)}`, { cause: error });

@@ -1,6 +1,11 @@
 import type { Clock } from '../core/clock.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
+import type { PullStatus } from '../service/pulls.ts';
 import { wait } from '../service/wait.ts';
+import type { Without } from './checkpoint.ts';
+import { connectionKey, type Connection } from './connections.ts';
+import { Patience } from './patience.ts';
 
 export interface FollowOptions {
   readonly service: ServiceClient;
@@ -8,10 +13,12 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
   /** Milliseconds between two looks. */
   readonly pollMs: number;
-  /** Milliseconds after which what is not finished counts as failed; 0 waits for ever. */
+  /** Milliseconds in which not one pull comes to an end, after which the others are given up; 0 waits for ever. */
   readonly patienceMs: number;
   /** The resource whose pull is waited for. */
   readonly resource: string;
+  /** Providers whose triggers were all processed: a pull that is not there does not come any more. */
+  readonly processed: ReadonlySet<string>;
   readonly onProgress: (progress: FollowProgress) => void;
 }
 
@@ -22,52 +29,81 @@ export interface FollowProgress {
   readonly retrying: number;
 }
 
-/** Key of one connection in what `followPulls` returns. */
-export function connectionKey(user: string, provider: string): string {
-  return `${user} ${provider}`;
-}
+/** Looks that must not find a pull before there is none: what was just triggered can take a moment to show. */
+const LOOKS = 3;
 
 /**
- * Waits until the pulls of all connections have come to an end: `success`, also without a row, or `failure`. `retrying`
- * is waited for. A finished bulk op would only say that the triggers were processed.
- * @returns the connections that failed for good, with the service's reason
+ * Waits until the pulls of all connections have come to an end: `success`, also without a row, `failure`, or none at all
+ * although the triggers were processed. `retrying` is waited for.
+ * @returns the connections that have brought nothing, and why
+ * @throws MillraceError bulk_op_stuck when pulls do not even begin
  */
 export async function followPulls(
-  users: readonly string[],
-  providers: readonly string[],
+  connections: readonly Connection[],
   options: FollowOptions,
-): Promise<Record<string, string>> {
-  const { service, clock, signal, resource } = options;
-  const open = new Set(providers.flatMap((provider) => users.map((user) => connectionKey(user, provider))));
-  const total = open.size;
-  const failed: Record<string, string> = {};
-  const deadline = options.patienceMs === 0 ? Infinity : clock.monotonic() + options.patienceMs;
-  for (;;) {
-    let retrying = 0;
-    for (const provider of providers) {
-      for await (const { user_id: user, provider: pulls } of service.pulls.users(
-        { provider, userLimit: 50 },
-        { signal },
-      )) {
-        const key = connectionKey(user.toLowerCase(), provider);
-        const pull = pulls[provider]?.pulled[resource];
-        if (pull === undefined || !open.has(key)) continue;
-        if (pull.status === 'success') open.delete(key);
-        else if (pull.status === 'failure') {
-          open.delete(key);
-          failed[key] = reasonOf(pull.error_details);
-        } else if (pull.status === 'retrying') retrying += 1;
-      }
+): Promise<Record<string, Without>> {
+  const { clock, processed } = options;
+  const open = new Map(connections.map((connection) => [connectionKey(connection), connection]));
+  const without: Record<string, Without> = {};
+  const leave = (key: string, status: Without['status'], reason: string): void => {
+    open.delete(key);
+    without[key] = { status, reason };
+  };
+  const patience = new Patience(clock, options.patienceMs);
+  for (let looks = 1; ; looks += 1) {
+    const shown = await lookAt(open, options);
+    for (const [key, { status, error_details: details }] of shown) {
+      if (status === 'success') open.delete(key);
+      else if (status === 'failure') leave(key, 'failed', reasonOf(details));
     }
-    const finished = total - open.size;
-    options.onProgress({ total, finished, failed: Object.keys(failed).length, retrying });
-    if (open.size === 0) return failed;
-    if (clock.monotonic() >= deadline) {
-      for (const key of open) failed[key] = 'the pull did not come to an end in time';
-      return failed;
+    for (const [key, { provider }] of open) {
+      if (looks >= LOOKS && processed.has(provider) && !shown.has(key))
+        leave(key, 'not_pulled', `the service has made no ${options.resource} pull`);
     }
-    await wait(clock, options.pollMs, signal);
+    options.onProgress({
+      total: connections.length,
+      finished: connections.length - open.size,
+      failed: Object.values(without).filter(({ status }) => status === 'failed').length,
+      retrying: [...shown.values()].filter(({ status }) => status === 'retrying').length,
+    });
+    if (open.size === 0) return without;
+    if (patience.isOver(open.size)) {
+      giveUp(open, shown);
+      for (const key of open.keys()) leave(key, 'failed', 'the pull did not come to an end in time');
+      return without;
+    }
+    await wait(clock, options.pollMs, options.signal);
   }
+}
+
+type Shown = ReadonlyMap<string, PullStatus>;
+
+/** The pulls that the service shows now of the connections that are open. */
+async function lookAt(
+  open: ReadonlyMap<string, Connection>,
+  { service, signal, resource }: FollowOptions,
+): Promise<Shown> {
+  const shown = new Map<string, PullStatus>();
+  for (const provider of new Set([...open.values()].map((connection) => connection.provider))) {
+    for await (const { user_id, provider: pulls } of service.pulls.users(
+      { provider, userLimit: 50 },
+      { signal },
+    )) {
+      const key = connectionKey({ user: user_id.toLowerCase(), provider });
+      const pull = pulls[provider]?.pulled[resource];
+      if (pull !== undefined && open.has(key)) shown.set(key, pull);
+    }
+  }
+  return shown;
+}
+
+/** Where nothing has begun nobody knows whether the trigger was taken: that is no outcome of a user. */
+function giveUp(open: ReadonlyMap<string, Connection>, shown: Shown): void {
+  const none = [...open].find(([key]) => !shown.has(key));
+  if (none === undefined) return;
+  const [, { provider }] = none;
+  const detail = `${provider}: the service shows neither a bulk operation nor pulls of all users`;
+  throw new MillraceError('bulk_op_stuck', `${detail}; --resume looks again`);
 }
 
 function reasonOf(details: unknown): string {

@@ -54,6 +54,12 @@ export function* tasksOf({ users, providers, since, until, windowDays }: Backfil
   }
 }
 
+/** Every user of the plan with every provider. */
+export function connectionsOf({ users, providers }: BackfillPlan): { user: string; provider: string }[] {
+  const left = users.filter((user) => user !== ERASED_USER);
+  return providers.flatMap((provider) => left.map((user) => ({ user, provider })));
+}
+
 export function countTasks({ users, providers, since, until, windowDays }: BackfillPlan): number {
   return users.length * Math.max(1, providers.length) * windowsOf(since, until, windowDays).length;
 }

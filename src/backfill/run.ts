@@ -4,17 +4,18 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import { wait } from '../service/wait.ts';
-import { assemble, type Outcome } from './assemble.ts';
+import { assemble, type Outcome, type Result } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { connectionKey, followPulls, type FollowProgress } from './follow.ts';
-import { countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
-import { finishedTask, pullMeals, type TaskResult } from './pull-meals.ts';
+import { connectionKey, findUnconnected, type Connection } from './connections.ts';
+import { followPulls, type FollowProgress } from './follow.ts';
+import { connectionsOf, countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
+import { finishedTask, pullMeals } from './pull-meals.ts';
 import { triggerPulls } from './trigger.ts';
 
 export interface BackfillOptions {
   readonly service: ServiceClient;
   readonly plan: BackfillPlan;
-  /** Folder of the tables. */
+  /** Folder of the tables, which nobody else writes meanwhile. */
   readonly output: string;
   readonly resume: boolean;
   /** Trigger the bulk pull and follow it first. */
@@ -22,7 +23,7 @@ export interface BackfillOptions {
   /** Requests of one provider at once. */
   readonly concurrency: number;
   readonly pollMs: number;
-  /** Milliseconds to wait for pulls; 0 for ever. */
+  /** Milliseconds without progress of the service's bulk operation, or of its pulls; 0 waits for ever. */
   readonly patienceMs: number;
   readonly signal: AbortSignal;
   readonly clock?: Clock;
@@ -40,6 +41,7 @@ export type BackfillProgress =
   | { readonly phase: 'pull'; readonly total: number; readonly done: number; readonly meals: number }
   | { readonly phase: 'write' };
 
+/** Rows and outcomes as the files have them. */
 export interface BackfillSummary {
   readonly users: number;
   readonly tasks: number;
@@ -48,6 +50,11 @@ export interface BackfillSummary {
   readonly rejects: number;
   /** Users with an outcome `failed`, sorted. */
   readonly failed_users: readonly string[];
+  /** With `trigger`: users without a connection, and users for whom the service has pulled nothing; sorted. */
+  readonly not_connected_users: readonly string[];
+  readonly not_pulled_users: readonly string[];
+  /** Lines of `_backfill.ndjson`, a user and provider each, by their status. */
+  readonly outcomes: Readonly<Record<Outcome['status'], number>>;
   /** Paths no column reads, `table.path`. */
   readonly unknown_fields: readonly string[];
   readonly files: readonly string[];
@@ -61,37 +68,58 @@ const FIRST_PAUSE = 500;
  * Fetches history into tables: trigger → follow → pull → write. Every step is on disk before the next begins, and a task
  * is there whole or not at all, so a run that was ended anywhere goes on where it was and makes the same files.
  *
- * @throws MillraceError usage, folder_unwritable; ServiceError when the service refuses what concerns all users
+ * @throws MillraceError usage, folder_unwritable, bulk_op_ended, bulk_op_stuck, service_lost, rows_missing; ServiceError
+ *   when the service refuses what concerns all users
  */
 export async function runBackfill(options: BackfillOptions): Promise<BackfillSummary> {
-  const { plan, output, service, signal, clock = systemClock, onProgress = () => undefined } = options;
+  const { plan, output, clock = systemClock, onProgress = () => undefined } = options;
+  if (options.trigger && plan.providers.length === 0)
+    throw new MillraceError('usage', '--trigger needs --provider');
   const checkpoint = await Checkpoint.open(output, plan, options.resume);
-  if (options.trigger && !checkpoint.state.followed) {
-    if (plan.providers.length === 0) throw new MillraceError('usage', '--trigger needs --provider');
-    const shared = { service, clock, signal, pollMs: options.pollMs };
-    await triggerPulls(plan.users, plan.providers, {
-      ...shared,
-      checkpoint,
-      onProgress: (provider, { pending, processed }) =>
-        onProgress({ phase: 'trigger', provider, pending, processed }),
-    });
-    const failed = await followPulls(plan.users, plan.providers, {
-      ...shared,
-      resource: 'meal',
-      patienceMs: options.patienceMs,
-      onProgress: (progress) => onProgress({ phase: 'follow', ...progress }),
-    });
-    await checkpoint.followed(failed);
+  let results: ReadonlyMap<number, Result>;
+  try {
+    if (options.trigger && !checkpoint.state.followed)
+      await haveHistoryPulled(options, checkpoint, clock, onProgress);
+    results = await pullAll(options, checkpoint, clock, onProgress);
+  } catch (error) {
+    // From here on there is something to resume.
+    if (!(error instanceof ServiceError) || !(error.retryable || error.maybeApplied)) throw error;
+    throw new MillraceError('service_lost', `${error.message}; --resume goes on`, { cause: error });
   }
-  const results = await pullAll(options, checkpoint, clock, onProgress);
   onProgress({ phase: 'write' });
-  const outcomes = outcomesOf(plan, results);
-  const files = await assemble(output, plan, checkpoint, outcomes);
+  const { outcomes, files } = await assemble(output, plan, checkpoint, results);
   await checkpoint.remove();
   return summarise(plan, results, outcomes, files);
 }
 
-type Result = TaskResult | { readonly error: string };
+async function haveHistoryPulled(
+  options: BackfillOptions,
+  checkpoint: Checkpoint,
+  clock: Clock,
+  onProgress: (progress: BackfillProgress) => void,
+): Promise<void> {
+  const { plan, service, signal, pollMs, patienceMs } = options;
+  const all = connectionsOf(plan);
+  if (!checkpoint.state.checked) await checkpoint.checked(await findUnconnected(service, all, signal));
+  const { without } = checkpoint.state;
+  const connected: Connection[] = all.filter(
+    (connection) => without[connectionKey(connection)] === undefined,
+  );
+  const shared = { service, clock, signal, pollMs, patienceMs };
+  const processed = await triggerPulls(connected, {
+    ...shared,
+    checkpoint,
+    onProgress: (provider, { pending, processed: done }) =>
+      onProgress({ phase: 'trigger', provider, pending, processed: done }),
+  });
+  const unpulled = await followPulls(connected, {
+    ...shared,
+    resource: 'meal',
+    processed,
+    onProgress: (progress) => onProgress({ phase: 'follow', ...progress }),
+  });
+  await checkpoint.followed(unpulled);
+}
 
 async function pullAll(
   options: BackfillOptions,
@@ -114,9 +142,10 @@ async function pullAll(
     onProgress({ phase: 'pull', total, done: results.size, meals });
   };
   const resultOf = async (task: Task): Promise<Result> => {
-    const failed =
-      task.provider === null ? undefined : checkpoint.state.failed[connectionKey(task.user, task.provider)];
-    if (failed !== undefined) return { error: failed };
+    const { user, provider } = task;
+    const without =
+      provider === null ? undefined : checkpoint.state.without[connectionKey({ user, provider })];
+    if (without !== undefined) return without;
     const folder = checkpoint.taskFolder(task.index);
     return (await finishedTask(folder)) ?? pullWithTries(service, task, folder, clock, signal);
   };
@@ -130,7 +159,9 @@ async function pullAll(
     done.catch((error: unknown) => stop.abort(error));
     running.push(done);
   }
-  await Promise.all(running);
+  // All of them: none may write any more when the folder is let go of.
+  await Promise.allSettled(running);
+  if (stop.signal.aborted) throw stop.signal.reason;
   if (signal.aborted) throw new MillraceError('interrupted', 'add --resume to go on');
   return results;
 }
@@ -150,39 +181,12 @@ async function pullWithTries(
       if (signal.aborted || error instanceof MillraceError) throw error;
       const known = error instanceof ServiceError ? error : null;
       if (known !== null && (known.status === 401 || known.status === 403)) throw error;
-      if (attempt >= TRIES || known?.retryable === false) return { error: messageOf(error) };
+      if (attempt >= TRIES || known?.retryable === false) {
+        return { status: 'failed', reason: messageOf(error) };
+      }
       await wait(clock, known?.retryAfterMs ?? FIRST_PAUSE * 2 ** (attempt - 1), signal);
     }
   }
-}
-
-function outcomesOf(plan: BackfillPlan, results: ReadonlyMap<number, Result>): Outcome[] {
-  const outcomes = new Map<string, Outcome>();
-  for (const { index, user, provider } of tasksOf(plan)) {
-    const result = results.get(index) ?? { error: 'was not done' };
-    const key = `${user} ${provider ?? ''}`;
-    const before = outcomes.get(key) ?? {
-      user_id: user,
-      provider,
-      status: 'done',
-      meals: 0,
-      meal_items: 0,
-      rejects: 0,
-      error: null,
-    };
-    outcomes.set(
-      key,
-      'error' in result
-        ? { ...before, status: 'failed', error: before.error ?? result.error }
-        : {
-            ...before,
-            meals: before.meals + result.meals,
-            meal_items: before.meal_items + result.items,
-            rejects: before.rejects + result.rejects,
-          },
-    );
-  }
-  return [...outcomes.values()];
 }
 
 function summarise(
@@ -193,7 +197,11 @@ function summarise(
 ): BackfillSummary {
   const sum = (of: 'meals' | 'meal_items' | 'rejects'): number =>
     outcomes.reduce((total, outcome) => total + outcome[of], 0);
-  const failed = outcomes.filter(({ status }) => status === 'failed').map(({ user_id }) => user_id);
+  const usersWith = (status: Outcome['status']): string[] => [
+    ...new Set(outcomes.filter((outcome) => outcome.status === status).map(({ user_id }) => user_id)),
+  ];
+  const count = { done: 0, failed: 0, not_connected: 0, not_pulled: 0 };
+  for (const { status } of outcomes) count[status] += 1;
   const unknown = [...results.values()].flatMap((result) => ('unknown' in result ? result.unknown : []));
   return {
     users: plan.users.length,
@@ -201,7 +209,10 @@ function summarise(
     meals: sum('meals'),
     meal_items: sum('meal_items'),
     rejects: sum('rejects'),
-    failed_users: [...new Set(failed)],
+    failed_users: usersWith('failed'),
+    not_connected_users: usersWith('not_connected'),
+    not_pulled_users: usersWith('not_pulled'),
+    outcomes: count,
     unknown_fields: [...new Set(unknown)].toSorted(),
     files,
   };

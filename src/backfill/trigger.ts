@@ -1,8 +1,12 @@
 import type { Clock } from '../core/clock.ts';
+import { MillraceError } from '../core/errors.ts';
+import { formatDuration } from '../lib/units.ts';
 import type { ServiceClient } from '../service/client.ts';
 import type { BulkOp } from '../service/bulk.ts';
 import { wait } from '../service/wait.ts';
-import type { Checkpoint } from './checkpoint.ts';
+import type { Checkpoint, OpsBefore, Triggered } from './checkpoint.ts';
+import type { Connection } from './connections.ts';
+import { Patience } from './patience.ts';
 
 export interface TriggerOptions {
   readonly service: ServiceClient;
@@ -10,68 +14,116 @@ export interface TriggerOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly pollMs: number;
+  /** Milliseconds without progress after which a bulk op is given up; 0 waits for ever. */
+  readonly patienceMs: number;
   readonly onProgress: (
     provider: string,
     op: { readonly pending: number; readonly processed: number },
   ) => void;
 }
 
+const TYPE = 'link_bulk_historical_trigger';
 /** Clocks differ: an op that began this much before our trigger may still be ours. */
 const CLOCK_SKEW = 120_000;
 /** Looks in vain for a bulk op before going on without it: the pulls themselves tell the end. */
 const LOOKS = 3;
 
 /**
- * Triggers the historical pull of all users, a provider at a time, once: the intention is written down first, and a run
- * that finds one without an outcome looks for its bulk op before it triggers again. Then follows the bulk ops.
+ * Triggers the historical pull of all connections, a provider at a time, once: the intention is written down first, and a
+ * run that finds one without an outcome looks for its bulk op before it triggers again. Then follows the bulk ops.
+ * @returns the providers whose triggers are known to be processed
+ * @throws MillraceError bulk_op_ended, bulk_op_stuck: the next run goes on there
  */
 export async function triggerPulls(
-  users: readonly string[],
-  providers: readonly string[],
+  connections: readonly Connection[],
   options: TriggerOptions,
-): Promise<void> {
-  const { service, checkpoint, clock, signal } = options;
+): Promise<ReadonlySet<string>> {
+  const { checkpoint } = options;
+  const providers = [...new Set(connections.map(({ provider }) => provider))];
   for (const provider of providers) {
     const before = checkpoint.state.triggered[provider];
     if (before !== undefined && before.outcome !== 'intended') continue;
-    if (before !== undefined && (await findOp(options, provider, before.at)) !== null) {
-      await checkpoint.triggered(provider, { at: before.at, outcome: 'accepted' });
-      continue;
+    if (before !== undefined && (await findOp(options, provider, before)) !== null)
+      await checkpoint.triggered(provider, { ...before, outcome: 'accepted' });
+    else {
+      const users = connections.filter((one) => one.provider === provider).map(({ user }) => user);
+      await trigger(options, provider, users);
     }
-    const at = clock.now();
-    await checkpoint.triggered(provider, { at, outcome: 'intended' });
-    const { outcome } = await service.bulk.trigger({ userIds: users, provider }, { signal });
-    await checkpoint.triggered(provider, { at, outcome });
   }
+  const processed = new Set<string>();
   for (const provider of providers) {
     const triggered = checkpoint.state.triggered[provider];
-    if (triggered?.outcome === 'accepted') await followOp(options, provider, triggered.at);
+    if (triggered === undefined) continue;
+    if (triggered.outcome === 'completed' || (await followOp(options, provider, triggered)))
+      processed.add(provider);
   }
+  return processed;
 }
 
-async function followOp(options: TriggerOptions, provider: string, at: number): Promise<void> {
+async function trigger(options: TriggerOptions, provider: string, users: readonly string[]): Promise<void> {
+  const { service, checkpoint, clock, signal } = options;
+  const intended = { at: clock.now(), before: await opsBefore(options, provider) };
+  await checkpoint.triggered(provider, { ...intended, outcome: 'intended' });
+  const { outcome } = await service.bulk.trigger({ userIds: users, provider }, { signal });
+  await checkpoint.triggered(provider, { ...intended, outcome });
+}
+
+/** @returns true when its triggers were processed, false when the service does not show it (any more) */
+async function followOp(options: TriggerOptions, provider: string, triggered: Triggered): Promise<boolean> {
+  const { checkpoint, clock, patienceMs, pollMs, signal } = options;
+  const patience = new Patience(clock, patienceMs);
   for (let missed = 0; missed < LOOKS;) {
-    const op = await findOp(options, provider, at);
+    const op = await findOp(options, provider, triggered);
     if (op === null) missed += 1;
     else {
+      missed = 0;
       options.onProgress(provider, op);
-      if (op.status !== 'in_progress') return;
+      const { status, processed, pending } = op;
+      const said = `${provider}: ${processed} processed, ${pending} pending`;
+      if (status === 'success') return true;
+      if (status === 'aborted' || status === 'failure') {
+        await checkpoint.untriggered(provider);
+        throw new MillraceError('bulk_op_ended', `${said}, ${status}; --resume triggers it again`);
+      }
+      // Any other status is one the service has learned since: it is over when it has an end.
+      if (status !== 'in_progress' && typeof op.ended_at === 'string') return true;
+      if (patience.isOver(processed)) {
+        const since = `for ${formatDuration(patienceMs)}`;
+        throw new MillraceError('bulk_op_stuck', `${said}, the same ${since}; --resume follows it again`);
+      }
     }
-    await wait(options.clock, options.pollMs, options.signal);
+    await wait(clock, pollMs, signal);
   }
+  return false;
 }
 
-/** An op has no id: ours is the first of its type and provider that began no earlier than our trigger. */
+/** What tells ops of before from ours, whatever the clocks say. */
+async function opsBefore({ service, signal }: TriggerOptions, provider: string): Promise<OpsBefore> {
+  let since: string | null = null;
+  let known = 0;
+  for await (const op of service.bulk.ops({ pageSize: 50 }, { signal })) {
+    since ??= op.started_at;
+    if (Date.parse(op.started_at) < Date.parse(since)) break;
+    if (isOurKind(op, provider)) known += 1;
+  }
+  return { since, known };
+}
+
+/** An op has no id: ours is the first of its type and provider after those that were there before. */
 async function findOp(
   { service, signal }: TriggerOptions,
   provider: string,
-  at: number,
+  { at, before }: Triggered,
 ): Promise<BulkOp | null> {
-  let found: BulkOp | null = null;
+  const first = before === undefined ? at - CLOCK_SKEW : Date.parse(before.since ?? '1970-01-01');
+  const found: BulkOp[] = [];
   for await (const op of service.bulk.ops({ pageSize: 50 }, { signal })) {
-    const started = Date.parse(op.started_at);
-    if (started < at - CLOCK_SKEW) break;
-    if (op.type === 'link_bulk_historical_trigger' && op.provider === provider) found = op;
+    if (Date.parse(op.started_at) < first) break;
+    if (isOurKind(op, provider)) found.push(op);
   }
-  return found;
+  return found.at(-1 - (before?.known ?? 0)) ?? null;
+}
+
+function isOurKind(op: BulkOp, provider: string): boolean {
+  return op.type === TYPE && op.provider === provider;
 }

@@ -23,10 +23,12 @@ Examples:
   millrace backfill --resume --out ./data/history
 
 Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the DDL that fits), _rejects.ndjson for rows that
-are not fit, and _backfill.ndjson with a line for each user. With --trigger the service's bulk pull is triggered first
-and followed to its end. Every step is on disk before the next: after an interruption --resume goes on and makes the
-same files. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
-Exit codes: 0 complete, 1 failed, 2 usage or config, 3 some users or rows failed, or interrupted: see --resume.`;
+are not fit, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With
+--trigger the service's bulk pull is triggered first, for users with a connection to the provider, and followed to its end;
+for the others nothing is fetched. Every step is on disk before the next: after an interruption --resume goes on and
+makes the same files. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
+Exit codes: 0 complete, also when users are not connected; 1 failed: after an aborted or stuck bulk operation --resume goes
+on; 2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: see --resume.`;
 
 interface Options {
   readonly out: string;
@@ -68,7 +70,11 @@ export function backfillCommand(io: Io): Command {
     .option('--dry-run', 'print the plan, fetch nothing')
     .option('--concurrency <n>', 'requests of one provider at once', '8')
     .option('--poll <duration>', 'time between two looks at the pulls', '10s')
-    .option('--patience <duration>', 'longest wait for the pulls; 0 waits for ever', '0ms')
+    .option(
+      '--patience <duration>',
+      'longest wait without progress of the bulk operation or of a pull; 0 waits for ever',
+      '6h',
+    )
     .option('--rate <provider=n/time>', "the service's trigger rate, for the estimate", collect)
     .option('--config <file>', 'the config file, for its service section')
     .option('--base-url <url>', 'address of the service')
@@ -99,8 +105,8 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
       resume: options.resume === true,
       trigger: options.trigger === true,
       concurrency: wholeNumber('--concurrency', options.concurrency, 1),
-      pollMs: parseDuration(options.poll),
-      patienceMs: parseDuration(options.patience),
+      pollMs: durationOf('--poll', options.poll),
+      patienceMs: durationOf('--patience', options.patience),
       signal: io.signal,
       onProgress: (progress) => {
         show(progress);
@@ -192,27 +198,41 @@ function rateOf(given: string): [string, TriggerRate] {
 }
 
 function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
-  const {
-    users,
-    meals,
-    meal_items: items,
-    rejects,
-    failed_users: failed,
-    unknown_fields: unknown,
-    files,
-  } = summary;
-  const ok = failed.length === 0 && rejects === 0;
+  const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
+  // Who is not connected has no history to fetch.
+  const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
   if (unknown.length > 0) note(io, `fields no column reads, kept in extra: ${unknown.join(', ')}`);
-  for (const user of failed) note(io, `failed: ${user} (the reason is in _backfill.ndjson)`);
+  name(io, 'failed', summary.failed_users);
+  name(io, 'not connected', summary.not_connected_users);
+  name(io, 'not pulled', summary.not_pulled_users);
   if (json) print(io, JSON.stringify({ ok, ...summary }));
   else {
+    const { failed, not_connected: unconnected, not_pulled: unpulled } = outcomes;
+    print(io, `users      ${users}`);
     print(
       io,
-      `users      ${users}, failed ${failed.length}\nmeals      ${meals}, items ${items}, rejected ${rejects}`,
+      `outcomes   ${outcomes.done} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
     );
+    print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
     for (const file of files) print(io, visible(`wrote      ${file}`));
   }
   io.setExit(ok ? EXIT.done : EXIT.partial);
+}
+
+/** Users named for one reason; the file and `--json` name all of them. */
+const NAMED = 50;
+
+function name(io: Io, what: string, users: readonly string[]): void {
+  for (const user of users.slice(0, NAMED)) note(io, `${what}: ${user} (the reason is in _backfill.ndjson)`);
+  if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
+}
+
+function durationOf(flag: string, given: string): number {
+  try {
+    return parseDuration(given);
+  } catch (error) {
+    throw new MillraceError('usage', `${flag} ${messageOf(error)}`, { cause: error });
+  }
 }
 
 function wholeNumber(flag: string, given: string, least: number): number {

@@ -51,6 +51,12 @@ interface Options {
   readonly state?: string;
   readonly failingUsers: string;
   readonly retryingUsers: string;
+  readonly unconnectedUsers: string;
+  readonly leftOutUsers: string;
+  readonly unpulledUsers: string;
+  readonly stuckOps: string;
+  readonly abortedOps: string;
+  readonly failedOps: string;
   readonly rate429: string;
   readonly dropConnections: string;
   readonly json?: boolean;
@@ -82,6 +88,12 @@ export function sandboxCommand(io: Io): Command {
     .option('--etl <file>', 'publish events to Event Hubs and Pub/Sub too, as the YAML file says')
     .option('--failing-users <n>', 'users whose historical pulls fail', '0')
     .option('--retrying-users <n>', 'users whose historical pulls retry first', '0')
+    .option('--unconnected-users <n>', 'users without a connection to any provider', '0')
+    .option('--left-out-users <n>', 'users whose triggers start no pull', '0')
+    .option('--unpulled-users <n>', 'users whose meals are not pulled', '0')
+    .option('--stuck-ops <n>', 'bulk operations that never start: the first', '0')
+    .option('--aborted-ops <n>', 'bulk operations that are aborted halfway: the next', '0')
+    .option('--failed-ops <n>', 'bulk operations that fail halfway: the next', '0')
     .option('--rate-429 <share>', 'share of requests answered with 429', '0')
     .option('--drop-connections <share>', 'share of requests whose connection is cut', '0')
     .option('--json', 'print one JSON object')
@@ -138,6 +150,12 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
     faults: {
       failingUsers: numberOf('--failing-users', options.failingUsers),
       retryingUsers: numberOf('--retrying-users', options.retryingUsers),
+      unconnectedUsers: numberOf('--unconnected-users', options.unconnectedUsers),
+      leftOutUsers: numberOf('--left-out-users', options.leftOutUsers),
+      unpulledUsers: numberOf('--unpulled-users', options.unpulledUsers),
+      stuckOps: numberOf('--stuck-ops', options.stuckOps),
+      abortedOps: numberOf('--aborted-ops', options.abortedOps),
+      failedOps: numberOf('--failed-ops', options.failedOps),
       rate429: shareOf('--rate-429', options.rate429),
       dropConnections: shareOf('--drop-connections', options.dropConnections),
     },

@@ -74,6 +74,10 @@ export const CATALOGUE = {
   erasure_in_use: { title: 'Erasure folder is in use', exit: EXIT.usage, retryable: true },
   erasure_begun: { title: 'Erasure has begun', exit: EXIT.failed, retryable: false },
   state_unusable: { title: 'State of the sandbox cannot be used', exit: EXIT.failed, retryable: false },
+  bulk_op_ended: { title: 'The service ended its bulk operation early', exit: EXIT.failed, retryable: true },
+  bulk_op_stuck: { title: 'The bulk operation does not move', exit: EXIT.failed, retryable: true },
+  service_lost: { title: 'The service did not answer', exit: EXIT.partial, retryable: true },
+  rows_missing: { title: 'Rows that were fetched are not there', exit: EXIT.failed, retryable: false },
   document_unreadable: { title: 'Document cannot be read', exit: EXIT.failed, retryable: false },
 } as const satisfies Record<string, Entry>;
 

@@ -8,7 +8,9 @@ import { temporaryPath } from './temporary.ts';
 /** The part of a backfill's state that names users. */
 interface State {
   readonly plan?: { readonly users?: readonly string[] };
-  readonly failed?: Readonly<Record<string, string>>;
+  /** By `user provider`; `failed` in a state of an earlier version. */
+  readonly without?: Readonly<Record<string, unknown>>;
+  readonly failed?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -34,11 +36,19 @@ export async function rewritePlan(
     for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
     return requests.length === 0 ? user : ERASED_USER;
   });
-  const failed = Object.entries(state.failed ?? {}).filter(
-    ([connection]) => requestsOf(connection.split(' ')[0] ?? '').length === 0,
-  );
+  const left = (connections: Readonly<Record<string, unknown>> = {}): Record<string, unknown> =>
+    Object.fromEntries(
+      Object.entries(connections).filter(
+        ([connection]) => requestsOf(connection.split(' ')[0] ?? '').length === 0,
+      ),
+    );
   if (Object.keys(removed).length === 0) return null;
-  const next = { ...state, plan: { ...state.plan, users }, failed: Object.fromEntries(failed) };
+  const next = {
+    ...state,
+    plan: { ...state.plan, users },
+    without: left(state.without),
+    ...(state.failed === undefined ? {} : { failed: left(state.failed) }),
+  };
   const bytes = Buffer.from(`${JSON.stringify(next)}\n`);
   const temporary = temporaryPath(path);
   await unlink(temporary).catch(() => undefined);

@@ -1,3 +1,4 @@
+import type { FaultOptions, Faults } from './faults.ts';
 import { Lane } from './lane.ts';
 import { PROVIDERS, type Throttle } from './providers.ts';
 import type { Pulls } from './pulls.ts';
@@ -5,7 +6,7 @@ import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
 import type { Users } from './users.ts';
 
-/** Modes: `in_progress` → `success`, once every trigger was handled; `aborted` only by `abort`. */
+/** Modes: `in_progress` → `success`, once every trigger was handled; `aborted` by `abort` or a fault, `failure` by a fault. */
 export interface BulkOp {
   readonly sequence: number;
   readonly teamId: string;
@@ -26,6 +27,7 @@ export class BulkOps {
   readonly #timers: Timers;
   readonly #users: Users;
   readonly #pulls: Pulls;
+  readonly #faults: FaultOptions;
   readonly #lanes = new Map<string, Lane>();
   readonly #ops: BulkOp[] = [];
   readonly #endings = new Map<BulkOp, () => void>();
@@ -35,8 +37,9 @@ export class BulkOps {
   readonly #waiting: Shelf<readonly [sequence: number, users: readonly string[]]>;
   readonly #turns: Shelf<readonly [provider: string, notBefore: number]>;
 
-  constructor(timers: Timers, users: Users, pulls: Pulls, state: State) {
+  constructor(timers: Timers, users: Users, pulls: Pulls, faults: Faults, state: State) {
     this.#timers = timers;
+    this.#faults = faults.options;
     this.#users = users;
     this.#pulls = pulls;
     this.#state = state;
@@ -93,6 +96,7 @@ export class BulkOps {
   }
 
   #queue(op: BulkOp, userIds: readonly string[]): void {
+    if (this.#fateOf(op) === 'stuck') return;
     const lane = this.#laneOf(op.provider);
     for (const id of userIds) lane.push(() => this.#trigger(op, id));
   }
@@ -110,8 +114,17 @@ export class BulkOps {
     if (user?.connections.some(({ provider }) => provider === op.provider) === true) {
       this.#pulls.start(user, op.provider);
     }
-    if (op.pending === 0) this.#end(op, 'success');
+    const fate = this.#fateOf(op);
+    if ((fate === 'aborted' || fate === 'failure') && op.processed >= op.pending) this.#end(op, fate);
+    else if (op.pending === 0) this.#end(op, 'success');
     else this.#save(op);
+  }
+
+  #fateOf({ sequence }: BulkOp): 'stuck' | 'aborted' | 'failure' | 'lucky' {
+    const { stuckOps = 0, abortedOps = 0, failedOps = 0 } = this.#faults;
+    if (sequence <= stuckOps) return 'stuck';
+    if (sequence <= stuckOps + abortedOps) return 'aborted';
+    return sequence <= stuckOps + abortedOps + failedOps ? 'failure' : 'lucky';
   }
 
   #end(op: BulkOp, status: BulkOp['status']): void {

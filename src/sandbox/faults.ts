@@ -6,6 +6,16 @@ export interface FaultOptions {
   readonly failingUsers?: number;
   /** Users whose historical pulls retry before they succeed. */
   readonly retryingUsers?: number;
+  /** Users of the seed without a connection to any provider: the last ones. */
+  readonly unconnectedUsers?: number;
+  /** Users whose triggers are processed, but start no pull. */
+  readonly leftOutUsers?: number;
+  /** Users whose meals the service does not pull, although it pulls the rest. */
+  readonly unpulledUsers?: number;
+  /** So many bulk ops, the first, never start; the next are aborted halfway; the next fail halfway. */
+  readonly stuckOps?: number;
+  readonly abortedOps?: number;
+  readonly failedOps?: number;
   readonly rate429?: number;
   readonly rate503?: number;
   /** Cut before or after the work is done, or amid the body. */

@@ -68,6 +68,8 @@ export class Pulls {
   readonly #pulls = new Map<string, Map<string, Map<string, Pull>>>();
   readonly #failing = new Set<number>();
   readonly #retrying = new Set<number>();
+  readonly #leftOut = new Set<number>();
+  readonly #unpulled = new Set<number>();
   readonly #seed: Name;
 
   constructor({ timers, events, plan, faults, users, seeded, state }: PullsOptions) {
@@ -78,28 +80,36 @@ export class Pulls {
     users.onErased((user) => this.#forget(user));
     this.#plan = plan;
     this.#seed = plan.seed;
-    const { failingUsers = 0, retryingUsers = 0 } = faults.options;
+    const { failingUsers = 0, retryingUsers = 0, leftOutUsers = 0, unpulledUsers = 0 } = faults.options;
     const random = randomOf(plan.seed, 'unlucky users');
     const shuffled = seeded.map((user) => ({ user, rank: random() })).sort((a, b) => a.rank - b.rank);
     for (const { user } of shuffled) {
+      if (user.connections.length === 0) continue;
       if (this.#failing.size < failingUsers) this.#failing.add(user.index);
       else if (this.#retrying.size < retryingUsers && user.connections.some(isNew))
         this.#retrying.add(user.index);
+      else if (this.#leftOut.size < leftOutUsers) this.#leftOut.add(user.index);
+      else if (this.#unpulled.size < unpulledUsers) this.#unpulled.add(user.index);
     }
   }
 
-  /** Whether the pulls of the user end in failure, or retry on the way. */
-  fateOf(user: User): 'failing' | 'retrying' | 'lucky' {
+  /** Whether the pulls of the user end in failure, retry on the way, or never begin, all or only that of meals. */
+  fateOf(user: User): 'failing' | 'retrying' | 'left out' | 'unpulled' | 'lucky' {
     if (this.#failing.has(user.index)) return 'failing';
+    if (this.#leftOut.has(user.index)) return 'left out';
+    if (this.#unpulled.has(user.index)) return 'unpulled';
     return this.#retrying.has(user.index) ? 'retrying' : 'lucky';
   }
 
   /** Starts over; a pull under way is replaced. */
   start(user: User, provider: string): void {
+    const fate = this.fateOf(user);
+    if (fate === 'left out') return;
     const byResource = new Map<string, Pull>();
     const byProvider = this.#pulls.get(user.id) ?? new Map<string, Map<string, Pull>>();
     this.#pulls.set(user.id, byProvider.set(provider, byResource));
     for (const resource of PULLED_RESOURCES) {
+      if (fate === 'unpulled' && resource === 'meal') continue;
       const rest = { mode: 'scheduled', error: null, attempt: 1 } as const;
       const pull: Pull = { user, provider, resource, ...rest, stage: 'scheduled', since: 0 };
       byResource.set(resource, pull);
@@ -134,7 +144,8 @@ export class Pulls {
         const pulled = Object.fromEntries(
           [...byResource].map(([resource, pull]) => [resource, this.#json(pull)]),
         );
-        return [name, { pulled, not_pulled: NOT_PULLED }];
+        const missing = PULLED_RESOURCES.filter((resource) => !byResource.has(resource));
+        return [name, { pulled, not_pulled: [...missing, ...NOT_PULLED] }];
       }),
     );
   }

@@ -37,6 +37,8 @@ type SavedUser =
 /** What seeded users look like. */
 export interface UserPlan {
   readonly count: number;
+  /** Of these, the last so many have no connection. */
+  readonly unconnected: number;
   readonly seed: Name;
   readonly teamId: string;
   /** When given, every user is connected to all of these. Default: `made_up` and one more. */
@@ -67,6 +69,7 @@ export class Users {
     for (let index = 0; index < plan.count; index += 1) {
       const user = this.#add(plan.teamId, `made-up-client-${index}`, index % 10 === 9 ? OLD : NEW);
       const names = plan.providers ?? ['made_up', others[index % others.length] ?? 'made_up'];
+      if (index >= plan.count - plan.unconnected) continue;
       for (const provider of names) addConnection(user, provider, user.createdOn);
     }
   }

@@ -48,7 +48,8 @@ export function createWorld(options: ResolvedSandbox, state: State): World {
   const keys = new Keys(seed, state);
   const teams = new Teams(seed, state);
   const team = teams.first(options.teamId, { ...features }, timers.stamp());
-  const plan = { count: options.users, seed, teamId: team.id, providers: options.providers };
+  const { unconnectedUsers: unconnected = 0 } = options.faults;
+  const plan = { count: options.users, unconnected, seed, teamId: team.id, providers: options.providers };
   const users = new Users(timers, plan, state);
   const mealPlan = { seed, sinceMs: options.sinceMs, days: options.days, mealsPerDay: options.mealsPerDay };
   const endpoints = new Endpoints(timers, seed, state);
@@ -70,7 +71,7 @@ export function createWorld(options: ResolvedSandbox, state: State): World {
   events.sendBy(sender);
   const seeded = users.list(team.id);
   const pulls = new Pulls({ timers, events, plan: mealPlan, faults, users, seeded, state });
-  const bulkOps = new BulkOps(timers, users, pulls, state);
+  const bulkOps = new BulkOps(timers, users, pulls, faults, state);
   const labs = new Labs(seed, team.id, teams.orgId);
   const orders = new Orders({ timers, events, labs, teams, users, seed, state });
   const parsingJobs = new ParsingJobs({ timers, events, users, seed, state });

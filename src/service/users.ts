@@ -9,6 +9,8 @@ export interface User extends Unknown {
   readonly client_user_id?: string | null;
   /** ISO 8601. */
   readonly created_on?: string;
+  /** The providers that are connected now. */
+  readonly connected_sources?: readonly { readonly source?: { readonly slug?: string } | null }[] | null;
 }
 
 export interface UserPage extends Unknown {

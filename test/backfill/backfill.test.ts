@@ -2,35 +2,13 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execFile, type ChildProcess } from 'node:child_process';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
+import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { childEnvironment, MAIN, millrace, type Ended } from '../support/millrace.ts';
+import { childEnvironment, MAIN, millrace } from '../support/millrace.ts';
 import { until } from '../support/until.ts';
-
-type SandboxOptions = NonNullable<Parameters<typeof startSandbox>[0]>;
+import { backfill, environment, lastLine, lines, sandbox } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
-
-async function sandbox(options: SandboxOptions): Promise<Sandbox> {
-  const started = await startSandbox({
-    host: '127.0.0.1',
-    seed: 'made-up',
-    days: 10,
-    mealsPerDay: 2,
-    ...options,
-  });
-  onTestFinished(() => started.stop());
-  return started;
-}
-
-function environment({ url, apiKey }: Sandbox): Record<string, string> {
-  return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: apiKey };
-}
-
-function backfill(service: Sandbox, out: string, ...args: string[]): Promise<Ended> {
-  return millrace(['backfill', '--out', out, '--json', ...args], { env: environment(service), cwd: out });
-}
 
 /** Every file of a folder with a hash of what it holds. */
 function contents(folder: string): Record<string, string> {
@@ -43,16 +21,6 @@ function contents(folder: string): Record<string, string> {
       }),
   );
 }
-
-function lines(path: string): Record<string, unknown>[] {
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
-}
-
-const lastLine = ({ stdout }: Ended): Record<string, unknown> =>
-  JSON.parse(stdout.trim().split('\n').at(-1) ?? '{}') as Record<string, unknown>;
 
 describe('backfill', () => {
   test(
@@ -129,7 +97,7 @@ describe('backfill', () => {
       const work = join(disturbed, '_backfill');
       const doneTasks = (): number => {
         try {
-          return readdirSync(join(work, 'tasks'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+          return readdirSync(work, { recursive: true, encoding: 'utf8' }).filter((name) =>
             name.endsWith('done.json'),
           ).length;
         } catch {

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
+import { mealIds, rowIds } from '../backfill/support.ts';
 import { writeArchive } from '../replay/made-up-archive.ts';
 import { MASTER, MASTER_TEXT, owner } from '../seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -204,27 +205,10 @@ test('four backfills started at the same moment leave the rows of one', async ()
     expect([0, 2]).toContain(code);
     if (code === 2) expect(stderr).toMatch(/is written by backfill \(process \d+\)/);
   }
-  const ids = await mealIds(sandbox);
+  const ids = await mealIds(sandbox, { since: '2026-01-01', until: '2026-01-10' });
   expect(rowIds(join(out, 'meals.ndjson'))).toEqual(ids);
   expect(readdirSync(out).filter((name) => name.startsWith('.'))).toEqual([]);
 });
-
-/** The ids of all meals the service has, asked for in plain HTTP. */
-async function mealIds({ url, apiKey, state, teamId }: Sandbox): Promise<string[]> {
-  const ids: string[] = [];
-  for (const { id } of state.users.list(teamId)) {
-    const path = `/v2/summary/meal/${id}?start_date=2026-01-01&end_date=2026-01-10`;
-    const answer = await fetch(url + path, { headers: { 'x-service-api-key': apiKey } });
-    const { meals } = (await answer.json()) as { meals: { id: string }[] };
-    ids.push(...meals.map((meal) => meal.id));
-  }
-  return ids.toSorted();
-}
-
-function rowIds(path: string): string[] {
-  const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean);
-  return lines.map((line) => (JSON.parse(line) as { id: string }).id).toSorted();
-}
 
 test('a name that a kill -9 left is no lock, whoever has its number by now', async () => {
   const folder = await temporaryFolder();

@@ -1,0 +1,24 @@
+import type { Clock } from '../core/clock.ts';
+
+/** How long nothing may change before it is no longer waited for. */
+export class Patience {
+  readonly #clock: Clock;
+  readonly #ms: number;
+  #last: number | null = null;
+  #since: number;
+
+  /** @param ms milliseconds; 0 waits for ever */
+  constructor(clock: Clock, ms: number) {
+    this.#clock = clock;
+    this.#ms = ms;
+    this.#since = clock.monotonic();
+  }
+
+  /** Told how far it is at each look; true once that has been the same for too long. */
+  isOver(progress: number): boolean {
+    const now = this.#clock.monotonic();
+    if (progress !== this.#last) this.#since = now;
+    this.#last = progress;
+    return this.#ms > 0 && now - this.#since >= this.#ms;
+  }
+}
