@@ -57,11 +57,15 @@ export class Insight {
    */
   health(): Health {
     const { receiver, dispatcher, plan } = this.#options;
-    const sinks = dispatcher.status().map(({ sink, mode }) => ({
+    const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
       name: `sink ${sink}`,
-      ok: mode === 'running',
+      ok: mode === 'running' && troubles.length === 0,
       required: plan().config.sinks[sink]?.required ?? false,
       state: mode,
+      // Codes only: the rest is for those who have a token.
+      ...(troubles.length === 0
+        ? {}
+        : { troubles: troubles.map(({ code, since }) => ({ code, since: new Date(since).toISOString() })) }),
     }));
     const opening = sinks.some(({ required, state }) => required && state === 'opening');
     return {

@@ -10,10 +10,10 @@ export type Succeed = (from: string, to: string) => Promise<void>;
 /** The sinks that are open now, and how they become those of another plan. */
 export class LiveSinks {
   readonly #dispatcher: Dispatcher;
-  readonly #parts: Omit<SinkContext, 'name'>;
+  readonly #parts: Omit<SinkContext, 'name' | 'takeBack'>;
   readonly #open = new Map<string, Sink>();
 
-  constructor(dispatcher: Dispatcher, parts: Omit<SinkContext, 'name'>) {
+  constructor(dispatcher: Dispatcher, parts: Omit<SinkContext, 'name' | 'takeBack'>) {
     this.#dispatcher = dispatcher;
     this.#parts = parts;
   }
@@ -87,7 +87,10 @@ export class LiveSinks {
   }
 
   #make(name: string, { module, options }: PlannedSink['resolved']): void {
-    this.#open.set(name, module.createSink(options, { name, ...this.#parts }));
+    const takeBack: SinkContext['takeBack'] = (gone) => this.#dispatcher.takeBack(name, gone);
+    // Where there is no way into the journal, there is none to read again.
+    const journaled = this.#parts.inlet === undefined ? {} : { takeBack };
+    this.#open.set(name, module.createSink(options, { name, ...this.#parts, ...journaled }));
   }
 
   async #start(name: string, { keeper }: PlannedSink): Promise<void> {

@@ -9,6 +9,8 @@ export interface Check {
   readonly required: boolean;
   /** One word: `listening`, `running`, `paused`, … */
   readonly state: string;
+  /** What is wrong with a sink although it may be running; see `millrace status`. Left out when nothing is. */
+  readonly troubles?: readonly { readonly code: string; readonly since: string }[];
 }
 
 export interface Health {

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
-import type { ReceivingStatus, SystemStatus } from '../core/operations.ts';
+import type { ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
+import type { SinkTrouble } from '../core/sink.ts';
 import { formatBytes, formatDuration } from '../lib/units.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
@@ -32,7 +33,7 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
     return [
       cursor.sink,
-      sink?.mode ?? (pid === null ? '-' : 'not configured'),
+      stateOf(sink) ?? (pid === null ? '-' : 'not configured'),
       String(cursor.backlog),
       formatBytes(cursor.backlogBytes),
       age(cursor.backlogAge),
@@ -50,6 +51,7 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
       : [`damaged      ${journal.damaged} records of the journal are not what was written`]),
     '',
     renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
+    ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
   ].join('\n');
 }
 
@@ -60,6 +62,15 @@ function renderReceiving({ connections, refused }: ReceivingStatus): string[] {
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} turned away`,
     `refused      in the last hour: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
   ];
+}
+
+function stateOf(sink: SinkStatus | undefined): string | undefined {
+  return sink !== undefined && sink.troubles.length > 0 ? `${sink.mode}, in trouble` : sink?.mode;
+}
+
+/** A line of its own below the table: it says what to do, and commands must be whole to be copied. */
+function renderTrouble(sink: string, { code, detail, since }: SinkTrouble): string {
+  return `\n${sink}: ${code} since ${new Date(since).toISOString()}\n  ${detail}`;
 }
 
 function age(ms: number): string {

@@ -117,6 +117,22 @@ export interface SinkContext {
   readonly inlet?: Inlet;
   /** What a sink signs with that keeps files; absent where nothing is to be proven. */
   readonly proof?: OpenProof;
+  /**
+   * For what `send` had answered `delivered` for and is there no more: each delivery becomes a dead letter, as far as the
+   * journal still holds its event. Resolves with how many did; rejects when the journal cannot be written now. Absent where
+   * nothing keeps events: in commands, and with `acknowledge: delivered`.
+   */
+  readonly takeBack?: (gone: TakenBack) => Promise<number>;
+}
+
+/** Deliveries of one destination that are confirmed no more. */
+export interface TakenBack {
+  /** Of their events, ascending. */
+  readonly seqs: readonly number[];
+  readonly destination: string | null;
+  /** Of the dead letters. */
+  readonly code: string;
+  readonly reason: string;
 }
 
 /** A way into the journal for events that a sink makes itself, to be routed like any other. */

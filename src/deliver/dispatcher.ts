@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
-import type { Sink, SinkLog } from '../core/sink.ts';
+import type { Sink, SinkLog, TakenBack } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import type { Keep } from './claim-check.ts';
 import { Feed } from './feed.ts';
@@ -89,6 +89,11 @@ export class Dispatcher {
   /** Never sends what is owned again. */
   forget(forgotten: Forgotten): void {
     for (const feed of this.#feeds.values()) feed.forget(forgotten);
+  }
+
+  /** What a sink had confirmed is gone; see `SinkContext.takeBack`. */
+  takeBack(name: string, gone: TakenBack): Promise<number> {
+    return this.#feeds.get(name)?.takeBack(gone) ?? Promise.reject(new Error(`${name} is not open`));
   }
 
   /** Waits for the batches that are under way now; returns the sinks that have not answered when `signal` aborts. */

@@ -1,5 +1,6 @@
 import PQueue from 'p-queue';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import type { TakenBack } from '../core/sink.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { Holdings } from './holdings.ts';
@@ -8,6 +9,7 @@ import { Pending, type Item } from './pending.ts';
 import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
 import { SinkCalls } from './sink-calls.ts';
+import { eventsOf } from './take-back.ts';
 import { judge, retryGroups, type Verdict } from './verdict.ts';
 
 /** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
@@ -102,6 +104,31 @@ export class Feed {
   async answered(): Promise<void> {
     await Promise.allSettled(this.#underWay);
     await this.#calls.answered();
+  }
+
+  /** What the sink had confirmed is gone: it waits for a person. Events of erased users do not. */
+  async takeBack({ seqs, destination, code, reason }: TakenBack): Promise<number> {
+    const { journal, targetsOf, clock, log } = this.#options;
+    const diedAt = clock.now();
+    let count = 0;
+    for await (const page of eventsOf(journal, seqs)) {
+      const events = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
+      const letters = events.map((event) => ({
+        sink: this.name,
+        destination,
+        code,
+        reason,
+        attempts: 1,
+        diedAt,
+        event,
+      }));
+      await Promise.all(letters.map((letter) => journal.addDeadLetter(letter)));
+      count += letters.length;
+      this.#counts.dead += letters.length;
+      for (const _ of letters) this.#options.observer?.died(this.name, code);
+    }
+    log.error({ sink: this.name, destination, code, reason, events: count }, 'dead letters');
+    return count;
   }
 
   /** Everything up to and including this seq is settled. */

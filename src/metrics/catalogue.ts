@@ -1,5 +1,6 @@
 import type { Route } from '../core/route.ts';
 import type { ConnectionCounts, SystemStatus } from '../core/operations.ts';
+import type { SinkTrouble } from '../core/sink.ts';
 import { Distribution } from './distribution.ts';
 import { NO_ROUTE, type Meter } from './meter.ts';
 
@@ -155,6 +156,22 @@ export const METRICS: readonly MetricDefinition[] = [
       status.sinks.map(({ sink, mode }) => ({ labels: { sink }, value: +(mode === 'running') })),
   ),
   gauge(
+    'millrace_sink_trouble_since_timestamp_seconds',
+    'Since when something is wrong with the sink although it may be up, by code: a file that cannot be finished, a folder that cannot be written. No series when nothing is.',
+    ['sink', 'code'],
+    ({ status }) => status.sinks.flatMap(({ sink, troubles }) => [...earliest(sink, troubles)]),
+  ),
+  gauge(
+    'millrace_sink_lost_records',
+    'Records the sink had confirmed and that are gone, found within a day; `millrace status` says how to write them again.',
+    ['sink'],
+    ({ status }) =>
+      status.sinks.map(({ sink, troubles }) => ({
+        labels: { sink },
+        value: troubles.reduce((sum, { lost = 0 }) => sum + lost, 0),
+      })),
+  ),
+  gauge(
     'millrace_sink_backlog_events',
     'Events after the cursor of the sink, routed to it or not.',
     ['sink'],
@@ -238,6 +255,12 @@ function define(type: MetricDefinition['type']) {
     labels: readonly string[],
     read: MetricDefinition['read'],
   ): MetricDefinition => ({ name, type, help, labels, read });
+}
+
+/** One sample a code. */
+function* earliest(sink: string, troubles: readonly SinkTrouble[]): Generator<Sample> {
+  for (const [code, [first]] of Map.groupBy(troubles, (trouble) => trouble.code))
+    yield { labels: { sink, code }, value: (first?.since ?? 0) / 1000 };
 }
 
 function one(value: Sample['value']): Sample[] {

@@ -5,6 +5,7 @@ import { onBehalfOf, type Guest } from '../lib/attribution.ts';
 
 /** Milliseconds for which a stray error is shown after the last one. */
 const REMEMBERED = 3_600_000;
+const MOST_TROUBLES = 10;
 
 /**
  * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
@@ -100,7 +101,7 @@ export class OwnSink implements Sink, Guest {
   #ownTroubles(): readonly SinkTrouble[] {
     try {
       const told: unknown = onBehalfOf(this, () => this.#sink.troubles?.());
-      return Array.isArray(told) ? told.filter(isTrouble) : [];
+      return Array.isArray(told) ? told.filter(isTrouble).slice(0, MOST_TROUBLES) : [];
     } catch (error) {
       return [{ code: 'troubles_failed', detail: messageOf(error), since: this.#context.clock.now() }];
     }
@@ -145,5 +146,12 @@ function isTrouble(value: unknown): value is SinkTrouble {
   if (typeof value !== 'object' || value === null) return false;
   const { code, detail, since, lost } = value as Record<string, unknown>;
   const counts = lost === undefined || (typeof lost === 'number' && lost >= 0);
-  return typeof code === 'string' && typeof detail === 'string' && typeof since === 'number' && counts;
+  // The code becomes a label of metrics.
+  return (
+    typeof code === 'string' &&
+    /^[a-z_]{1,40}$/.test(code) &&
+    typeof detail === 'string' &&
+    typeof since === 'number' &&
+    counts
+  );
 }

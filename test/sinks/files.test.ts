@@ -4,6 +4,7 @@ import { open as openFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
+import { Part } from '../../src/sinks/files/part.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { deliver, filesSink, ids, signal, tempFolder } from './support.ts';
 
@@ -16,7 +17,7 @@ async function filesIn(path: string): Promise<string[]> {
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1))
-    .filter((file) => !/lock(?:-journal)?$/.test(file))
+    .filter((file) => !/lock(?:-journal|-owner\.json)?$/.test(file))
     .sort();
 }
 
@@ -163,7 +164,6 @@ describe('files sink', () => {
     await sink.send(deliver(1, 1, { team: 'a' }), signal);
     await sink.send(deliver(2, 1, { team: 'b' }), signal);
     execFileSync('find', [path, '-name', '*.part', '-delete']);
-    expect(await sink.send(deliver(3, 1, { team: 'a' }), signal)).toMatchObject([{ status: 'retry' }]);
     expect(await sink.send(deliver(3, 1, { team: 'a' }), signal)).toEqual([{ status: 'delivered' }]);
     await sink.close(signal);
     const errors = context.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
@@ -178,12 +178,36 @@ describe('files sink', () => {
     await sink.send(deliver(1, 5), signal);
     writeFileSync(join(path, 'dt=2026-11-21'), 'in the way');
     context.clock.advance(3_600_000);
-    await until(() => context.lines.some(({ level }) => level === 'error'));
+    await until(() => sink.troubles().length > 0);
+    expect(context.lines.some(({ level }) => level === 'error')).toBe(true);
+    const since = context.clock.now();
+    const failing = { code: 'unfinished', since, detail: expect.stringContaining('5 records') };
+    expect(sink.troubles()).toEqual([failing]);
+    context.clock.advance(30_000);
+    await until(() => context.lines.filter(({ level }) => level === 'error').length === 2);
+    // Since when it first failed, however often it is tried.
+    expect(sink.troubles()).toEqual([failing]);
     execFileSync('rm', [join(path, 'dt=2026-11-21')]);
     context.clock.advance(30_000);
     await until(async () => (await verifyArchive(path)).records === 5);
+    await until(() => sink.troubles().length === 0);
     await sink.close(signal);
     expect((await verifyArchive(path)).differences).toEqual([]);
+  });
+
+  it('lists no empty file of 1970 after an append that failed', async () => {
+    const path = tempFolder();
+    const { sink } = filesSink(path, { rotate: { every: '1h' } });
+    await sink.open();
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    const append = vi.spyOn(Part.prototype, 'append').mockRejectedValueOnce(full);
+    expect(await sink.send(deliver(1, 5), signal)).toContainEqual(
+      expect.objectContaining({ status: 'retry' }),
+    );
+    append.mockRestore();
+    await sink.close(signal);
+    expect(await verifyArchive(path)).toMatchObject({ files: 0, records: 0, differences: [] });
+    expect((await filesIn(path)).filter((file) => file.endsWith('.part'))).toEqual([]);
   });
 });
 

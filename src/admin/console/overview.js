@@ -106,7 +106,13 @@ function createSink(first) {
   return {
     element: h('tr', {}, ...Object.values(cells)),
     update: (sink) => {
-      const [label, tone] = MODES[sink.mode] ?? [sink.mode, 'warn'];
+      const [mode, modeTone] = MODES[sink.mode] ?? [sink.mode, 'warn'];
+      const inTrouble = sink.troubles.length > 0;
+      const [label, tone] = inTrouble ? [`${mode}, in trouble`, 'bad'] : [mode, modeTone];
+      const wrong = [
+        ...(sink.lastError === null ? [] : [sink.lastError]),
+        ...sink.troubles.map(({ code, detail, since }) => `${code} since ${format.moment(since)}: ${detail}`),
+      ];
       setText(
         cells.sink.lastElementChild,
         `${sink.type ?? ''}${sink.required === false ? ', best effort' : ''}`,
@@ -119,8 +125,8 @@ function createSink(first) {
       setText(cells.bytes, sink.backlog === 0 ? '–' : format.bytes(sink.backlogBytes));
       setText(cells.retried, format.count(sink.retried));
       setText(cells.dead, format.count(sink.dead));
-      setText(cells.error, sink.lastError ?? '–');
-      setClass(cells.error, 'nothing', sink.lastError === null);
+      setText(cells.error, wrong.length === 0 ? '–' : wrong.join(' · '));
+      setClass(cells.error, 'nothing', wrong.length === 0);
     },
   };
 }

@@ -57,8 +57,8 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
     file: name,
     records: stats.records,
     ...written,
-    first_received_at: isoTime(stats.firstReceivedAt),
-    last_received_at: isoTime(stats.lastReceivedAt),
+    first_received_at: isoTime(stats.firstReceivedAt, part),
+    last_received_at: isoTime(stats.lastReceivedAt, part),
     types: Object.fromEntries(stats.types),
   });
   onStep('listed');
@@ -116,7 +116,10 @@ const COMPRESSORS = {
   none: () => new PassThrough(),
 } as const satisfies Record<Compression, () => Duplex>;
 
-/** A part none of whose records can be read has no times; the manifest then says the epoch. */
-function isoTime(ms: number): string {
-  return new Date(Number.isFinite(ms) ? ms : 0).toISOString();
+/** A part none of whose records can be read has no times but the one in its name, that of its first record. */
+function isoTime(ms: number, { place }: Part): string {
+  if (Number.isFinite(ms)) return new Date(ms).toISOString();
+  const named = place.stem.replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\d)(\d{3}Z).*$/, '$1-$2-$3:$4:$5.$6');
+  const time = Date.parse(named);
+  return new Date(Number.isNaN(time) ? 0 : time).toISOString();
 }

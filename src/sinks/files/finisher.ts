@@ -1,30 +1,55 @@
-import { lstat, rmdir } from 'node:fs/promises';
+import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.ts';
-import { messageOf } from '../../core/errors.ts';
-import { errorCode } from '../../lib/durable.ts';
+import type { SinkTrouble } from '../../core/sink.ts';
+import { formatDuration } from '../../lib/units.ts';
 import { finishPart, type Finish } from './finish.ts';
 import type { Part } from './part.ts';
+import { explain } from './troubles.ts';
 
 /** Files being compressed at once; each takes a thread of libuv's pool of four, which the appends need too. */
 const AT_ONCE = 2;
 const RETRY_MS = 30_000;
 
+export interface FinisherEvents {
+  readonly onFinished: (part: Part) => void;
+  /** The part has disappeared with all that was in it. */
+  readonly onGone: (part: Part) => Promise<void>;
+}
+
 /** Finishes sealed parts in the background, and tries again later when that fails: a full disk, say. */
 export class Finisher {
-  readonly #finish: Omit<Finish, 'signal'>;
   readonly #clock: Clock;
-  readonly #onFinished: (part: Part) => void;
+  readonly #events: FinisherEvents;
+  #finish: Omit<Finish, 'signal'>;
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #abort = new AbortController();
   /** Parts that failed, each with what cancels its next try. */
   readonly #failed = new Map<Part, () => void>();
+  /** When each of those first failed that are not finished since, and why they last did. */
+  readonly #troubled = new Map<Part, { readonly since: number; readonly error: string }>();
 
-  constructor(finish: Omit<Finish, 'signal'>, clock: Clock, onFinished: (part: Part) => void) {
+  constructor(finish: Omit<Finish, 'signal'>, clock: Clock, events: FinisherEvents) {
     this.#finish = finish;
     this.#clock = clock;
-    this.#onFinished = onFinished;
+    this.#events = events;
+  }
+
+  /** The archive's folder was made anew. */
+  moveTo(place: Pick<Finish, 'root' | 'manifest'>): void {
+    this.#finish = { ...this.#finish, ...place };
+  }
+
+  /** Files that fail again and again. */
+  troubles(): SinkTrouble[] {
+    const all = [...this.#troubled];
+    const [[part, { since, error }] = [null, { since: 0, error: '' }]] = all;
+    if (part === null) return [];
+    const which = all.length === 1 ? part.path : `${all.length} files, such as ${part.path},`;
+    const records = all.reduce((sum, [{ stats }]) => sum + stats.records, 0);
+    const detail = `${which} cannot be finished (${records} records; tried again every ${formatDuration(RETRY_MS)}): ${error}`;
+    return [{ code: 'unfinished', detail, since }];
   }
 
   /** @param part sealed */
@@ -62,19 +87,22 @@ export class Finisher {
       signal.throwIfAborted();
       const name = await finishPart(part, { ...this.#finish, signal });
       this.#finish.log.info({ file: name, records: part.stats.records }, 'finished an archive file');
-      this.#onFinished(part);
+      this.#troubled.delete(part);
+      this.#events.onFinished(part);
       await prune(part);
     } catch (error) {
-      if (await isGone(part.path)) {
-        const fields = { path: part.path, records: part.stats.records };
-        this.#finish.log.error(fields, 'an unfinished archive file has disappeared');
+      if (!(await part.isThere().catch(() => true))) {
+        this.#troubled.delete(part);
+        await this.#events.onGone(part);
         return;
       }
       if (!signal.aborted) {
         this.#finish.log.error(
-          { path: part.path, error: messageOf(error) },
+          { path: part.path, error: explain(error) },
           'archive file could not be finished',
         );
+        const since = this.#troubled.get(part)?.since ?? this.#clock.now();
+        this.#troubled.set(part, { since, error: explain(error) });
       }
       const cancel = signal.aborted ? () => undefined : this.#clock.after(RETRY_MS, () => this.#retry(part));
       this.#failed.set(part, cancel);
@@ -85,13 +113,6 @@ export class Finisher {
     this.#failed.delete(part);
     this.add(part);
   }
-}
-
-async function isGone(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => false,
-    (error: unknown) => errorCode(error) === 'ENOENT',
-  );
 }
 
 /** Removes the folders a finished part has left empty; a part being made in one of them makes it again. */

@@ -1,8 +1,9 @@
-import type { FileHandle } from 'node:fs/promises';
+import { lstat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DATA_EXTENSIONS, PART_EXTENSION, type Compression } from '../../core/archive.ts';
 import type { Event } from '../../core/event.ts';
-import { CREATE_NEW, openPlain, syncFolder, WRITE, writeAll } from '../../lib/durable.ts';
+import { CREATE_NEW, errorCode, openPlain, syncFolder, WRITE, writeAll } from '../../lib/durable.ts';
+import { NumberRuns } from '../../lib/number-runs.ts';
 
 /** What the manifest will say about the records of a file. */
 export class PartStats {
@@ -30,6 +31,14 @@ export interface PartPlace {
   readonly stem: string;
 }
 
+/** Somebody has removed, replaced or cut an unfinished file: the records in it are not what was written any more. */
+export class PartGone extends Error {
+  constructor(path: string) {
+    super(`${path} was removed, replaced or cut by somebody else`);
+    this.name = 'PartGone';
+  }
+}
+
 type Mode = 'closed' | 'open' | 'suspect' | 'sealed';
 
 /**
@@ -48,6 +57,12 @@ export class Part {
   readonly stats: PartStats;
   /** Set where the finished file exists already under another compression than the configured one. */
   readonly compression: Compression | null;
+  /** Seqs of the events in it, but for those of before a restart. */
+  readonly seqs = new NumberRuns();
+  /** Of those events. */
+  destination: string | null = null;
+  /** Number of the file on its device, once it was opened. */
+  #identity: string | null = null;
   #mode: Mode = 'closed';
   #handle: FileHandle | null = null;
   #length: number;
@@ -86,6 +101,7 @@ export class Part {
   /** Makes the file, empty and with a durable name. Its folder must exist. */
   async create(): Promise<void> {
     this.#handle = await openPlain(this.path, CREATE_NEW);
+    this.#identity = identityOf(await this.#handle.stat({ bigint: true }));
     this.#mode = 'open';
     await syncFolder(dirname(this.path));
   }
@@ -93,10 +109,14 @@ export class Part {
   /**
    * Appends the lines of these events; once it resolves they are on disk. When it throws, none of them counts.
    * @param lines whole records, each with its line feed
+   * @throws PartGone when what it holds is lost
    */
   async append(lines: Buffer, events: readonly Pick<Event, 'type' | 'receivedAt'>[]): Promise<void> {
     const handle = this.#handle ?? (await this.#reopen());
     try {
+      // A file without its name takes bytes as any other, and one that was cut takes them behind a hole. What goes after this
+      // look is missed by the next one.
+      if (!(await this.isThere())) throw new PartGone(this.path);
       await writeAll(handle, lines, this.#length);
       await handle.datasync();
     } catch (error) {
@@ -115,6 +135,24 @@ export class Part {
     await handle?.close();
   }
 
+  /** Whether what its path names is still this file, with all that was written to it. */
+  async isThere(): Promise<boolean> {
+    try {
+      const stats = await lstat(this.path, { bigint: true });
+      return stats.size >= this.#length && identityOf(stats) === (this.#identity ?? identityOf(stats));
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw error;
+    }
+  }
+
+  /** Removes a sealed part that holds nothing. */
+  async discard(): Promise<void> {
+    await unlink(this.path).catch((error: unknown) => {
+      if (!isMissing(error)) throw error;
+    });
+  }
+
   async seal(): Promise<void> {
     await this.release();
     this.#mode = 'sealed';
@@ -122,11 +160,12 @@ export class Part {
 
   async #reopen(): Promise<FileHandle> {
     if (this.#mode === 'sealed') throw new Error(`${this.path} is sealed`);
-    const handle = await openPlain(this.path, WRITE);
+    const handle = await openPlain(this.path, WRITE).catch((error: unknown) => {
+      throw isMissing(error) ? new PartGone(this.path) : error;
+    });
     try {
-      const { size } = await handle.stat();
-      if (size < this.#length)
-        throw new Error(`${this.path} has shrunk from ${this.#length} to ${size} bytes`);
+      if (!(await this.isThere())) throw new PartGone(this.path);
+      this.#identity = identityOf(await handle.stat({ bigint: true }));
       await handle.truncate(this.#length);
     } catch (error) {
       await handle.close();
@@ -148,4 +187,12 @@ export class Part {
   #pathWith(extension: string): string {
     return join(this.place.openFolder, this.place.folder, `${this.place.stem}${extension}`);
   }
+}
+
+function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
+  return `${dev}:${ino}`;
+}
+
+function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
 }

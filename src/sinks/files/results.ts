@@ -1,6 +1,6 @@
-import { messageOf } from '../../core/errors.ts';
 import type { SendResult } from '../../core/sink.ts';
 import { NotFollowed } from '../../lib/durable.ts';
+import { explain } from './troubles.ts';
 
 export const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it was written' };
 
@@ -8,7 +8,7 @@ export const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it
 export function retryAfter(error: unknown): SendResult {
   // One folder of the archive is not what it should be; the others are fine.
   if (error instanceof NotFollowed) return { status: 'retry', reason: error.message };
-  return { status: 'retry', reason: messageOf(error), sink: true };
+  return { status: 'retry', reason: explain(error), sink: true };
 }
 
 /** The result, or ABORTED as soon as the signal says so; the work then goes on unheeded. */

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, realpath } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { Event, JournalEvent } from '../../core/event.ts';
+import type { JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
   type ClaimCheck,
@@ -13,25 +12,32 @@ import {
   type SendResult,
   type Sink,
   type SinkContext,
+  type SinkTrouble,
 } from '../../core/sink.ts';
-import { ensureFolder, errorCode, syncFolder } from '../../lib/durable.ts';
+import { ensureFolder, errorCode } from '../../lib/durable.ts';
 import { Serial } from '../../lib/serial.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import { sealedTypes, Sealer } from '../../seal/sealer.ts';
 import type { FilesOptions } from './config.ts';
 import { Finisher } from './finisher.ts';
 import type { FinishStep } from './finish.ts';
+import { ArchiveFolder } from './folder.ts';
 import { keepEvent } from './keep.ts';
-import { Part } from './part.ts';
+import { Losses } from './losses.ts';
+import { Part, PartGone } from './part.ts';
 import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
 import { ABORTED, retryAfter, unlessAborted } from './results.ts';
-import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
+import { explain, FolderTroubles } from './troubles.ts';
 
 const MIB = 2 ** 20;
 const CREATE_TRIES = 3;
 const OPEN_FILES = 64;
+/** Milliseconds between two looks at what nobody may be writing to. */
+const LOOK_EVERY = 10_000;
+
+const UNUSABLE = 'folder_unusable';
 
 /** For tests only. */
 export interface FilesHooks {
@@ -58,7 +64,8 @@ interface Lane {
  * Modes: `new` → `open` (by `open`, after mending what a crash left) → `closed` (by `close`: every part is finished,
  * unless the signal aborts; those are taken up by the next `open`). A failed `open` leaves it `new`.
  *
- * A part is taken up again after a crash, and its age counts from then.
+ * A part is taken up again after a crash, and its age counts from then. One that somebody removes takes back what was
+ * confirmed for it. The folder is looked at now and then: one that is gone is made again, and what is wrong with it is told.
  */
 export class FilesSink implements Sink {
   readonly limits = {
@@ -79,9 +86,13 @@ export class FilesSink implements Sink {
   readonly #lanes = new Map<string, Lane>();
   /** Parts with an open handle, least recently used first. */
   readonly #handles = new Map<Part, Lane>();
+  readonly #folder: ArchiveFolder;
+  readonly #troubles: FolderTroubles;
+  readonly #losses: Losses;
   #mode: 'new' | 'open' | 'closed' = 'new';
-  #root = '';
-  #writers: WriterFolder[] = [];
+  #opening: Promise<void> | null = null;
+  #remaking: Promise<void> | null = null;
+  #cancelLook: () => void = () => undefined;
   #recovered = new RecoveredIds();
   #manifest: ManifestWriter | null = null;
   #finisher: Finisher | null = null;
@@ -92,25 +103,40 @@ export class FilesSink implements Sink {
     this.#context = context;
     this.#hooks = hooks;
     this.#partitioner = new Partitioner(options.partitionBy);
+    this.#folder = new ArchiveFolder(resolve(options.path), context.log);
+    this.#troubles = new FolderTroubles(context.clock);
+    this.#losses = new Losses(context);
   }
 
-  /** @throws MillraceError folder_unwritable; keys_unusable, keys_in_use or master_key_wrong with `encrypt` */
-  async open(): Promise<void> {
+  /**
+   * A call while another is under way is the same one.
+   * @throws MillraceError folder_unwritable; keys_unusable, keys_in_use or master_key_wrong with `encrypt`
+   */
+  open(): Promise<void> {
+    this.#opening ??= this.#open().finally(() => (this.#opening = null));
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
     if (this.#mode === 'open') return;
-    const path = resolve(this.#options.path);
     await this.#openSealer();
     try {
-      await mkdir(path, { recursive: true, mode: 0o750 });
-      this.#root = await realpath(path);
-      await syncFolder(dirname(this.#root));
-      this.#writers = await claimWriterFolders(this.#root, this.#context.log);
+      await this.#folder.take();
       await this.#recover();
     } catch (error) {
-      this.#unlock();
+      this.#folder.release();
       await this.#closeSealer();
-      throw new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });
+      throw new MillraceError('folder_unwritable', `${this.#folder.path}: ${explain(error)}`, {
+        cause: error,
+      });
     }
     this.#mode = 'open';
+    this.#lookLater();
+  }
+
+  troubles(): readonly SinkTrouble[] {
+    const all = [...this.#troubles.list(), ...(this.#finisher?.troubles() ?? []), ...this.#losses.troubles()];
+    return all.toSorted((one, other) => one.since - other.since);
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
@@ -124,8 +150,8 @@ export class FilesSink implements Sink {
       else group.push(index);
     }
     const sends = Array.from(groups, async ([folder, indexes]) => {
-      const events = indexes.flatMap((index) => batch[index]?.event ?? []);
-      const result = await unlessAborted(this.#append(folder, events, signal), signal);
+      const own = indexes.flatMap((index) => batch[index] ?? []);
+      const result = await unlessAborted(this.#append(folder, own, signal), signal);
       if (result !== DELIVERED) for (const index of indexes) results[index] = result;
     });
     await Promise.all(sends);
@@ -138,7 +164,7 @@ export class FilesSink implements Sink {
       return Promise.reject(new Error(`${this.#options.path} is sealed: it keeps no events`));
     if (this.#mode !== 'open' || this.#manifest === null)
       return Promise.reject(new Error(`${this.#options.path} is not open`));
-    return keepEvent(this.#root, event, this.#options.compress !== 'none', this.#manifest);
+    return keepEvent(this.#folder.root, event, this.#options.compress !== 'none', this.#manifest);
   }
 
   async settle(holds: (path: string) => Promise<boolean>): Promise<void> {
@@ -157,6 +183,7 @@ export class FilesSink implements Sink {
   async close(signal: AbortSignal): Promise<void> {
     if (this.#mode !== 'open') return;
     this.#mode = 'closed';
+    this.#cancelLook();
     const finisher = this.#finisher;
     const stop = (): void => finisher?.abort();
     if (signal.aborted) stop();
@@ -166,24 +193,24 @@ export class FilesSink implements Sink {
     signal.removeEventListener('abort', stop);
     if (left > 0)
       this.#context.log.warn({ parts: left }, 'unfinished archive files are left for the next start');
-    this.#unlock();
+    this.#folder.release();
     await this.#closeSealer();
   }
 
   async #recover(): Promise<void> {
     const { log, clock } = this.#context;
-    const manifest = new ManifestWriter(this.#root, log, this.#context.proof);
-    this.#manifest = manifest;
-    await manifest.repair();
-    const found: RecoveredPart[] = [];
-    for (const { path } of this.#writers)
-      found.push(...(await recoverFolder(this.#root, path, manifest, log, this.#sealer)));
+    const { root } = this.#folder;
+    const manifest = await this.#openManifest();
+    const found = await this.#unfinished(manifest);
     const interrupted = new Set<Part>();
     this.#recovered = new RecoveredIds();
     const { compress: compression } = this.#options;
     const onStep = this.#hooks.onStep ?? (() => undefined);
-    this.#finisher = new Finisher({ root: this.#root, manifest, compression, log, onStep }, clock, (part) => {
-      if (!interrupted.has(part)) this.#recovered.finished(part);
+    this.#finisher = new Finisher({ root, manifest, compression, log, onStep }, clock, {
+      onFinished: (part) => {
+        if (!interrupted.has(part)) this.#recovered.finished(part);
+      },
+      onGone: (part) => this.#losses.add(part, 'it was to be finished'),
     });
     // Newest first: it is the one of its partition that is taken up again.
     found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
@@ -202,6 +229,73 @@ export class FilesSink implements Sink {
     }
   }
 
+  async #openManifest(): Promise<ManifestWriter> {
+    const manifest = new ManifestWriter(this.#folder.root, this.#context.log, this.#context.proof);
+    await manifest.repair();
+    this.#manifest = manifest;
+    return manifest;
+  }
+
+  /** What lies in the writers' folders, mended. */
+  async #unfinished(manifest: ManifestWriter): Promise<RecoveredPart[]> {
+    const { root, writers } = this.#folder;
+    const found: RecoveredPart[] = [];
+    for (const { path } of writers)
+      found.push(...(await recoverFolder(root, path, manifest, this.#context.log, this.#sealer)));
+    return found;
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#context.clock.after(LOOK_EVERY, () => {
+      void this.#look().finally(() => {
+        if (this.#mode === 'open') this.#lookLater();
+      });
+    });
+  }
+
+  /** Looks after what no event may pass by for long. Never rejects. */
+  async #look(): Promise<void> {
+    try {
+      if (!(await this.#folder.isThere())) await this.#remake();
+      await this.#folder.probe();
+      this.#troubles.over(UNUSABLE);
+    } catch (error) {
+      this.#troubles.lasts(UNUSABLE, `${this.#folder.path} cannot be written: ${explain(error)}`);
+    }
+    await Promise.all(
+      Array.from(this.#lanes.values(), (lane) => this.#inLane(lane, () => this.#check(lane))),
+    );
+    await this.#losses.settle();
+  }
+
+  async #check(lane: Lane): Promise<void> {
+    const { part } = lane;
+    if (part !== null && !(await part.isThere().catch(() => true))) await this.#drop(lane, part);
+  }
+
+  /** Takes the folder anew, or another one that was put in its place. What was open in it is found missing part by part. */
+  #remake(): Promise<void> {
+    this.#remaking ??= this.#takeAnew().finally(() => (this.#remaking = null));
+    return this.#remaking;
+  }
+
+  async #takeAnew(): Promise<void> {
+    const { log, name } = this.#context;
+    const { path } = this.#folder;
+    await this.#folder.take();
+    const manifest = await this.#openManifest();
+    this.#finisher?.moveTo({ root: this.#folder.root, manifest });
+    for (const recovered of await this.#unfinished(manifest)) {
+      this.#recovered.add(recovered, false);
+      if (recovered.state === 'listed') continue;
+      await recovered.part.seal();
+      this.#finisher?.add(recovered.part);
+    }
+    const detail = `${path} was removed or replaced; it was made again, and is written to. What the journal still holds of the files it had comes back by: millrace replay journal --to ${name}`;
+    this.#troubles.happened('folder_replaced', detail);
+    log.error({ path }, 'the archive folder was removed or replaced; made again');
+  }
+
   /** True for an event that a crash left in a part, complete, before it could be noted as delivered. */
   #isOnDisk(delivery: Delivery | undefined): boolean {
     if (delivery === undefined || this.#recovered.size === 0) return false;
@@ -211,41 +305,51 @@ export class FilesSink implements Sink {
     return this.#recovered.has(this.#partitioner.destinationLevel(destination), event);
   }
 
-  #append(folder: string, events: readonly Event[], signal: AbortSignal): Promise<SendResult> {
+  #append(folder: string, batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
     const lane = this.#lane(folder);
     return this.#inLane(lane, async () => {
-      if (signal.aborted) return ABORTED;
-      try {
-        // Before the append, never after: what was written last is then in a part, where a restart looks for it.
-        if (this.#isDue(lane)) await this.#seal(lane);
-        const part = lane.part ?? (await this.#create(lane, events));
-        this.#touch(part, lane);
-        await this.#write(part, events);
-        return DELIVERED;
-      } catch (error) {
-        this.#noteFailure(lane, error);
-        return retryAfter(error);
+      for (let tries = 1; ; tries += 1) {
+        if (signal.aborted) return ABORTED;
+        try {
+          await this.#appendIn(lane, batch);
+          return DELIVERED;
+        } catch (error) {
+          const { part } = lane;
+          this.#context.log.warn({ folder, error: explain(error) }, 'archive file could not be written');
+          if (part !== null && part.mode !== 'open') this.#handles.delete(part);
+          if (part === null || !(error instanceof PartGone)) return retryAfter(error);
+          // Nothing can bring back what somebody has deleted; what comes next must not wait for it.
+          await this.#drop(lane, part);
+          if (tries === CREATE_TRIES) return retryAfter(error);
+        }
       }
     });
   }
 
-  async #write(part: Part, events: readonly Event[]): Promise<void> {
+  async #appendIn(lane: Lane, batch: readonly Delivery[]): Promise<void> {
+    // Before the append, never after: what was written last is then in a part, where a restart looks for it.
+    if (this.#isDue(lane)) await this.#seal(lane);
+    const events = batch.map(({ event }) => event);
+    const part = lane.part ?? (await this.#create(lane, events));
+    this.#touch(part, lane);
+    await this.#write(part, events);
+    part.destination = batch[0]?.destination ?? null;
+    part.seqs.add(events.map(({ seq }) => seq));
+  }
+
+  /** Lets go of a part that is not there any more, and of what was confirmed for it. */
+  async #drop(lane: Lane, part: Part): Promise<void> {
+    lane.cancelTimer();
+    lane.part = null;
+    this.#handles.delete(part);
+    await part.release().catch(() => undefined);
+    await this.#losses.add(part, 'it was removed, replaced or cut by somebody else');
+  }
+
+  async #write(part: Part, events: readonly JournalEvent[]): Promise<void> {
     if (this.#options.encrypt === undefined) return await part.append(formatRecords(events), events);
     if (this.#sealer === null) throw new Error('the keys are not open');
     await part.append(await this.#sealer.seal(events), sealedTypes(events));
-  }
-
-  #noteFailure(lane: Lane, error: unknown): void {
-    const { log } = this.#context;
-    const { folder, part } = lane;
-    log.warn({ folder, error: messageOf(error) }, 'archive file could not be written');
-    if (part === null || part.mode === 'open') return;
-    this.#handles.delete(part);
-    if (errorCode(error) !== 'ENOENT') return;
-    // Nothing can bring back what somebody has deleted; what comes next must not wait for it.
-    log.error({ path: part.path, records: part.stats.records }, 'an unfinished archive file has disappeared');
-    lane.cancelTimer();
-    lane.part = null;
   }
 
   #isDue(lane: Lane): boolean {
@@ -253,23 +357,22 @@ export class FilesSink implements Sink {
     return lane.part.length >= this.#options.rotate.bytes || this.#context.clock.monotonic() >= lane.due;
   }
 
-  async #create(lane: Lane, events: readonly Event[]): Promise<Part> {
-    const openFolder = this.#writers[0]?.path ?? '';
+  async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {
     const received = new Date(events[0]?.receivedAt ?? 0).toISOString().replaceAll(/[-:.]/g, '');
     const stem = `${received}-${randomBytes(6).toString('hex')}`;
-    const part = new Part({ openFolder, folder: lane.folder, stem });
     for (let tries = 1; ; tries += 1) {
+      const part = new Part({ openFolder: this.#folder.openFolder, folder: lane.folder, stem });
       try {
-        await ensureFolder(openFolder, lane.folder);
+        await ensureFolder(part.place.openFolder, lane.folder);
         await part.create();
-        break;
+        this.#assign(lane, part);
+        return part;
       } catch (error) {
-        // The folder was empty, and removed behind the part finished before this one.
+        // The folder was empty, and removed behind the part finished before this one. Or all of the archive is gone.
         if (errorCode(error) !== 'ENOENT' || tries === CREATE_TRIES) throw error;
+        if (!(await this.#folder.isThere())) await this.#remake();
       }
     }
-    this.#assign(lane, part);
-    return part;
   }
 
   #assign(lane: Lane, part: Part): void {
@@ -292,7 +395,9 @@ export class FilesSink implements Sink {
     await part.seal().catch((error: unknown) => {
       this.#context.log.warn({ path: part.path, error: messageOf(error) }, 'closing a part failed');
     });
-    this.#finisher?.add(part);
+    // Nothing was ever written to it: an append that failed, on a full disk, say.
+    if (part.length === 0) await part.discard().catch(() => undefined);
+    else this.#finisher?.add(part);
   }
 
   /** Notes the use of a part's handle and gives back the one unused for longest when there are too many. */
@@ -335,10 +440,5 @@ export class FilesSink implements Sink {
     const sealer = this.#sealer;
     this.#sealer = null;
     await sealer?.close();
-  }
-
-  #unlock(): void {
-    for (const { lock } of this.#writers) lock.release();
-    this.#writers = [];
   }
 }

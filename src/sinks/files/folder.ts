@@ -1,0 +1,77 @@
+import { constants } from 'node:fs';
+import { access, lstat, mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { MANIFEST } from '../../core/archive.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { errorCode, syncFolder } from '../../lib/durable.ts';
+import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
+
+/** The archive's folder on the disk, and the writers' folders in it that are ours. It may be taken away at any time. */
+export class ArchiveFolder {
+  /** As configured, absolute. */
+  readonly path: string;
+  readonly #log: SinkLog;
+  #root = '';
+  #identity = '';
+  #writers: WriterFolder[] = [];
+
+  constructor(path: string, log: SinkLog) {
+    this.path = path;
+    this.#log = log;
+  }
+
+  /** The same without links, once it was taken. */
+  get root(): string {
+    return this.#root;
+  }
+
+  get writers(): readonly WriterFolder[] {
+    return this.#writers;
+  }
+
+  /** Where new parts go. */
+  get openFolder(): string {
+    const [first] = this.#writers;
+    if (first === undefined) throw new Error(`${this.path} is not there, and could not be made again`);
+    return first.path;
+  }
+
+  /** Makes it if it is missing, and claims every writer's folder that is free, or a new one. */
+  async take(): Promise<void> {
+    this.release();
+    await mkdir(this.path, { recursive: true, mode: 0o750 });
+    this.#root = await realpath(this.path);
+    await syncFolder(dirname(this.#root));
+    this.#writers = await claimWriterFolders(this.#root, this.#log);
+    this.#identity = await identityOf(this.path);
+  }
+
+  /** Whether it is still the folder that was taken, with the folder for new parts in it. */
+  async isThere(): Promise<boolean> {
+    const [first] = this.#writers;
+    if (first === undefined) return false;
+    try {
+      await lstat(first.path);
+      return (await identityOf(this.path)) === this.#identity;
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return false;
+      throw error;
+    }
+  }
+
+  /** @throws the system's error when it, its manifest or its open files cannot be written now */
+  async probe(): Promise<void> {
+    for (const path of [this.#root, join(this.#root, MANIFEST), this.openFolder])
+      await access(path, constants.W_OK);
+  }
+
+  release(): void {
+    for (const { lock } of this.#writers) lock.release();
+    this.#writers = [];
+  }
+}
+
+async function identityOf(path: string): Promise<string> {
+  const { dev, ino } = await stat(path, { bigint: true });
+  return `${dev}:${ino}`;
+}

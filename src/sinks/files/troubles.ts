@@ -1,0 +1,51 @@
+import type { Clock } from '../../core/clock.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { SinkTrouble } from '../../core/sink.ts';
+import { errorCode } from '../../lib/durable.ts';
+
+/** Milliseconds for which something that has happened, and is over, is still shown. */
+export const SHOWN = 86_400_000;
+
+interface Entry {
+  readonly trouble: SinkTrouble;
+  /** Wall-clock time from which it is shown no longer; Infinity while it lasts. */
+  readonly until: number;
+}
+
+/** What is wrong with the archive's folder now, or has happened to it within a day, by code. */
+export class FolderTroubles {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** From now on, or from before if it was already. */
+  lasts(code: string, detail: string): void {
+    const since = this.#entries.get(code)?.trouble.since ?? this.#clock.now();
+    this.#entries.set(code, { trouble: { code, detail, since }, until: Number.POSITIVE_INFINITY });
+  }
+
+  over(code: string): void {
+    this.#entries.delete(code);
+  }
+
+  happened(code: string, detail: string): void {
+    const since = this.#clock.now();
+    this.#entries.set(code, { trouble: { code, detail, since }, until: since + SHOWN });
+  }
+
+  list(): SinkTrouble[] {
+    const now = this.#clock.now();
+    return [...this.#entries.values()].filter(({ until }) => now < until).map(({ trouble }) => trouble);
+  }
+}
+
+/** The message of an error, and what to do about one that has a cause outside of the archive. */
+export function explain(error: unknown): string {
+  const message = messageOf(error);
+  const code = errorCode(error);
+  if (code === 'EMFILE' || code === 'ENFILE') return `${message} (raise the limit of open files, ulimit -n)`;
+  return message;
+}
