@@ -1,6 +1,6 @@
 import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileChunks, fileLines } from '../archive/file-lines.ts';
+import { fileLines } from '../archive/file-lines.ts';
 import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -14,6 +14,7 @@ import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
 import { mayHold, requestsInFile, searchFile } from './search-file.ts';
 import { walkFolder } from './walk.ts';
+import { wholeEvent } from './whole-event.ts';
 import { holdWriters } from './writers.ts';
 
 /** Steps of rewriting one file, each named after what has just become true. A crash between any two is mended by the next run. */
@@ -195,7 +196,7 @@ export class FolderStore implements ErasableStore {
     const { found, bytes } = await searchFile(path, search, run.signal);
     run.searched(bytes);
     if (!found) return;
-    const requests = owners.ofEvent(await contentOf(path));
+    const requests = owners.ofEvent(await wholeEvent(path));
     const before = requests.length === 0 ? '' : await hashFile(path);
     if (requests.length === 0) return;
     if (typeof before === 'string') throw new Error(before);
@@ -300,20 +301,6 @@ async function isBeingWritten(path: string): Promise<boolean> {
 
 /** Milliseconds without a write after which an unfinished file of rows has lost its writer. */
 const ABANDONED_AFTER = 600_000;
-
-/** Larger files are no single event, whatever their names say. */
-const LARGEST_EVENT = 256 * 2 ** 20;
-
-async function contentOf(path: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of fileChunks(path)) {
-    size += chunk.length;
-    if (size > LARGEST_EVENT) throw new Error(`more than ${LARGEST_EVENT} bytes are no single event`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
 
 async function exists(path: string): Promise<boolean> {
   return stat(path).then(
