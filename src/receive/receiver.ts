@@ -245,6 +245,8 @@ class HttpReceiver implements Receiver {
       if (unread || cut) {
         stopParsing(request);
         if (this.#mayLinger(request)) lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
+        // Or all that is on its way would be read first, up to 2 MiB.
+        else request.socket.pause();
       }
       write(
         response,

@@ -14,8 +14,9 @@ export interface Kind {
 const BOMB = Buffer.alloc(64 * 1024 * 1024);
 const VARIANTS = 16;
 
-/** What all the others are measured against, and then they. */
+/** What the others are measured against: those whose answer closes the connection against the second. */
 export const PLAIN = 'plain 401';
+export const PLAIN_ALONE = 'plain 401, a connection each';
 
 export function makeKinds(): readonly Kind[] {
   const meal = Buffer.from(`{"event_type":"daily.data.meal.created","note":"${'x'.repeat(1140)}"}`);
@@ -26,6 +27,7 @@ export function makeKinds(): readonly Kind[] {
   const chunked = { 'transfer-encoding': 'chunked' };
   return [
     kind(PLAIN, true, () => request({}, meal)),
+    kind(PLAIN_ALONE, false, () => request({ connection: 'close' }, meal)),
     kind('brotli bomb, unsigned', true, () => request({ 'content-encoding': 'br' }, brotli)),
     kind('brotli bomb, forged v1', true, () => request({ ...v1(), 'content-encoding': 'br' }, brotli)),
     kind('gzip bomb, forged v1', true, () => request({ ...v1(), 'content-encoding': 'gzip' }, gzip)),
