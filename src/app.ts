@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { Audit } from './admin/audit.ts';
 import { ActivityBoard } from './admin/activities.ts';
 import { consoleLink } from './admin/console-access.ts';
 import { newToken, Tokens } from './admin/tokens.ts';
@@ -20,6 +21,7 @@ import { RefusalLog } from './metrics/refusal-log.ts';
 import { createTracing } from './metrics/tracing.ts';
 import type { Admission } from './receive/handle-delivery.ts';
 import type { Outcome } from './receive/outcome.ts';
+import { ownerFolder } from './journal/owner.ts';
 import { LiveSinks } from './live-sinks.ts';
 import { makePlan, needsRestart, type Plan } from './plan.ts';
 import { warnOfReaders } from './private-folders.ts';
@@ -133,7 +135,9 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       (sink) => delivery.giveUp(sink),
     );
     const { recent } = meter;
+    const audit = new Audit(ownerFolder(config));
     const erasures = runErasures({
+      noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
       config: () => plan.config,
       users,
       intake,
@@ -178,7 +182,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     started.push(insight);
     const token = newToken();
     const tokens = new Tokens({ config: config.admin.token, owner: token }, clock);
-    const admin = await startAdminFor(config, { tokens, operations, erasures, board }, insight);
+    const admin = await startAdminFor(config, { tokens, audit, operations, erasures, board }, insight);
     if (admin !== null) {
       // Below the dispatcher: health and status can be asked for as long as there is something to flush.
       started.push({ stop: () => admin.close() });
@@ -260,7 +264,7 @@ const ADMITTED: Admission = { ok: true };
 
 function startAdminFor(
   config: Config,
-  parts: Pick<AdminOptions, 'tokens' | 'operations' | 'erasures' | 'board'>,
+  parts: Pick<AdminOptions, 'tokens' | 'audit' | 'operations' | 'erasures' | 'board'>,
   insight: Insight,
 ): Promise<Admin | null> {
   if (!config.admin.enabled) return Promise.resolve(null);

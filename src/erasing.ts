@@ -129,8 +129,9 @@ export function runErasures(system: {
   readonly recent: Pick<RecentEvents, 'forget'>;
   readonly clock: Clock;
   readonly log: SinkLog;
+  readonly noteErased: RunningParts['noteErased'];
 }): RunningErasures {
-  const { intake, dispatcher, sinks, recent, clock, log, ...rest } = system;
+  const { intake, dispatcher, sinks, recent, clock, log, noteErased, ...rest } = system;
   const abort = new AbortController();
   const local = createErasures({
     ...rest,
@@ -152,11 +153,13 @@ export function runErasures(system: {
     onProgress: (files) => running.progressed(files),
     signal: abort.signal,
   });
-  const running = new RunningErasures(local, { users: rest.users, clock, log, abort });
+  const running = new RunningErasures(local, { users: rest.users, clock, log, abort, noteErased });
   return running;
 }
 
 interface RunningParts {
+  /** For the audit log: receipts of what was due. */
+  readonly noteErased: (receipts: readonly string[]) => Promise<void>;
   readonly users: ErasedUsers;
   readonly clock: Clock;
   readonly log: SinkLog;
@@ -268,7 +271,9 @@ export class RunningErasures implements Erasures {
   async #check(): Promise<void> {
     try {
       this.#parts.users.reload();
-      if (this.#local.isDue()) await this.run();
+      if (!this.#local.isDue()) return;
+      const { receipts } = await this.run();
+      await this.#parts.noteErased(receipts.map(({ receipt }) => receipt));
     } catch (error) {
       this.#parts.log.error(
         { error: messageOf(error) },

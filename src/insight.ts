@@ -145,10 +145,10 @@ export class Insight {
     };
   }
 
-  async #bodyOf(seq: number): Promise<Buffer | null> {
+  async #bodyOf(seq: number): Promise<{ id: string; body: Buffer } | null> {
     if (seq < 1) return null;
     const [event] = await this.#options.intake.log.read(seq - 1, { count: 1, bytes: 1 });
-    return event?.seq === seq ? event.body : null;
+    return event?.seq === seq ? event : null;
   }
 
   #currentStatus(): Promise<SystemStatus> {

@@ -1,44 +1,51 @@
-import express, { type Request, type Router } from 'express';
+import express, { type Request, type Response, type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
 
-/** The admin API that the commands and the console use. */
-export function createApi(operations: Operations): Router {
+/**
+ * The admin API that the commands and the console use.
+ * @param operationsOf what whoever asks may see and do
+ */
+export function createApi(operationsOf: (response: Response) => Operations): Router {
   const api = express.Router();
-  api.get('/status', async (_request, response) => void response.json(await operations.status()));
+  api.get('/status', async (_request, response) => void response.json(await operationsOf(response).status()));
   api.get('/events', async (request, response) => {
-    response.json(await operations.listEvents(selectionOf(request.query)));
+    response.json(await operationsOf(response).listEvents(selectionOf(request.query)));
   });
   api.get('/heads', async (request, response) => {
-    response.json(await operations.listHeads(wholeNumber(request.query['after'] ?? 0)));
+    response.json(await operationsOf(response).listHeads(wholeNumber(request.query['after'] ?? 0)));
   });
   api.get('/account', async (request, response) => {
     const { since, until } = request.query;
-    response.json(await operations.account(wholeNumber(since), wholeNumber(until)));
+    response.json(await operationsOf(response).account(wholeNumber(since), wholeNumber(until)));
   });
   api.get('/quarantine', async (request, response) => {
-    response.json(await operations.listQuarantine(selectionOf(request.query), wantsBodies(request)));
+    response.json(
+      await operationsOf(response).listQuarantine(selectionOf(request.query), wantsBodies(request)),
+    );
   });
   api.post('/quarantine/retry', async (request, response) => {
-    response.json(await operations.retryQuarantine(selectionIn(request.body)));
+    response.json(await operationsOf(response).retryQuarantine(selectionIn(request.body)));
   });
   api.post('/quarantine/drop', async (request, response) => {
-    response.json({ dropped: await operations.dropQuarantine(selectionIn(request.body)) });
+    response.json({ dropped: await operationsOf(response).dropQuarantine(selectionIn(request.body)) });
   });
   api.get('/dead-letters', async (request, response) => {
-    response.json(await operations.listDeadLetters(selectionOf(request.query), wantsBodies(request)));
+    response.json(
+      await operationsOf(response).listDeadLetters(selectionOf(request.query), wantsBodies(request)),
+    );
   });
   api.post('/dead-letters/retry', async (request, response) => {
-    response.json(await operations.retryDeadLetters(selectionIn(request.body)));
+    response.json(await operationsOf(response).retryDeadLetters(selectionIn(request.body)));
   });
   api.post('/dead-letters/drop', async (request, response) => {
-    response.json({ dropped: await operations.dropDeadLetters(selectionIn(request.body)) });
+    response.json({ dropped: await operationsOf(response).dropDeadLetters(selectionIn(request.body)) });
   });
   api.post('/sinks/drop', async (request, response) => {
     const { sink } = request.body as { sink?: unknown };
     if (typeof sink !== 'string') throw new MillraceError('usage', 'the body must name the sink');
-    response.json(await operations.dropSink(sink));
+    response.json(await operationsOf(response).dropSink(sink));
   });
   return api;
 }

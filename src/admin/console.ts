@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import express, { type Router } from 'express';
 import { wholeNumber } from './api.ts';
+import type { Audit } from './audit.ts';
+import { whoOf } from './guard.ts';
 import { sendProblem } from './problem.ts';
 
 /** What the console is shown; the page asks once a second. */
@@ -12,7 +14,7 @@ export interface ConsoleSource {
    */
   state(since: number, after: number): Promise<object>;
   /** The body of an event that is still in the journal; null when it is not. Absent unless bodies may be shown. */
-  readonly body?: (seq: number) => Promise<Buffer | null>;
+  readonly body?: (seq: number) => Promise<{ readonly id: string; readonly body: Buffer } | null>;
 }
 
 /** The page itself: files as they are, without a build step. It holds nothing secret; what it asks for is guarded. */
@@ -28,7 +30,7 @@ export function consolePages(): Router {
 }
 
 /** What the page asks for. */
-export function consoleApi(source: ConsoleSource): Router {
+export function consoleApi(source: ConsoleSource, audit: Audit): Router {
   const api = express.Router();
   api.get('/', async (request, response) => {
     const { since = 0, after = 0 } = request.query;
@@ -37,9 +39,10 @@ export function consoleApi(source: ConsoleSource): Router {
   api.get('/events/:seq', async (request, response) => {
     if (source.body === undefined)
       return sendProblem(response, 403, 'forbidden', 'console.payloads is not set: bodies are not shown');
-    const body = await source.body(wholeNumber(request.params.seq));
-    if (body === null) return sendProblem(response, 404, 'not_found', 'the journal has this event no more');
-    response.json({ body_base64: body.toString('base64') });
+    const event = await source.body(wholeNumber(request.params.seq));
+    if (event === null) return sendProblem(response, 404, 'not_found', 'the journal has this event no more');
+    await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [event.id] });
+    response.json({ body_base64: event.body.toString('base64') });
   });
   return api;
 }

@@ -1,19 +1,19 @@
-import express, { type Router } from 'express';
+import express, { type Response, type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
 import type { Erasures, Subject } from '../core/erasure.ts';
 
 /** The part of the admin API that `millrace erase` uses. Ids travel in bodies only: addresses end up in logs. */
-export function createErasureApi(erasures: Erasures): Router {
+export function createErasureApi(erasuresOf: (response: Response) => Erasures): Router {
   const api = express.Router();
-  api.get('/', async (_request, response) => void response.json(await erasures.list()));
+  api.get('/', async (_request, response) => void response.json(await erasuresOf(response).list()));
   api.post('/', async (request, response) => {
     const { now } = Object(request.body) as { now?: unknown };
-    response.json(await erasures.request(subjectOf(request.body), now === true));
+    response.json(await erasuresOf(response).request(subjectOf(request.body), now === true));
   });
   api.post('/cancel', async (request, response) => {
-    response.json(await erasures.cancel(subjectOf(request.body)));
+    response.json(await erasuresOf(response).cancel(subjectOf(request.body)));
   });
-  api.post('/run', async (_request, response) => void response.json(await erasures.run()));
+  api.post('/run', async (_request, response) => void response.json(await erasuresOf(response).run()));
   return api;
 }
 

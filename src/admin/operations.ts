@@ -1,4 +1,5 @@
 import type { Event } from '../core/event.ts';
+import { pagesOf } from '../core/page.ts';
 import type { Journal, Selection } from '../core/journal.ts';
 import type {
   EventSummary,
@@ -22,7 +23,8 @@ export interface OperationsOptions {
   readonly dropSink: Operations['dropSink'];
 }
 
-const PAGE = 200;
+/** Letters in one answer; their bytes are bounded by the journal. */
+const LETTERS = 1000;
 /** What one answer holds of the journal. */
 const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 
@@ -44,18 +46,20 @@ export function createOperations(options: OperationsOptions): Operations {
     listHeads: (after) => journal.heads(after),
     account: (since, until) => journal.account(since, until),
     listQuarantine: async (selection, bodies) =>
-      (await journal.listQuarantine(selection)).map((event) => ({
+      (await journal.listQuarantine(bounded(selection), bodies)).map((event) => ({
         ...summarise(event.key, event, bodies),
         reasons: event.reasons,
       })),
     retryQuarantine: (selection) => retryQuarantine(journal, validate, selection),
     dropQuarantine: (selection) => journal.dropQuarantine(selection),
     listDeadLetters: async (selection, bodies) =>
-      (await journal.listDeadLetters(selection)).map(({ key, event, diedAt, ...letter }) => ({
-        ...summarise(key, event, bodies),
-        ...letter,
-        died_at: new Date(diedAt).toISOString(),
-      })),
+      (await journal.listDeadLetters(bounded(selection), bodies)).map(
+        ({ key, event, diedAt, bodyBytes, ...letter }) => ({
+          ...summarise(key, { bodyBytes, ...event }, bodies),
+          ...letter,
+          died_at: new Date(diedAt).toISOString(),
+        }),
+      ),
     retryDeadLetters: (selection) => retryDeadLetters(journal, hasSink, selection),
     dropDeadLetters: (selection) => journal.dropDeadLetters(selection),
   };
@@ -69,14 +73,12 @@ async function retryDeadLetters(
 ): Promise<RetryResult> {
   let retried = 0;
   let kept = 0;
-  for (let after = 0; ;) {
-    const page = await journal.listDeadLetters({ ...selection, after, limit: PAGE });
-    after = page.at(-1)?.key ?? after;
+  for await (const page of pagesOf((part) => journal.listDeadLetters(part, false), selection)) {
     const keys = page.flatMap(({ key, sink }) => (hasSink(sink) ? [key] : []));
     kept += page.length - keys.length;
     if (keys.length > 0) retried += await journal.retryDeadLetters({ keys });
-    if (page.length < PAGE) return { retried, kept };
   }
+  return { retried, kept };
 }
 
 /** Looks at each event again under the rules of now; what is fit joins the journal, the rest stays where it is. */
@@ -87,10 +89,8 @@ async function retryQuarantine(
 ): Promise<RetryResult> {
   let retried = 0;
   let kept = 0;
-  for (let after = 0; ;) {
-    const page = await journal.listQuarantine({ ...selection, after, limit: PAGE });
+  for await (const page of pagesOf((part) => journal.listQuarantine(part), selection)) {
     for (const { key, reasons: _, ...event } of page) {
-      after = key;
       const validation = validate(event.body);
       if (!validation.fit) {
         kept += 1;
@@ -99,11 +99,19 @@ async function retryQuarantine(
       await journal.release(key, { ...event, ...validation.envelope });
       retried += 1;
     }
-    if (page.length < PAGE) return { retried, kept };
   }
+  return { retried, kept };
 }
 
-function summarise(key: number, event: Event, bodies: boolean): EventSummary {
+function bounded(selection: Selection): Selection {
+  return { ...selection, limit: Math.min(selection.limit ?? 100, LETTERS) };
+}
+
+function summarise(
+  key: number,
+  event: Event & { readonly bodyBytes?: number | undefined },
+  bodies: boolean,
+): EventSummary {
   return {
     key,
     id: event.id,
@@ -112,7 +120,7 @@ function summarise(key: number, event: Event, bodies: boolean): EventSummary {
     team_id: event.team,
     user_id: event.user,
     client_user_id: event.clientUser,
-    bytes: event.body.length,
+    bytes: event.bodyBytes ?? event.body.length,
     ...(bodies
       ? { body_base64: event.body.toString('base64'), source: event.source, headers: event.headers }
       : {}),

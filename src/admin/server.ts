@@ -4,11 +4,12 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import type { Operations } from '../core/operations.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
+import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
 import { createApi } from './api.ts';
 import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
 import { createErasureApi } from './erasure-api.ts';
 import { consoleAccess } from './console-access.ts';
-import { guard, guardMetrics, requireLoopback } from './guard.ts';
+import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
 import { sendProblem } from './problem.ts';
 import type { Tokens } from './tokens.ts';
@@ -17,6 +18,8 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly tokens: Tokens;
+  /** Notes who has seen and done what. */
+  readonly audit: Audit;
   readonly operations: Operations;
   /** Left out where nothing can be erased. */
   readonly erasures?: Erasures;
@@ -51,7 +54,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 function createAdminApp(options: AdminOptions): Express {
-  const { tokens, operations, erasures, board, health, metrics, console: source } = options;
+  const { tokens, audit, operations, erasures, board, health, metrics, console: source } = options;
   const app = express();
   app.disable('x-powered-by');
   app.use(setHeaders);
@@ -65,11 +68,21 @@ function createAdminApp(options: AdminOptions): Express {
   if (source !== null) {
     app.use('/console', requireLoopback(tokens), consolePages());
     app.use('/api/console', consoleAccess(tokens));
-    app.use('/api/console', guard(tokens), consoleApi(source));
+    app.use('/api/console', guard(tokens), consoleApi(source, audit));
   }
   if (erasures !== undefined)
-    app.use('/api/erasures', guard(tokens), express.json(), createErasureApi(erasures));
-  app.use('/api', guard(tokens), express.json(), createApi(operations));
+    app.use(
+      '/api/erasures',
+      guard(tokens),
+      express.json(),
+      createErasureApi((response) => auditedErasures(erasures, audit, whoOf(response))),
+    );
+  app.use(
+    '/api',
+    guard(tokens),
+    express.json(),
+    createApi((response) => auditedOperations(operations, audit, whoOf(response))),
+  );
   app.use((_request, response) => sendProblem(response, 404, 'not_found', 'no such path'));
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     if (error instanceof MillraceError && error.code === 'usage')

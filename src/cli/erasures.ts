@@ -1,10 +1,12 @@
 import { request } from 'undici';
+import { Audit, auditedErasures } from '../admin/audit.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { createErasures } from '../erasing.ts';
+import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { openProof } from '../proof/open.ts';
 import { note, type Io } from './io.ts';
@@ -34,7 +36,7 @@ export async function withErasures<T>(
     signal: io.signal,
   });
   try {
-    return await work(erasures);
+    return await work(auditedErasures(erasures, new Audit(ownerFolder(config)), 'command'));
   } finally {
     const journal = await (opened as Promise<SqliteJournal | null> | null)?.catch(() => null);
     await journal?.close();

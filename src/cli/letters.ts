@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Selection } from '../core/journal.ts';
+import { pagesOf } from '../core/page.ts';
 import type { EventSummary, Operations, RetryResult } from '../core/operations.ts';
 import { note, print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
@@ -49,7 +50,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     .action(async (options: Options) => {
       const limit = wholeNumber(options.limit ?? '100', '--limit');
       const found = await run(options, (operations) =>
-        box.list(operations, { ...sinkOf(options), limit }, false),
+        all((part) => box.list(operations, part, false), { ...sinkOf(options), limit }),
       );
       if (options.json === true) for (const summary of found) print(io, JSON.stringify(summary));
       else if (found.length === 0) note(io, 'none');
@@ -109,10 +110,19 @@ async function requireAll<Summary extends EventSummary>(
 ): Promise<void> {
   const { keys } = selection;
   if (keys === undefined) return;
-  const found = await box.list(operations, { ...selection, limit: keys.length }, false);
+  const found = await all((part) => box.list(operations, part, false), selection);
   const missing = keys.filter((key) => !found.some((summary) => summary.key === key));
   if (missing.length > 0)
     throw new MillraceError('usage', `${box.name} has no ${missing.join(', ')}; nothing was changed`);
+}
+
+async function all<Summary extends EventSummary>(
+  list: (selection: Selection) => Promise<readonly Summary[]>,
+  selection: Selection,
+): Promise<Summary[]> {
+  const found: Summary[] = [];
+  for await (const page of pagesOf(list, selection)) found.push(...page);
+  return found;
 }
 
 /** All of them only when asked for in words: an empty list of keys is more likely a slip. */

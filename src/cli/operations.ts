@@ -1,4 +1,5 @@
 import { createValidatorFor } from '../plan.ts';
+import { Audit, auditedOperations } from '../admin/audit.ts';
 import { createOperations } from '../admin/operations.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { systemClock } from '../core/clock.ts';
@@ -69,7 +70,8 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     hasSink: (name) => config.sinks[name] !== undefined,
     dropSink: (sink) => dropSink(journal, config, sink),
   });
-  return { operations, close: () => journal.close() };
+  const audit = new Audit(config.journal.path);
+  return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };
 }
 
 /** @throws MillraceError usage for a sink that could still deliver, or that nothing is known of */

@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(io: Io) => Command>>> = {
   quarantine: async () => (await import('./quarantine.ts')).quarantineCommand,
   'dead-letters': async () => (await import('./dead-letters.ts')).deadLettersCommand,
   sink: async () => (await import('./sink.ts')).sinkCommand,
+  audit: async () => (await import('./audit.ts')).auditCommand,
   archive: async () => (await import('./archive.ts')).archiveCommand,
   reconcile: async () => (await import('./reconcile.ts')).reconcileCommand,
   erase: async () => (await import('./erase.ts')).eraseCommand,

@@ -24,6 +24,8 @@ export type AppendResult =
 export interface QuarantinedEvent extends Event {
   readonly key: number;
   readonly reasons: readonly Unfitness[];
+  /** Size of the body, where it was left out. */
+  readonly bodyBytes?: number;
 }
 
 /** An event one sink has refused for good, whole. */
@@ -37,6 +39,8 @@ export interface DeadLetter {
   /** Milliseconds since the epoch when it was given up. */
   readonly diedAt: number;
   readonly event: JournalEvent;
+  /** Size of the body, where it was left out. */
+  readonly bodyBytes?: number;
 }
 
 export interface CursorStatus {
@@ -177,11 +181,16 @@ export interface Journal extends EventLog, RouteKeeper {
   append(event: Event, handling?: Handling, dedupKey?: string): Promise<AppendResult>;
   quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult>;
   status(): Promise<JournalStatus>;
-  listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]>;
+  /**
+   * A page: as many as `limit` asks for and an answer should hold, none at the end.
+   * @param bodies false leaves the bodies on disk
+   */
+  listDeadLetters(selection: Selection, bodies?: boolean): Promise<readonly DeadLetter[]>;
   /** Puts them back for the sink that refused them; returns how many. */
   retryDeadLetters(selection: Selection): Promise<number>;
   dropDeadLetters(selection: Selection): Promise<number>;
-  listQuarantine(selection: Selection): Promise<readonly QuarantinedEvent[]>;
+  /** A page, as of dead letters. */
+  listQuarantine(selection: Selection, bodies?: boolean): Promise<readonly QuarantinedEvent[]>;
   /** Moves one event out of quarantine into the journal proper. */
   release(key: number, event: Event): Promise<void>;
   dropQuarantine(selection: Selection): Promise<number>;

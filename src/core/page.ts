@@ -1,3 +1,4 @@
+import type { Selection } from './journal.ts';
 import type { JournalEvent } from './event.ts';
 
 /**
@@ -20,4 +21,26 @@ export function pageOf<Entry>(
     page.push(event);
   }
   return page;
+}
+
+/** Letters that are asked for at once. */
+const LETTERS = 200;
+
+/**
+ * All letters of a selection, page by page. A page can be short of what was asked for, because its bytes are bounded; only
+ * an empty one is the end.
+ */
+export async function* pagesOf<T extends { readonly key: number }>(
+  list: (selection: Selection) => Promise<readonly T[]>,
+  selection: Selection,
+): AsyncGenerator<readonly T[]> {
+  let left = selection.limit ?? Number.POSITIVE_INFINITY;
+  for (let after = selection.after ?? 0; left > 0;) {
+    const page = await list({ ...selection, after, limit: Math.min(left, LETTERS) });
+    const last = page.at(-1);
+    if (last === undefined) return;
+    yield page;
+    left -= page.length;
+    after = last.key;
+  }
 }

@@ -5,8 +5,12 @@ import { EVENT_COLUMNS } from './database.ts';
 import type { Answers, BuryRequest, LetterRow, Packed } from './protocol.ts';
 import { bodyOf, packStored, storedOf, valuesOf, type StoredEvent } from './rows.ts';
 
-type StoredLetter = StoredEvent & {
+type Listed = StoredEvent & {
   key: number;
+  body_bytes?: number;
+};
+
+type StoredLetter = Listed & {
   sink: string;
   destination: string | null;
   code: string;
@@ -59,11 +63,11 @@ export class Letters {
       .run(sink, destination, code, reason, diedAt, seq);
   }
 
-  list(selection: Selection): Answers['listDeadLetters'] {
-    const found = this.#select('dead_letters', selection) as StoredLetter[];
+  list(selection: Selection, bodies: boolean): Answers['listDeadLetters'] {
+    const found = this.#select('dead_letters', selection, bodies) as StoredLetter[];
     return {
       ...packStored(found),
-      keys: found.map(({ key }) => key),
+      ...pageOf(found, bodies),
       letters: found.map(({ sink, destination, code, reason, attempts, died_at, seq }) => {
         return { sink, destination, code, reason, attempts, diedAt: died_at, seq };
       }),
@@ -101,21 +105,51 @@ export class Letters {
     })();
   }
 
-  listQuarantine(selection: Selection): Answers['listQuarantine'] {
-    const found = this.#select('quarantine', selection) as (StoredEvent & { key: number; reasons: string })[];
+  listQuarantine(selection: Selection, bodies: boolean): Answers['listQuarantine'] {
+    const found = this.#select('quarantine', selection, bodies) as (Listed & { reasons: string })[];
     return {
       ...packStored(found),
-      keys: found.map(({ key }) => key),
+      ...pageOf(found, bodies),
       unfit: found.map(({ reasons }) => reasons),
     };
   }
 
-  #select(table: 'dead_letters' | 'quarantine', selection: Selection): unknown[] {
+  /** A page whose bytes are bounded: bodies of 10 MiB, a hundred at a time, would not fit into memory. */
+  #select(table: 'dead_letters' | 'quarantine', selection: Selection, bodies = true): Listed[] {
     const { where, values } = conditions(table, selection);
-    return this.#db
-      .prepare(`SELECT * FROM ${table} ${where} ORDER BY key LIMIT ?`)
-      .all(...values, selection.limit ?? 100);
+    const rows = this.#db
+      .prepare(`SELECT ${bodies ? '*' : LISTED[table]} FROM ${table} ${where} ORDER BY key LIMIT ?`)
+      .iterate(...values, selection.limit ?? 100) as IterableIterator<
+      Listed & Partial<Record<string, string>>
+    >;
+    const page: Listed[] = [];
+    let size = 0;
+    for (const row of rows) {
+      size += row.body.length + row.headers.length + (row['reasons'] ?? row['reason'] ?? '').length;
+      if (page.length > 0 && size > PAGE_BYTES) break;
+      page.push(row);
+    }
+    return page;
   }
+}
+
+/** Of events and what is said of them, in one answer; the first is there whatever its size. */
+const PAGE_BYTES = 8 * 2 ** 20;
+/** Without bodies: SQLite reads no page of them. */
+const HEADS = `${EVENT_COLUMNS.slice(0, -', body'.length)}, x'' AS body, length(body) AS body_bytes`;
+const LISTED = {
+  quarantine: `key, reasons, ${HEADS}`,
+  dead_letters: `key, sink, destination, code, reason, attempts, died_at, seq, ${HEADS}`,
+} as const;
+
+function pageOf(
+  found: readonly Listed[],
+  bodies: boolean,
+): Pick<Answers['listQuarantine'], 'keys' | 'bodyBytes'> {
+  return {
+    keys: found.map(({ key }) => key),
+    bodyBytes: bodies ? null : found.map(({ body_bytes: bytes }) => bytes ?? 0),
+  };
 }
 
 function conditions(

@@ -76,13 +76,13 @@ function perform(store: Store, request: Request): Answers[Request['op']] {
       store.letters.add(request.letter, request.event);
       return null;
     case 'listDeadLetters':
-      return store.letters.list(request.selection);
+      return store.letters.list(request.selection, request.whole);
     case 'retryDeadLetters':
       return store.retryDeadLetters(request.selection);
     case 'dropDeadLetters':
       return store.letters.drop('dead_letters', request.selection);
     case 'listQuarantine':
-      return store.letters.listQuarantine(request.selection);
+      return store.letters.listQuarantine(request.selection, request.whole);
     case 'release':
       return store.release(request.key, request.event);
     case 'dropQuarantine':

@@ -84,10 +84,10 @@ export type Request =
   | { readonly op: 'saveCheckpoint'; readonly key: string; readonly value: string }
   | { readonly op: 'status'; readonly now: number }
   | { readonly op: 'addDeadLetter'; readonly letter: LetterRow; readonly event: Packed }
-  | { readonly op: 'listDeadLetters'; readonly selection: Selection }
+  | { readonly op: 'listDeadLetters'; readonly selection: Selection; readonly whole: boolean }
   | { readonly op: 'retryDeadLetters'; readonly selection: Selection }
   | { readonly op: 'dropDeadLetters'; readonly selection: Selection }
-  | { readonly op: 'listQuarantine'; readonly selection: Selection }
+  | { readonly op: 'listQuarantine'; readonly selection: Selection; readonly whole: boolean }
   | { readonly op: 'release'; readonly key: number; readonly event: Packed }
   | { readonly op: 'dropQuarantine'; readonly selection: Selection }
   | { readonly op: 'erase'; readonly subjects: readonly Subject[]; readonly step: EraseStep }
@@ -105,6 +105,12 @@ export type LetterRow = Pick<
 > & {
   readonly seq: number;
 };
+
+/** Of each letter its key and, where bodies were left out, the body's size. */
+interface LetterPage {
+  readonly keys: readonly number[];
+  readonly bodyBytes: readonly number[] | null;
+}
 
 /** Answers by operation. `append`: a seq, or 0 for a duplicate, or -1 for one put in quarantine. */
 export interface Answers {
@@ -127,10 +133,10 @@ export interface Answers {
   saveCheckpoint: null;
   status: JournalStatus;
   addDeadLetter: null;
-  listDeadLetters: Packed & { readonly keys: readonly number[]; readonly letters: readonly LetterRow[] };
+  listDeadLetters: Packed & LetterPage & { readonly letters: readonly LetterRow[] };
   retryDeadLetters: { readonly count: number; readonly lastSeq: number };
   dropDeadLetters: number;
-  listQuarantine: Packed & { readonly keys: readonly number[]; readonly unfit: readonly string[] };
+  listQuarantine: Packed & LetterPage & { readonly unfit: readonly string[] };
   release: number;
   dropQuarantine: number;
   heads: readonly EventHead[];

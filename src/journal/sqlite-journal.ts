@@ -197,10 +197,14 @@ export class SqliteJournal implements Journal, ErasableStore {
     });
   }
 
-  async listDeadLetters(selection: Selection): Promise<readonly DeadLetter[]> {
-    const found = await this.#thread.call('listDeadLetters', { op: 'listDeadLetters', selection });
+  async listDeadLetters(selection: Selection, bodies = true): Promise<readonly DeadLetter[]> {
+    const found = await this.#thread.call('listDeadLetters', {
+      op: 'listDeadLetters',
+      selection,
+      whole: bodies,
+    });
     return zip(found.letters, unpack(found, [])).map(([{ seq, ...letter }, event], index) => {
-      return { key: found.keys[index] ?? 0, ...letter, event: { ...event, seq } };
+      return { key: found.keys[index] ?? 0, ...letter, event: { ...event, seq }, ...sizeAt(found, index) };
     });
   }
 
@@ -217,10 +221,15 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#thread.call('dropDeadLetters', { op: 'dropDeadLetters', selection });
   }
 
-  async listQuarantine(selection: Selection): Promise<readonly QuarantinedEvent[]> {
-    const found = await this.#thread.call('listQuarantine', { op: 'listQuarantine', selection });
+  async listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
+    const found = await this.#thread.call('listQuarantine', {
+      op: 'listQuarantine',
+      selection,
+      whole: bodies,
+    });
     return zip(found.unfit, unpack(found, [])).map(([unfit, event], index) => {
-      return { ...event, key: found.keys[index] ?? 0, reasons: JSON.parse(unfit) as Unfitness[] };
+      const reasons = JSON.parse(unfit) as Unfitness[];
+      return { ...event, key: found.keys[index] ?? 0, reasons, ...sizeAt(found, index) };
     });
   }
 
@@ -359,6 +368,14 @@ export class SqliteJournal implements Journal, ErasableStore {
       );
     });
   }
+}
+
+/** Where bodies were left out, how large the body is. */
+function sizeAt(
+  { bodyBytes }: Pick<Answers['listQuarantine'], 'bodyBytes'>,
+  index: number,
+): { readonly bodyBytes?: number } {
+  return bodyBytes === null ? {} : { bodyBytes: bodyBytes[index] ?? 0 };
 }
 
 function zip<A, B>(left: readonly A[], right: readonly B[]): [A, B][] {

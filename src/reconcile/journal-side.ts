@@ -1,12 +1,11 @@
 import { MillraceError } from '../core/errors.ts';
 import type { CountKind, JournalAccount, Selection } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
+import { pagesOf } from '../core/page.ts';
 import type { AcceptedRoutes } from '../route/accepted.ts';
 import type { IdTables } from './id-tables.ts';
 import { NAMED } from './report.ts';
 import type { Window } from './window.ts';
-
-const PAGE = 200;
 
 /** What the journal says of a window; the ids are in the tables by then. */
 export interface JournalSide {
@@ -133,15 +132,13 @@ async function readLetters(
     Date.parse(at) >= since && Date.parse(at) < until;
   let inQuarantine = 0;
   let dropped = 0;
-  for await (const { id, reasons, ...rest } of pages((selection) =>
-    operations.listQuarantine(selection, false),
-  )) {
+  for await (const { id, reasons, ...rest } of each((part) => operations.listQuarantine(part, false))) {
     if (!isInside({ id, ...rest })) continue;
     // A damaged record was accepted, and is counted as that already.
     if (reasons.some(({ code }) => code === 'damaged')) tables.mark('', id, 'quarantined');
     else inQuarantine += 1;
   }
-  for await (const letter of pages((selection) => operations.listDeadLetters(selection, false))) {
+  for await (const letter of each((part) => operations.listDeadLetters(part, false))) {
     if (isInside(letter)) tables.mark(letter.sink, letter.id, 'dead');
   }
   for (const { sink, id } of account.dropped) {
@@ -151,15 +148,10 @@ async function readLetters(
   return { inQuarantine, dropped };
 }
 
-async function* pages<T extends EventSummary>(
+async function* each<T extends EventSummary>(
   list: (selection: Selection) => Promise<readonly T[]>,
 ): AsyncGenerator<T> {
-  for (let after = 0; ;) {
-    const page = await list({ after, limit: PAGE });
-    yield* page;
-    after = page.at(-1)?.key ?? after;
-    if (page.length < PAGE) return;
-  }
+  for await (const page of pagesOf(list, {})) yield* page;
 }
 
 function balance(

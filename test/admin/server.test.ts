@@ -1,11 +1,13 @@
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
+import { Audit } from '../../src/admin/audit.ts';
 import { ActivityBoard } from '../../src/admin/activities.ts';
 import type { ConsoleSource } from '../../src/admin/console.ts';
 import { directOperations } from '../../src/admin/direct-operations.ts';
 import { startAdmin } from '../../src/admin/server.ts';
 import { Tokens } from '../../src/admin/tokens.ts';
 import { systemClock, type Clock } from '../../src/core/clock.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { ManualClock } from '../deliver/support.ts';
 
 const CONSOLE: ConsoleSource = { state: (since, after) => Promise.resolve({ since, after }) };
@@ -29,6 +31,7 @@ async function start({
     host: '127.0.0.1',
     port: 0,
     tokens: new Tokens({ config, owner: 'made-up-token-of-the-owner' }, clock),
+    audit: new Audit(await temporaryFolder()),
     operations: directOperations(
       state,
       1,
@@ -232,7 +235,7 @@ test('the console asks for what it has not seen; bodies are refused unless they 
   const open = await start({
     console: {
       ...CONSOLE,
-      body: (seq) => Promise.resolve(seq === 1 ? Buffer.from('{"made":"up"}') : null),
+      body: (seq) => Promise.resolve(seq === 1 ? { id: 'msg_1', body: Buffer.from('{"made":"up"}') } : null),
     },
   });
   expect(await (await get(`${open}/api/console/events/1`)).json()).toEqual({

@@ -1,0 +1,138 @@
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { Erasures } from '../core/erasure.ts';
+import type { Selection } from '../core/journal.ts';
+import type { Operations } from '../core/operations.ts';
+import { pagesOf } from '../core/page.ts';
+import { ChainedLog } from '../lib/chained-log.ts';
+import type { TokenName } from './tokens.ts';
+
+/** Name of the log's files, beside `owner.json`. */
+export const AUDIT = 'audit';
+/** About 200 MiB in all. */
+const LIMITS = { maxBytes: 10 * 2 ** 20, keep: 20 };
+/** Ids on one line. */
+const IDS = 500;
+
+/** Who asked: by which token, a command that had the journal to itself, or the receiver by itself. */
+export type Asker = TokenName | 'command' | 'receiver';
+
+/** A line of the log. Ids are of events, of erasures their requests and receipts; never bodies, never ids of users. */
+export interface AuditEntry {
+  readonly who: Asker;
+  readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase';
+  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'erasures';
+  readonly ids: readonly string[];
+}
+
+/** Who has looked at which bodies, and what was done to what is kept. What cannot be noted is not done. */
+export class Audit {
+  readonly #log: ChainedLog;
+  readonly #folder: string;
+
+  /** @param folder where `owner.json` is */
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#log = new ChainedLog({ folder, name: AUDIT, ...LIMITS });
+  }
+
+  /** @throws MillraceError audit_unwritable */
+  async note({ ids, ...entry }: AuditEntry): Promise<void> {
+    const lines: object[] = [];
+    for (let at = 0; at < ids.length; at += IDS) lines.push({ ...entry, ids: ids.slice(at, at + IDS) });
+    if (lines.length === 0) return;
+    try {
+      await this.#log.append(lines);
+    } catch (error) {
+      throw new MillraceError('audit_unwritable', `${this.#folder}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+}
+
+/** The operations for one who asks. What is dropped or put back is what was noted before, page by page. */
+export function auditedOperations(operations: Operations, audit: Audit, who: Asker): Operations {
+  const note = async <T extends readonly { readonly id: string }[]>(
+    entry: Pick<AuditEntry, 'action' | 'what'>,
+    events: T,
+  ): Promise<T> => {
+    // What an erasure has left of an event has no id.
+    const ids = events.flatMap(({ id }) => (id === '' ? [] : [id]));
+    await audit.note({ who, ...entry, ids });
+    return events;
+  };
+  const keysOf = async function* (
+    entry: Pick<AuditEntry, 'action' | 'what'>,
+    selection: Selection,
+  ): AsyncGenerator<Selection> {
+    const list = (part: Selection) =>
+      entry.what === 'quarantine'
+        ? operations.listQuarantine(part, false)
+        : operations.listDeadLetters(part, false);
+    for await (const page of pagesOf<{ key: number; id: string }>(list, selection)) {
+      await note(entry, page);
+      yield { keys: page.map(({ key }) => key) };
+    }
+  };
+  const retry = async (what: 'quarantine' | 'dead-letters', selection: Selection) => {
+    let [retried, kept] = [0, 0];
+    for await (const part of keysOf({ action: 'retry', what }, selection)) {
+      const done = await (what === 'quarantine'
+        ? operations.retryQuarantine(part)
+        : operations.retryDeadLetters(part));
+      retried += done.retried;
+      kept += done.kept;
+    }
+    return { retried, kept };
+  };
+  const drop = async (what: 'quarantine' | 'dead-letters', selection: Selection) => {
+    let dropped = 0;
+    for await (const part of keysOf({ action: 'drop', what }, selection))
+      dropped += await (what === 'quarantine'
+        ? operations.dropQuarantine(part)
+        : operations.dropDeadLetters(part));
+    return dropped;
+  };
+  return {
+    ...operations,
+    listEvents: async (selection) =>
+      note({ action: 'show', what: 'events' }, await operations.listEvents(selection)),
+    listQuarantine: async (selection, bodies) => {
+      const found = await operations.listQuarantine(selection, bodies);
+      return bodies ? note({ action: 'show', what: 'quarantine' }, found) : found;
+    },
+    listDeadLetters: async (selection, bodies) => {
+      const found = await operations.listDeadLetters(selection, bodies);
+      return bodies ? note({ action: 'show', what: 'dead-letters' }, found) : found;
+    },
+    retryQuarantine: (selection) => retry('quarantine', selection),
+    dropQuarantine: (selection) => drop('quarantine', selection),
+    retryDeadLetters: (selection) => retry('dead-letters', selection),
+    dropDeadLetters: (selection) => drop('dead-letters', selection),
+  };
+}
+
+/** The same for erasures. A request is known by its id once it is made, and it is on disk then whatever follows. */
+export function auditedErasures(erasures: Erasures, audit: Audit, who: Asker): Erasures {
+  const note = (action: AuditEntry['action'], ids: readonly string[]): Promise<void> =>
+    audit.note({ who, action, what: 'erasures', ids });
+  return {
+    request: async (subject, now) => {
+      const request = await erasures.request(subject, now);
+      await note('request', [request.request]);
+      return request;
+    },
+    cancel: async (subject) => {
+      const result = await erasures.cancel(subject);
+      if (result.status === 'cancelled') await note('cancel', [result.request]);
+      return result;
+    },
+    list: () => erasures.list(),
+    run: async () => {
+      const result = await erasures.run();
+      await note(
+        'erase',
+        result.receipts.map(({ receipt }) => receipt),
+      );
+      return result;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { Command } from 'commander';
+import { AUDIT, type AuditEntry } from '../admin/audit.ts';
+import { loadConfig } from '../config/load.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
+import { ownerFolder } from '../journal/owner.ts';
+import { verifyChain, type ChainedLine } from '../lib/verify-chain.ts';
+import { note, print, type Io } from './io.ts';
+import { renderTable } from './table.ts';
+
+const HELP = `
+Examples:
+  millrace audit list --limit 20
+  millrace audit list --json | jq 'select(.action == "show")'
+  millrace audit verify
+  millrace audit verify --head 6e0b…      a hash that an earlier verify has printed, kept elsewhere
+
+The log says who has seen which bodies, and who dropped, put back or erased what: audit.jsonl beside the journal, with
+acknowledge: delivered in erasure.path. Who: config (admin.token), owner (the commands' token), console (a browser's
+session), command (one that had the journal to itself), receiver (what was due). It holds ids of events, requests and
+receipts, never bodies and no ids of users. Each line has the hash of the one before it; whoever can write the folder could
+make all of it anew, which shows against a head that was noted elsewhere.
+Exit codes: 0 as it was written, 2 usage or config, 4 lines are missing or were changed.`;
+
+interface Options {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly limit?: string;
+  readonly head?: string;
+}
+
+/** `millrace audit`: who has seen and done what. */
+export function auditCommand(io: Io): Command {
+  const audit = new Command('audit')
+    .description('who has seen which bodies, and dropped, put back or erased what: list, verify')
+    .addHelpText('after', HELP);
+  const verb = (name: string, description: string): Command =>
+    audit
+      .command(name)
+      .description(description)
+      .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+      .option('--json', 'print JSON')
+      .addHelpText('after', HELP);
+  verb('list', 'the newest entries, oldest first')
+    .option('--limit <n>', 'entries at most', '50')
+    .action(async (options: Options) => {
+      const limit = limitOf(options.limit ?? '50');
+      const newest: (ChainedLine & AuditEntry)[] = [];
+      const { problems } = await verifyChain(folderOf(io, options), AUDIT, {
+        onLine: (line) => {
+          newest.push(line as ChainedLine & AuditEntry);
+          if (newest.length > limit) newest.shift();
+        },
+      });
+      if (options.json === true) for (const line of newest) print(io, JSON.stringify(line));
+      else if (newest.length === 0) note(io, 'none');
+      else print(io, renderTable(['N', 'AT', 'WHO', 'ACTION', 'WHAT', 'IDS'], newest.map(row)));
+      if (problems.length > 0)
+        note(io, 'the log is not as it was written: `millrace audit verify` says where');
+    });
+  verb('verify', 'hold the log against itself')
+    .option('--head <hash>', 'a line with this hash must be there')
+    .action(async (options: Options) => {
+      const head = options.head?.toLowerCase();
+      const report = await verifyChain(folderOf(io, options), AUDIT, head === undefined ? {} : { head });
+      if (options.json === true) print(io, JSON.stringify(report));
+      else {
+        for (const problem of report.problems) print(io, `difference ${problem}`);
+        const { lines, first, head: last } = report;
+        print(io, `${lines} lines${first > 1 ? ` from ${first} on` : ''}, head ${last.hash}`);
+      }
+      if (report.problems.length > 0) io.setExit(EXIT.difference);
+    });
+  return audit;
+}
+
+function folderOf(io: Io, { config }: Options): string {
+  return ownerFolder(loadConfig({ file: config, env: io.env, lenient: true }).config);
+}
+
+const SHOWN = 3;
+
+function row({ n, at, who, action, what, ids, cleared }: ChainedLine & AuditEntry): string[] {
+  if (cleared !== undefined) return [String(n), at, 'receiver', 'clear', 'audit', `1 to ${cleared}`];
+  const more = ids.length > SHOWN ? ` and ${ids.length - SHOWN} more` : '';
+  return [String(n), at, who, action, what, ids.slice(0, SHOWN).join(' ') + more];
+}
+
+function limitOf(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new MillraceError('usage', `--limit ${text} is not a whole number`);
+}

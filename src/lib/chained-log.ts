@@ -1,0 +1,181 @@
+import { hash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { CREATE, errorCode, openPlain, OWNER_ONLY, writeAll, writeDurably } from './durable.ts';
+import { tryLock, type FileLock } from './file-lock.ts';
+import { Serial } from './serial.ts';
+
+/** Where a chain stands: number and hash of a line. */
+export interface ChainTip {
+  readonly n: number;
+  /** Lower-case hex SHA-256 of the line without its line break; of the empty text before the first line. */
+  readonly hash: string;
+}
+
+export interface ChainedLogOptions {
+  readonly folder: string;
+  /** The files are `<name>.jsonl`, `<name>.<number>.jsonl` for what was before, `<name>.head` and `<name>.lock`. */
+  readonly name: string;
+  /** Size at which a file is put aside. */
+  readonly maxBytes: number;
+  /** Files put aside that are kept. */
+  readonly keep: number;
+}
+
+/** Milliseconds to wait for others that write a line, and between two tries. */
+const LOCK = { patience: 10_000, pause: 5 };
+const LINE_FEED = 10;
+
+export const CHAIN_START: ChainTip = { n: 0, hash: hashOf('') };
+
+/**
+ * JSON lines, each with the hash of the one before, for several processes: `{"n","at",…,"prev"}`. A file that is full is put
+ * aside; when the oldest is removed, a line `{"cleared":N}` says up to which number. `<name>.head` holds the last line's
+ * hash, so that a tail cut off shows as well; what was cut off stays missing when the chain goes on.
+ */
+export class ChainedLog {
+  readonly #options: ChainedLogOptions;
+  readonly #serial = new Serial();
+
+  constructor(options: ChainedLogOptions) {
+    this.#options = options;
+  }
+
+  /** The lines are on disk once it resolves. @throws the system's error */
+  append(entries: readonly object[]): Promise<void> {
+    return this.#serial.run(async () => {
+      const { folder } = this.#options;
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const lock = await this.#lock();
+      try {
+        const cleared = await this.#rotate();
+        await this.#write([...(cleared === null ? [] : [{ cleared }]), ...entries]);
+        if (cleared !== null) await this.#clear(cleared);
+      } finally {
+        lock.release();
+      }
+    });
+  }
+
+  async #write(entries: readonly object[]): Promise<void> {
+    const { folder, name } = this.#options;
+    const handle = await openPlain(join(folder, `${name}.jsonl`), CREATE, OWNER_ONLY);
+    try {
+      const { end, last } = await lastLine(handle);
+      let tip = (await readTip(folder, name)) ?? CHAIN_START;
+      // Written, and not in the head: the process died in between.
+      if (last !== null && last.n > tip.n) tip = last;
+      let text = '';
+      for (const entry of entries) {
+        const line = JSON.stringify({
+          n: tip.n + 1,
+          at: new Date().toISOString(),
+          ...entry,
+          prev: tip.hash,
+        });
+        tip = { n: tip.n + 1, hash: hashOf(line) };
+        text += `${line}\n`;
+      }
+      try {
+        await handle.truncate(end);
+        await writeAll(handle, Buffer.from(text), end);
+        await handle.sync();
+      } catch (error) {
+        await handle.truncate(end).catch(() => undefined);
+        throw error;
+      }
+      await writeDurably(folder, `${name}.head`, `${JSON.stringify(tip)}\n`, OWNER_ONLY);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Puts a full file aside. @returns the number of the last line that is now one too many; null when none is */
+  async #rotate(): Promise<number | null> {
+    const { folder, name, maxBytes, keep } = this.#options;
+    const path = join(folder, `${name}.jsonl`);
+    const handle = await openPlain(path, CREATE, OWNER_ONLY);
+    let last: ChainTip | null;
+    try {
+      const { size } = await handle.stat();
+      if (size < maxBytes) return null;
+      ({ last } = await lastLine(handle));
+    } finally {
+      await handle.close();
+    }
+    if (last !== null) await rename(path, join(folder, `${name}.${String(last.n).padStart(12, '0')}.jsonl`));
+    const aside = await asideFiles(folder, name);
+    return aside[aside.length - keep - 1]?.upTo ?? null;
+  }
+
+  async #clear(upTo: number): Promise<void> {
+    const { folder, name } = this.#options;
+    for (const file of await asideFiles(folder, name))
+      if (file.upTo <= upTo) await rm(join(folder, file.file), { force: true });
+  }
+
+  async #lock(): Promise<FileLock> {
+    const { folder, name } = this.#options;
+    const path = join(folder, `${name}.lock`);
+    for (let waited = 0; ; waited += LOCK.pause) {
+      const lock = tryLock(path);
+      if (lock !== null) return lock;
+      if (waited > LOCK.patience) throw new Error(`${path} is held by another process`);
+      await wait(LOCK.pause);
+    }
+  }
+}
+
+export function hashOf(line: string | Buffer): string {
+  return hash('sha256', line);
+}
+
+/** What was put aside, oldest first; `upTo` is the number of the last line. */
+export async function asideFiles(folder: string, name: string): Promise<{ file: string; upTo: number }[]> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+  return names
+    .flatMap((file) => {
+      const number = file.startsWith(`${name}.`)
+        ? /^\.(\d{12,})\.jsonl$/.exec(file.slice(name.length))
+        : null;
+      return number === null ? [] : [{ file, upTo: Number(number[1]) }];
+    })
+    .toSorted((a, b) => a.upTo - b.upTo);
+}
+
+/** Null when nothing was ever written. */
+export async function readTip(folder: string, name: string): Promise<ChainTip | null> {
+  const text = await readFile(join(folder, `${name}.head`), 'utf8').catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  });
+  return text === null ? null : (JSON.parse(text) as ChainTip);
+}
+
+/** The last whole line, and where the next one goes: what a crash has left behind it is written over. */
+async function lastLine(handle: FileHandle): Promise<{ end: number; last: ChainTip | null }> {
+  const { size } = await handle.stat();
+  for (let want = 64 * 1024; ; want *= 4) {
+    const from = Math.max(0, size - want);
+    const tail = Buffer.alloc(size - from);
+    await handle.read(tail, 0, tail.length, from);
+    const to = tail.lastIndexOf(LINE_FEED);
+    const start = to <= 0 ? -1 : tail.lastIndexOf(LINE_FEED, to - 1);
+    if (start === -1 && from > 0) continue;
+    if (to === -1) return { end: 0, last: null };
+    const line = tail.subarray(start + 1, to);
+    return { end: from + to + 1, last: { n: numberOf(line), hash: hashOf(line) } };
+  }
+}
+
+function numberOf(line: Buffer): number {
+  try {
+    return (JSON.parse(line.toString('utf8')) as { n: number }).n;
+  } catch {
+    return 0;
+  }
+}
