@@ -1,10 +1,12 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { startApp, type App } from '../app.ts';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { EXIT, messageOf, type MillraceError } from '../core/errors.ts';
 import type { Io } from './io.ts';
 import { createLog } from './log.ts';
+import { filesAllowed, filesNeeded } from './open-files.ts';
 
 const HELP = `
 Examples:
@@ -29,6 +31,7 @@ export function serveCommand(io: Io): Command {
       if (loaded.config.signing.scheme === 'none') {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
+      warnOfFewFiles(loaded.config, log);
       const failure = Promise.withResolvers<MillraceError>();
       const broken = uncaught(io, log);
       // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end
@@ -55,6 +58,15 @@ export function serveCommand(io: Io): Command {
       else log.info('stopped');
       io.setExit(failed === null && !broken.happened ? EXIT.done : EXIT.failed);
     });
+}
+
+/** Connections come first to what there is, and then the sinks cannot open their files. */
+function warnOfFewFiles(config: Config, log: Logger): void {
+  const needed = filesNeeded(config);
+  const allowed = filesAllowed();
+  if (allowed === null || allowed >= needed) return;
+  const advice = 'few files may be open at once: raise ulimit -n, or lower server.maxConnections';
+  log.warn({ allowed, needed, maxConnections: config.server.maxConnections }, advice);
 }
 
 /** An error that nobody caught leaves things in a state that nobody knows: one line, and an orderly end. */
