@@ -8,6 +8,7 @@ import type { Config, LoadedConfig } from './config/config.ts';
 import { systemClock, type Clock } from './core/clock.ts';
 import { messageOf, type MillraceError } from './core/errors.ts';
 import type { Operations } from './core/operations.ts';
+import type { NotedHead, Proof } from './core/proof.ts';
 import type { Target } from './core/route.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
 import { Delivery } from './delivery.ts';
@@ -114,7 +115,13 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       tracing,
     });
     const inlet = openInlet({ plan: () => plan, validate, accept, quarantine });
-    const proof = openProof(config);
+    let heads: ReadonlyMap<string, NotedHead> = new Map();
+    const openOnce = openProof(config);
+    const proof = async (): Promise<Proof> => {
+      const opened = await openOnce();
+      heads = opened.heads.known;
+      return opened;
+    };
     const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...(inlet === null ? {} : { inlet }) });
     const delivery = new Delivery({
       dispatcher,
@@ -171,6 +178,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     const board = new ActivityBoard(clock);
     const insight = new Insight({
       plan: () => plan,
+      heads: () => heads,
       meter,
       clock,
       intake,

@@ -1,8 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { ConsoleSource } from './admin/console.ts';
-import type { Health } from './admin/health.ts';
+import type { ArchiveHead, Health } from './admin/health.ts';
 import type { Activity } from './core/activity.ts';
 import type { Clock } from './core/clock.ts';
+import type { NotedHead } from './core/proof.ts';
 import type { Operations, SystemStatus } from './core/operations.ts';
 import { formatTarget } from './core/route.ts';
 import type { Dispatcher } from './deliver/dispatcher.ts';
@@ -25,6 +27,8 @@ export interface InsightOptions {
   readonly operations: Operations;
   /** Erasures, replays and backfills that are known of. */
   readonly activities: () => readonly Activity[];
+  /** Heads of manifests, by the archive's folder. */
+  readonly heads: () => ReadonlyMap<string, NotedHead>;
 }
 
 /** Milliseconds: whoever asks more often than that shares an answer of the journal. */
@@ -76,7 +80,18 @@ export class Insight {
         { name: 'journal', ok: true, required: true, state: 'open' },
         ...sinks,
       ],
+      archives: this.#archives(),
     };
+  }
+
+  #archives(): ArchiveHead[] {
+    const { plan, heads } = this.#options;
+    const known = heads();
+    return Object.entries(plan().config.sinks).flatMap(([sink, { type, options }]) => {
+      const { path } = options;
+      const noted = type === 'files' && typeof path === 'string' ? known.get(realPath(path)) : undefined;
+      return noted === undefined ? [] : [{ sink, ...noted }];
+    });
   }
 
   async metrics(): Promise<{ contentType: string; text: string }> {
@@ -86,6 +101,7 @@ export class Insight {
       meter,
       status: await this.#currentStatus(),
       ready: this.health().ready,
+      archives: this.#archives(),
       receiving: receiver.inFlight,
       decompressing: receiver.decompressing,
       connections: receiver.connections,
@@ -197,6 +213,15 @@ export function counted(intake: Intake, meter: Meter): Pick<Intake, 'accept' | '
       return result;
     },
   };
+}
+
+/** Heads are noted by the folder itself, whatever links lead to it. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
 }
 
 function readVersion(): string {

@@ -13,10 +13,23 @@ export interface Check {
   readonly troubles?: readonly { readonly code: string; readonly since: string }[];
 }
 
+/** Where the manifest of a files sink ends: noted elsewhere, it proves later that nothing was taken away or put back. */
+export interface ArchiveHead {
+  readonly sink: string;
+  /** Hash of the manifest's last line. */
+  readonly head: string;
+  /** Size of the manifest. */
+  readonly bytes: number;
+  /** Heads of before that the manifest does not hold any more. */
+  readonly lost: number;
+}
+
 export interface Health {
   /** Whether deliveries are welcome now. */
   readonly ready: boolean;
   readonly checks: readonly Check[];
+  /** Of the archives that this process has written to, or opened to write. */
+  readonly archives: readonly ArchiveHead[];
 }
 
 /**
@@ -26,9 +39,9 @@ export interface Health {
 export function addHealth(app: Express, health: () => Health): void {
   app.get('/livez', (_request, response) => void response.json({ status: 'ok' }));
   app.get('/readyz', (request, response) => {
-    const { ready, checks } = health();
+    const { ready, checks, archives } = health();
     const status = ready ? 'ready' : 'not ready';
     const verbose = request.query['verbose'] !== undefined && request.query['verbose'] !== 'false';
-    response.status(ready ? 200 : 503).json(verbose ? { status, checks } : { status });
+    response.status(ready ? 200 : 503).json(verbose ? { status, checks, archives } : { status });
   });
 }

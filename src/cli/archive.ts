@@ -128,6 +128,8 @@ async function proofOf(
   const { publicKey = [], head } = options;
   for (const key of publicKey)
     if (!isPublicKey(key)) throw new MillraceError('usage', `--public-key ${key}: is no public key`);
+  if (head !== undefined && !/^[0-9a-f]{12,64}$/i.test(head))
+    throw new MillraceError('usage', `--head ${head}: must be a hash, or its first 12 digits or more`);
   const given = head === undefined ? [] : [{ head: head.toLowerCase(), where: null }];
   const signed = publicKey.length > 0;
   if (options.config === undefined)

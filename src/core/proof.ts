@@ -31,6 +31,12 @@ export interface ManifestHead {
   readonly bytes: number;
 }
 
+/** The head of an archive that was noted last. */
+export interface NotedHead extends ManifestHead {
+  /** Heads that were noted before it, and that the manifest does not hold any more. */
+  readonly lost: number;
+}
+
 /** Heads of manifests, noted apart from them: one that is put back from a copy does not hold the head noted last. */
 export interface Heads {
   /** The one noted last of the archive in this folder, which is absolute; null when none was. */
@@ -40,6 +46,8 @@ export interface Heads {
    * @param lost the one noted before, when the manifest does not hold it any more: that stays on record
    */
   note(root: string, head: ManifestHead, lost: ManifestHead | null): Promise<void>;
+  /** Those this process has noted or read, by folder. */
+  readonly known: ReadonlyMap<string, NotedHead>;
 }
 
 /** What an installation proves its archives with; it lies apart from them. */

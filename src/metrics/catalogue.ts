@@ -1,6 +1,7 @@
 import type { Route } from '../core/route.ts';
 import type { ConnectionCounts, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
+import type { NotedHead } from '../core/proof.ts';
 import { Distribution } from './distribution.ts';
 import { NO_ROUTE, type Meter } from './meter.ts';
 
@@ -19,6 +20,8 @@ export interface MetricState {
   readonly secrets: number;
   readonly version: string;
   readonly acknowledge: string;
+  /** Heads of the manifests of files sinks. */
+  readonly archives: readonly (NotedHead & { readonly sink: string })[];
 }
 
 export interface Sample {
@@ -220,6 +223,25 @@ export const METRICS: readonly MetricDefinition[] = [
     distributions(meter.sending),
   ),
 
+  gauge(
+    'millrace_archive_head',
+    'Hash of the last line of the manifest, its first 12 digits as a number: written in hexadecimal again, it is what `archive verify --head` takes.',
+    ['sink'],
+    ({ archives }) => heads(archives, ({ head }) => Number.parseInt(head.slice(0, 12), 16)),
+  ),
+  gauge(
+    'millrace_archive_manifest_bytes',
+    'Size of the manifest, which only grows.',
+    ['sink'],
+    ({ archives }) => heads(archives, ({ bytes }) => bytes),
+  ),
+  gauge(
+    'millrace_archive_heads_lost',
+    'Heads that were noted of the manifest and that it does not hold any more: an older one was put back, or it was changed.',
+    ['sink'],
+    ({ archives }) => heads(archives, ({ lost }) => lost),
+  ),
+
   counter(
     'millrace_quarantined_total',
     'Why events went to quarantine; an event can have several reasons.',
@@ -247,6 +269,10 @@ export const METRICS: readonly MetricDefinition[] = [
     one(meter.reloads.lastSuccess / 1000),
   ),
 ];
+
+function heads(archives: MetricState['archives'], read: (head: NotedHead) => number): Sample[] {
+  return archives.map((head) => ({ labels: { sink: head.sink }, value: read(head) }));
+}
 
 function define(type: MetricDefinition['type']) {
   return (

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Heads, ManifestHead } from '../core/proof.ts';
+import type { Heads, ManifestHead, NotedHead } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import { errorCode, OWNER_ONLY, writeDurably } from '../lib/durable.ts';
 
@@ -30,7 +30,7 @@ export class HeadFiles implements Heads {
   readonly #signer: Signer | null;
   readonly #trusted: ReadonlySet<string>;
   /** What was noted last by this process, or read by it. */
-  readonly #known = new Map<string, ManifestHead & { readonly lost: number }>();
+  readonly #known = new Map<string, NotedHead>();
 
   /**
    * @param signer null for notes that are only read
@@ -60,8 +60,7 @@ export class HeadFiles implements Heads {
     this.#known.set(root, { head, bytes, lost: all.length });
   }
 
-  /** Every archive this process knows of, by its folder, without a look at the disk. */
-  get known(): ReadonlyMap<string, ManifestHead & { readonly lost: number }> {
+  get known(): ReadonlyMap<string, NotedHead> {
     return this.#known;
   }
 

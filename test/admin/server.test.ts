@@ -39,7 +39,7 @@ async function start({
       () => ({ connections: { open: 0, max: 1, evicted: 0, dropped: 0 }, refused: {} }),
     ),
     board: new ActivityBoard(systemClock),
-    health: () => ({ ready: true, checks: [] }),
+    health: () => ({ ready: true, checks: [], archives: [] }),
     metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),
     console,
   });
