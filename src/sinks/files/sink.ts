@@ -93,6 +93,7 @@ export class FilesSink implements Sink {
   #opening: Promise<void> | null = null;
   #remaking: Promise<void> | null = null;
   #cancelLook: () => void = () => undefined;
+  #looking: Promise<void> = Promise.resolve();
   #recovered = new RecoveredIds();
   #manifest: ManifestWriter | null = null;
   #finisher: Finisher | null = null;
@@ -184,6 +185,8 @@ export class FilesSink implements Sink {
     if (this.#mode !== 'open') return;
     this.#mode = 'closed';
     this.#cancelLook();
+    // It might take the folder again behind us.
+    await this.#looking;
     const finisher = this.#finisher;
     const stop = (): void => finisher?.abort();
     if (signal.aborted) stop();
@@ -247,7 +250,7 @@ export class FilesSink implements Sink {
 
   #lookLater(): void {
     this.#cancelLook = this.#context.clock.after(LOOK_EVERY, () => {
-      void this.#look().finally(() => {
+      this.#looking = this.#look().finally(() => {
         if (this.#mode === 'open') this.#lookLater();
       });
     });
