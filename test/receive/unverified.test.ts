@@ -86,7 +86,7 @@ describe('work for deliveries that nobody has verified', () => {
           }
           if (genuine) {
             budget.verified(String(address));
-            gained[address]! += 256 * 1024;
+            gained[address]! += 512 * 1024;
           } else {
             budget.wasted(String(address), work);
             wasted[address]! += work;
