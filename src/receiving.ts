@@ -60,10 +60,11 @@ function settingsOf({ server, signing, envelope, quarantine }: Config): Settings
 
 /** What one process of `server.workers` may take, so that all of them together take what one would. */
 export function shareOf({ server }: Settings): Partial<ReceiverLimits> {
-  const { workers, maxConnections, maxBodyBytes } = server;
+  const { workers, maxConnections, maxBodyBytes, unverifiedBytes } = server;
   return {
     ...limitsOf(server),
     maxConnections: Math.ceil(maxConnections / workers),
+    unverifiedBytes: Math.ceil(unverifiedBytes / workers),
     // A body and what it is decompressed from must have room, however many share.
     maxBufferedBytes: Math.max(Math.ceil(DEFAULT_LIMITS.maxBufferedBytes / workers), 2 * maxBodyBytes),
   };
