@@ -9,6 +9,7 @@ import {
   parseManifestLine,
   type NewManifestLine,
 } from '../core/archive-manifest.ts';
+import { messageOf } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import {
@@ -59,7 +60,7 @@ export class ManifestWriter {
     return this.#exclusively(async (handle, proof) => {
       const { line, end } = await this.#lastLine(handle);
       const lost = await this.#lostHead(handle, proof);
-      if (end > 0) await proof?.heads.note(this.#root, { head: hashLine(line), bytes: end }, lost);
+      if (end > 0) await this.#note(proof, { head: hashLine(line), bytes: end }, lost);
     });
   }
 
@@ -80,8 +81,7 @@ export class ManifestWriter {
         await handle.truncate(end).catch(() => undefined);
         throw error;
       }
-      // A crash before this leaves the head before, which the manifest holds as well.
-      await proof?.heads.note(this.#root, { head: hashLine(text), bytes: end + bytes.length }, lost);
+      await this.#note(proof, { head: hashLine(text), bytes: end + bytes.length }, lost);
     });
   }
 
@@ -107,7 +107,7 @@ export class ManifestWriter {
       await rename(temporary, this.path);
       await syncFolder(this.#root);
       const head = hashLine(lines.at(-1) ?? '');
-      await proof?.heads.note(this.#root, { head, bytes: text.length }, lost);
+      await this.#note(proof, { head, bytes: text.length }, lost);
     });
   }
 
@@ -126,7 +126,15 @@ export class ManifestWriter {
 
   /** The head that was noted last, when the manifest does not hold it any more. */
   async #lostHead(handle: FileHandle, proof: Proof | undefined): Promise<ManifestHead | null> {
-    const noted = proof?.heads.of(this.#root) ?? null;
+    let noted: ManifestHead | null = null;
+    try {
+      noted = proof?.heads.of(this.#root) ?? null;
+    } catch (error) {
+      this.#log.error(
+        { file: this.path, error: messageOf(error) },
+        'the head noted of the manifest cannot be read',
+      );
+    }
     if (noted === null) return null;
     const { size } = await handle.stat();
     const line = noted.bytes > size ? null : await lineBefore(handle, noted.bytes);
@@ -135,6 +143,21 @@ export class ManifestWriter {
       'the manifest does not hold the head that was noted of it: an older one was put back, or it was changed';
     this.#log.error({ file: this.path, head: noted.head }, said);
     return noted;
+  }
+
+  /**
+   * Notes a head after its line is durable. A crash before this, or a full disk, leaves the head before, which the manifest
+   * holds as well: no reason to say that the line could not be written.
+   */
+  async #note(proof: Proof | undefined, head: ManifestHead, lost: ManifestHead | null): Promise<void> {
+    try {
+      await proof?.heads.note(this.#root, head, lost);
+    } catch (error) {
+      this.#log.warn(
+        { file: this.path, error: messageOf(error) },
+        'the head of the manifest could not be noted',
+      );
+    }
   }
 
   #exclusively<T>(task: (handle: FileHandle, proof: Proof | undefined) => Promise<T>): Promise<T> {

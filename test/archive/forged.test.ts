@@ -229,6 +229,18 @@ describe('an older manifest put back is reported', () => {
   });
 });
 
+it('a head that cannot be noted stops no file from being finished, and lists none twice', async () => {
+  const where = await place();
+  const heads = join(where.erasure, 'heads');
+  rmSync(heads, { recursive: true });
+  writeFileSync(heads, 'in the way');
+  expect((await write(where, 100, 2)).join('\n')).toContain('head of the manifest could not be noted');
+  expect(linesOf(where.archive)).toHaveLength(5);
+  rmSync(heads);
+  await write(where, 200, 1);
+  expect((await verify(where)).code).toBe(0);
+});
+
 describe('an archive of before lines were signed', () => {
   it('stays readable, is reported as unsigned, and is vouched for by the first signed line', async () => {
     const where = await place(0);
