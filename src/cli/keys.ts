@@ -78,7 +78,7 @@ export function keysCommand(io: Io): Command {
       for (const { path, master, config } of await placesOf(options, io)) {
         if (config === null) continue;
         const { ledger } = await openProof(config)();
-        const destroyed = await KeyStore.catchUp(path, master, ledger);
+        const destroyed = await KeyStore.catchUp(path, master, ledger).catch(refuse);
         if (options.json === true) print(io, JSON.stringify({ path, destroyed }));
         else print(io, `${path}: ${destroyed} keys destroyed again`);
       }
@@ -118,11 +118,7 @@ async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
 async function rotate(place: KeyPlace, fresh: Buffer, options: Options, io: Io): Promise<void> {
   const { path, master, config } = place;
   const ledger = config === null ? null : (await openProof(config)()).ledger;
-  const store = await KeyStore.open(path, master, ledger).catch((error: unknown) => {
-    // A receiver that finds them in use is started again; a command is not.
-    const inUse = error instanceof MillraceError && error.code === 'keys_in_use';
-    throw inUse ? new MillraceError('folder_in_use', error.detail, { cause: error }) : error;
-  });
+  const store = await KeyStore.open(path, master, ledger).catch(refuse);
   try {
     const rotated = await store.rotate(fresh);
     if (options.json === true) print(io, JSON.stringify({ path, rotated }));
@@ -130,4 +126,10 @@ async function rotate(place: KeyPlace, fresh: Buffer, options: Options, io: Io):
   } finally {
     await store.close();
   }
+}
+
+/** A receiver that finds its keys in use is started again; a command is not. */
+function refuse(error: unknown): never {
+  const isInUse = error instanceof MillraceError && error.code === 'keys_in_use';
+  throw isInUse ? new MillraceError('folder_in_use', error.detail, { cause: error }) : error;
 }

@@ -6,6 +6,8 @@ import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
+import { FolderInUse } from '../lib/lock-owner.ts';
+import { WorkFolder } from '../lib/work-folder.ts';
 import { hashFile } from '../archive/facts.ts';
 import { kindOf, LineOwners, namesNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
 import { Listing } from './listing.ts';
@@ -50,15 +52,37 @@ export class FolderStore implements ErasableStore {
 
   /** Searches every file, and rewrites or removes those that hold a subject; the others are not touched. */
   async erase(run: ErasureRun): Promise<void> {
-    const { settle, path, fields, exclude } = this.#options;
     let root: string;
     try {
-      root = await realpath(path);
+      root = await realpath(this.#options.path);
     } catch (error) {
       // Nothing has been written here yet.
       if (errorCode(error) === 'ENOENT') return;
       throw error;
     }
+    const own = await this.#take(root, run);
+    if (own === 'in use') return;
+    try {
+      await this.#erase(root, run);
+    } finally {
+      own?.release();
+    }
+  }
+
+  /** A command that writes here, such as a backfill, would put back what is taken out: the next run tries again. */
+  async #take(root: string, run: ErasureRun): Promise<WorkFolder | 'in use' | null> {
+    try {
+      return await WorkFolder.take(root);
+    } catch (error) {
+      // What cannot be written is searched all the same.
+      if (!(error instanceof FolderInUse)) return null;
+      run.leave(leftBy(this.name, '', run.subjects, error));
+      return 'in use';
+    }
+  }
+
+  async #erase(root: string, run: ErasureRun): Promise<void> {
+    const { settle, fields, exclude } = this.#options;
     const search = new IdSearch(run.subjects);
     await settle?.(async (file) => (await searchFile(file, search, run.signal)).found);
     const owners = new LineOwners(new Owners(run.subjects), fields);

@@ -18,7 +18,7 @@ interface Owner {
 }
 
 /** Ends the name of the file beside a lock that says who holds it. */
-const SUFFIX = '-owner.json';
+const SUFFIX = '-owner';
 let command = 'millrace';
 
 /** Says what this process is called by those who find its locks. */

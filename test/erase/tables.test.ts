@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { tasksOf, type BackfillPlan } from '../../src/backfill/plan.ts';
 import type { ErasureResult } from '../../src/core/erasure.ts';
+import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { erasuresOver, find, folderStore, secretOf, userId } from './support.ts';
 
@@ -92,6 +93,21 @@ test('an unfinished backfill keeps the numbers of its other tasks, and passes ov
   expect(state).toMatchObject({ plan: { ...plan, users: expect.anything() as unknown }, followed: true });
   expect(Object.keys(state.failed)).toEqual([`${userId(3)} made_up`]);
   expect(find([root], [userId(2)])).toEqual([]);
+});
+
+test('a folder that a command writes is left as it is, and taken on once that has ended', async () => {
+  const root = await tables({ 'meals.ndjson': row(1) + row(2) });
+  const path = join(root, 'tables', 'meals.ndjson');
+  const backfill = await WorkFolder.take(join(root, 'tables'));
+  const { receipts, left } = await erase(root, userId(1));
+  expect([receipts, left.map(({ reason }) => reason)]).toEqual([
+    [],
+    [expect.stringContaining('is written by')],
+  ]);
+  expect(readFileSync(path, 'utf8')).toBe(row(1) + row(2));
+  backfill.release();
+  expect(await erase(root, userId(1))).toMatchObject({ receipts: [{ records_removed: 1 }], left: [] });
+  expect(readFileSync(path, 'utf8')).toBe(row(2));
 });
 
 test('rows that are being written are left, and taken out once their writer is gone', async () => {

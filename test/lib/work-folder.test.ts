@@ -26,7 +26,7 @@ describe('a folder that one at a time writes', () => {
   test('it is made, held, and left without a trace', async () => {
     const path = join(await temporaryFolder(), 'deep', 'down');
     const first = await WorkFolder.take(path);
-    expect(readdirSync(path).toSorted()).toEqual(['.millrace-lock', '.millrace-lock-owner.json']);
+    expect(readdirSync(path).toSorted()).toEqual(['.millrace-lock', '.millrace-lock-owner']);
     expect(statSync(join(path, '.millrace-lock')).mode & 0o077).toBe(0);
     await expect(WorkFolder.take(path)).rejects.toThrow(
       `${path} is written by millrace (process ${process.pid})`,
@@ -42,7 +42,7 @@ describe('a folder that one at a time writes', () => {
 
   test('names that are stale, cut short or not plain never hold it, and none is printed', async () => {
     const path = await temporaryFolder();
-    const name = join(path, '.millrace-lock-owner.json');
+    const name = join(path, '.millrace-lock-owner');
     const left = [
       JSON.stringify({ command: 'backfill', pid: process.pid, host: hostname() }),
       '{"command":"back',
@@ -70,7 +70,7 @@ describe('a folder that one at a time writes', () => {
     const path = await temporaryFolder();
     const elsewhere = join(path, 'elsewhere');
     writeFileSync(elsewhere, 'as it was');
-    for (const end of ['', '.tmp']) symlinkSync(elsewhere, join(path, `.millrace-lock-owner.json${end}`));
+    for (const end of ['', '.tmp']) symlinkSync(elsewhere, join(path, `.millrace-lock-owner${end}`));
     (await WorkFolder.take(path)).release();
     expect(readFileSync(elsewhere, 'utf8')).toBe('as it was');
   });

@@ -128,7 +128,7 @@ async function stoppedWithLock({
   onTestFinished(kill);
   await new Promise<void>((resolve, reject) => {
     const look = (): void => {
-      if (existsSync(`${lock}-owner.json`) && child.kill('SIGSTOP')) resolve();
+      if (existsSync(`${lock}-owner`) && child.kill('SIGSTOP')) resolve();
       else if (child.exitCode !== null) reject(new Error(`it ended with ${child.exitCode}: ${said}`));
       else setImmediate(look);
     };
@@ -213,7 +213,7 @@ test('four backfills started at the same moment leave the rows of one', async ()
 test('a name that a kill -9 left is no lock, whoever has its number by now', async () => {
   const folder = await temporaryFolder();
   const name = { command: 'backfill', pid: process.pid, host: 'made-up' };
-  writeFileSync(join(folder, '.millrace-lock-owner.json'), JSON.stringify(name));
+  writeFileSync(join(folder, '.millrace-lock-owner'), JSON.stringify(name));
   const { env } = await service();
   expect((await millrace(['pull', 'markers', '--out', folder], { env })).code).toBe(0);
   expect(
