@@ -10,9 +10,9 @@ interface Account {
 /** What a costly delivery holds of the budget until it is known what it was; many at once then cannot overdraw it far. */
 const RESERVE = 64 * 1024;
 /** What a refused one costs at least: its errors, and the code that has to be run for it. */
-const PRICE = 512 * 1024;
+const PRICE = 1024 * 1024;
 /** No address owes more than this, so that one delivery, however large, keeps it out for seconds only. */
-const MAX_DEBT = 1024 * 1024;
+const MAX_DEBT = 2 * 1024 * 1024;
 /** In which a budget that is used up is whole again, milliseconds. */
 const PERIOD = 60_000;
 /** Addresses that are remembered. Who has more of them than that is not stopped by counting addresses. */

@@ -7,6 +7,8 @@ export interface Kind {
   readonly name: string;
   /** Whole requests, as many as there are to choose from; null for a connection that says nothing. */
   readonly requests: readonly Buffer[] | null;
+  /** Whether it costs its sender little, so that there is a target for what it costs us. */
+  readonly isCheap: boolean;
   /** Whether the answer leaves the connection open, so that the next request goes over the same one. */
   readonly keepsAlive: boolean;
 }
@@ -38,13 +40,16 @@ export function makeKinds(): readonly Kind[] {
     ),
     kind('4,090 chunks of a byte, unsigned', false, () => request(chunked, chunks)),
     kind('4,090 chunks of a byte, forged v1', false, () => request({ ...v1(), ...chunked }, chunks)),
-    kind('1 MiB, forged v1', false, () => request(v1(), Buffer.alloc(1024 * 1024, 0x20))),
-    { name: 'idle connection', requests: null, keepsAlive: false },
+    {
+      ...kind('1 MiB, forged v1', false, () => request(v1(), Buffer.alloc(1024 * 1024, 0x20))),
+      isCheap: false,
+    },
+    { name: 'idle connection', requests: null, keepsAlive: false, isCheap: true },
   ];
 }
 
 function kind(name: string, keepsAlive: boolean, make: () => Buffer): Kind {
-  return { name, keepsAlive, requests: Array.from({ length: VARIANTS }, make) };
+  return { name, keepsAlive, isCheap: true, requests: Array.from({ length: VARIANTS }, make) };
 }
 
 function v1(): Record<string, string> {
