@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../core/clock.ts';
+import { CATALOGUE } from '../core/errors.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
 import { stopReading, waitingBodies } from './body.ts';
 import { Budget, type Share } from './budget.ts';
@@ -190,6 +191,7 @@ class HttpReceiver implements Receiver {
       cancel();
       if (address !== null) {
         if (progress.stage === 'journal') this.#unverified.verified(address);
+        else if (isOurs(outcome)) this.#unverified.released(address);
         else this.#unverified.wasted(address, share.work);
       }
       span?.end(outcomeName(outcome), progress.type);
@@ -278,6 +280,10 @@ const NOTHING_READ: DeliveryInfo = { durationMs: 0, bodyBytes: 0, secret: null, 
 
 /** After these nobody knows where on the connection the next request begins. */
 const CLOSING: ReadonlySet<ProblemCode> = new Set(['body_too_large', 'too_slow', 'request_malformed']);
+
+function isOurs(outcome: Outcome): boolean {
+  return outcome.kind === 'problem' && CATALOGUE[outcome.code].status >= 500;
+}
 
 function outcomeName(outcome: Outcome): string {
   return outcome.kind === 'problem' ? outcome.code : outcome.kind;

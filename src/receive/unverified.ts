@@ -59,6 +59,11 @@ export class UnverifiedWork {
     this.#change(address, RESERVE - Math.max(PRICE, work));
   }
 
+  /** One that was begun could not be looked at, for reasons of our own. */
+  released(address: string): void {
+    this.#change(address, RESERVE);
+  }
+
   #change(address: string, by: number): Account {
     const at = this.#clock.monotonic();
     const before = this.#accounts.get(address) ?? { left: this.#max, at };
