@@ -90,7 +90,7 @@ describe('a manifest as a receiver and an erasure write it', () => {
   });
 });
 
-describe('lines forged by whoever has the disk but not the key are reported', () => {
+describe('fault 43: lines forged by whoever has the disk but not the key are reported', () => {
   it('an erasure that never was hides no removed file, with every hash made good', async () => {
     const where = await place();
     const head = JSON.parse((await verify(where, '--json')).stdout).manifest.head as string;
@@ -188,7 +188,7 @@ describe('an erasure counts only with its receipt', () => {
   });
 });
 
-describe('an older manifest put back is reported', () => {
+describe('fault 43: an older manifest put back is reported', () => {
   it('with the files it does not list removed, and for good, also when a receiver has gone on with it', async () => {
     const where = await place();
     const copy = join(where.erasure, '../copy');

@@ -6,6 +6,7 @@ import { verifyArchive } from '../../src/archive/verify.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { parseMasterKey } from '../../src/seal/master-key.ts';
+import { forgedMark } from '../seal/old-key-file.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
@@ -87,7 +88,7 @@ describe('a receiver with a sealed archive', () => {
     },
   );
 
-  it('an older key store put back: the receiver and every command refuse it, verifying reports it, catching up mends it', async () => {
+  it('fault 43: an older key store put back: the receiver and every command refuse it, verifying reports it, catching up mends it', async () => {
     const where = await place();
     const receiver = await ReceiverProcess.start(where.config, { env });
     const sent = await send(receiver, 6);
@@ -117,6 +118,25 @@ describe('a receiver with a sealed archive', () => {
     expect((await run('archive', 'verify', where.archive)).code).toBe(0);
     const expected = [...sent.values()].map((each) => (each === id ? 'erased' : each)).toSorted();
     expect(await opened(where)).toEqual(expected);
+    // One key put back over its mark; another marked as destroyed by somebody without the master key.
+    const file = join(where.store, 'keys.bin');
+    const sound = readFileSync(file);
+    const slots = Array.from({ length: 6 }, (_, n) => [(n + 1) * 128, (n + 2) * 128] as const);
+    const [from = 0, to = 0] =
+      slots.find(([a, b]) => !sound.subarray(a, b).equals(older.subarray(a, b))) ?? [];
+    const returned = Buffer.from(sound);
+    older.copy(returned, from, from, to);
+    const [other = 0] = slots.find(([a]) => a !== from) ?? [];
+    const forged = Buffer.from(sound);
+    forgedMark(sound.subarray(other + 4, other + 20)).copy(forged, other);
+    for (const [bytes, code] of [
+      [returned, 'keys_stale'],
+      [forged, 'tombstone_forged'],
+    ] as const) {
+      writeFileSync(file, bytes);
+      const ended = await run('archive', 'verify', where.archive);
+      expect([ended.code, ended.stdout]).toEqual([4, expect.stringContaining(code)]);
+    }
   });
 
   it('without its master key, or with another, it does not start, and says why', async () => {

@@ -47,7 +47,7 @@ async function destroy(where: Place, ...users: string[]): Promise<void> {
 
 const SLOT = 128;
 
-describe('an older key store, or a key slot, put back', () => {
+describe('fault 43: an older key store, or a key slot, put back', () => {
   it('a whole store from before an erasure is not opened, and the error names it and the ledger', async () => {
     const where = await place();
     await storeOf(where, 4);
