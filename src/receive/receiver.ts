@@ -246,7 +246,8 @@ class HttpReceiver implements Receiver {
       const cut = outcome.kind === 'problem' && CLOSING.has(outcome.code);
       if (unread || cut) {
         stopParsing(request);
-        if (this.#mayLinger(request)) lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
+        if (isOurs(outcome) || this.#mayLinger(request))
+          lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
         // Or all that is on its way would be read first, up to 2 MiB.
         else request.socket.pause();
       }

@@ -65,6 +65,19 @@ describe('work for deliveries that nobody has verified', () => {
     }
   });
 
+  it('is not charged for deliveries that were turned away for reasons of our own', async () => {
+    let full = true;
+    const { url, outcomes } = await start({
+      limits: { unverifiedBytes: 2 * MIB, lingerTimeout: 50 },
+      admission: () => (full ? { ok: false, code: 'journal_full', retryAfterMs: 1000 } : { ok: true }),
+    });
+    const large = Buffer.concat([EVENT, Buffer.alloc(200_000, 0x20)]);
+    for (let n = 0; n < 10; n += 1) expect((await deliver(url, large)).status).toBe(503);
+    full = false;
+    expect((await deliver(url, large)).status).toBe(202);
+    expect(outcomes).toHaveLength(11);
+  });
+
   it('is not exceeded by more than one delivery, however they come, and comes back within seconds', () => {
     const deliveries = fc.array(
       fc.record({ address: fc.nat(2), work: fc.nat(MIB), wait: fc.nat(20_000), genuine: fc.boolean() }),
