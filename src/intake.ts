@@ -1,9 +1,18 @@
+import { hash } from 'node:crypto';
 import { createOperations } from './admin/operations.ts';
 import { directOperations } from './admin/direct-operations.ts';
 import type { Clock } from './core/clock.ts';
 import { MillraceError, messageOf } from './core/errors.ts';
 import type { Event, Handling, JournalEvent } from './core/event.ts';
-import type { AppendResult, EventLog, IsErased, Journal, RouteKeeper, Unfitness } from './core/journal.ts';
+import {
+  ID_REUSED,
+  type AppendResult,
+  type EventLog,
+  type IsErased,
+  type Journal,
+  type RouteKeeper,
+  type Unfitness,
+} from './core/journal.ts';
 import type { Operations, ReceivingStatus, SinkStatus } from './core/operations.ts';
 import { parseTarget, type Target } from './core/route.ts';
 import type { CheckpointStore } from './core/source.ts';
@@ -112,6 +121,18 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
     maxBytes: plan().config.delivery.maxPendingBytes,
     onSkipped: (sink, events) => log.warn({ sink, events }, 'best-effort sink fell behind; events skipped'),
   });
+  // There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender.
+  const keep: Intake['quarantine'] = (event, reasons, dedupKey) => {
+    const { to } = plan().config.quarantine;
+    return to === null
+      ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))
+      : direct.append(event, { only: [to] }, dedupKey);
+  };
+  /** An id that came before with other bytes: a key of its own lets it through. */
+  const keepReused: Intake['quarantine'] = async (event, reasons, dedupKey = event.id) => {
+    const result = await keep(event, reasons, JSON.stringify([dedupKey, hash('sha256', event.body, 'hex')]));
+    return result.status === 'accepted' ? { status: 'reused' } : result;
+  };
   return {
     log: direct,
     routes: direct,
@@ -119,15 +140,15 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
     lastSeq: () => direct.lastSeq,
     settled: () => Promise.resolve(),
     erasable: null,
-    accept: (event, dedupKey, handling = {}) =>
-      isErased(event) ? ERASED : direct.append(event, handling, dedupKey),
-    // There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender.
-    quarantine: (event, reasons, dedupKey) => {
+    accept: async (event, dedupKey, handling = {}) => {
+      if (isErased(event)) return ERASED;
+      const result = await direct.append(event, handling, dedupKey);
+      return result.status === 'reused' ? keepReused(event, [ID_REUSED], dedupKey) : result;
+    },
+    quarantine: async (event, reasons, dedupKey) => {
       if (isErased(event, reasons)) return ERASED;
-      const { to } = plan().config.quarantine;
-      return to === null
-        ? Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')))
-        : direct.append(event, { only: [to] }, dedupKey);
+      const result = await keep(event, reasons, dedupKey);
+      return result.status === 'reused' ? keepReused(event, [ID_REUSED, ...reasons], dedupKey) : result;
     },
     // The brokers that are read in this mode keep their own place.
     checkpoints: { load: () => Promise.resolve(null), save: () => Promise.resolve() },
@@ -149,4 +170,4 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
   };
 }
 
-const ERASED: Promise<AppendResult> = Promise.resolve({ status: 'erased' });
+const ERASED: AppendResult = { status: 'erased' };

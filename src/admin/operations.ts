@@ -1,6 +1,6 @@
 import type { Event } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
-import type { Journal, Selection } from '../core/journal.ts';
+import { ID_REUSED, type Journal, type Selection } from '../core/journal.ts';
 import type {
   EventSummary,
   Operations,
@@ -90,9 +90,11 @@ async function retryQuarantine(
   let retried = 0;
   let kept = 0;
   for await (const page of pagesOf((part) => journal.listQuarantine(part), selection)) {
-    for (const { key, reasons: _, ...event } of page) {
+    for (const { key, reasons, ...event } of page) {
       const validation = validate(event.body);
-      if (!validation.fit) {
+      // Whether it replaces the event whose id it has, or was forged with another secret, a person has to say.
+      const isReused = selection.keys === undefined && reasons.some(({ code }) => code === ID_REUSED.code);
+      if (!validation.fit || isReused) {
         kept += 1;
         continue;
       }

@@ -156,7 +156,10 @@ function checkHmac(
   hmac: Config['signing']['hmac'],
   wrong: (path: readonly string[], message: string) => void,
 ): void {
-  const { content, timestampHeader } = hmac;
+  const { content, timestampHeader, idHeader } = hmac;
+  // Whoever has seen one delivery could send it again under any id.
+  if (idHeader !== null && content?.includes('{id}') !== true)
+    wrong(hmacKey('idHeader'), 'must be signed: signing.hmac.content must hold {id}; else leave it out');
   if (content === null) return;
   if (!content.includes('{body}'))
     wrong(hmacKey('content'), 'must hold {body}, or the body is not protected');

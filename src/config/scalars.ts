@@ -115,7 +115,7 @@ export const SCALARS = {
         HEADER,
       ),
       idHeader: optionalText(
-        'Header with the delivery id, the same over all attempts. Without it the id is the hash of the body.',
+        'Header with the delivery id, the same over all attempts; it must be signed, as `{id}` in content. Without it the id is a hash of what is signed.',
         HEADER,
       ),
       content: optionalText(

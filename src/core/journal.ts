@@ -14,9 +14,17 @@ export type IsErased = (event: Event, reasons?: readonly Unfitness[] | null) => 
 /** Of an unfit event: what stands as its user is no id, and so says nothing of whose it is. */
 export const USER_MALFORMED = 'user_malformed';
 
+/** What tells a repetition is the source, the id and the bytes: an id that comes with other bytes is no repetition. */
+export const ID_REUSED: Unfitness = {
+  code: 'id_reused',
+  detail: 'an event of this id came before, with other bytes',
+};
+
 export type AppendResult =
   | { readonly status: 'accepted'; readonly seq: number }
   | { readonly status: 'duplicate' }
+  /** Its id is known, with other bytes: it is in quarantine. */
+  | { readonly status: 'reused' }
   /** Of a user whose data was erased: dropped, and counted. */
   | { readonly status: 'erased' };
 
@@ -175,8 +183,9 @@ export interface Journal extends EventLog, RouteKeeper {
   /** Makes dead letters of what waits for a sink. Returns how many. */
   bury(burial: Burial): Promise<number>;
   /**
-   * Stores an event unless its key was seen within the dedup window.
-   * @param dedupKey the event's id when left out
+   * Stores an event unless its source has sent the same key and bytes within the dedup window. With other bytes it goes
+   * to quarantine.
+   * @param dedupKey what stands for the id within the source; the event's id when left out
    */
   append(event: Event, handling?: Handling, dedupKey?: string): Promise<AppendResult>;
   quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult>;

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
 import type { AppendResult, DeadLetter, EventLog, RouteKeeper } from '../core/journal.ts';
@@ -17,8 +18,10 @@ export interface DirectLogOptions {
 
 interface Entry {
   readonly event: JournalEvent;
-  /** What tells a repetition of it. */
+  /** Its source, and its id there. */
   readonly key: string;
+  /** Of its bytes. */
+  readonly digest: string;
   /** Deliveries that required sinks have still to confirm, for each of these sinks. */
   readonly open: Map<string, number>;
   readonly confirmed: PromiseWithResolvers<AppendResult>;
@@ -39,7 +42,8 @@ export class DirectLog implements EventLog, RouteKeeper {
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #cursors = new Map<string, number>();
   readonly #byKey = new Map<string, Entry>();
-  readonly #answered = new Set<string>();
+  /** Digest by key. */
+  readonly #answered = new Map<string, string>();
   /** Contiguous by seq; the first one is `#firstSeq`. */
   #entries: Entry[] = [];
   #firstSeq = 1;
@@ -61,13 +65,19 @@ export class DirectLog implements EventLog, RouteKeeper {
 
   /**
    * Resolves when every required sink has confirmed.
-   * @param key what tells a repetition; the event's id when left out
+   * @param id what stands for the event's id within its source
+   * @returns `reused`, and keeps nothing, when the id came before with other bytes
    * @throws MillraceError backlog_full; sink_refused when a required sink will never take it; not_confirmed when one
    * that has not taken it is gone
    */
-  append(event: Event, handling: Handling = {}, key: string = event.id): Promise<AppendResult> {
-    if (this.#answered.has(key)) return Promise.resolve({ status: 'duplicate' });
+  append(event: Event, handling: Handling = {}, id: string = event.id): Promise<AppendResult> {
+    const { source, body } = event;
+    const key = `${source.length}:${source}${id}`;
+    const digest = hash('sha256', body, 'base64');
     const known = this.#byKey.get(key);
+    const before = known?.digest ?? this.#answered.get(key) ?? digest;
+    if (before !== digest) return Promise.resolve({ status: 'reused' });
+    if (this.#answered.has(key)) return Promise.resolve({ status: 'duplicate' });
     if (known !== undefined) return known.confirmed.promise.then(() => ({ status: 'duplicate' }));
     this.#trim();
     if (this.#bytes >= this.#options.maxBytes) {
@@ -83,7 +93,7 @@ export class DirectLog implements EventLog, RouteKeeper {
       open.set(sink, (open.get(sink) ?? 0) + 1);
     }
     this.#lastSeq = stored.seq;
-    const entry: Entry = { event: stored, key, open, confirmed: Promise.withResolvers() };
+    const entry: Entry = { event: stored, key, digest, open, confirmed: Promise.withResolvers() };
     entry.confirmed.promise.catch(() => undefined);
     this.#entries.push(entry);
     this.#byKey.set(key, entry);
@@ -157,11 +167,11 @@ export class DirectLog implements EventLog, RouteKeeper {
   }
 
   #confirm(entry: Entry): void {
-    const { event, key } = entry;
+    const { event, key, digest } = entry;
     this.#byKey.delete(key);
-    this.#answered.add(key);
-    // A Set keeps the order of insertion: the first is the oldest.
-    for (const oldest of this.#answered) {
+    this.#answered.set(key, digest);
+    // A Map keeps the order of insertion: the first is the oldest.
+    for (const oldest of this.#answered.keys()) {
       if (this.#answered.size <= REMEMBERED) break;
       this.#answered.delete(oldest);
     }

@@ -5,7 +5,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { OWNER_ONLY } from '../lib/durable.ts';
 import { readOwner } from './owner.ts';
 
-const VERSION = 2;
+const VERSION = 3;
 const FILE = 'journal.db';
 
 /** Columns that hold an event, the same in every table that holds one. */
@@ -31,8 +31,9 @@ CREATE TABLE IF NOT EXISTS dead_letters (
 -- Counting goes through these small indexes, never through the bodies.
 CREATE INDEX IF NOT EXISTS quarantine_by_id ON quarantine (id);
 CREATE INDEX IF NOT EXISTS dead_letters_by_sink ON dead_letters (sink);
-CREATE TABLE IF NOT EXISTS recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS sealed_ids (generation INTEGER, hash BLOB, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL, body BLOB);
+CREATE TABLE IF NOT EXISTS sealed_ids (
+  generation INTEGER, hash BLOB, at INTEGER, body BLOB, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS generations (
   generation INTEGER PRIMARY KEY, last_at INTEGER NOT NULL, ids INTEGER NOT NULL, filter BLOB NOT NULL);
 -- What came in, and to what end, by the hour of receipt: outlives the events. And which letters a person let go of.
@@ -83,6 +84,10 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     if (version > VERSION) throw new Error(`it was written by a newer millrace (format ${version})`);
     // Records of format 1 have no checksum and are not checked.
     if (version === 1) db.exec('ALTER TABLE events ADD COLUMN crc INTEGER');
+    // Ids of formats 1 and 2 have no digest of their bytes, and count for any bytes until their window is over.
+    if (version === 1 || version === 2)
+      db.exec(`ALTER TABLE recent_ids ADD COLUMN body BLOB; ALTER TABLE sealed_ids ADD COLUMN at INTEGER;
+        ALTER TABLE sealed_ids ADD COLUMN body BLOB;`);
     db.exec(DDL);
     // After the first write: better-sqlite3 drops WAL databases to NORMAL, which would not fsync each commit.
     db.pragma('synchronous = FULL');

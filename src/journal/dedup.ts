@@ -12,7 +12,7 @@ interface Sealing {
   readonly generation: number;
   /** By first byte; each is sorted when its turn comes, for to sort all at once would hold up a commit. */
   readonly buckets: readonly string[][];
-  readonly members: ReadonlyMap<string, number>;
+  readonly members: ReadonlyMap<string, Known>;
   readonly lastAt: number;
   readonly lastRow: number;
   readonly filter: BloomFilter;
@@ -26,14 +26,37 @@ interface Leftover {
   readonly last: number;
 }
 
+/** What is remembered under one key. */
+interface Known {
+  /** Row among the recent ones. */
+  readonly n: number;
+  /** Of the bytes; null in journals of before, which knew ids only. */
+  readonly digest: string | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** Where an event came in, its id there, and its bytes: together they tell a repetition. */
+export interface Identity {
+  readonly source: string;
+  readonly id: string;
+  readonly body: Uint8Array;
+}
+
 /**
- * The ids seen within the dedup window, at a cost that does not grow with their number.
+ * `new`: never seen within the window. `repeated`: the same id with the same bytes. `reused`: the id is known, with other
+ * bytes; seen again with those, it is `repeated`.
+ */
+export type Seen = 'new' | 'repeated' | 'reused';
+
+/**
+ * The events seen within the dedup window, at a cost that does not grow with their number.
  *
  * A B-tree over random ids dirties one page an insert once it outgrows a few hundred pages (measured: the commit rate
  * halves at two million ids). So an id goes through three states instead:
  * recent (appended to a plain table, looked up in a Set) → sealing (a full generation, sorted, written a few rows with
  * each commit) → sealed (sequential in one table; a Bloom filter in memory answers for it, the table confirms a hit).
- * Generations, not ids, expire. Every change happens inside the transaction of the events it is for.
+ * Each id counts for the window and no longer; what is past it is cleared away by generations. Every change happens inside the transaction of the events it is for.
  */
 export class SeenIds {
   readonly #db: Database.Database;
@@ -41,7 +64,7 @@ export class SeenIds {
   readonly #insertSealed;
   readonly #deleteRecent;
   readonly #findSealed;
-  #recent = new Map<string, number>();
+  #recent = new Map<string, Known>();
   #sealing: Sealing | null = null;
   #leftover: Leftover | null = null;
   readonly #sealed = new Map<number, { lastAt: number; filter: BloomFilter }>();
@@ -50,15 +73,22 @@ export class SeenIds {
   #lastAt = 0;
   /** True while the memory is ahead of what is committed. */
   #dirty = false;
+  /** Whether ids of a journal of before may still count. */
+  #former = false;
+  readonly #window: number;
   readonly #size: number;
 
-  constructor(db: Database.Database, generationSize: number = GENERATION) {
+  /** @param window milliseconds an id is remembered */
+  constructor(db: Database.Database, window: number, generationSize: number = GENERATION) {
     this.#db = db;
+    this.#window = window;
     this.#size = generationSize;
-    this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
+    this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at, body) VALUES (?, ?, ?, ?)');
     this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n < ?');
-    this.#insertSealed = db.prepare('INSERT OR IGNORE INTO sealed_ids (generation, hash) VALUES (?, ?)');
-    this.#findSealed = db.prepare('SELECT 1 FROM sealed_ids WHERE generation = ? AND hash = ?').pluck();
+    this.#insertSealed = db.prepare(
+      'INSERT OR IGNORE INTO sealed_ids (generation, hash, at, body) VALUES (?, ?, ?, ?)',
+    );
+    this.#findSealed = db.prepare('SELECT body, at FROM sealed_ids WHERE generation = ? AND hash = ?');
     this.#load();
   }
 
@@ -84,25 +114,31 @@ export class SeenIds {
       this.#sealed.set(generation, { lastAt: last_at, filter: BloomFilter.from(filter) });
       this.#nextGeneration = Math.max(this.#nextGeneration, generation + 1);
     }
-    for (const row of this.#db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
-      const { n, hash: digest, at } = row as { n: number; hash: Buffer; at: number };
-      this.#recent.set(digest.toString('latin1'), n);
-      this.#nextRow = n + 1;
-      this.#lastAt = Math.max(this.#lastAt, at);
+    for (const row of this.#db.prepare('SELECT n, hash, at, body FROM recent_ids ORDER BY n').iterate()) {
+      const { n, hash: key, at, body } = row as { n: number; hash: Buffer; at: number; body: Buffer | null };
+      this.#note(key.toString('latin1'), { n, digest: body?.toString('latin1') ?? null, at });
     }
+    const former =
+      'SELECT 1 FROM recent_ids WHERE body IS NULL UNION ALL SELECT 1 FROM sealed_ids WHERE body IS NULL';
+    this.#former = this.#db.prepare(`${former} LIMIT 1`).get() !== undefined;
   }
 
-  /** True when the id is new; it is then remembered, if the transaction commits. */
-  add(id: string, now: number): boolean {
-    const digest = digestOf(id);
-    const key = digest.toString('latin1');
-    if (this.#has(key, digest)) return false;
-    this.#dirty = true;
-    this.#insertRecent.run(this.#nextRow, digest, now);
-    this.#recent.set(key, this.#nextRow);
-    this.#nextRow += 1;
-    this.#lastAt = Math.max(this.#lastAt, now);
-    return true;
+  /** What is not `repeated` is remembered, if the transaction commits. @param now milliseconds since the epoch */
+  add({ source, id, body }: Identity, now: number): Seen {
+    const digest = digestOf(body);
+    // The length tells where the source ends, so that no id can be spelled like another source's.
+    const key = digestOf(`${source.length}:${source}${id}`);
+    const known = this.#find(key, now);
+    if (known === null) {
+      if (this.#former && this.#find(digestOf(id), now)?.digest === null) return 'repeated';
+      this.#remember(key, digest, now);
+      return 'new';
+    }
+    if (known.digest === digest) return 'repeated';
+    const other = digestOf(`${key}${digest}`);
+    if (this.#find(other, now) !== null) return 'repeated';
+    this.#remember(other, digest, now);
+    return 'reused';
   }
 
   /** Moves sealing on in step with the ids a commit added; call it inside that commit. */
@@ -113,8 +149,9 @@ export class SeenIds {
     else if (this.#leftover !== null) this.#clearLeftover(this.#leftover, rows);
   }
 
-  /** Forgets at most one generation whose newest id is older than `before`; true when there may be more. */
-  expire(before: number): boolean {
+  /** Clears away a bounded amount of what is older than the window; true when there may be more. */
+  expire(now: number): boolean {
+    const before = now - this.#window;
     for (const [generation, { lastAt }] of this.#sealed) {
       if (lastAt >= before) continue;
       this.#dirty = true;
@@ -129,17 +166,59 @@ export class SeenIds {
       }
       return true;
     }
-    return false;
+    return this.#expireRecent(before);
   }
 
-  #has(key: string, digest: Buffer): boolean {
-    if (this.#recent.has(key) || this.#sealing?.members.has(key) === true) return true;
-    const high = digest.readUInt32LE(0);
-    const low = digest.readUInt32LE(4);
-    for (const [generation, { filter }] of this.#sealed) {
-      if (filter.has(high, low) && this.#findSealed.get(generation, digest) !== undefined) return true;
+  /** A generation that never fills is never sealed: its oldest go one by one. */
+  #expireRecent(before: number): boolean {
+    // What is being sealed has its rows in front of them.
+    if (this.#sealing !== null || this.#leftover !== null) return false;
+    let last: number | null = null;
+    let count = 0;
+    for (const [key, { n, at }] of this.#recent) {
+      if (at >= before || count === EXPIRE_AT_ONCE) break;
+      this.#recent.delete(key);
+      last = n;
+      count += 1;
     }
-    return false;
+    if (last === null) return false;
+    this.#dirty = true;
+    this.#deleteRecent.run(last + 1);
+    return count === EXPIRE_AT_ONCE;
+  }
+
+  /** What is known under a key and within the window, the newest where there are several. */
+  #find(key: string, now: number): Pick<Known, 'digest'> | null {
+    const oldest = now - this.#window;
+    const near = this.#recent.get(key) ?? this.#sealing?.members.get(key);
+    if (near !== undefined) return near.at >= oldest ? near : null;
+    const bytes = Buffer.from(key, 'latin1');
+    const high = bytes.readUInt32LE(0);
+    const low = bytes.readUInt32LE(4);
+    let newest: { digest: string | null; at: number } | null = null;
+    for (const [generation, { filter, lastAt }] of this.#sealed) {
+      if (lastAt < oldest || !filter.has(high, low)) continue;
+      const row = this.#findSealed.get(generation, bytes) as
+        { body: Buffer | null; at: number | null } | undefined;
+      const at = row?.at ?? lastAt;
+      if (row === undefined || at < oldest || (newest !== null && at < newest.at)) continue;
+      newest = { digest: row.body?.toString('latin1') ?? null, at };
+    }
+    return newest;
+  }
+
+  #remember(key: string, digest: string, now: number): void {
+    this.#dirty = true;
+    this.#insertRecent.run(this.#nextRow, Buffer.from(key, 'latin1'), now, Buffer.from(digest, 'latin1'));
+    this.#note(key, { n: this.#nextRow, digest, at: now });
+  }
+
+  #note(key: string, known: Known): void {
+    // Taken out first, so that the Map has the oldest in front.
+    this.#recent.delete(key);
+    this.#recent.set(key, known);
+    this.#nextRow = known.n + 1;
+    this.#lastAt = Math.max(this.#lastAt, known.at);
   }
 
   #beginSealing(): void {
@@ -166,9 +245,10 @@ export class SeenIds {
     for (let written = 0; written < rows && sealing.done < buckets.length; sealing.done += 1) {
       const keys = buckets[sealing.done]?.sort() ?? [];
       for (const key of keys) {
-        const digest = Buffer.from(key, 'latin1');
-        filter.add(digest.readUInt32LE(0), digest.readUInt32LE(4));
-        this.#insertSealed.run(generation, digest);
+        const bytes = Buffer.from(key, 'latin1');
+        filter.add(bytes.readUInt32LE(0), bytes.readUInt32LE(4));
+        const { at, digest } = members.get(key) ?? { at: lastAt, digest: null };
+        this.#insertSealed.run(generation, bytes, at, digest === null ? null : Buffer.from(digest, 'latin1'));
       }
       written += keys.length;
     }
@@ -189,7 +269,10 @@ export class SeenIds {
   }
 }
 
-/** 16 bytes are enough: two of 2^40 ids meet with a chance of 2^-49. */
-function digestOf(id: string): Buffer {
-  return hash('sha256', id, 'buffer').subarray(0, 16);
+/** Ids of a generation that is not full, cleared away at once. */
+const EXPIRE_AT_ONCE = 5000;
+
+/** 16 bytes, a character each, are enough: two of 2^40 meet with a chance of 2^-49, and none can be made to fit. */
+function digestOf(data: string | Uint8Array): string {
+  return hash('sha256', data, 'binary').slice(0, 16);
 }

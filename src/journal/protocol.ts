@@ -45,7 +45,7 @@ export interface AppendRequest extends Packed {
   readonly op: 'append';
   /** Reasons as JSON for an event that goes to quarantine; null for one that goes to the journal proper. */
   readonly unfit: readonly (string | null)[];
-  /** What tells a repetition; null for the event's id. */
+  /** What stands for the id within the source; null for the event's id. */
   readonly keys: readonly (string | null)[];
   readonly now: number;
 }
@@ -112,7 +112,7 @@ interface LetterPage {
   readonly bodyBytes: readonly number[] | null;
 }
 
-/** Answers by operation. `append`: a seq, or 0 for a duplicate, or -1 for one put in quarantine. */
+/** Answers by operation. `append`: a seq, 0 for a duplicate, -1 for one in quarantine, -2 for one there by its id. */
 export interface Answers {
   append: readonly number[];
   /** `damaged`: records that were found so by this read, for the first time. */

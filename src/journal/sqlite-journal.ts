@@ -326,7 +326,7 @@ export class SqliteJournal implements Journal, ErasableStore {
         const { event, handling } = waiting;
         this.#tail.push({ ...event, seq, handling: handling ?? NO_HANDLING });
       }
-      waiting.resolve(seq === 0 ? { status: 'duplicate' } : { status: 'accepted', seq });
+      waiting.resolve(resultOf(seq));
     }
     if (lastSeq > 0) this.#announce(lastSeq);
   }
@@ -376,6 +376,11 @@ function sizeAt(
   index: number,
 ): { readonly bodyBytes?: number } {
   return bodyBytes === null ? {} : { bodyBytes: bodyBytes[index] ?? 0 };
+}
+
+function resultOf(seq: number): AppendResult {
+  if (seq === 0) return { status: 'duplicate' };
+  return seq === -2 ? { status: 'reused' } : { status: 'accepted', seq };
 }
 
 function zip<A, B>(left: readonly A[], right: readonly B[]): [A, B][] {

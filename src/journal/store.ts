@@ -1,5 +1,13 @@
 import type Database from 'better-sqlite3';
-import type { CursorStatus, EventHead, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
+import { ID_REUSED } from '../core/journal.ts';
+import type {
+  CursorStatus,
+  EventHead,
+  JournalAccount,
+  JournalStatus,
+  Selection,
+  Unfitness,
+} from '../core/journal.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
@@ -44,7 +52,7 @@ export class Store {
     const db = openDatabase(options.path, options.create);
     this.#db = db;
     this.#options = options;
-    this.#seen = new SeenIds(db);
+    this.#seen = new SeenIds(db, options.dedupWindow);
     this.#insert = db.prepare(
       `INSERT INTO events (upto, crc, ${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
@@ -86,18 +94,20 @@ export class Store {
       for (const [index, row] of request.rows.entries()) {
         const body = bodyOf(request, at, row[9]);
         at += row[9];
-        if (!this.#seen.add(request.keys[index] ?? row[0], request.now)) {
+        const seen = this.#seen.add({ source: row[1], id: request.keys[index] ?? row[0], body }, request.now);
+        if (seen === 'repeated') {
           answers.push(0);
           this.#ledger.counts.add('duplicates', row[6]);
           continue;
         }
         added += 1;
         const unfit = request.unfit[index] ?? null;
-        this.#ledger.counts.add(unfit !== null ? 'quarantined' : countedAs(row[8]), row[6]);
-        if (unfit === null) answers.push(this.#put(storedOf(row, body)));
+        const kept = seen === 'new' ? unfit : withReuse(unfit);
+        this.#ledger.counts.add(kept !== null ? 'quarantined' : countedAs(row[8]), row[6]);
+        if (kept === null) answers.push(this.#put(storedOf(row, body)));
         else {
-          this.#quarantine.run(unfit, ...valuesOf(storedOf(row, body)));
-          answers.push(-1);
+          this.#quarantine.run(kept, ...valuesOf(storedOf(row, body)));
+          answers.push(seen === 'reused' ? -2 : -1);
         }
       }
       this.#seen.advance(added);
@@ -185,7 +195,7 @@ export class Store {
   /** Clears away a bounded amount of what is past its time; true when there is more. */
   maintain(now: number): boolean {
     return this.#transaction(() => {
-      const expired = this.#seen.expire(now - this.#options.dedupWindow);
+      const expired = this.#seen.expire(now);
       const old = this.#db
         .prepare('SELECT seq, received_at FROM events WHERE seq <= ? ORDER BY seq LIMIT ?')
         .all(this.cursors.settled(this.#lastSeq), PURGE) as { seq: number; received_at: number }[];
@@ -310,6 +320,11 @@ export class Store {
       backlogAge: Math.max(0, now - next.at),
     };
   }
+}
+
+/** Reasons as JSON, with that of the id in front. */
+function withReuse(unfit: string | null): string {
+  return JSON.stringify([ID_REUSED, ...(unfit === null ? [] : (JSON.parse(unfit) as Unfitness[]))]);
 }
 
 /** A replay sends again what was counted when it came. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
-import type { AppendResult, Unfitness } from '../core/journal.ts';
+import { ID_REUSED, type AppendResult, type Unfitness } from '../core/journal.ts';
 import type { Delivery } from '../core/sink.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
@@ -105,7 +105,8 @@ export class Meter {
 
   /** The intake has dealt with a fit event, of whatever source. */
   stored(event: Event, result: AppendResult): void {
-    if (event.source !== 'webhooks') this.#outcomes(event.source).add(result.status);
+    if (event.source !== 'webhooks')
+      this.#outcomes(event.source).add(result.status === 'reused' ? 'quarantined' : result.status);
     if (result.status === 'accepted') {
       this.accepted += 1;
       this.types.add(event.type);
@@ -114,6 +115,8 @@ export class Meter {
     } else if (result.status === 'duplicate') {
       this.duplicates += 1;
       this.recent.add(event, 'duplicate', null);
+    } else if (result.status === 'reused') {
+      this.#unfit(event, [ID_REUSED]);
     } else this.erased += 1;
   }
 
@@ -124,6 +127,10 @@ export class Meter {
       return;
     }
     if (event.source !== 'webhooks') this.#outcomes(event.source).add('quarantined');
+    this.#unfit(event, reasons);
+  }
+
+  #unfit(event: Event, reasons: readonly Unfitness[]): void {
     this.quarantined += 1;
     for (const { code } of reasons) this.unfit.add(code);
     this.recent.add(event, 'quarantined', null);

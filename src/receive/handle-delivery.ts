@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
-import type { AppendResult, Unfitness } from '../core/journal.ts';
+import { ID_REUSED, type AppendResult, type Unfitness } from '../core/journal.ts';
 import { traceOf, type TraceContext } from '../core/trace.ts';
 import type { RequestHeaders, Verifier } from '../core/verifier.ts';
 import type { Validator } from '../validate/envelope.ts';
@@ -93,13 +93,14 @@ export async function handleDelivery(
 
   progress.stage = 'journal';
   try {
-    if (validation.fit) {
-      const { status } = await stages.accept(event, handlingOf(headers, progress));
-      return { kind: status, id };
-    }
-    const { status } = await stages.quarantine(event, validation.reasons);
-    return status === 'accepted'
-      ? { kind: 'quarantined', id, reasons: validation.reasons }
+    const reasons = validation.fit ? null : validation.reasons;
+    const { status } =
+      reasons === null
+        ? await stages.accept(event, handlingOf(headers, progress))
+        : await stages.quarantine(event, reasons);
+    if (status === 'reused') return { kind: 'quarantined', id, reasons: [ID_REUSED, ...(reasons ?? [])] };
+    return reasons !== null && status === 'accepted'
+      ? { kind: 'quarantined', id, reasons }
       : { kind: status, id };
   } catch (error) {
     if (error instanceof MillraceError && isProblem(error.code)) {

@@ -41,13 +41,15 @@ export class IdTables {
       PRAGMA journal_mode = OFF;
       PRAGMA synchronous = OFF;
       PRAGMA cache_size = -65536;
-      CREATE TABLE events (id TEXT PRIMARY KEY) WITHOUT ROWID;
+      CREATE TABLE events (id TEXT PRIMARY KEY, n INTEGER) WITHOUT ROWID;
       CREATE TABLE due (sink TEXT, id TEXT, state TEXT, PRIMARY KEY (sink, id)) WITHOUT ROWID;
       CREATE TABLE found (sink TEXT, id TEXT, n INTEGER, PRIMARY KEY (sink, id)) WITHOUT ROWID;
       CREATE TABLE marks (sink TEXT, id TEXT, mark TEXT, PRIMARY KEY (sink, id)) WITHOUT ROWID;
       CREATE TABLE late (id TEXT PRIMARY KEY) WITHOUT ROWID;
       BEGIN`);
-    this.#addEvent = this.#db.prepare('INSERT OR IGNORE INTO events VALUES (?)');
+    this.#addEvent = this.#db.prepare(
+      'INSERT INTO events VALUES ($id, 1) ON CONFLICT (id) DO UPDATE SET n = n + $again',
+    );
     // An event that was put back for one sink stands in the journal twice; while one of the two waits, it waits.
     this.#addDue = this.#db.prepare(
       `INSERT INTO due VALUES (?, ?, ?) ON CONFLICT (sink, id) DO UPDATE SET state = excluded.state
@@ -59,9 +61,12 @@ export class IdTables {
     this.#addMark = this.#db.prepare('INSERT OR IGNORE INTO marks VALUES (?, ?, ?)');
   }
 
-  /** An event the journal holds. */
-  event(id: string): void {
-    this.#addEvent.run(id);
+  /**
+   * An event the journal holds. One put back for a sink stands there twice; but two that came with one id are two.
+   * @param isPutBack whether it may be one that is known
+   */
+  event(id: string, isPutBack: boolean): void {
+    this.#addEvent.run({ id, again: isPutBack ? 0 : 1 });
   }
 
   /** Whether the journal holds an event of this id. */
@@ -91,19 +96,23 @@ export class IdTables {
   count(sink: string): SinkIds {
     const one = (sql: string): number =>
       Number(this.#db.prepare(`${WITH} ${sql}`).pluck().get({ sink }) ?? 0);
-    const found = one('SELECT count(*) FROM found JOIN events USING (id) WHERE sink = $sink');
-    const state = (name: string): number => one(`SELECT count(*) FROM absent WHERE what = '${name}'`);
+    const found = one(
+      'SELECT sum(min(found.n, events.n)) FROM found JOIN events USING (id) WHERE sink = $sink',
+    );
+    const state = (name: string): number => one(`SELECT sum(n) FROM absent WHERE what = '${name}'`);
     const counted = {
       found,
       onlyFound: one(`SELECT count(*) FROM alone`),
-      copies: one('SELECT coalesce(sum(n - 1), 0) FROM found WHERE sink = $sink'),
+      copies: one(
+        'SELECT sum(max(0, found.n - coalesce(events.n, 1))) FROM found LEFT JOIN events USING (id) WHERE sink = $sink',
+      ),
       dead: state('dead'),
       dropped: state('dropped'),
       quarantined: state('quarantined'),
       waiting: state('waiting'),
       settled: state('settled'),
     };
-    const elsewhere = one(`SELECT count(*) FROM events WHERE NOT EXISTS
+    const elsewhere = one(`SELECT sum(n) FROM events WHERE NOT EXISTS
       (SELECT 1 FROM due WHERE sink = $sink AND due.id = events.id AND state <> 'perhaps')
       AND NOT EXISTS (SELECT 1 FROM absent WHERE absent.id = events.id AND what <> 'perhaps')
       AND NOT EXISTS (SELECT 1 FROM found WHERE sink = $sink AND found.id = events.id)`);
@@ -118,7 +127,7 @@ export class IdTables {
   }
 
   get events(): number {
-    return Number(this.#db.prepare('SELECT count(*) FROM events').pluck().get());
+    return Number(this.#db.prepare('SELECT sum(n) FROM events').pluck().get() ?? 0);
   }
 
   /** Ids that the journal has as settled for a sink, and its files have not. */
@@ -142,10 +151,12 @@ export class IdTables {
 
 const WITH = `
 WITH absent AS (
-  SELECT due.id, coalesce(own.mark, every.mark, due.state) AS what FROM due
+  SELECT due.id, coalesce(own.mark, every.mark, due.state) AS what,
+    coalesce(events.n, 1) - coalesce(found.n, 0) AS n FROM due
+  LEFT JOIN events ON events.id = due.id
   LEFT JOIN found ON found.sink = due.sink AND found.id = due.id
   LEFT JOIN marks own ON own.sink = due.sink AND own.id = due.id
   LEFT JOIN marks every ON every.sink = '' AND every.id = due.id
-  WHERE due.sink = $sink AND found.id IS NULL),
+  WHERE due.sink = $sink AND coalesce(found.n, 0) < coalesce(events.n, 1)),
 alone AS (
   SELECT id FROM found WHERE sink = $sink AND id NOT IN (SELECT id FROM events) AND id NOT IN (SELECT id FROM late))`;

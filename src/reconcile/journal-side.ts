@@ -72,7 +72,7 @@ export async function readJournalSide(
       if (inWindow) erased += 1;
       continue;
     }
-    if (inWindow) tables.event(id);
+    if (inWindow) tables.event(id, only !== null);
     const due = accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
     if (inWindow && due.size === 0) nowhere += 1;
     for (const [sink, certainty] of due) {

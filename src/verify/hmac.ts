@@ -1,5 +1,5 @@
-import { createHmac, createSecretKey, type Hmac, timingSafeEqual } from 'node:crypto';
-import { bodyId, isDeliveryId } from '../core/delivery-id.ts';
+import { createHash, createHmac, createSecretKey, type Hash, type Hmac, timingSafeEqual } from 'node:crypto';
+import { isDeliveryId } from '../core/delivery-id.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
 import { headerOf } from './headers.ts';
@@ -15,7 +15,7 @@ export interface HmacOptions {
   readonly prefix: string;
   /** Header with the time of signing, in whole seconds; it has to be part of `content`. */
   readonly timestampHeader: string | null;
-  /** Header with the delivery id; without one the id is the SHA-256 of the body. */
+  /** Header with the delivery id, part of `content`; without one the id is the SHA-256 of all that is signed. */
   readonly idHeader: string | null;
   /** What is signed: `{body}`, `{timestamp}` and `{id}` stand for the parts. `null`: the body, after the timestamp if there is one. */
   readonly content: string | null;
@@ -100,7 +100,8 @@ export function createHmacVerifier(options: {
         if (matches && matched < 0) matched = index;
       }
       if (matched < 0) return NO_MATCH;
-      return { ok: true, id: id ?? bodyId(body), secret: matched, headers: claim.headers };
+      const named = id ?? signContent(createHash('sha256'), content, parts).digest('hex');
+      return { ok: true, id: named, secret: matched, headers: claim.headers };
     },
   };
 }
@@ -122,9 +123,13 @@ function missing(header: string): Refusal {
   return { ok: false, code: 'signature_missing', detail: `needs ${header}` };
 }
 
-function signContent(hmac: Hmac, content: readonly string[], parts: Record<string, string | Buffer>): Hmac {
-  for (const part of content) hmac.update(Object.hasOwn(parts, part) ? (parts[part] ?? '') : part);
-  return hmac;
+function signContent<H extends Hash | Hmac>(
+  hash: H,
+  content: readonly string[],
+  parts: Record<string, string | Buffer>,
+): H {
+  for (const part of content) hash.update(Object.hasOwn(parts, part) ? (parts[part] ?? '') : part);
+  return hash;
 }
 
 /** Splits the template into its parts. A timestamp or body that is not signed would protect nothing, so it is refused. */
@@ -139,6 +144,9 @@ function parseContent(settings: HmacOptions): readonly string[] {
     );
   }
   if (parts.includes('{id}') && idHeader === null) throw invalid('has {id} but there is no idHeader');
+  // Whoever has one delivery could send it under any id, and burn the ids of others.
+  if (!parts.includes('{id}') && idHeader !== null)
+    throw invalid('has no {id}, so idHeader is not protected');
   return parts;
 }
 

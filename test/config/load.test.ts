@@ -173,6 +173,8 @@ describe('problems', () => {
       'signing: { scheme: hmac, hmac: { header: x, content: "{id}.{body}" } }',
       'signing.hmac.idHeader: must be set',
     ],
+    ['signing: { scheme: hmac, hmac: { idHeader: x-id } }', 'signing.hmac.idHeader: must be signed'],
+    ['sinks: { archive: { type: files, path: a, continues: archive } }', 'which is in the config itself'],
     ['delivery: { retryInitial: 1m }', 'delivery.retryInitial: must not be longer'],
     ['signing: { secrets: "one" }', 'signing.secrets: must be a list'],
     ['signing: { secrets: [""] }', 'signing.secrets[0]: must not be empty'],

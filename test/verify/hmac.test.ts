@@ -48,31 +48,46 @@ verifierContract({
   idHeader: 'x-id',
 });
 
-const sign = (body: Buffer): string => createHmac('sha1', 's').update(body).digest('hex');
+const digest = (text: string): string => createHmac('sha1', 's').update(text).update(BODY).digest('hex');
 const create = (hmac: object) => () => createHmacVerifier({ secrets: ['s'], tolerance: 0, hmac });
 
 describe('hmac', () => {
-  const verifier = createHmacVerifier({
-    secrets: ['s'],
-    tolerance: 0,
-    hmac: { header: 'x-sig', algorithm: 'sha1', idHeader: 'x-id' },
+  const hmac = { header: 'x-sig', algorithm: 'sha1' } as const;
+  const verifier = createHmacVerifier({ secrets: ['s'], tolerance: 0, hmac });
+
+  it('takes the id from its header, where that is signed', () => {
+    const signsId = createHmacVerifier({
+      secrets: ['s'],
+      tolerance: 0,
+      hmac: { ...hmac, idHeader: 'x-id', content: '{id}.{body}' },
+    });
+    const headers = { 'x-sig': digest('abc.'), 'x-id': 'abc' };
+    expect(signsId.verify(headers, BODY, 0)).toMatchObject({ ok: true, id: 'abc' });
+    expect(signsId.verify({ ...headers, 'x-id': 'guessed' }, BODY, 0).ok).toBe(false);
+    expect(signsId.verify({ 'x-sig': digest('a\nb.'), 'x-id': 'a\nb' }, BODY, 0).ok).toBe(false);
   });
 
-  it('takes the id from its header, or else from the body', () => {
-    const hash = createHash('sha256').update(BODY).digest('hex');
-    expect(verifier.verify({ 'x-sig': sign(BODY), 'x-id': 'abc' }, BODY, 0)).toMatchObject({
+  it('makes the id of all that is signed, where no id is', () => {
+    const hashOf = (text: string): string => createHash('sha256').update(text).update(BODY).digest('hex');
+    expect(verifier.verify({ 'x-sig': digest(''), 'x-id': 'guessed' }, BODY, 0)).toMatchObject({
       ok: true,
-      id: 'abc',
+      id: hashOf(''),
     });
-    expect(verifier.verify({ 'x-sig': sign(BODY) }, BODY, 0)).toMatchObject({ ok: true, id: hash });
-    expect(verifier.verify({ 'x-sig': sign(BODY), 'x-id': 'a\nb' }, BODY, 0)).toMatchObject({
-      ok: true,
-      id: hash,
+    const timed = createHmacVerifier({
+      secrets: ['s'],
+      tolerance: 1000,
+      hmac: { ...hmac, timestampHeader: 'x-time' },
     });
+    // Equal bodies at another time are another event.
+    for (const time of ['7', '8'])
+      expect(timed.verify({ 'x-sig': digest(`${time}.`), 'x-time': time }, BODY, 7500)).toMatchObject({
+        ok: true,
+        id: hashOf(`${time}.`),
+      });
   });
 
   it('takes hex in any case', () => {
-    expect(verifier.verify({ 'x-sig': sign(BODY).toUpperCase() }, BODY, 0).ok).toBe(true);
+    expect(verifier.verify({ 'x-sig': digest('').toUpperCase() }, BODY, 0).ok).toBe(true);
   });
 
   it('signs the timestamp before the body when nothing else is said', () => {
@@ -91,5 +106,7 @@ describe('hmac', () => {
     expect(create({ content: '{body}', timestampHeader: 'x' })).toThrow(/no \{timestamp\}/);
     expect(create({ content: '{timestamp}{body}' })).toThrow(/timestampHeader/);
     expect(create({ content: '{id}{body}' })).toThrow(/idHeader/);
+    expect(create({ idHeader: 'x-id' })).toThrow(/idHeader is not protected/);
+    expect(create({ idHeader: 'x-id', content: 'id.{body}' })).toThrow(/idHeader is not protected/);
   });
 });
