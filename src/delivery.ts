@@ -76,9 +76,9 @@ export class Delivery {
    */
   async change(from: Plan, to: Plan, switched: () => void, signal: AbortSignal): Promise<void> {
     const { journal, sinks, dispatcher } = this.#parts;
-    if (journal !== null) await this.#refuseIfWaitedFor(to, journal);
+    const heirs = journal === null ? NOBODY : await this.#heirsOf(to, journal);
     for (const name of to.sinks.keys()) await this.#recall(name);
-    await sinks.change(from, to, signal, async (old, heir) => {
+    await sinks.change(from, to, signal, heirs, async (old, heir) => {
       if (journal !== null) this.#accepted = new AcceptedRoutes(await journal.succeed(old, heir));
     });
     switched();
@@ -132,43 +132,36 @@ export class Delivery {
     journal: Journal,
   ): Promise<readonly { readonly from: string; readonly to: string }[]> {
     const cursors = new Map(await journal.cursors());
-    const heirs = new Map<string, string>();
-    for (const [name, { continues }] of plan.sinks)
-      if (continues !== null && cursors.has(continues)) heirs.set(continues, name);
     const absent = [...cursors.keys()].filter((name) => !plan.sinks.has(name));
+    const known = new Set([...cursors.keys(), ...(await journal.routes()).left]);
+    const { heirs, blocked } = successions(plan, absent, known);
     const counted = new Map<string, number>();
-    for (const name of absent) {
-      const heir = heirs.get(name);
-      if (heir === undefined || cursors.has(heir))
-        counted.set(name, await countWaiting(await this.#waitingFor(name, journal)));
-    }
-    refuse(counted, heirs);
-    const renamed: { from: string; to: string }[] = [];
-    for (const name of absent) {
-      const to = heirs.get(name);
-      if (counted.has(name)) await journal.leave(name);
-      else if (to !== undefined) {
-        this.#accepted = new AcceptedRoutes(await journal.succeed(name, to));
-        renamed.push({ from: name, to });
-      }
-    }
+    for (const name of absent)
+      if (!heirs.has(name)) counted.set(name, await countWaiting(await this.#waitingFor(name, journal)));
+    refuse(counted, blocked);
+    for (const name of counted.keys()) await journal.leave(name);
+    const renamed = Array.from(heirs, ([from, to]) => ({ from, to }));
+    for (const { from, to } of renamed) this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));
     return renamed;
   }
 
-  /** A sink in trouble cannot deliver what waits for it before it goes. */
-  async #refuseIfWaitedFor(to: Plan, journal: Journal): Promise<void> {
+  /**
+   * The sinks that others go on for.
+   * @throws MillraceError sink_waited_for for a sink in trouble, which cannot deliver what waits for it before it goes
+   */
+  async #heirsOf(to: Plan, journal: Journal): Promise<ReadonlyMap<string, string>> {
     const { sinks, dispatcher } = this.#parts;
-    const heirs = new Map<string, string>();
-    for (const [name, { continues }] of to.sinks)
-      if (continues !== null && sinks.names.includes(continues)) heirs.set(continues, name);
+    const going = dispatcher.status().filter(({ sink }) => !to.sinks.has(sink) && !this.#leaving.has(sink));
+    const known = new Set([...sinks.names, ...(await journal.routes()).left]);
+    const names = going.map(({ sink }) => sink);
+    const { heirs, blocked } = successions(to, names, known);
     const counted = new Map<string, number>();
-    for (const { sink, mode } of dispatcher.status()) {
-      if (to.sinks.has(sink) || this.#givenUp.has(sink) || this.#leaving.has(sink)) continue;
-      const heir = heirs.get(sink);
-      if (heir !== undefined ? sinks.names.includes(heir) : mode !== 'running')
-        counted.set(sink, await countWaiting(await this.#waitingFor(sink, journal)));
+    for (const { sink, mode } of going) {
+      if (heirs.has(sink) || this.#givenUp.has(sink) || (mode === 'running' && !blocked.has(sink))) continue;
+      counted.set(sink, await countWaiting(await this.#waitingFor(sink, journal)));
     }
-    refuse(counted, heirs);
+    refuse(counted, blocked);
+    return heirs;
   }
 
   async #waitingFor(sink: string, journal: Journal): Promise<WaitingFor> {
@@ -215,11 +208,49 @@ interface Leaving {
   readonly work: Promise<number>;
 }
 
+/**
+ * Makes dead letters of what waits for a sink, and lets it go, while nothing delivers.
+ * @throws MillraceError usage for a sink the journal does not know
+ */
+export async function dropSink(
+  journal: Journal,
+  sink: string,
+  isErased: DeliveryParts['isErased'],
+  now: number,
+): Promise<GivenUp> {
+  const after = new Map(await journal.cursors()).get(sink);
+  if (after === undefined) throw new MillraceError('usage', `the journal knows no sink ${sink}`);
+  const accepted = new AcceptedRoutes(await journal.routes());
+  const waiting = { journal, sink, after, targetsOf: accepted.targetsOf.bind(accepted) };
+  const dropped = await buryWaiting(waiting, isErased, now);
+  await journal.leave(sink);
+  return { sink, dropped, waiting: 0 };
+}
+
+const NOBODY: ReadonlyMap<string, string> = new Map();
+
+/**
+ * Who goes on for whom, by the name of the one who goes: `blocked` where the heir has had a place of its own, so that it
+ * cannot take over another.
+ */
+function successions(
+  { sinks }: DeliveryPlan,
+  going: readonly string[],
+  known: ReadonlySet<string>,
+): { readonly heirs: ReadonlyMap<string, string>; readonly blocked: ReadonlyMap<string, string> } {
+  const heirs = new Map<string, string>();
+  const blocked = new Map<string, string>();
+  for (const [name, { continues }] of sinks)
+    if (continues !== null && going.includes(continues))
+      (known.has(name) ? blocked : heirs).set(continues, name);
+  return { heirs, blocked };
+}
+
 /** @throws MillraceError naming the sinks that events wait for, how many, and what can be done */
-function refuse(waiting: ReadonlyMap<string, number>, heirs: ReadonlyMap<string, string>): void {
+function refuse(waiting: ReadonlyMap<string, number>, blocked: ReadonlyMap<string, string>): void {
   const lines = [...waiting].flatMap(([sink, count]) => {
     if (count === 0) return [];
-    const heir = heirs.get(sink);
+    const heir = blocked.get(sink);
     const why =
       heir === undefined
         ? 'the config does not name it any more'

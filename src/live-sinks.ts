@@ -32,9 +32,16 @@ export class LiveSinks {
   /**
    * Adds what is new and exchanges what has changed; what is gone stays. They load nothing until the dispatcher lets them
    * begin. If one cannot be opened, those of the old plan are brought back before the error is passed on.
-   * @param succeed called for a sink that goes on for another, when neither of them is open
+   * @param heirs the sinks that go on for others, by the name of the other
+   * @param succeed called for each of these, when neither of the two is open
    */
-  async change(from: Plan, to: Plan, signal: AbortSignal, succeed: Succeed): Promise<void> {
+  async change(
+    from: Plan,
+    to: Plan,
+    signal: AbortSignal,
+    heirs: ReadonlyMap<string, string>,
+    succeed: Succeed,
+  ): Promise<void> {
     const changed = [...to.sinks].filter(
       ([name, sink]) => from.sinks.get(name)?.fingerprint !== sink.fingerprint,
     );
@@ -43,11 +50,11 @@ export class LiveSinks {
       for (const [name, sink] of changed) {
         const before = from.sinks.get(name);
         const old = sink.continues;
-        const predecessor = old === null || to.sinks.has(old) ? undefined : from.sinks.get(old);
+        const predecessor = old === null || heirs.get(old) !== name ? undefined : from.sinks.get(old);
         undo.push(() =>
           before === undefined ? this.remove(name, signal) : this.#exchange(name, before, signal),
         );
-        if (old !== null && predecessor !== undefined && before === undefined) {
+        if (old !== null && predecessor !== undefined) {
           await this.remove(old, signal);
           undo.push(() => this.#exchange(old, predecessor, signal));
           await succeed(old, name);

@@ -5,10 +5,9 @@ import type { Config, LoadedConfig } from '../config/config.ts';
 import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { GivenUp, Operations } from '../core/operations.ts';
-import { buryWaiting } from '../deliver/waiting.ts';
+import { dropSink } from '../delivery.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
-import { AcceptedRoutes } from '../route/accepted.ts';
 import { accessTo, type Access } from './receiver-access.ts';
 import { remoteOperations } from './remote-operations.ts';
 
@@ -68,24 +67,18 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     pid: null,
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
-    dropSink: (sink) => dropSink(journal, config, sink),
+    dropSink: async (sink) => drop(journal, config, sink),
   });
   const audit = new Audit(config.journal.path);
   return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };
 }
 
 /** @throws MillraceError usage for a sink that could still deliver, or that nothing is known of */
-async function dropSink(journal: SqliteJournal, config: Config, sink: string): Promise<GivenUp> {
+function drop(journal: SqliteJournal, config: Config, sink: string): Promise<GivenUp> {
   if (config.sinks[sink] !== undefined)
     throw new MillraceError('usage', `sinks.${sink} is in the config: it delivers what waits for it`);
-  const after = new Map(await journal.cursors()).get(sink);
-  if (after === undefined) throw new MillraceError('usage', `the journal knows no sink ${sink}`);
-  const accepted = new AcceptedRoutes(await journal.routes());
   const users = ErasedUsers.open(config.erasure.path);
-  const waiting = { journal, sink, after, targetsOf: accepted.targetsOf.bind(accepted) };
-  const dropped = await buryWaiting(waiting, (event) => users.has(event), Date.now());
-  await journal.leave(sink);
-  return { sink, dropped, waiting: 0 };
+  return dropSink(journal, sink, (event) => users.has(event), Date.now());
 }
 
 function remote(access: Access): OpenOperations {

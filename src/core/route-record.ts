@@ -11,7 +11,8 @@ export interface RouteEra {
 
 /** One sink that went on for another: what was accepted up to seq `upTo` for `from` is for `to`. Oldest first. */
 export interface Succession {
-  readonly upTo: number;
+  /** Null until the next era begins: what comes in until then is still accepted for `from`. */
+  readonly upTo: number | null;
   readonly from: string;
   readonly to: string;
 }

@@ -81,14 +81,14 @@ export class Cursors {
   }
 
   /** `to`, which has no cursor yet, goes on where `from` stands, and has its dead letters. */
-  succeed(from: string, to: string, end: number): RouteRecord {
+  succeed(from: string, to: string): RouteRecord {
     const seq = this.#seqs.get(from);
     if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot go on for ${from}`);
     const record = this.#transaction(() => {
       this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
       this.#db.prepare('UPDATE dead_letters SET sink = ? WHERE sink = ?').run(to, from);
       this.#ledger.sinkRenamed(from, to);
-      return this.#routes.succeed(from, to, end);
+      return this.#routes.succeed(from, to);
     });
     this.#seqs.delete(from);
     this.#seqs.set(to, seq);

@@ -1,13 +1,13 @@
 import type { ErasureRun } from '../core/erasure.ts';
 import type { EraseStep } from './erase.ts';
-import type { WriterThread } from './writer-thread.ts';
+import type { Writer } from './writer-thread.ts';
 
 /**
  * Takes the subjects out of the database, a slice at a time, so that events go on coming in between.
  * @param alone whether nothing comes in: then nobody waits, and a slice may take its time
  */
 export async function eraseFrom(
-  thread: WriterThread,
+  thread: Writer,
   { subjects, signal, record, onStep }: ErasureRun,
   store: string,
   alone: boolean,

@@ -50,7 +50,7 @@ function perform(store: Store, request: Request): Answers[Request['op']] {
     case 'acceptUnder':
       return store.acceptUnder(request.routes);
     case 'succeed':
-      return store.succeed(request.from, request.to);
+      return store.cursors.succeed(request.from, request.to);
     case 'leave':
       return store.cursors.leave(request.sink);
     case 'cursors':

@@ -30,9 +30,11 @@ export class RouteRecords {
 
   /** What comes after `lastSeq` is accepted under these routes. @param firstSeq the oldest event there is */
   accept(routes: readonly Route[], lastSeq: number, firstSeq: number): RouteRecord {
-    const { record } = this;
+    const found = this.record;
+    const record = { ...found, heirs: found.heirs.map((heir) => ({ ...heir, upTo: heir.upTo ?? lastSeq })) };
     const newest = record.eras.at(-1);
-    if (newest !== undefined && JSON.stringify(newest.tables) === JSON.stringify([routes])) return record;
+    if (newest !== undefined && JSON.stringify(newest.tables) === JSON.stringify([routes]))
+      return found.heirs.some(({ upTo }) => upTo === null) ? this.#save(record) : found;
     // An era in which nothing came is none.
     const before = record.eras.filter(({ after }) => after < lastSeq || (after === 0 && lastSeq > 0));
     return this.#save(
@@ -40,9 +42,13 @@ export class RouteRecords {
     );
   }
 
-  succeed(from: string, to: string, lastSeq: number): RouteRecord {
+  /** Until the next era begins; the same the other way round takes it back. */
+  succeed(from: string, to: string): RouteRecord {
     const { record } = this;
-    return this.#save({ ...record, heirs: [...record.heirs, { upTo: lastSeq, from, to }] });
+    const last = record.heirs.at(-1);
+    const isTakenBack = last?.upTo === null && last.from === to && last.to === from;
+    const heirs = isTakenBack ? record.heirs.slice(0, -1) : [...record.heirs, { upTo: null, from, to }];
+    return this.#save({ ...record, heirs });
   }
 
   leave(sink: string): RouteRecord {
@@ -74,7 +80,12 @@ function forget(record: RouteRecord, firstSeq: number): RouteRecord {
   if (count <= 0) return record;
   const left = eras.slice(count);
   const from = left[0]?.after ?? 0;
-  return { ...record, eras: left, heirs: record.heirs.filter(({ upTo }) => upTo > from), forgotten: true };
+  return {
+    ...record,
+    eras: left,
+    heirs: record.heirs.filter(({ upTo }) => upTo === null || upTo > from),
+    forgotten: true,
+  };
 }
 
 /**

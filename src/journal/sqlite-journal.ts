@@ -24,7 +24,7 @@ import { clearOwner } from './owner.ts';
 import { NO_HANDLING, pack, unpack } from './protocol.ts';
 import type { Answers, JournalOptions } from './protocol.ts';
 import { Tail } from './tail.ts';
-import { WriterThread } from './writer-thread.ts';
+import { WriterThread, type Writer } from './writer-thread.ts';
 
 export interface SqliteJournalOptions extends JournalOptions {
   readonly clock: Clock;
@@ -52,7 +52,7 @@ const MAINTAIN_EVERY = 5_000;
  */
 export class SqliteJournal implements Journal, ErasableStore {
   readonly name = 'journal';
-  readonly #thread: WriterThread;
+  readonly #thread: Writer;
   readonly #options: SqliteJournalOptions;
   readonly #tail: Tail;
   readonly #listeners = new Set<(lastSeq: number) => void>();
@@ -68,7 +68,8 @@ export class SqliteJournal implements Journal, ErasableStore {
   #stopCursorTimer: (() => void) | null = null;
   #stopMaintenance: () => void = () => {};
 
-  private constructor(thread: WriterThread, options: SqliteJournalOptions) {
+  /** @param thread what `open` starts; another only where no thread is wanted, as in simulations */
+  constructor(thread: Writer, options: SqliteJournalOptions) {
     this.#thread = thread;
     this.#options = options;
     this.#lastSeq = thread.lastSeq;

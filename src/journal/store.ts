@@ -146,10 +146,6 @@ export class Store {
     return this.#transaction(() => this.routes.accept(routes, this.#lastSeq, this.#firstSeq()));
   }
 
-  succeed(from: string, to: string): RouteRecord {
-    return this.cursors.succeed(from, to, this.#lastSeq);
-  }
-
   /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
   bury({ sink, upTo, letters }: BuryRequest): number {
     this.#transaction(() => {

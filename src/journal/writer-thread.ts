@@ -7,6 +7,9 @@ interface Call {
   readonly reject: (error: MillraceError) => void;
 }
 
+/** What carries out the journal's requests, in the order they are made. */
+export type Writer = Pick<WriterThread, 'lastSeq' | 'call' | 'close'>;
+
 /**
  * The thread that owns the database, seen from the main thread: requests are answered in the order they are made.
  *

@@ -25,7 +25,7 @@ export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
  */
 export class AcceptedRoutes {
   readonly #eras: readonly Era[];
-  readonly #heirs: readonly Succession[];
+  readonly #heirs: readonly (Succession & { readonly upTo: number })[];
   /** Nothing later concerns a sink of another name. */
   readonly #lastHeir: number;
   readonly #record: RouteRecord;
@@ -34,8 +34,8 @@ export class AcceptedRoutes {
   constructor(record: RouteRecord) {
     this.#record = record;
     this.#eras = record.eras.map(({ after, tables }) => ({ after, tables: tables.map(compileRoutes) }));
-    this.#heirs = record.heirs;
-    this.#lastHeir = Math.max(-1, ...record.heirs.map(({ upTo }) => upTo));
+    this.#heirs = record.heirs.map(({ upTo, ...heir }) => ({ ...heir, upTo: upTo ?? Infinity }));
+    this.#lastHeir = Math.max(-1, ...this.#heirs.map(({ upTo }) => upTo));
     this.#newest = this.#eras.at(-1) ?? { after: 0, tables: [compileRoutes([])] };
   }
 

@@ -1,0 +1,234 @@
+import { NOWHERE_ERASED, type World } from './world.ts';
+import type { Event } from '../../src/core/event.ts';
+import { MillraceError } from '../../src/core/errors.ts';
+import type { Journal } from '../../src/core/journal.ts';
+import { DELIVERED, type Sink, type SinkModule } from '../../src/core/sink.ts';
+import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { Delivery, dropSink } from '../../src/delivery.ts';
+import { answer } from '../../src/journal/perform.ts';
+import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
+import { Store } from '../../src/journal/store.ts';
+import type { Writer } from '../../src/journal/writer-thread.ts';
+import { LiveSinks } from '../../src/live-sinks.ts';
+import type { Plan, PlannedSink } from '../../src/plan.ts';
+import { LIMITS, silentLog } from '../deliver/support.ts';
+import type { Settings } from './settings.ts';
+
+/** Milliseconds. The journal looks every five seconds what is past it. */
+export const RETENTION = 2000;
+
+/** Defects to be put back, so that a test sees the model find them. */
+export interface Defects {
+  /** What waits goes by the routes of now. */
+  readonly routesOfNow?: boolean;
+  /** Nobody looks at sinks that a config leaves behind. */
+  readonly forgetsSinks?: boolean;
+}
+
+/** What a run of the receiver is made of, from the journal's file to the sinks, in this process and without threads. */
+export class Process {
+  readonly #world: World;
+  readonly #journal: SqliteJournal;
+  readonly #delivery: Delivery;
+  readonly #alive: { now: boolean };
+  readonly #writer: InlineWriter;
+  #plan: Plan;
+
+  private constructor(parts: {
+    world: World;
+    journal: SqliteJournal;
+    delivery: Delivery;
+    alive: { now: boolean };
+    writer: InlineWriter;
+    plan: Plan;
+  }) {
+    this.#world = parts.world;
+    this.#journal = parts.journal;
+    this.#delivery = parts.delivery;
+    this.#alive = parts.alive;
+    this.#writer = parts.writer;
+    this.#plan = parts.plan;
+  }
+
+  /** @throws MillraceError sink_waited_for */
+  static async start(world: World, settings: Settings, defects: Defects): Promise<Process> {
+    const options = optionsOf(world);
+    const alive = { now: true };
+    const writer = new InlineWriter(new Store(options));
+    const journal = new SqliteJournal(writer, options);
+    const dispatcher = new Dispatcher({
+      journal,
+      clock: world.clock,
+      log: silentLog,
+      retry: { initial: 10, max: 100, giveUpAfter: 0 },
+      sendTimeout: 1e6,
+      maxPending: 4,
+      maxPendingBytes: 1e6,
+      targetsOf: (event) =>
+        defects.routesOfNow === true
+          ? delivery.targetsOf({ ...event, seq: Number.MAX_SAFE_INTEGER })
+          : delivery.targetsOf(event),
+    });
+    const sinks = new LiveSinks(dispatcher, { log: silentLog, clock: world.clock });
+    const seen = defects.forgetsSinks === true ? forgetful(journal) : journal;
+    const delivery: Delivery = new Delivery({
+      dispatcher,
+      sinks,
+      routes: journal,
+      journal: seen,
+      isErased: NOWHERE_ERASED,
+      clock: world.clock,
+      log: silentLog,
+    });
+    const plan = planOf(world, alive, settings);
+    try {
+      await delivery.start(plan);
+    } catch (error) {
+      alive.now = false;
+      await writer.close();
+      throw error;
+    }
+    return new Process({ world, journal, delivery, alive, writer, plan });
+  }
+
+  /** What `millrace sink drop` does while nothing runs. */
+  static async drop(world: World, sink: string): Promise<void> {
+    const options = optionsOf(world);
+    const journal = new SqliteJournal(new InlineWriter(new Store(options)), options);
+    await dropSink(journal, sink, NOWHERE_ERASED, world.clock.now());
+    await journal.close();
+  }
+
+  /** Resolves when it is durable. */
+  async accept(event: Event): Promise<void> {
+    const { status } = await this.#journal.append(event);
+    if (status !== 'accepted') throw new Error(`${event.id} was answered ${status}`);
+  }
+
+  /** @throws MillraceError sink_waited_for; nothing has changed then */
+  async reload(settings: Settings): Promise<void> {
+    const next = planOf(this.#world, this.#alive, settings);
+    await this.#delivery.change(this.#plan, next, () => (this.#plan = next), NEVER);
+    // The receiver waits for it within its deadline, and then goes on as well.
+    void this.#delivery.part(next, NEVER).catch(() => undefined);
+  }
+
+  async giveUp(sink: string): Promise<void> {
+    await this.#delivery.giveUp(sink);
+  }
+
+  /** True when nothing waits for any sink. */
+  async isDrained(): Promise<boolean> {
+    const { cursors } = await this.#journal.status();
+    return cursors.every(({ backlog }) => backlog === 0);
+  }
+
+  async letters(): Promise<readonly { readonly id: string; readonly sink: string }[]> {
+    const found = await this.#journal.listDeadLetters({ limit: 100_000 });
+    return found.map(({ sink, event }) => ({ id: event.id, sink }));
+  }
+
+  async stop(): Promise<void> {
+    await this.#delivery.stop(NEVER);
+    this.#alive.now = false;
+    await this.#journal.close();
+  }
+
+  /** What is committed stays, and nothing else. */
+  kill(): void {
+    this.#alive.now = false;
+    this.#writer.dead = true;
+    void this.#writer.close();
+  }
+}
+
+function optionsOf(world: World): SqliteJournalOptions {
+  return {
+    path: world.folder,
+    retention: RETENTION,
+    maxBytes: 1e9,
+    dedupWindow: 1e6,
+    create: true,
+    clock: world.clock,
+    onFailure: (error) => {
+      throw error;
+    },
+  };
+}
+
+const NEVER = new AbortController().signal;
+
+/** The writer thread without a thread: it answers in a later turn, and never again once it is dead. */
+class InlineWriter implements Writer {
+  readonly #store: Store;
+  readonly lastSeq: number;
+  dead = false;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.lastSeq = store.lastSeq;
+  }
+
+  readonly call: Writer['call'] = async (_op, request) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.dead) return new Promise<never>(() => undefined);
+    const reply = answer(this.#store, request);
+    if (!reply.ok) throw new MillraceError(reply.code, reply.detail);
+    return reply.value as never;
+  };
+
+  close(): Promise<void> {
+    this.#store.close();
+    this.dead = true;
+    return Promise.resolve();
+  }
+}
+
+function planOf(world: World, alive: { readonly now: boolean }, settings: Settings): Plan {
+  const sinks = new Map<string, PlannedSink>();
+  for (const name of settings.sinks) {
+    const module: SinkModule = {
+      parseOptions: (value) => value,
+      createSink: () => sinkAt(world, alive, name),
+    };
+    sinks.set(name, {
+      resolved: { name, type: 'made-up', required: true, module, options: {} },
+      keeper: null,
+      continues: settings.continues?.heir === name ? settings.continues.old : null,
+      fingerprint: JSON.stringify([name, settings.routes.map(({ to }) => to.includes(name))]),
+    });
+  }
+  const routes = settings.routes.map(({ type, to }) => ({
+    match: [type],
+    to: to.map((sink) => ({ sink, destination: null })),
+  }));
+  return { sinks, config: { routes } } as unknown as Plan;
+}
+
+/** The far side lives in the world; what a dead process sends does not reach it. */
+function sinkAt(world: World, alive: { readonly now: boolean }, name: string): Sink {
+  return {
+    limits: { ...LIMITS, batchCount: 3, inFlight: 2 },
+    open: () => Promise.resolve(),
+    async send(batch) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (!alive.now) return new Promise<never>(() => undefined);
+      if (world.isBlocked(name))
+        return batch.map(() => ({ status: 'retry', reason: 'blocked', sink: true }) as const);
+      for (const { event } of batch) world.deliver(name, event.id);
+      return batch.map(() => DELIVERED);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** The journal, but nobody finds what waits in it. */
+function forgetful(journal: SqliteJournal): Journal {
+  return new Proxy(journal, {
+    get(target, key) {
+      if (key === 'heads') return () => Promise.resolve([]);
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
