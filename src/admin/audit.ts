@@ -74,9 +74,10 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
   };
   const retry = async (what: 'quarantine' | 'dead-letters', selection: Selection) => {
     let [retried, kept] = [0, 0];
+    const isNamed = selection.keys !== undefined;
     for await (const part of keysOf({ action: 'retry', what }, selection)) {
       const done = await (what === 'quarantine'
-        ? operations.retryQuarantine(part)
+        ? operations.retryQuarantine(part, isNamed)
         : operations.retryDeadLetters(part));
       retried += done.retried;
       kept += done.kept;

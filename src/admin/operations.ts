@@ -50,7 +50,8 @@ export function createOperations(options: OperationsOptions): Operations {
         ...summarise(event.key, event, bodies),
         reasons: event.reasons,
       })),
-    retryQuarantine: (selection) => retryQuarantine(journal, validate, selection),
+    retryQuarantine: (selection, isNamed = selection.keys !== undefined) =>
+      retryQuarantine(journal, validate, selection, isNamed),
     dropQuarantine: (selection) => journal.dropQuarantine(selection),
     listDeadLetters: async (selection, bodies) =>
       (await journal.listDeadLetters(bounded(selection), bodies)).map(
@@ -86,6 +87,7 @@ async function retryQuarantine(
   journal: Journal,
   validate: OperationsOptions['validate'],
   selection: Selection,
+  isNamed: boolean,
 ): Promise<RetryResult> {
   let retried = 0;
   let kept = 0;
@@ -93,7 +95,7 @@ async function retryQuarantine(
     for (const { key, reasons, ...event } of page) {
       const validation = validate(event.body);
       // Whether it replaces the event whose id it has, or was forged with another secret, a person has to say.
-      const isReused = selection.keys === undefined && reasons.some(({ code }) => code === ID_REUSED.code);
+      const isReused = !isNamed && reasons.some(({ code }) => code === ID_REUSED.code);
       if (!validation.fit || isReused) {
         kept += 1;
         continue;

@@ -101,7 +101,8 @@ export interface Operations {
   /** @param since and `until`: milliseconds since the epoch */
   account(since: number, until: number): Promise<JournalAccount>;
   listQuarantine(selection: Selection, bodies: boolean): Promise<readonly QuarantineSummary[]>;
-  retryQuarantine(selection: Selection): Promise<RetryResult>;
+  /** @param isNamed whether a person has named each of them; those whose id came before stay otherwise */
+  retryQuarantine(selection: Selection, isNamed?: boolean): Promise<RetryResult>;
   dropQuarantine(selection: Selection): Promise<number>;
   listDeadLetters(selection: Selection, bodies: boolean): Promise<readonly DeadLetterSummary[]>;
   retryDeadLetters(selection: Selection): Promise<RetryResult>;
