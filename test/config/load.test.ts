@@ -99,6 +99,9 @@ describe('the file', () => {
   });
 });
 
+const continuing = (old: string): string =>
+  `sinks: { a: { type: stdout }, b: { type: stdout, continues: ${old} }, c: { type: stdout, continues: old } }`;
+
 describe('problems', () => {
   it('are all reported at once, with their places', () => {
     const text = [
@@ -174,12 +177,20 @@ describe('problems', () => {
       'signing.hmac.idHeader: must be set',
     ],
     ['signing: { scheme: hmac, hmac: { idHeader: x-id } }', 'signing.hmac.idHeader: must be signed'],
-    ['sinks: { archive: { type: files, path: a, continues: archive } }', 'which is in the config itself'],
     ['delivery: { retryInitial: 1m }', 'delivery.retryInitial: must not be longer'],
     ['signing: { secrets: "one" }', 'signing.secrets: must be a list'],
     ['signing: { secrets: [""] }', 'signing.secrets[0]: must not be empty'],
   ])('%s: %s', (line, expected) => {
     expect(failure(`${line}\n${BASE}`).lines.join('\n')).toContain(expected);
+  });
+
+  it('include a sink that goes on for one which is there, or that another goes on for', () => {
+    expect(failure(continuing('a')).lines.join('\n')).toContain(
+      'sinks.b.continues: names a, which is in the config',
+    );
+    expect(failure(continuing('old')).lines.join('\n')).toContain(
+      'sinks.c.continues: names old, as sinks.b.continues',
+    );
   });
 
   it('include a config without sinks', () => {

@@ -73,7 +73,7 @@ test('faults 25, 27, 31: odd bodies are archived byte for byte, and nothing else
   expectConserved(found, taken);
   expectOnce(found);
   await expectWhole(archive);
-  expect(readdirSync(folder).toSorted()).toEqual(['archive', 'journal', 'millrace.yaml']);
+  expect(readdirSync(folder).toSorted()).toEqual(['archive', 'erasure', 'journal', 'millrace.yaml']);
   expect(Object.hasOwn(Object.prototype, 'admin')).toBe(false);
 });
 

@@ -36,6 +36,7 @@ describe('files sink', () => {
     expect(open).toEqual([
       '_manifest.jsonl',
       expect.stringMatching(/^_open\/[0-9a-f]{12}\/dt=2026-11-21\/20261121T031502124Z-[0-9a-f]{12}\.part$/),
+      expect.stringMatching(/^_open\/[0-9a-f]{12}\/lock-owner$/),
     ]);
     await sink.close(signal);
     expect(await filesIn(path)).toEqual([
