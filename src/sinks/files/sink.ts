@@ -1,9 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { ManifestWriter } from '../../archive/manifest-writer.ts';
-import { formatRecords } from '../../core/archive-record.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
-import { MillraceError, messageOf } from '../../core/errors.ts';
+import { MillraceError } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
@@ -14,30 +12,25 @@ import {
   type SinkContext,
   type SinkTrouble,
 } from '../../core/sink.ts';
-import { ensureFolder, errorCode } from '../../lib/durable.ts';
-import { Serial } from '../../lib/serial.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
-import { sealedTypes, Sealer } from '../../seal/sealer.ts';
+import { Sealer } from '../../seal/sealer.ts';
+import { Appender } from './append.ts';
 import type { FilesOptions } from './config.ts';
 import { Finisher } from './finisher.ts';
 import type { FinishStep } from './finish.ts';
 import { ArchiveFolder } from './folder.ts';
 import { keepEvent } from './keep.ts';
+import { Lanes } from './lanes.ts';
 import { Losses } from './losses.ts';
-import { Part, PartGone } from './part.ts';
+import type { Part } from './part.ts';
 import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
-import { ABORTED, retryAfter, unlessAborted } from './results.ts';
+import { unlessAborted } from './results.ts';
 import { explain, FolderTroubles } from './troubles.ts';
+import { Watch } from './watch.ts';
 
 const MIB = 2 ** 20;
-const CREATE_TRIES = 3;
-const OPEN_FILES = 64;
-/** Milliseconds between two looks at what nobody may be writing to. */
-const LOOK_EVERY = 10_000;
-
-const UNUSABLE = 'folder_unusable';
 
 /** For tests only. */
 export interface FilesHooks {
@@ -45,16 +38,6 @@ export interface FilesHooks {
   readonly onStep?: (step: FinishStep) => void;
   /** Part files held open at once; the least recently used are closed. */
   readonly openFiles?: number;
-}
-
-/** One partition: what happens to its open part happens here, one thing at a time. */
-interface Lane {
-  readonly folder: string;
-  readonly serial: Serial;
-  part: Part | null;
-  /** Monotonic time at which the part is old enough to be finished. */
-  due: number;
-  cancelTimer: () => void;
 }
 
 /**
@@ -83,17 +66,15 @@ export class FilesSink implements Sink {
   readonly #context: SinkContext;
   readonly #hooks: FilesHooks;
   readonly #partitioner: Partitioner;
-  readonly #lanes = new Map<string, Lane>();
-  /** Parts with an open handle, least recently used first. */
-  readonly #handles = new Map<Part, Lane>();
   readonly #folder: ArchiveFolder;
+  readonly #lanes: Lanes;
+  readonly #appender: Appender;
   readonly #troubles: FolderTroubles;
   readonly #losses: Losses;
+  readonly #watch: Watch;
   #mode: 'new' | 'open' | 'closed' = 'new';
   #opening: Promise<void> | null = null;
   #remaking: Promise<void> | null = null;
-  #cancelLook: () => void = () => undefined;
-  #looking: Promise<void> = Promise.resolve();
   #recovered = new RecoveredIds();
   #manifest: ManifestWriter | null = null;
   #finisher: Finisher | null = null;
@@ -107,6 +88,17 @@ export class FilesSink implements Sink {
     this.#folder = new ArchiveFolder(resolve(options.path), context.log);
     this.#troubles = new FolderTroubles(context.clock);
     this.#losses = new Losses(context);
+    const events = {
+      onSealed: (part: Part) => this.#finisher?.add(part),
+      onLost: (part: Part, why: string) => this.#losses.add(part, why),
+    };
+    this.#lanes = new Lanes(context, options.rotate, events, hooks.openFiles);
+    const { clock, log } = context;
+    const [folder, lanes, troubles, losses] = [this.#folder, this.#lanes, this.#troubles, this.#losses];
+    const remake = (): Promise<void> => this.#remake();
+    const sealer = options.encrypt === undefined ? null : (): Sealer => this.#openedSealer();
+    this.#appender = new Appender({ lanes, folder, log, sealer, remake });
+    this.#watch = new Watch({ clock, folder, lanes, troubles, losses, remake });
   }
 
   /**
@@ -132,7 +124,7 @@ export class FilesSink implements Sink {
       });
     }
     this.#mode = 'open';
-    this.#lookLater();
+    this.#watch.start();
   }
 
   troubles(): readonly SinkTrouble[] {
@@ -152,7 +144,7 @@ export class FilesSink implements Sink {
     }
     const sends = Array.from(groups, async ([folder, indexes]) => {
       const own = indexes.flatMap((index) => batch[index] ?? []);
-      const result = await unlessAborted(this.#append(folder, own, signal), signal);
+      const result = await unlessAborted(this.#appender.append(folder, own, signal), signal);
       if (result !== DELIVERED) for (const index of indexes) results[index] = result;
     });
     await Promise.all(sends);
@@ -170,10 +162,9 @@ export class FilesSink implements Sink {
 
   async settle(holds: (path: string) => Promise<boolean>): Promise<void> {
     if (this.#mode !== 'open') return;
-    const settleLane = async (lane: Lane): Promise<void> => {
-      if (lane.part !== null && (await holds(lane.part.path))) await this.#seal(lane);
-    };
-    await Promise.all(Array.from(this.#lanes.values(), (lane) => this.#inLane(lane, () => settleLane(lane))));
+    await this.#lanes.each(async (lane) => {
+      if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.seal(lane);
+    });
     await this.#finisher?.idle();
   }
 
@@ -184,14 +175,13 @@ export class FilesSink implements Sink {
   async close(signal: AbortSignal): Promise<void> {
     if (this.#mode !== 'open') return;
     this.#mode = 'closed';
-    this.#cancelLook();
     // It might take the folder again behind us.
-    await this.#looking;
+    await this.#watch.stop();
     const finisher = this.#finisher;
     const stop = (): void => finisher?.abort();
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
-    await Promise.all(Array.from(this.#lanes.values(), (lane) => this.#inLane(lane, () => this.#seal(lane))));
+    await this.#lanes.each((lane) => this.#lanes.seal(lane));
     const left = (await finisher?.drain()) ?? 0;
     signal.removeEventListener('abort', stop);
     if (left > 0)
@@ -219,11 +209,11 @@ export class FilesSink implements Sink {
     found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
     for (const recovered of found) {
       const { part } = recovered;
-      const lane = this.#lane(part.place.folder);
+      const lane = this.#lanes.of(part.place.folder);
       const resumed = recovered.state === 'unfinished' && lane.part === null;
       this.#recovered.add(recovered, resumed);
       if (resumed) {
-        this.#assign(lane, part);
+        this.#lanes.assign(lane, part);
       } else if (recovered.state !== 'listed') {
         interrupted.add(part);
         await part.seal();
@@ -246,34 +236,6 @@ export class FilesSink implements Sink {
     for (const { path } of writers)
       found.push(...(await recoverFolder(root, path, manifest, this.#context.log, this.#sealer)));
     return found;
-  }
-
-  #lookLater(): void {
-    this.#cancelLook = this.#context.clock.after(LOOK_EVERY, () => {
-      this.#looking = this.#look().finally(() => {
-        if (this.#mode === 'open') this.#lookLater();
-      });
-    });
-  }
-
-  /** Looks after what no event may pass by for long. Never rejects. */
-  async #look(): Promise<void> {
-    try {
-      if (!(await this.#folder.isThere())) await this.#remake();
-      await this.#folder.probe();
-      this.#troubles.over(UNUSABLE);
-    } catch (error) {
-      this.#troubles.lasts(UNUSABLE, `${this.#folder.path} cannot be written: ${explain(error)}`);
-    }
-    await Promise.all(
-      Array.from(this.#lanes.values(), (lane) => this.#inLane(lane, () => this.#check(lane))),
-    );
-    await this.#losses.settle();
-  }
-
-  async #check(lane: Lane): Promise<void> {
-    const { part } = lane;
-    if (part !== null && !(await part.isThere().catch(() => true))) await this.#drop(lane, part);
   }
 
   /** Takes the folder anew, or another one that was put in its place. What was open in it is found missing part by part. */
@@ -308,135 +270,16 @@ export class FilesSink implements Sink {
     return this.#recovered.has(this.#partitioner.destinationLevel(destination), event);
   }
 
-  #append(folder: string, batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
-    const lane = this.#lane(folder);
-    return this.#inLane(lane, async () => {
-      for (let tries = 1; ; tries += 1) {
-        if (signal.aborted) return ABORTED;
-        try {
-          await this.#appendIn(lane, batch);
-          return DELIVERED;
-        } catch (error) {
-          const { part } = lane;
-          this.#context.log.warn({ folder, error: explain(error) }, 'archive file could not be written');
-          if (part !== null && part.mode !== 'open') this.#handles.delete(part);
-          if (part === null || !(error instanceof PartGone)) return retryAfter(error);
-          // Nothing can bring back what somebody has deleted; what comes next must not wait for it.
-          await this.#drop(lane, part);
-          if (tries === CREATE_TRIES) return retryAfter(error);
-        }
-      }
-    });
-  }
-
-  async #appendIn(lane: Lane, batch: readonly Delivery[]): Promise<void> {
-    // Before the append, never after: what was written last is then in a part, where a restart looks for it.
-    if (this.#isDue(lane)) await this.#seal(lane);
-    const events = batch.map(({ event }) => event);
-    const part = lane.part ?? (await this.#create(lane, events));
-    this.#touch(part, lane);
-    await this.#write(part, events);
-    part.destination = batch[0]?.destination ?? null;
-    part.seqs.add(events.map(({ seq }) => seq));
-  }
-
-  /** Lets go of a part that is not there any more, and of what was confirmed for it. */
-  async #drop(lane: Lane, part: Part): Promise<void> {
-    lane.cancelTimer();
-    lane.part = null;
-    this.#handles.delete(part);
-    await part.release().catch(() => undefined);
-    await this.#losses.add(part, 'it was removed, replaced or cut by somebody else');
-  }
-
-  async #write(part: Part, events: readonly JournalEvent[]): Promise<void> {
-    if (this.#options.encrypt === undefined) return await part.append(formatRecords(events), events);
-    if (this.#sealer === null) throw new Error('the keys are not open');
-    await part.append(await this.#sealer.seal(events), sealedTypes(events));
-  }
-
-  #isDue(lane: Lane): boolean {
-    if (lane.part === null) return false;
-    return lane.part.length >= this.#options.rotate.bytes || this.#context.clock.monotonic() >= lane.due;
-  }
-
-  async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {
-    const received = new Date(events[0]?.receivedAt ?? 0).toISOString().replaceAll(/[-:.]/g, '');
-    const stem = `${received}-${randomBytes(6).toString('hex')}`;
-    for (let tries = 1; ; tries += 1) {
-      const part = new Part({ openFolder: this.#folder.openFolder, folder: lane.folder, stem });
-      try {
-        await ensureFolder(part.place.openFolder, lane.folder);
-        await part.create();
-        this.#assign(lane, part);
-        return part;
-      } catch (error) {
-        // The folder was empty, and removed behind the part finished before this one. Or all of the archive is gone.
-        if (errorCode(error) !== 'ENOENT' || tries === CREATE_TRIES) throw error;
-        if (!(await this.#folder.isThere())) await this.#remake();
-      }
-    }
-  }
-
-  #assign(lane: Lane, part: Part): void {
-    const { clock } = this.#context;
-    const { every } = this.#options.rotate;
-    lane.part = part;
-    lane.due = clock.monotonic() + every;
-    lane.cancelTimer = clock.after(every, () => {
-      void this.#inLane(lane, () => (lane.part === part ? this.#seal(lane) : Promise.resolve()));
-    });
-  }
-
-  /** Takes the part out of its lane and hands it on to be finished. */
-  async #seal(lane: Lane): Promise<void> {
-    const { part } = lane;
-    if (part === null) return;
-    lane.cancelTimer();
-    lane.part = null;
-    this.#handles.delete(part);
-    await part.seal().catch((error: unknown) => {
-      this.#context.log.warn({ path: part.path, error: messageOf(error) }, 'closing a part failed');
-    });
-    // Nothing was ever written to it: an append that failed, on a full disk, say.
-    if (part.length === 0) await part.discard().catch(() => undefined);
-    else this.#finisher?.add(part);
-  }
-
-  /** Notes the use of a part's handle and gives back the one unused for longest when there are too many. */
-  #touch(part: Part, lane: Lane): void {
-    this.#handles.delete(part);
-    this.#handles.set(part, lane);
-    const [oldest] = this.#handles;
-    if (oldest === undefined || this.#handles.size <= (this.#hooks.openFiles ?? OPEN_FILES)) return;
-    this.#handles.delete(oldest[0]);
-    void this.#inLane(oldest[1], () => oldest[0].release().catch(() => undefined));
-  }
-
-  #lane(folder: string): Lane {
-    let lane = this.#lanes.get(folder);
-    if (lane === undefined) {
-      lane = { folder, serial: new Serial(), part: null, due: 0, cancelTimer: () => undefined };
-      this.#lanes.set(folder, lane);
-    }
-    return lane;
-  }
-
-  /** Runs a task alone in its lane; forgets the lane once it is idle and empty, for partitions are without end. */
-  async #inLane<T>(lane: Lane, task: () => Promise<T>): Promise<T> {
-    const result = lane.serial.run(task);
-    try {
-      return await result;
-    } finally {
-      if (lane.part === null && lane.serial.size === 0) this.#lanes.delete(lane.folder);
-    }
-  }
-
   async #openSealer(): Promise<void> {
     const { encrypt } = this.#options;
     if (encrypt === undefined) return;
     const ledger = (await this.#context.proof?.())?.ledger ?? null;
     this.#sealer = await Sealer.open(encrypt.store, encrypt.masterKey, ledger);
+  }
+
+  #openedSealer(): Sealer {
+    if (this.#sealer === null) throw new Error('the keys are not open');
+    return this.#sealer;
   }
 
   async #closeSealer(): Promise<void> {

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { formatRecords } from '../../core/archive-record.ts';
+import type { JournalEvent } from '../../core/event.ts';
+import { DELIVERED, type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts';
+import { ensureFolder, errorCode } from '../../lib/durable.ts';
+import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
+import type { ArchiveFolder } from './folder.ts';
+import type { Lane, Lanes } from './lanes.ts';
+import { Part, PartGone } from './part.ts';
+import { ABORTED, retryAfter } from './results.ts';
+import { explain } from './troubles.ts';
+
+const CREATE_TRIES = 3;
+
+export interface AppenderOptions {
+  readonly lanes: Lanes;
+  readonly folder: ArchiveFolder;
+  readonly log: SinkLog;
+  /** Null where records are not sealed. */
+  readonly sealer: (() => Sealer) | null;
+  /** Makes the archive's folder again. */
+  readonly remake: () => Promise<void>;
+}
+
+/** Appends the records of one partition to its part, and makes the part when there is none. */
+export class Appender {
+  readonly #options: AppenderOptions;
+
+  constructor(options: AppenderOptions) {
+    this.#options = options;
+  }
+
+  append(folder: string, batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
+    const { lanes, log } = this.#options;
+    const lane = lanes.of(folder);
+    return lanes.run(lane, async () => {
+      for (let tries = 1; ; tries += 1) {
+        if (signal.aborted) return ABORTED;
+        try {
+          await this.#appendIn(lane, batch);
+          return DELIVERED;
+        } catch (error) {
+          const { part } = lane;
+          log.warn({ folder, error: explain(error) }, 'archive file could not be written');
+          if (part !== null && part.mode !== 'open') lanes.untouch(part);
+          if (part === null || !(error instanceof PartGone)) return retryAfter(error);
+          // Nothing can bring back what somebody has deleted; what comes next must not wait for it.
+          await lanes.drop(lane, part);
+          if (tries === CREATE_TRIES) return retryAfter(error);
+        }
+      }
+    });
+  }
+
+  async #appendIn(lane: Lane, batch: readonly Delivery[]): Promise<void> {
+    const { lanes } = this.#options;
+    // Before the append, never after: what was written last is then in a part, where a restart looks for it.
+    if (lanes.isDue(lane)) await lanes.seal(lane);
+    const events = batch.map(({ event }) => event);
+    const part = lane.part ?? (await this.#create(lane, events));
+    lanes.touch(part, lane);
+    await this.#write(part, events);
+    part.destination = batch[0]?.destination ?? null;
+    part.seqs.add(events.map(({ seq }) => seq));
+  }
+
+  async #write(part: Part, events: readonly JournalEvent[]): Promise<void> {
+    const { sealer } = this.#options;
+    if (sealer === null) return await part.append(formatRecords(events), events);
+    await part.append(await sealer().seal(events), sealedTypes(events));
+  }
+
+  async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {
+    const { folder, lanes, remake } = this.#options;
+    const received = new Date(events[0]?.receivedAt ?? 0).toISOString().replaceAll(/[-:.]/g, '');
+    const stem = `${received}-${randomBytes(6).toString('hex')}`;
+    for (let tries = 1; ; tries += 1) {
+      const part = new Part({ openFolder: folder.openFolder, folder: lane.folder, stem });
+      try {
+        await ensureFolder(part.place.openFolder, lane.folder);
+        await part.create();
+        lanes.assign(lane, part);
+        return part;
+      } catch (error) {
+        // The folder was empty, and removed behind the part finished before this one. Or all of the archive is gone.
+        if (errorCode(error) !== 'ENOENT' || tries === CREATE_TRIES) throw error;
+        if (!(await folder.isThere())) await remake();
+      }
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import { messageOf } from '../../core/errors.ts';
+import type { SinkContext } from '../../core/sink.ts';
+import { Serial } from '../../lib/serial.ts';
+import type { FilesOptions } from './config.ts';
+import type { Part } from './part.ts';
+
+const OPEN_FILES = 64;
+
+/** One partition: what happens to its open part happens here, one thing at a time. */
+export interface Lane {
+  readonly folder: string;
+  readonly serial: Serial;
+  part: Part | null;
+  /** Monotonic time at which the part is old enough to be finished. */
+  due: number;
+  cancelTimer: () => void;
+}
+
+export interface LaneEvents {
+  /** A sealed part with records in it. */
+  readonly onSealed: (part: Part) => void;
+  readonly onLost: (part: Part, why: string) => Promise<void>;
+}
+
+/** The partitions that are written now, each with its open part, and the files held open for them. */
+export class Lanes {
+  readonly #context: Pick<SinkContext, 'clock' | 'log'>;
+  readonly #rotate: FilesOptions['rotate'];
+  readonly #events: LaneEvents;
+  readonly #openFiles: number;
+  readonly #lanes = new Map<string, Lane>();
+  /** Parts with an open handle, least recently used first. */
+  readonly #handles = new Map<Part, Lane>();
+
+  constructor(
+    context: Pick<SinkContext, 'clock' | 'log'>,
+    rotate: FilesOptions['rotate'],
+    events: LaneEvents,
+    openFiles = OPEN_FILES,
+  ) {
+    this.#context = context;
+    this.#rotate = rotate;
+    this.#events = events;
+    this.#openFiles = openFiles;
+  }
+
+  /** The lane of a folder, made if there is none. */
+  of(folder: string): Lane {
+    let lane = this.#lanes.get(folder);
+    if (lane === undefined) {
+      lane = { folder, serial: new Serial(), part: null, due: 0, cancelTimer: () => undefined };
+      this.#lanes.set(folder, lane);
+    }
+    return lane;
+  }
+
+  /** Runs a task alone in its lane; forgets the lane once it is idle and empty, for partitions are without end. */
+  async run<T>(lane: Lane, task: () => Promise<T>): Promise<T> {
+    const result = lane.serial.run(task);
+    try {
+      return await result;
+    } finally {
+      if (lane.part === null && lane.serial.size === 0) this.#lanes.delete(lane.folder);
+    }
+  }
+
+  /** Runs a task in every lane there is now, side by side. */
+  async each(task: (lane: Lane) => Promise<void>): Promise<void> {
+    await Promise.all(Array.from(this.#lanes.values(), (lane) => this.run(lane, () => task(lane))));
+  }
+
+  assign(lane: Lane, part: Part): void {
+    const { clock } = this.#context;
+    const { every } = this.#rotate;
+    lane.part = part;
+    lane.due = clock.monotonic() + every;
+    lane.cancelTimer = clock.after(every, () => {
+      void this.run(lane, () => (lane.part === part ? this.seal(lane) : Promise.resolve()));
+    });
+  }
+
+  isDue({ part, due }: Lane): boolean {
+    if (part === null) return false;
+    return part.length >= this.#rotate.bytes || this.#context.clock.monotonic() >= due;
+  }
+
+  /** Takes the part out of its lane and hands it on to be finished. */
+  async seal(lane: Lane): Promise<void> {
+    const { part } = lane;
+    if (part === null) return;
+    this.#takeOut(lane, part);
+    await part.seal().catch((error: unknown) => {
+      this.#context.log.warn({ path: part.path, error: messageOf(error) }, 'closing a part failed');
+    });
+    // Nothing was ever written to it: an append that failed, on a full disk, say.
+    if (part.length === 0) await part.discard().catch(() => undefined);
+    else this.#events.onSealed(part);
+  }
+
+  /** Lets go of a part that is not there any more, and of what was confirmed for it. */
+  async drop(lane: Lane, part: Part): Promise<void> {
+    this.#takeOut(lane, part);
+    await part.release().catch(() => undefined);
+    await this.#events.onLost(part, 'it was removed, replaced or cut by somebody else');
+  }
+
+  /** Notes the use of a part's handle and gives back the one unused for longest when there are too many. */
+  touch(part: Part, lane: Lane): void {
+    this.#handles.delete(part);
+    this.#handles.set(part, lane);
+    const [oldest] = this.#handles;
+    if (oldest === undefined || this.#handles.size <= this.#openFiles) return;
+    this.#handles.delete(oldest[0]);
+    void this.run(oldest[1], () => oldest[0].release().catch(() => undefined));
+  }
+
+  /** The part has let go of its handle by itself. */
+  untouch(part: Part): void {
+    this.#handles.delete(part);
+  }
+
+  #takeOut(lane: Lane, part: Part): void {
+    lane.cancelTimer();
+    lane.part = null;
+    this.#handles.delete(part);
+  }
+}
