@@ -24,7 +24,7 @@ export interface FeedOptions {
   readonly retry: RetryOptions;
   /** Milliseconds that a call of the sink may take; without it, for ever. */
   readonly sendTimeout?: number;
-  /** Deliveries and body bytes loaded from the journal at the most. */
+  /** Deliveries and body bytes loaded from the journal at most. */
   readonly maxPending: number;
   readonly maxPendingBytes: number;
   /** All targets of an event, of every sink. */

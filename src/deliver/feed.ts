@@ -1,19 +1,19 @@
 import PQueue from 'p-queue';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { messageOf } from '../core/errors.ts';
+import type { JournalEvent } from '../core/event.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
+import { Burial } from './burial.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { Holdings } from './holdings.ts';
 import { Linger } from './linger.ts';
+import { Loader } from './loader.ts';
+import { Opening } from './opening.ts';
 import { Pending, type Item } from './pending.ts';
 import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
 import { SinkCalls } from './sink-calls.ts';
-import { eventsOf } from './take-back.ts';
 import { judge, retryGroups, type Verdict } from './verdict.ts';
-
-/** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
-const OPEN_WAIT = 5000;
 
 /**
  * Carries the journal to one sink.
@@ -31,17 +31,16 @@ export class Feed {
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
   readonly #linger: Linger;
+  readonly #loader: Loader;
+  readonly #burial: Burial;
   #holdings: Holdings;
   #mode: FeedMode = 'opening';
-  #started = false;
   #begun = false;
-  #loading = false;
-  #loadAgain = false;
   /** Monotonic time at which the pause is over. */
   #pausedUntil = 0;
   /** Failures of the sink itself in a row. */
   #failures = 0;
-  #counts = { delivered: 0, retried: 0, dead: 0 };
+  #counts = { delivered: 0, retried: 0 };
   /** Batches being sent. */
   readonly #underWay = new Set<Promise<void>>();
   #lastError: string | null = null;
@@ -57,6 +56,11 @@ export class Feed {
     this.#holdings = new Holdings(options, this.#pending, 0);
     this.#linger = new Linger(options.clock, options.sink.limits.linger);
     this.#queue = new PQueue({ concurrency: options.sink.limits.inFlight });
+    this.#burial = new Burial(options);
+    this.#loader = new Loader(options.journal, {
+      onLoaded: (events) => this.#admit(events),
+      onFailed: (reason) => this.#trouble(reason),
+    });
   }
 
   /**
@@ -67,17 +71,15 @@ export class Feed {
     const position = await this.#options.journal.openCursor(this.name);
     this.#holdings = new Holdings(this.#options, this.#pending, position);
     this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
-    const overdue = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(OPEN_WAIT, () => {
-      this.#lastError ??= `open has not answered within ${OPEN_WAIT / 1000}s`;
-      overdue.resolve();
+    const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
+      onTrouble: (reason) => (this.#lastError = reason),
+      onOpen: () => {
+        this.#lastError = null;
+        this.#enter('running');
+        this.#pump();
+      },
     });
-    try {
-      await Promise.race([this.#open(), overdue.promise]);
-    } finally {
-      cancel();
-      this.#started = true;
-    }
+    await opening.start();
   }
 
   /** From now on events are loaded, as soon as the sink is open. */
@@ -106,29 +108,9 @@ export class Feed {
     await this.#calls.answered();
   }
 
-  /** What the sink had confirmed is gone: it waits for a person. Events of erased users do not. */
-  async takeBack({ seqs, destination, code, reason }: TakenBack): Promise<number> {
-    const { journal, targetsOf, clock, log } = this.#options;
-    const diedAt = clock.now();
-    let count = 0;
-    for await (const page of eventsOf(journal, seqs)) {
-      const events = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
-      const letters = events.map((event) => ({
-        sink: this.name,
-        destination,
-        code,
-        reason,
-        attempts: 1,
-        diedAt,
-        event,
-      }));
-      await Promise.all(letters.map((letter) => journal.addDeadLetter(letter)));
-      count += letters.length;
-      this.#counts.dead += letters.length;
-      for (const _ of letters) this.#options.observer?.died(this.name, code);
-    }
-    log.error({ sink: this.name, destination, code, reason, events: count }, 'dead letters');
-    return count;
+  /** What the sink had confirmed is gone. @returns how many dead letters that makes */
+  takeBack(taken: TakenBack): Promise<number> {
+    return this.#burial.takeBack(taken);
   }
 
   /** Everything up to and including this seq is settled. */
@@ -144,6 +126,7 @@ export class Feed {
       pending: this.#holdings.count,
       inFlight: this.#queue.pending,
       ...this.#counts,
+      dead: this.#burial.count,
       lastError: this.#lastError,
       troubles: this.#calls.troubles(),
     };
@@ -184,26 +167,6 @@ export class Feed {
     this.#mode = mode;
   }
 
-  async #open(): Promise<void> {
-    try {
-      await this.#calls.open(this.#abort.signal);
-    } catch (error) {
-      if (error instanceof MillraceError && !this.#started) throw error;
-      this.#failures += 1;
-      this.#lastError = messageOf(error);
-      const retryInMs = backoff(this.#failures, this.#options.retry);
-      this.#options.log.warn({ sink: this.name, error: this.#lastError, retryInMs }, 'sink did not open');
-      this.#options.clock.after(retryInMs, () => {
-        if (this.#mode === 'opening') void this.#open();
-      });
-      return;
-    }
-    this.#failures = 0;
-    this.#lastError = null;
-    this.#enter('running');
-    this.#pump();
-  }
-
   /** Loads and sends as much as the bounds allow. Cheap when there is nothing to do. */
   #pump(): void {
     if (this.#mode === 'opening' || this.#mode === 'stopped') return;
@@ -231,26 +194,13 @@ export class Feed {
   #load(): void {
     const { room } = this.#holdings;
     if (!this.#begun || this.#mode === 'draining' || room === null) return;
-    if (this.#loading) {
-      // What came meanwhile may be too late for the answer on its way.
-      this.#loadAgain = true;
-      return;
-    }
-    this.#loading = true;
-    this.#loadAgain = false;
-    this.#options.journal.read(this.#holdings.position, room).then(
-      (events) => {
-        this.#loading = false;
-        for (const event of events) this.#holdings.admit(event);
-        if (events.length === 0 && !this.#loadAgain) return;
-        this.#moveCursor();
-        this.#pump();
-      },
-      (error: unknown) => {
-        this.#loading = false;
-        this.#trouble(`journal: ${messageOf(error)}`);
-      },
-    );
+    this.#loader.load(this.#holdings.position, room);
+  }
+
+  #admit(events: readonly JournalEvent[]): void {
+    for (const event of events) this.#holdings.admit(event);
+    this.#moveCursor();
+    this.#pump();
   }
 
   async #tracked(work: Promise<void>): Promise<void> {
@@ -288,7 +238,7 @@ export class Feed {
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
     const { retry, clock, onDelivered } = this.#options;
     const { delivered, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
-    for (const { item, code, reason: why } of dead) await this.#bury(item, code, why);
+    for (const { item, code, reason: why } of dead) await this.#burial.bury(item, code, why);
     for (const { event } of delivered) onDelivered?.(this.name, event);
     this.#counts.delivered += delivered.length;
     this.#counts.retried += later.length;
@@ -343,23 +293,6 @@ export class Feed {
       this.#enter('running');
       this.#pump();
     });
-  }
-
-  async #bury(item: Item, code: string, reason: string): Promise<void> {
-    const { event, destination, attempts } = item;
-    const diedAt = this.#options.clock.now();
-    await this.#options.journal.addDeadLetter({
-      sink: this.name,
-      destination,
-      code,
-      reason,
-      attempts,
-      diedAt,
-      event,
-    });
-    this.#counts.dead += 1;
-    this.#options.observer?.died(this.name, code);
-    this.#options.log.error({ sink: this.name, destination, id: event.id, code, reason }, 'dead letter');
   }
 
   #moveCursor(): void {

@@ -1,0 +1,71 @@
+import type { JournalEvent } from '../core/event.ts';
+import type { EventLog } from '../core/journal.ts';
+import type { TakenBack } from '../core/sink.ts';
+import type { FeedOptions } from './feed-options.ts';
+import type { Item } from './pending.ts';
+
+const PAGE = { count: 1000, bytes: 8 * 2 ** 20 } as const;
+
+/** Makes dead letters of what one sink will never have, and counts them. */
+export class Burial {
+  readonly #options: FeedOptions;
+  #count = 0;
+
+  constructor(options: FeedOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  async bury({ event, destination, attempts }: Item, code: string, reason: string): Promise<void> {
+    const { name: sink, journal, clock, log } = this.#options;
+    const diedAt = clock.now();
+    await journal.addDeadLetter({ sink, destination, code, reason, attempts, diedAt, event });
+    this.#died(code, 1);
+    log.error({ sink, destination, id: event.id, code, reason }, 'dead letter');
+  }
+
+  /** What the sink had confirmed is gone: it waits for a person. Events of erased users do not. Returns how many. */
+  async takeBack({ seqs, destination, code, reason }: TakenBack): Promise<number> {
+    const { name: sink, journal, targetsOf, clock, log } = this.#options;
+    const diedAt = clock.now();
+    let count = 0;
+    for await (const page of eventsOf(journal, seqs)) {
+      const events = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
+      await Promise.all(
+        events.map((event) =>
+          journal.addDeadLetter({ sink, destination, code, reason, attempts: 1, diedAt, event }),
+        ),
+      );
+      count += events.length;
+      this.#died(code, events.length);
+    }
+    log.error({ sink, destination, code, reason, events: count }, 'dead letters');
+    return count;
+  }
+
+  #died(code: string, events: number): void {
+    this.#count += events;
+    for (let left = events; left > 0; left -= 1) this.#options.observer?.died(this.#options.name, code);
+  }
+}
+
+/**
+ * The events of these seqs that the journal still holds.
+ * @param seqs ascending
+ */
+async function* eventsOf(
+  journal: Pick<EventLog, 'read'>,
+  seqs: readonly number[],
+): AsyncGenerator<readonly JournalEvent[]> {
+  const wanted = new Set(seqs);
+  for (let at = 0; at < seqs.length;) {
+    const events = await journal.read((seqs[at] ?? 0) - 1, PAGE);
+    const last = events.at(-1);
+    if (last === undefined) return;
+    yield events.filter(({ seq }) => wanted.has(seq));
+    while (at < seqs.length && (seqs[at] ?? 0) <= last.seq) at += 1;
+  }
+}
