@@ -25,7 +25,7 @@ import type { RecentEvents } from './metrics/recent.ts';
 import { KeyErasure } from './seal/key-erasure.ts';
 import { parseMasterKey } from './seal/master-key.ts';
 
-/** What an erasure needs of the system around it; a command that works alone has a journal at the most. */
+/** What an erasure needs of the system around it; a command that works alone has a journal at most. */
 export interface ErasingParts {
   readonly config: () => Config;
   readonly users: ErasedUsers;

@@ -46,7 +46,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     withOperations(loadConfig({ file: options.config, env: io.env, lenient: true }), work);
 
   verb('list', 'one line each; never a body')
-    .option('--limit <n>', 'lines at the most', '100')
+    .option('--limit <n>', 'lines at most', '100')
     .action(async (options: Options) => {
       const limit = wholeNumber(options.limit ?? '100', '--limit');
       const found = await run(options, (operations) =>

@@ -34,9 +34,9 @@ export interface ReplaySummary extends Counts {
 const TICK = 250;
 /** Live events that may wait for a sink while a replay sends to it. */
 const LIVE_FIRST = 1000;
-/** Events and body bytes on the way to the slowest sink at the most. */
+/** Events and body bytes on the way to the slowest sink at most. */
 const AHEAD = { maxEvents: 5000, maxBytes: 32 * 2 ** 20 };
-/** Characters of a title at the most. */
+/** Characters of a title at most. */
 const TITLE = 200;
 
 /** Runs one replay to its end, or until the signal of `io`. @throws MillraceError when it cannot begin or go on */

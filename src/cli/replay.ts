@@ -59,7 +59,7 @@ export function replayCommand(io: Io): Command {
       'only what the routes lead to this sink, or what it has refused; may be repeated',
       collect,
     )
-    .option('--rate <n/s>', 'events a second at the most; also n/m and n/h')
+    .option('--rate <n/s>', 'events a second at most; also n/m and n/h')
     .option('--dry-run', 'count by type and destination, send nothing')
     .option('--resume', 'go on with an interrupted replay')
     .option('--state <dir>', 'folder of the state (default: replay/<hash of the command> beside the journal)')

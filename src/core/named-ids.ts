@@ -96,7 +96,7 @@ function* quotedIn(text: string): Generator<string> {
   let from = -1;
   for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at + 1)) {
     if (isEscaped(text, at)) continue;
-    // An escape takes six units at the most.
+    // An escape takes six units at most.
     if (from !== -1 && at > from && at - from <= LONGEST * 6) {
       const quoted = text.slice(from, at);
       const plain = quoted.includes('\\') ? unescape(quoted) : quoted;

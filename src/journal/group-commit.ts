@@ -15,7 +15,7 @@ export interface Waiting {
   readonly answered: Promise<AppendResult>;
 }
 
-/** Events and bytes of one group commit at the most. */
+/** Events and bytes of one group commit at most. */
 const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
 /** While commits hold many events, the next waits a millisecond for at least this many. */
 const GATHER = 32;

@@ -21,7 +21,7 @@ export interface ReplayOptions {
   readonly disguise: (event: Event) => Event;
   /** Events a second; null for as many as the sinks take. */
   readonly rate: number | null;
-  /** Events and body bytes on the way at the most. */
+  /** Events and body bytes on the way at most. */
   readonly maxEvents: number;
   readonly maxBytes: number;
   /** Resolves when nothing has a better claim to the sinks; asked before each event. */

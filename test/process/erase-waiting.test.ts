@@ -61,7 +61,7 @@ test('a batch on its way is waited for; what follows it is not sent', async () =
   await receiver.drained();
   const delivered = deliveredIn(folder);
   expect(delivered.filter((id) => id.startsWith('msg_2_'))).toEqual(OTHERS);
-  // One batch holds ten events at the most, and was under way.
+  // One batch holds ten events at most, and was under way.
   expect(delivered.length).toBeLessThan(20);
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
 });

@@ -10,7 +10,7 @@ import { toIncoming } from './message.ts';
 import type { Places } from './places.ts';
 import { SharedPlaces } from './shared-places.ts';
 
-/** Messages of one partition that are handed on together, at the most. */
+/** Messages of one partition that are handed on together, at most. */
 const BATCH = 256;
 /** Seconds after which the SDK looks whether the connection is still there while nothing comes. */
 const LOOK = 1;

@@ -14,7 +14,7 @@ const schema = z.strictObject({
   subscription: z
     .string()
     .regex(SUBSCRIPTION, 'must be a subscription name of 3 to 255 characters, or projects/…/subscriptions/…'),
-  /** How much is held here and not yet taken, at the most; the service keeps the rest. */
+  /** How much is held here and not yet taken, at most; the service keeps the rest. */
   held: z
     .strictObject({
       messages: z.int().min(1).default(1000),

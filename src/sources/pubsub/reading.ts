@@ -2,7 +2,7 @@ import type { Message } from '@google-cloud/pubsub';
 import type { IncomingMessage } from '../../core/source.ts';
 import { toIncoming } from './message.ts';
 
-/** Messages that are handed on together, at the most. */
+/** Messages that are handed on together, at most. */
 const BATCH = 256;
 
 type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
