@@ -211,7 +211,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       for (const key of needsRestart(config, next.config))
         log.warn({ key }, 'a change of this needs a restart');
       const deadline = AbortSignal.timeout(config.shutdown.deadline);
-      await delivery.change(plan, next, () => (plan = next), deadline);
+      await delivery.change(next, () => (plan = next), deadline);
       await change(next);
       await delivery.part(next, deadline);
       meter.reloaded(null);

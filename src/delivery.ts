@@ -55,17 +55,21 @@ export class Delivery {
    */
   async start(plan: DeliveryPlan): Promise<void> {
     const { journal, sinks, dispatcher } = this.#parts;
-    if (journal === null) await sinks.open(plan);
-    else {
+    if (journal === null) {
+      await sinks.open(plan);
+      await this.#acceptUnder(plan);
+    } else {
       this.#accepted = new AcceptedRoutes(await journal.routes());
-      const renamed = await this.#takeOver(plan, journal);
+      const { renamed, absent } = await this.#takeOver(plan, journal);
       await sinks.open(plan).catch(async (error: unknown) => {
         // The next start may be by the config of before.
         for (const { from, to } of renamed) await journal.succeed(to, from);
         throw error;
       });
+      await this.#acceptUnder(plan);
+      // Only now is nothing for them any more: until then a start can fail, and a person put events back.
+      for (const name of absent) await journal.leave(name);
     }
-    await this.#acceptUnder(plan);
     dispatcher.begin();
   }
 
@@ -74,16 +78,23 @@ export class Delivery {
    * that is decided. Sinks that `to` does not name are there until `part`. When it fails all is as before.
    * @throws MillraceError sink_waited_for, and what LiveSinks.change throws
    */
-  async change(from: Plan, to: Plan, switched: () => void, signal: AbortSignal): Promise<void> {
+  async change(to: Plan, switched: () => void, signal: AbortSignal): Promise<void> {
     const { journal, sinks, dispatcher } = this.#parts;
     const heirs = journal === null ? NOBODY : await this.#heirsOf(to, journal);
-    for (const name of to.sinks.keys()) await this.#recall(name);
-    await sinks.change(from, to, signal, heirs, async (old, heir) => {
-      if (journal !== null) this.#accepted = new AcceptedRoutes(await journal.succeed(old, heir));
-    });
+    const recalled = [...to.sinks.keys()].filter((name) => this.#leaving.has(name));
+    for (const name of recalled) await this.#recall(name);
+    try {
+      await sinks.change(to, signal, heirs, async (old, heir) => {
+        if (journal !== null) this.#accepted = new AcceptedRoutes(await journal.succeed(old, heir));
+      });
+    } catch (error) {
+      for (const name of recalled)
+        if (journal !== null && sinks.names.includes(name)) void this.#begin(name, journal, false);
+      throw error;
+    }
     switched();
-    await this.#acceptUnder(to);
-    dispatcher.begin();
+    // Where the journal cannot note the routes, all that is open goes on by those of before.
+    await this.#acceptUnder(to).finally(() => dispatcher.begin());
   }
 
   /** Lets the sinks go that the plan does not name; waits for them until `signal` aborts, and then they go on alone. */
@@ -130,7 +141,11 @@ export class Delivery {
   async #takeOver(
     plan: DeliveryPlan,
     journal: Journal,
-  ): Promise<readonly { readonly from: string; readonly to: string }[]> {
+  ): Promise<{
+    readonly renamed: readonly { readonly from: string; readonly to: string }[];
+    /** Nothing waits for them. */
+    readonly absent: readonly string[];
+  }> {
     const cursors = new Map(await journal.cursors());
     const absent = [...cursors.keys()].filter((name) => !plan.sinks.has(name));
     const known = new Set([...cursors.keys(), ...(await journal.routes()).left]);
@@ -139,10 +154,9 @@ export class Delivery {
     for (const name of absent)
       if (!heirs.has(name)) counted.set(name, await countWaiting(await this.#waitingFor(name, journal)));
     refuse(counted, blocked);
-    for (const name of counted.keys()) await journal.leave(name);
     const renamed = Array.from(heirs, ([from, to]) => ({ from, to }));
     for (const { from, to } of renamed) this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));
-    return renamed;
+    return { renamed, absent: [...counted.keys()] };
   }
 
   /**
@@ -220,9 +234,12 @@ export async function dropSink(
 ): Promise<GivenUp> {
   const after = new Map(await journal.cursors()).get(sink);
   if (after === undefined) throw new MillraceError('usage', `the journal knows no sink ${sink}`);
-  const accepted = new AcceptedRoutes(await journal.routes());
+  const record = await journal.routes();
+  const accepted = new AcceptedRoutes(record);
   const waiting = { journal, sink, after, targetsOf: accepted.targetsOf.bind(accepted) };
   const dropped = await buryWaiting(waiting, isErased, now);
+  // What a person puts back before the next start goes by the routes of the last one.
+  if (record.eras.length > 0) await journal.acceptUnder(accepted.routesWithout(sink));
   await journal.leave(sink);
   return { sink, dropped, waiting: 0 };
 }

@@ -12,6 +12,8 @@ export class LiveSinks {
   readonly #dispatcher: Dispatcher;
   readonly #parts: Omit<SinkContext, 'name' | 'takeBack'>;
   readonly #open = new Map<string, Sink>();
+  /** What each of them was opened by: one that is leaving is in no plan. */
+  readonly #planned = new Map<string, PlannedSink>();
 
   constructor(dispatcher: Dispatcher, parts: Omit<SinkContext, 'name' | 'takeBack'>) {
     this.#dispatcher = dispatcher;
@@ -21,7 +23,7 @@ export class LiveSinks {
   /** Opens all the sinks of the first plan, side by side. They load nothing until the dispatcher lets them begin. */
   async open(plan: Pick<Plan, 'sinks'>): Promise<void> {
     // All made before the first is opened, so that every keeper is there for whoever needs it.
-    for (const [name, { resolved }] of plan.sinks) this.#make(name, resolved);
+    for (const [name, sink] of plan.sinks) this.#make(name, sink);
     await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
   }
 
@@ -31,28 +33,27 @@ export class LiveSinks {
 
   /**
    * Adds what is new and exchanges what has changed; what is gone stays. They load nothing until the dispatcher lets them
-   * begin. If one cannot be opened, those of the old plan are brought back before the error is passed on.
+   * begin. If one cannot be opened, those of before are brought back before the error is passed on.
    * @param heirs the sinks that go on for others, by the name of the other
    * @param succeed called for each of these, when neither of the two is open
    */
   async change(
-    from: Plan,
     to: Plan,
     signal: AbortSignal,
     heirs: ReadonlyMap<string, string>,
     succeed: Succeed,
   ): Promise<void> {
     const changed = [...to.sinks].filter(
-      ([name, sink]) => from.sinks.get(name)?.fingerprint !== sink.fingerprint,
+      ([name, sink]) => this.#planned.get(name)?.fingerprint !== sink.fingerprint,
     );
     const undo: (() => Promise<void>)[] = [];
     try {
       for (const [name, sink] of changed) {
-        const before = from.sinks.get(name);
+        const before = this.#planned.get(name);
         const old = sink.continues;
-        const predecessor = old === null || heirs.get(old) !== name ? undefined : from.sinks.get(old);
+        const predecessor = old === null || heirs.get(old) !== name ? undefined : this.#planned.get(old);
         undo.push(() =>
-          before === undefined ? this.remove(name, signal) : this.#exchange(name, before, signal),
+          before === undefined ? this.remove(name, signal, true) : this.#exchange(name, before, signal),
         );
         if (old !== null && predecessor !== undefined) {
           await this.remove(old, signal);
@@ -82,21 +83,24 @@ export class LiveSinks {
     return this.#open.get(name)?.erasable?.() ?? null;
   }
 
-  async remove(name: string, signal: AbortSignal): Promise<void> {
-    await this.#dispatcher.remove(name, signal);
+  async remove(name: string, signal: AbortSignal, forget = false): Promise<void> {
+    await this.#dispatcher.remove(name, signal, forget);
     this.#open.delete(name);
+    this.#planned.delete(name);
   }
 
   async #exchange(name: string, sink: PlannedSink, signal: AbortSignal): Promise<void> {
     await this.remove(name, signal);
-    this.#make(name, sink.resolved);
+    this.#make(name, sink);
     await this.#start(name, sink);
   }
 
-  #make(name: string, { module, options }: PlannedSink['resolved']): void {
+  #make(name: string, sink: PlannedSink): void {
+    const { module, options } = sink.resolved;
     const takeBack: SinkContext['takeBack'] = (gone) => this.#dispatcher.takeBack(name, gone);
     // Where there is no way into the journal, there is none to read again.
     const journaled = this.#parts.inlet === undefined ? {} : { takeBack };
+    this.#planned.set(name, sink);
     this.#open.set(name, module.createSink(options, { name, ...this.#parts, ...journaled }));
   }
 

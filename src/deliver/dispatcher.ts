@@ -66,13 +66,16 @@ export class Dispatcher {
     await this.#feeds.get(name)?.passed(this.#options.journal.lastSeq);
   }
 
-  /** Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back. */
-  async remove(name: string, signal: AbortSignal): Promise<void> {
+  /**
+   * Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back.
+   * @param forget whether it never came to be: then nothing may wait behind a cursor that `add` placed
+   */
+  async remove(name: string, signal: AbortSignal, forget = false): Promise<void> {
     const feed = this.#feeds.get(name);
     if (feed === undefined) return;
     await feed.stop(signal);
     this.#feeds.delete(name);
-    this.#options.journal.releaseCursor(name);
+    this.#options.journal.releaseCursor(name, forget);
   }
 
   /** The cursor that is furthest behind; Infinity without sinks. */

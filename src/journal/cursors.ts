@@ -15,7 +15,7 @@ export class Cursors {
   /** Whether a sink was opened in this run: a command that only looks clears nothing away. */
   #delivers = false;
   /** Placed by the last `open` of their sink, and not moved since. */
-  readonly #fresh = new Set<string>();
+  readonly #fresh = new Map<string, 'new' | 'back'>();
 
   constructor(
     db: Database.Database,
@@ -45,27 +45,41 @@ export class Cursors {
   /** @param end the newest seq: a sink that is new starts there */
   open(sink: string, end: number): number {
     this.#delivers = true;
-    const known = this.#seqs.get(sink);
-    if (known !== undefined && !this.#left.has(sink)) {
+    const before = this.#seqs.get(sink);
+    if (before !== undefined && !this.#left.has(sink)) {
       this.#fresh.delete(sink);
-      return known;
+      return before;
     }
     // A sink added later starts at the end: history goes to it by replay, on purpose and counted. The very first
     // start has no history, so that it too starts at 0.
-    this.#transaction(() => {
-      this.#set(sink, end);
-      if (known === undefined) this.#ledger.sinkStarted(sink, end);
-      else this.#routes.comeBack(sink);
-    });
+    this.#transaction(() => this.place(sink, end));
+    this.placed(sink, end);
+    this.#fresh.set(sink, before === undefined ? 'new' : 'back');
+    return end;
+  }
+
+  /** Gives a sink that has no place, or has left, one that events can wait behind. Inside a transaction; `placed` follows. */
+  place(sink: string, end: number): void {
+    const isNew = !this.#seqs.has(sink);
+    if (!isNew && !this.#left.has(sink)) return;
+    this.#set(sink, end);
+    if (isNew) this.#ledger.sinkStarted(sink, end);
+    else this.#routes.comeBack(sink);
+  }
+
+  placed(sink: string, end: number): void {
+    this.#fresh.delete(sink);
+    if (this.#seqs.has(sink) && !this.#left.has(sink)) return;
     this.#seqs.set(sink, end);
     this.#left.delete(sink);
-    if (known === undefined) this.#fresh.add(sink);
-    return end;
   }
 
   /** @param forget whether a cursor that was placed for nothing goes with its sink: that sink never came to be */
   release(sink: string, forget: boolean): void {
-    if (!this.#fresh.delete(sink) || !forget) return;
+    const since = this.#fresh.get(sink);
+    this.#fresh.delete(sink);
+    if (since === undefined || !forget) return;
+    if (since === 'back') return void this.leave(sink);
     this.#transaction(() => {
       this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
       this.#ledger.sinkForgotten(sink);

@@ -75,7 +75,8 @@ export class Letters {
   }
 
   /** Puts letters back at the end of the journal, for the target that refused them and no other. */
-  retry(selection: Selection): number {
+  retry(selection: Selection): { readonly count: number; readonly sinks: ReadonlySet<string> } {
+    const sinks = new Set<string>();
     let count = 0;
     let page: StoredLetter[];
     do {
@@ -85,10 +86,11 @@ export class Letters {
         const target = formatTarget(letter);
         this.#put({ ...letter, handling: JSON.stringify({ ...handling, only: [target] }) });
         this.#db.prepare('DELETE FROM dead_letters WHERE key = ?').run(letter.key);
+        sinks.add(letter.sink);
         count += 1;
       }
     } while (page.length > 0);
-    return count;
+    return { count, sinks };
   }
 
   drop(table: 'dead_letters' | 'quarantine', selection: Selection): number {

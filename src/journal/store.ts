@@ -184,7 +184,14 @@ export class Store {
   }
 
   retryDeadLetters(selection: Selection): Answers['retryDeadLetters'] {
-    const count = this.#transaction(() => this.letters.retry(selection));
+    const end = this.#lastSeq;
+    const { count, sinks } = this.#transaction(() => {
+      const retried = this.letters.retry(selection);
+      // A sink that had left begins in front of them, and not behind, when it opens again.
+      for (const sink of retried.sinks) this.cursors.place(sink, end);
+      return retried;
+    });
+    for (const sink of sinks) this.cursors.placed(sink, end);
     return { count, lastSeq: this.#lastSeq };
   }
 

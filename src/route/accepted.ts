@@ -1,5 +1,5 @@
 import type { JournalEvent } from '../core/event.ts';
-import { parseTarget, type Target } from '../core/route.ts';
+import { parseTarget, type Route, type Target } from '../core/route.ts';
 import type { RouteRecord, Succession } from '../core/route-record.ts';
 import { compileRoutes, type RouteTable } from './table.ts';
 
@@ -76,6 +76,14 @@ export class AcceptedRoutes {
         ),
       )
     );
+  }
+
+  /** The routes of now, without those to this sink. */
+  routesWithout(sink: string): readonly Route[] {
+    return (this.#newest.tables.at(-1)?.routes ?? []).map((route) => ({
+      ...route,
+      to: this.#renamed(route.to, Infinity).filter((target) => target.sink !== sink),
+    }));
   }
 
   #eraOf(seq: number): Era {

@@ -84,7 +84,7 @@ test('a reload that exchanges the keeper after the sink that uses it leaves the 
   const [before, after] = [planOf(join(folder, 'before')), planOf(join(folder, 'after'))];
   const live = new LiveSinks(dispatcher, { log: silentLog, clock });
   await live.open(before);
-  await live.change(before, after, AbortSignal.timeout(5000), new Map(), () => Promise.resolve());
+  await live.change(after, AbortSignal.timeout(5000), new Map(), () => Promise.resolve());
   dispatcher.begin();
   journal.put(makeEvent({ body: Buffer.alloc(5000, 'x') }));
   await until('the pointer to be delivered', () => (clock.next(), journal.cursors.get('hub') === 1));

@@ -32,7 +32,6 @@ export class Process {
   readonly #delivery: Delivery;
   readonly #alive: { now: boolean };
   readonly #writer: InlineWriter;
-  #plan: Plan;
 
   private constructor(parts: {
     world: World;
@@ -40,14 +39,12 @@ export class Process {
     delivery: Delivery;
     alive: { now: boolean };
     writer: InlineWriter;
-    plan: Plan;
   }) {
     this.#world = parts.world;
     this.#journal = parts.journal;
     this.#delivery = parts.delivery;
     this.#alive = parts.alive;
     this.#writer = parts.writer;
-    this.#plan = parts.plan;
   }
 
   /** @throws MillraceError sink_waited_for */
@@ -88,7 +85,7 @@ export class Process {
       await writer.close();
       throw error;
     }
-    return new Process({ world, journal, delivery, alive, writer, plan });
+    return new Process({ world, journal, delivery, alive, writer });
   }
 
   /** What `millrace sink drop` does while nothing runs. */
@@ -108,7 +105,7 @@ export class Process {
   /** @throws MillraceError sink_waited_for; nothing has changed then */
   async reload(settings: Settings): Promise<void> {
     const next = planOf(this.#world, this.#alive, settings);
-    await this.#delivery.change(this.#plan, next, () => (this.#plan = next), NEVER);
+    await this.#delivery.change(next, () => undefined, NEVER);
     // The receiver waits for it within its deadline, and then goes on as well.
     void this.#delivery.part(next, NEVER).catch(() => undefined);
   }

@@ -46,6 +46,11 @@ class Bench {
     return writeConfig(this.folder, { ...this.#options, sinks, routes, shutdown: { deadline: '1s' } });
   }
 
+  /** A sink that cannot be opened, and never will be. */
+  wrong(): object {
+    return { type: 'files', path: join(this.folder, 'gated.mjs', 'below-a-file') };
+  }
+
   open(name: string): void {
     writeFileSync(join(this.folder, `${name}.gate`), '');
   }
@@ -261,4 +266,95 @@ test('a healthy sink that is taken out has all that was for it, and leaves', asy
   const { code, stdout } = await millrace(['reconcile', '--config', config]);
   expect(code, stdout).toBe(0);
   expect(bench.taken('b')).toHaveLength(60);
+});
+
+test.each(['before', 'after'])(
+  'dead letters of a dropped sink, put back %s the start that brings it back: it has them all',
+  async (when) => {
+    const bench = new Bench(await temporaryFolder());
+    const [a, b] = [bench.sink('a'), bench.sink('b')];
+    bench.open('a');
+    const config = bench.config({ a, b }, [everythingTo('a', 'b')]);
+    const receiver = await ReceiverProcess.start(config);
+    const ids = await send(receiver, 20);
+    await receiver.kill('SIGKILL');
+    bench.config({ a }, [everythingTo('a')]);
+    await millrace(['sink', 'drop', 'b', '--config', config]);
+    bench.config({ a, b }, [everythingTo('a', 'b')]);
+    bench.open('b');
+    const putBack = async (): Promise<void> => {
+      const { stdout } = await millrace(['dead-letters', 'retry', '--all', '--config', config]);
+      expect(stdout).toContain('put back 20');
+    };
+    if (when === 'before') await putBack();
+    const again = await ReceiverProcess.start(config);
+    if (when === 'after') await putBack();
+    await again.drained();
+    expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
+  },
+);
+
+test('events that are let out of quarantine after a sink was dropped are not counted as delivered to it', async () => {
+  const folder = await temporaryFolder();
+  const bench = new Bench(folder);
+  const strict = new Bench(folder, { envelope: { teams: ['00000000-0000-4000-8000-000000000000'] } });
+  const [a, b] = [bench.sink('a'), bench.sink('b')];
+  bench.open('a');
+  bench.open('b');
+  const config = strict.config({ a, b }, [everythingTo('a', 'b')]);
+  const receiver = await ReceiverProcess.start(config);
+  const [id] = await send(receiver, 1);
+  await receiver.kill('SIGTERM');
+  bench.config({ a }, [everythingTo('a')]);
+  await millrace(['sink', 'drop', 'b', '--config', config]);
+  const { stdout } = await millrace(['quarantine', 'retry', '--all', '--config', config]);
+  expect(stdout).toContain('put back 1');
+  bench.config({ a, b }, [everythingTo('a', 'b')]);
+  await (await ReceiverProcess.start(config)).drained();
+  expect(bench.taken('a')).toEqual([id]);
+  const reconciled = JSON.parse((await millrace(['reconcile', '--config', config, '--json'])).stdout);
+  expect([bench.taken('b'), reconciled.sinks]).toMatchObject([
+    [],
+    [
+      { sink: 'a', delivered: 1 },
+      { sink: 'b', delivered: 0, elsewhere: 1 },
+    ],
+  ]);
+});
+
+test('a reload that fails leaves no place in the journal for the sinks it had opened, new or back again', async () => {
+  const bench = new Bench(await temporaryFolder());
+  const [a, b, c] = [bench.sink('a'), bench.sink('b'), bench.sink('c')];
+  bench.open('a');
+  bench.open('b');
+  const config = bench.config({ a, b }, [everythingTo('a')]);
+  const receiver = await ReceiverProcess.start(config);
+  bench.config({ a }, [everythingTo('a')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+  bench.config({ a, b, c, wrong: bench.wrong() }, [everythingTo('a', 'b', 'c')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: expect.stringContaining('reload failed') });
+  await send(receiver, 5);
+  await receiver.drained();
+  const { cursors } = (await receiver.status()).journal;
+  expect(cursors).toMatchObject([{ sink: 'a', backlog: 0 }]);
+});
+
+test('a sink that is leaving goes on when a reload that takes it back fails', async () => {
+  const bench = new Bench(await temporaryFolder(), { delivery: { maxPending: 5 } });
+  const a = bench.sink('a');
+  const b = bench.sink('b', { slow: 30 });
+  bench.open('a');
+  bench.open('b');
+  const config = bench.config({ a, b }, [everythingTo('a', 'b')]);
+  const receiver = await ReceiverProcess.start(config);
+  const ids = await send(receiver, 300);
+  bench.config({ a }, [everythingTo('a')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+  expect(bench.taken('b').length).toBeLessThan(300);
+  bench.config({ a, b, wrong: bench.wrong() }, [everythingTo('a', 'b')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: expect.stringContaining('reload failed') });
+  await until('b to have left', () =>
+    receiver.logLines().some(({ msg, sink }) => msg === 'sink has left' && sink === 'b'),
+  );
+  expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
 });
