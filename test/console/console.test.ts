@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
@@ -37,6 +37,7 @@ declare const sessionStorage: { readonly length: number; getItem(name: string): 
 interface Prepared {
   readonly receiver: ReceiverProcess;
   readonly config: string;
+  readonly archive: string;
   /** Holds what the sink does; see wilful-sink.ts. */
   readonly folder: string;
 }
@@ -44,11 +45,12 @@ interface Prepared {
 async function start(files: readonly string[], changes: Record<string, object> = {}): Promise<Prepared> {
   const folder = await temporaryFolder();
   const own = join(folder, 'own');
+  const archive = join(folder, 'archive');
   mkdirSync(own);
   for (const file of files) writeFileSync(join(own, file), '');
   const config = writeConfig(folder, {
     sinks: {
-      archive: { type: 'files', path: join(folder, 'archive') },
+      archive: { type: 'files', path: archive },
       own: { type: WILFUL, folder: own },
     },
     routes: [
@@ -57,7 +59,7 @@ async function start(files: readonly string[], changes: Record<string, object> =
     ],
     ...changes,
   });
-  return { receiver: await ReceiverProcess.start(config), config, folder: own };
+  return { receiver: await ReceiverProcess.start(config), config, archive, folder: own };
 }
 
 async function send(receiver: ReceiverProcess, n: number, type = 'daily.data.meal.created'): Promise<string> {
@@ -97,6 +99,23 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(await page.locator('#chart-rate canvas').getAttribute('aria-label')).toMatch(/accepted/);
     await page.getByLabel('Filter by type').fill('nothing like it');
     await until('the filter', async () => (await shown.count()) === 0);
+    expect(complaints).toEqual([]);
+  });
+
+  test('who was turned away is counted, by reason, and a sink that lost its folder is shown in trouble', async () => {
+    const { receiver, archive } = await start(['open']);
+    await send(receiver, 1);
+    const unsigned = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' } as const;
+    for (let n = 0; n < 2; n += 1) await (await request(receiver.url, unsigned)).body.dump();
+    const { page, complaints } = await openPage(browser, receiver);
+    await says(page, '#tile-refused', '2');
+    await says(page, '#tile-refused-note', /^2\ssignature_missing$/);
+    await says(page, '#tile-connections-note', /^of [\d,]+$/);
+    const row = '#sinks tbody tr:first-child';
+    await says(page, `${row} td[data-label=State]`, 'Running');
+    rmSync(archive, { recursive: true });
+    await says(page, `${row} td[data-label=State]`, 'Running, in trouble');
+    await says(page, `${row} td[data-label="Last error"]`, /^folder_replaced since .*: /);
     expect(complaints).toEqual([]);
   });
 
@@ -201,6 +220,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
     const other = await openAt(browser, link);
     await says(other, '#login-error', 'That link was used already, or is too old.');
+    await says(other, '#state', 'Signed out');
     expect(await other.locator('#console').isVisible()).toBe(false);
     // Pasted into the tab that is there, the next one works.
     const next = (await millrace(['console', '--config', config])).stdout.trim();

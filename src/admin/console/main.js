@@ -230,6 +230,7 @@ async function openLink() {
   } catch (error) {
     if (!(error instanceof Unauthorised)) failure = error;
     else if (session.token === null) showLogin('That link was used already, or is too old.');
+    showConnection();
   }
 }
 

@@ -53,7 +53,7 @@ export function showReceiving({ connections, refused }) {
     byId('tile-refused-note'),
     reasons.length === 0
       ? 'none'
-      : reasons.map(([code, times]) => `${format.count(times)} ${code}`).join(', '),
+      : reasons.map(([code, times]) => `${format.count(times)}\u00a0${code}`).join(', '),
   );
   const { open, max, evicted, dropped } = connections;
   setText(byId('tile-connections'), format.count(open));
