@@ -99,7 +99,7 @@ function createSink(first) {
     bytes: cell('Bytes', { number: true }),
     retried: cell('Retries', { number: true }),
     dead: cell('Dead', { number: true }),
-    error: cell('Last error', { className: 'wrap wide muted' }),
+    error: cell('Last error', { className: 'wrap wide muted lines' }),
   };
   const pill = h('span', { class: 'pill' });
   cells.mode.append(pill);
@@ -125,7 +125,7 @@ function createSink(first) {
       setText(cells.bytes, sink.backlog === 0 ? '–' : format.bytes(sink.backlogBytes));
       setText(cells.retried, format.count(sink.retried));
       setText(cells.dead, format.count(sink.dead));
-      setText(cells.error, wrong.length === 0 ? '–' : wrong.join(' · '));
+      setText(cells.error, wrong.length === 0 ? '–' : wrong.join('\n'));
       setClass(cells.error, 'nothing', wrong.length === 0);
     },
   };
