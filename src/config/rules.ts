@@ -137,7 +137,7 @@ function checkSecrets({ scheme, secrets }: Config['signing'], wrong: Say): void 
     if (length === null || length >= SECRET_BYTES) continue;
     wrong(
       ['signing', 'secrets', index],
-      `holds a key of ${length} bytes, and less than ${SECRET_BYTES} can be guessed`,
+      `holds a key of ${length} bytes, and less than ${SECRET_BYTES} can be guessed: have the sender issue a longer one`,
     );
   }
 }
