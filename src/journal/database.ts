@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { OWNER_ONLY } from '../lib/durable.ts';
+import { IDS_OF_BEFORE } from './dedup.ts';
 import { readOwner } from './owner.ts';
 
 const VERSION = 3;
@@ -31,9 +32,10 @@ CREATE TABLE IF NOT EXISTS dead_letters (
 -- Counting goes through these small indexes, never through the bodies.
 CREATE INDEX IF NOT EXISTS quarantine_by_id ON quarantine (id);
 CREATE INDEX IF NOT EXISTS dead_letters_by_sink ON dead_letters (sink);
-CREATE TABLE IF NOT EXISTS recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL, body BLOB);
+CREATE TABLE IF NOT EXISTS recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL);
+-- An age is in milliseconds, against the newest of the generation.
 CREATE TABLE IF NOT EXISTS sealed_ids (
-  generation INTEGER, hash BLOB, at INTEGER, body BLOB, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
+  generation INTEGER, hash BLOB, age INTEGER, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS generations (
   generation INTEGER PRIMARY KEY, last_at INTEGER NOT NULL, ids INTEGER NOT NULL, filter BLOB NOT NULL);
 -- What came in, and to what end, by the hour of receipt: outlives the events. And which letters a person let go of.
@@ -85,10 +87,11 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     // Records of format 1 have no checksum and are not checked.
     if (version === 1) db.exec('ALTER TABLE events ADD COLUMN crc INTEGER');
     // Ids of formats 1 and 2 have no digest of their bytes, and count for any bytes until their window is over.
-    if (version === 1 || version === 2)
-      db.exec(`ALTER TABLE recent_ids ADD COLUMN body BLOB; ALTER TABLE sealed_ids ADD COLUMN at INTEGER;
-        ALTER TABLE sealed_ids ADD COLUMN body BLOB;`);
+    const knewIdsOnly = version === 1 || version === 2;
+    if (knewIdsOnly) db.exec('ALTER TABLE sealed_ids ADD COLUMN age INTEGER');
     db.exec(DDL);
+    if (knewIdsOnly)
+      db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, unixepoch() * 1000)').run(IDS_OF_BEFORE);
     // After the first write: better-sqlite3 drops WAL databases to NORMAL, which would not fsync each commit.
     db.pragma('synchronous = FULL');
     if (db.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not taken');

@@ -73,8 +73,8 @@ export class SeenIds {
   #lastAt = 0;
   /** True while the memory is ahead of what is committed. */
   #dirty = false;
-  /** Whether ids of a journal of before may still count. */
-  #former = false;
+  /** Until then ids of a journal of before may still count. */
+  #formerUntil = 0;
   readonly #window: number;
   readonly #size: number;
 
@@ -83,12 +83,14 @@ export class SeenIds {
     this.#db = db;
     this.#window = window;
     this.#size = generationSize;
-    this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at, body) VALUES (?, ?, ?, ?)');
+    this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
     this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n < ?');
     this.#insertSealed = db.prepare(
-      'INSERT OR IGNORE INTO sealed_ids (generation, hash, at, body) VALUES (?, ?, ?, ?)',
+      'INSERT OR IGNORE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)',
     );
-    this.#findSealed = db.prepare('SELECT body, at FROM sealed_ids WHERE generation = ? AND hash = ?');
+    this.#findSealed = db.prepare(
+      'SELECT hash, age FROM sealed_ids WHERE generation = ? AND hash >= ? AND hash < ?',
+    );
     this.#load();
   }
 
@@ -114,23 +116,28 @@ export class SeenIds {
       this.#sealed.set(generation, { lastAt: last_at, filter: BloomFilter.from(filter) });
       this.#nextGeneration = Math.max(this.#nextGeneration, generation + 1);
     }
-    for (const row of this.#db.prepare('SELECT n, hash, at, body FROM recent_ids ORDER BY n').iterate()) {
-      const { n, hash: key, at, body } = row as { n: number; hash: Buffer; at: number; body: Buffer | null };
-      this.#note(key.toString('latin1'), { n, digest: body?.toString('latin1') ?? null, at });
+    for (const row of this.#db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
+      const { n, hash: entry, at } = row as { n: number; hash: Buffer; at: number };
+      const key = entry.toString('latin1', 0, DIGEST);
+      // Taken out first, so that the Map has the oldest in front.
+      this.#recent.delete(key);
+      this.#note(key, { n, digest: digestIn(entry), at });
     }
-    const former =
-      'SELECT 1 FROM recent_ids WHERE body IS NULL UNION ALL SELECT 1 FROM sealed_ids WHERE body IS NULL';
-    this.#former = this.#db.prepare(`${former} LIMIT 1`).get() !== undefined;
+    const { value } = (this.#db.prepare('SELECT value FROM checkpoints WHERE key = ?').get(IDS_OF_BEFORE) ??
+      {}) as {
+      value?: string;
+    };
+    this.#formerUntil = value === undefined ? 0 : Number(value) + this.#window;
   }
 
   /** What is not `repeated` is remembered, if the transaction commits. @param now milliseconds since the epoch */
   add({ source, id, body }: Identity, now: number): Seen {
-    const digest = digestOf(body);
+    const digest = digestOf(body).slice(0, BODY);
     // The length tells where the source ends, so that no id can be spelled like another source's.
     const key = digestOf(`${source.length}:${source}${id}`);
     const known = this.#find(key, now);
     if (known === null) {
-      if (this.#former && this.#find(digestOf(id), now)?.digest === null) return 'repeated';
+      if (now <= this.#formerUntil && this.#find(digestOf(id), now)?.digest === null) return 'repeated';
       this.#remember(key, digest, now);
       return 'new';
     }
@@ -191,31 +198,35 @@ export class SeenIds {
   #find(key: string, now: number): Pick<Known, 'digest'> | null {
     const oldest = now - this.#window;
     const near = this.#recent.get(key) ?? this.#sealing?.members.get(key);
-    if (near !== undefined) return near.at >= oldest ? near : null;
+    if (near !== undefined && near.at >= oldest) return near;
+    if (near !== undefined) {
+      // Out of the way of what may be remembered now, so that the Map has the oldest in front. What is sealed is older.
+      this.#recent.delete(key);
+      return null;
+    }
+    if (this.#sealed.size === 0) return null;
     const bytes = Buffer.from(key, 'latin1');
     const high = bytes.readUInt32LE(0);
     const low = bytes.readUInt32LE(4);
     let newest: { digest: string | null; at: number } | null = null;
     for (const [generation, { filter, lastAt }] of this.#sealed) {
       if (lastAt < oldest || !filter.has(high, low)) continue;
-      const row = this.#findSealed.get(generation, bytes) as
-        { body: Buffer | null; at: number | null } | undefined;
-      const at = row?.at ?? lastAt;
+      const row = this.#findSealed.get(generation, bytes, Buffer.concat([bytes, LAST])) as
+        { hash: Buffer; age: number | null } | undefined;
+      const at = lastAt - (row?.age ?? 0);
       if (row === undefined || at < oldest || (newest !== null && at < newest.at)) continue;
-      newest = { digest: row.body?.toString('latin1') ?? null, at };
+      newest = { digest: digestIn(row.hash), at };
     }
     return newest;
   }
 
   #remember(key: string, digest: string, now: number): void {
     this.#dirty = true;
-    this.#insertRecent.run(this.#nextRow, Buffer.from(key, 'latin1'), now, Buffer.from(digest, 'latin1'));
+    this.#insertRecent.run(this.#nextRow, Buffer.from(key + digest, 'latin1'), now);
     this.#note(key, { n: this.#nextRow, digest, at: now });
   }
 
   #note(key: string, known: Known): void {
-    // Taken out first, so that the Map has the oldest in front.
-    this.#recent.delete(key);
     this.#recent.set(key, known);
     this.#nextRow = known.n + 1;
     this.#lastAt = Math.max(this.#lastAt, known.at);
@@ -245,10 +256,10 @@ export class SeenIds {
     for (let written = 0; written < rows && sealing.done < buckets.length; sealing.done += 1) {
       const keys = buckets[sealing.done]?.sort() ?? [];
       for (const key of keys) {
-        const bytes = Buffer.from(key, 'latin1');
-        filter.add(bytes.readUInt32LE(0), bytes.readUInt32LE(4));
-        const { at, digest } = members.get(key) ?? { at: lastAt, digest: null };
-        this.#insertSealed.run(generation, bytes, at, digest === null ? null : Buffer.from(digest, 'latin1'));
+        const known = members.get(key);
+        const entry = Buffer.from(key + (known?.digest ?? ''), 'latin1');
+        filter.add(entry.readUInt32LE(0), entry.readUInt32LE(4));
+        this.#insertSealed.run(generation, entry, lastAt - (known?.at ?? lastAt));
       }
       written += keys.length;
     }
@@ -272,7 +283,22 @@ export class SeenIds {
 /** Ids of a generation that is not full, cleared away at once. */
 const EXPIRE_AT_ONCE = 5000;
 
-/** 16 bytes, a character each, are enough: two of 2^40 meet with a chance of 2^-49, and none can be made to fit. */
+/** Where the database notes when it was one that knew ids only, milliseconds since the epoch. */
+export const IDS_OF_BEFORE = 'ids-of-before';
+
+/** Bytes of a key: two of 2^40 meet with a chance of 2^-49, and none can be made to fit. */
+const DIGEST = 16;
+/** Bytes of a body's digest, after the key: to make another body fit a given one takes 2^64 tries. */
+const BODY = 8;
+/** Above any digest. */
+const LAST = Buffer.alloc(BODY + 1, 0xff);
+
+/** A character for each byte. */
 function digestOf(data: string | Uint8Array): string {
-  return hash('sha256', data, 'binary').slice(0, 16);
+  return hash('sha256', data, 'binary').slice(0, DIGEST);
+}
+
+/** Of what is stored of an event; null in journals of before. */
+function digestIn(entry: Buffer): string | null {
+  return entry.length === DIGEST ? null : entry.toString('latin1', DIGEST);
 }
