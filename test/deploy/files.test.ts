@@ -26,7 +26,7 @@ function argumentsOf(lines: readonly string[], instruction: string): string[] {
 }
 
 const COMPOSE_KEYS = new Set(
-  'build image environment ports volumes depends_on read_only tmpfs cap_drop security_opt stop_grace_period restart command healthcheck entrypoint secrets'.split(
+  'build image environment ports volumes depends_on read_only tmpfs cap_drop security_opt ulimits stop_grace_period restart command healthcheck entrypoint secrets'.split(
     ' ',
   ),
 );
