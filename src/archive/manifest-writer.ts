@@ -1,7 +1,6 @@
 import { constants } from 'node:fs';
 import { copyFile, rename, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import {
   formatManifestLine,
@@ -22,13 +21,10 @@ import {
   writeAll,
   writeNew,
 } from '../lib/durable.ts';
-import { tryLock, type FileLock } from '../lib/file-lock.ts';
+import { lockInTurn } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
 import { Serial } from '../lib/serial.ts';
-
-const TAIL_BYTES = 64 * 1024;
-const LINE_FEED = 10;
-const LOCK_PAUSE_MS = 5;
+import { lastEnd, lineBefore } from '../lib/tail.ts';
 
 /**
  * The manifest of one archive, for writing: by the sink that makes the files, by an erasure, by a repair. It remembers
@@ -163,7 +159,9 @@ export class ManifestWriter {
   #exclusively<T>(task: (handle: FileHandle, proof: Proof | undefined) => Promise<T>): Promise<T> {
     return this.#serial.run(async () => {
       const proof = await this.#openProof?.();
-      const lock = await this.#lock();
+      const folder = await ensureFolder(this.#root, OPEN_FOLDER);
+      // Another writer is appending its line, which takes as long as one fsync.
+      const lock = await lockInTurn(join(folder, 'manifest.lock'));
       try {
         const handle = await this.#open();
         try {
@@ -183,16 +181,6 @@ export class ManifestWriter {
     return handle;
   }
 
-  async #lock(): Promise<FileLock> {
-    const path = join(await ensureFolder(this.#root, OPEN_FOLDER), 'manifest.lock');
-    for (;;) {
-      const lock = tryLock(path);
-      if (lock !== null) return lock;
-      // Another writer is appending its line, which takes as long as one fsync.
-      await wait(LOCK_PAUSE_MS);
-    }
-  }
-
   /** The last complete line and where the next one goes; cuts off what stands behind it. */
   async #lastLine(handle: FileHandle): Promise<{ line: Buffer; end: number }> {
     const { size } = await handle.stat();
@@ -203,33 +191,5 @@ export class ManifestWriter {
       await handle.sync();
     }
     return { line: await lineBefore(handle, end), end };
-  }
-}
-
-/** Where the last line break below `size` ends; 0 when there is none. */
-async function lastEnd(handle: FileHandle, size: number): Promise<number> {
-  const { bytes, from } = await readBack(handle, size, (tail) => tail.includes(LINE_FEED));
-  return from + bytes.lastIndexOf(LINE_FEED) + 1;
-}
-
-/** The line whose line break ends at `end`, without it; empty at the beginning of the file. */
-async function lineBefore(handle: FileHandle, end: number): Promise<Buffer> {
-  if (end === 0) return Buffer.alloc(0);
-  const { bytes } = await readBack(handle, end - 1, (tail) => tail.includes(LINE_FEED));
-  return bytes.subarray(bytes.lastIndexOf(LINE_FEED) + 1);
-}
-
-/** What stands in front of `end`: as much as is enough, or all of it. */
-async function readBack(
-  handle: FileHandle,
-  end: number,
-  isEnough: (bytes: Buffer) => boolean,
-): Promise<{ bytes: Buffer; from: number }> {
-  for (let want = TAIL_BYTES; ; want *= 4) {
-    const length = Math.min(want, end);
-    const bytes = Buffer.alloc(length);
-    const { bytesRead } = await handle.read(bytes, 0, length, end - length);
-    if (bytesRead < length) throw new Error('the manifest changed while it was read');
-    if (length === end || isEnough(bytes)) return { bytes, from: end - length };
   }
 }

@@ -23,6 +23,9 @@ export interface Refusal {
   readonly detail: string;
 }
 
+/** Checking an ed25519 signature costs as much as hashing this many bytes, and then it hashes the body. */
+export const TRY_BYTES = 64 * 1024;
+
 /** What the headers alone say. */
 export type Precheck =
   | Refusal

@@ -1,12 +1,12 @@
 import { createHmac, createSecretKey, randomBytes, type Hmac, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { link, mkdir, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { wordsOf, type ErasedUser, type Ownership, type Said, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { USER_MALFORMED, type IsErased } from '../core/journal.ts';
 import { canonicalId, namedIds } from '../core/named-ids.ts';
-import { errorCode, OWNER_ONLY, syncFolder, writeNew } from '../lib/durable.ts';
+import { errorCode, OWNER_ONLY, writeOnce } from '../lib/durable.ts';
 import { HalfSip } from '../lib/half-sip.ts';
 import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
 
@@ -206,18 +206,6 @@ function readKey(folder: string): KeyObject | null {
 /** The key of the folder; made once, and never replaced: the list would be of no use with another. */
 async function makeKey(folder: string): Promise<KeyObject | null> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeFirst(join(folder, KEY), `${randomBytes(32).toString('hex')}\n`);
+  await writeOnce(join(folder, KEY), Buffer.from(`${randomBytes(32).toString('hex')}\n`), OWNER_ONLY);
   return readKey(folder);
-}
-
-/** Makes a file that is there whole or not at all; one that is there already stays. */
-async function writeFirst(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
-  await writeNew(temporary, Buffer.from(text), OWNER_ONLY);
-  // Two processes can be at it: the first one's file counts.
-  await link(temporary, path).catch((error: unknown) => {
-    if (errorCode(error) !== 'EEXIST') throw error;
-  });
-  await unlink(temporary);
-  await syncFolder(dirname(path));
 }

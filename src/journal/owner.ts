@@ -1,6 +1,6 @@
-import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { OWNER_ONLY } from '../lib/durable.ts';
+import { readAdvice, writeAdvice } from '../lib/advice.ts';
 
 /** Who holds the journal; advice for people and commands, never the lock itself. */
 export interface Owner {
@@ -24,29 +24,19 @@ export function ownerFolder(config: {
 
 /** @throws the system's error when the folder cannot be written */
 export function writeOwner(folder: string, owner: Owner): void {
-  const file = join(folder, FILE);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // Made anew, so that nothing that stands in its place is followed or waited for.
-  rmSync(`${file}.tmp`, { force: true });
-  writeFileSync(`${file}.tmp`, `${JSON.stringify(owner)}\n`, { mode: OWNER_ONLY, flag: 'wx' });
-  renameSync(`${file}.tmp`, file);
+  writeAdvice(join(folder, FILE), owner);
 }
 
 /** The last owner that wrote its name; it may have died since. */
 export function readOwner(folder: string): Owner | null {
-  const file = join(folder, FILE);
-  try {
-    if (!lstatSync(file).isFile()) return null;
-    const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    if (typeof value !== 'object' || value === null || !('pid' in value)) return null;
-    const text = (key: string): string | null => {
-      const found = (value as Record<string, unknown>)[key];
-      return typeof found === 'string' ? found : null;
-    };
-    return { pid: Number(value.pid), admin: text('admin'), token: text('token') };
-  } catch {
-    return null;
-  }
+  const value = readAdvice(join(folder, FILE));
+  if (value === null || !('pid' in value)) return null;
+  const text = (key: string): string | null => {
+    const found = value[key];
+    return typeof found === 'string' ? found : null;
+  };
+  return { pid: Number(value['pid']), admin: text('admin'), token: text('token') };
 }
 
 export function clearOwner(folder: string): void {

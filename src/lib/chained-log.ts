@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { CREATE, errorCode, openPlain, OWNER_ONLY, writeAll, writeDurably } from './durable.ts';
-import { tryLock, type FileLock } from './file-lock.ts';
+import { lockInTurn } from './file-lock.ts';
 import { Serial } from './serial.ts';
+import { lastEnd, lineBefore } from './tail.ts';
 
 /** Where a chain stands: number and hash of a line. */
 export interface ChainTip {
@@ -23,9 +23,8 @@ export interface ChainedLogOptions {
   readonly keep: number;
 }
 
-/** Milliseconds to wait for others that write a line, and between two tries. */
-const LOCK = { patience: 10_000, pause: 5 };
-const LINE_FEED = 10;
+/** Milliseconds to wait for others that write a line. */
+const PATIENCE = 10_000;
 
 export const CHAIN_START: ChainTip = { n: 0, hash: hashOf('') };
 
@@ -45,9 +44,9 @@ export class ChainedLog {
   /** The lines are on disk once it resolves. @throws the system's error */
   append(entries: readonly object[]): Promise<void> {
     return this.#serial.run(async () => {
-      const { folder } = this.#options;
+      const { folder, name } = this.#options;
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      const lock = await this.#lock();
+      const lock = await lockInTurn(join(folder, `${name}.lock`), PATIENCE);
       try {
         const cleared = await this.#rotate();
         await this.#write([...(cleared === null ? [] : [{ cleared }]), ...entries]);
@@ -114,17 +113,6 @@ export class ChainedLog {
     for (const file of await asideFiles(folder, name))
       if (file.upTo <= upTo) await rm(join(folder, file.file), { force: true });
   }
-
-  async #lock(): Promise<FileLock> {
-    const { folder, name } = this.#options;
-    const path = join(folder, `${name}.lock`);
-    for (let waited = 0; ; waited += LOCK.pause) {
-      const lock = tryLock(path);
-      if (lock !== null) return lock;
-      if (waited > LOCK.patience) throw new Error(`${path} is held by another process`);
-      await wait(LOCK.pause);
-    }
-  }
 }
 
 export function hashOf(line: string | Buffer): string {
@@ -159,17 +147,10 @@ export async function readTip(folder: string, name: string): Promise<ChainTip | 
 /** The last whole line, and where the next one goes: what a crash has left behind it is written over. */
 async function lastLine(handle: FileHandle): Promise<{ end: number; last: ChainTip | null }> {
   const { size } = await handle.stat();
-  for (let want = 64 * 1024; ; want *= 4) {
-    const from = Math.max(0, size - want);
-    const tail = Buffer.alloc(size - from);
-    await handle.read(tail, 0, tail.length, from);
-    const to = tail.lastIndexOf(LINE_FEED);
-    const start = to <= 0 ? -1 : tail.lastIndexOf(LINE_FEED, to - 1);
-    if (start === -1 && from > 0) continue;
-    if (to === -1) return { end: 0, last: null };
-    const line = tail.subarray(start + 1, to);
-    return { end: from + to + 1, last: { n: numberOf(line), hash: hashOf(line) } };
-  }
+  const end = await lastEnd(handle, size);
+  if (end === 0) return { end, last: null };
+  const line = await lineBefore(handle, end);
+  return { end, last: { n: numberOf(line), hash: hashOf(line) } };
 }
 
 function numberOf(line: Buffer): number {

@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, link, lstat, mkdir, open, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 // Windows has neither flag; there, lstat in the callers is all the protection there is.
@@ -29,6 +30,16 @@ export class NotFollowed extends Error {
 /** The `code` of a system error, such as `ENOENT`; empty for anything else. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** Whether an error says that a name, or a folder on the way to it, is not there. */
+export function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
+}
+
+/** What tells a file or folder from another of its name. */
+export function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
+  return `${dev}:${ino}`;
 }
 
 /**
@@ -110,6 +121,18 @@ export async function writeDurably(
   await writeNew(temporary, Buffer.from(content), mode);
   await rename(temporary, join(folder, name));
   await syncFolder(folder);
+}
+
+/** Makes a file that is there whole or not at all; one that is there already stays. Durable once it resolves. */
+export async function writeOnce(path: string, content: Buffer, mode?: number): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}${UNFINISHED}`;
+  await writeNew(temporary, content, mode);
+  // Two processes can be at it: the first one's file counts.
+  await link(temporary, path).catch((error: unknown) => {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  });
+  await unlink(temporary);
+  await syncFolder(dirname(path));
 }
 
 /** Makes the names inside a folder survive a power cut. */

@@ -17,6 +17,8 @@ const ATTEMPTS = 4;
 /** Between taking a lock and writing a name there is a moment, milliseconds. */
 const MOMENT = 1000;
 const PAUSE = 20;
+/** Between two looks of those who take it in turns. */
+const TURN = 5;
 
 /**
  * Takes the lock that stands for `path`, or returns null when another process, or another part of this one, has it.
@@ -57,6 +59,20 @@ export async function own(path: string): Promise<FileLock | string> {
     if (owner !== null) return owner;
     if (performance.now() > end) return 'another process';
     await wait(PAUSE * (1 + Math.random()));
+  }
+}
+
+/**
+ * The same as `tryLock`, for those who hold it for a moment each.
+ * @param patience milliseconds
+ * @throws Error when it is not free within that
+ */
+export async function lockInTurn(path: string, patience = Number.POSITIVE_INFINITY): Promise<FileLock> {
+  for (let waited = 0; ; waited += TURN) {
+    const lock = tryLock(path);
+    if (lock !== null) return lock;
+    if (waited > patience) throw new Error(`${path} is held by another process`);
+    await wait(TURN);
   }
 }
 

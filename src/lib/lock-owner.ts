@@ -1,6 +1,6 @@
-import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { OWNER_ONLY } from './durable.ts';
+import { readAdvice, writeAdvice } from './advice.ts';
 
 /** A folder that another command writes. The message names it. */
 export class FolderInUse extends Error {
@@ -29,12 +29,8 @@ export function nameThisProcess(name: string): void {
 /** @param lock path of the lock this process has just taken */
 export function writeOwner(lock: string): void {
   const owner: Owner = { command, pid: process.pid, host: hostname() };
-  const file = lock + SUFFIX;
   try {
-    // Made anew, so that nothing that stands in its place is followed or waited for.
-    rmSync(`${file}.tmp`, { force: true });
-    writeFileSync(`${file}.tmp`, `${JSON.stringify(owner)}\n`, { mode: OWNER_ONLY, flag: 'wx' });
-    renameSync(`${file}.tmp`, file);
+    writeAdvice(lock + SUFFIX, owner);
   } catch {
     // On a full disk the lock holds all the same.
   }
@@ -63,16 +59,10 @@ function describe({ command: name, pid, host }: Owner): string {
 }
 
 function read(lock: string): Owner | null {
-  const file = lock + SUFFIX;
-  try {
-    if (!lstatSync(file).isFile()) return null;
-    const { command: name, pid, host } = JSON.parse(readFileSync(file, 'utf8')) as Partial<Owner>;
-    return isPlain(name) && isPlain(host) && Number.isSafeInteger(pid)
-      ? { command: name, pid: Number(pid), host }
-      : null;
-  } catch {
-    return null;
-  }
+  const { command: name, pid, host }: Partial<Record<keyof Owner, unknown>> = readAdvice(lock + SUFFIX) ?? {};
+  return isPlain(name) && isPlain(host) && Number.isSafeInteger(pid)
+    ? { command: name, pid: Number(pid), host }
+    : null;
 }
 
 /** It is printed, and whoever writes to the folder can have made it up. */

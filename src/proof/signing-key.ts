@@ -1,16 +1,10 @@
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  randomBytes,
-  type KeyObject,
-} from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { link, mkdir, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Signer } from '../core/signature.ts';
-import { errorCode, OWNER_ONLY, syncFolder, writeNew } from '../lib/durable.ts';
+import { errorCode, OWNER_ONLY, writeOnce } from '../lib/durable.ts';
 
 /**
  * The key that signs, from its file: Ed25519, PKCS #8 in PEM.
@@ -35,14 +29,8 @@ export async function openSigner(path: string): Promise<Signer> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const { privateKey } = generateKeyPairSync('ed25519');
-    const temporary = join(dirname(path), `.${randomBytes(6).toString('hex')}.tmp`);
-    await writeNew(temporary, Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' })), OWNER_ONLY);
-    // Two processes can be at it: the first one's file counts.
-    await link(temporary, path).catch((error: unknown) => {
-      if (errorCode(error) !== 'EEXIST') throw error;
-    });
-    await unlink(temporary);
-    await syncFolder(dirname(path));
+    const pem = Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    await writeOnce(path, pem, OWNER_ONLY);
   } catch (error) {
     throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
   }

@@ -3,7 +3,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import { ID_REUSED, type AppendResult, type Unfitness } from '../core/journal.ts';
 import { traceOf, type TraceContext } from '../core/trace.ts';
-import type { RequestHeaders, Verifier } from '../core/verifier.ts';
+import { TRY_BYTES, type RequestHeaders, type Verifier } from '../core/verifier.ts';
 import type { Validator } from '../validate/envelope.ts';
 import { type BodyLimits, readBody } from './body.ts';
 import type { Share } from './budget.ts';
@@ -47,9 +47,6 @@ export interface Progress {
   readonly trace: TraceContext | null;
 }
 
-/** Checking an ed25519 signature costs as much as hashing this many bytes, and then it hashes the body. */
-const TRY_WORK = 64 * 1024;
-
 /** Takes one delivery from its body to its outcome; answers nothing itself. */
 export async function handleDelivery(
   request: IncomingMessage,
@@ -70,7 +67,7 @@ export async function handleDelivery(
 
   const verified = stages.verifier.verify(headers, body, receivedAt);
   if (!verified.ok) {
-    share.work += body.length + tries * (TRY_WORK + body.length);
+    share.work += body.length + tries * (TRY_BYTES + body.length);
     return problem(verified.code, verified.detail);
   }
   const { id } = verified;

@@ -1,7 +1,14 @@
 import { createHmac, type KeyObject, timingSafeEqual, verify as verifyAsymmetric } from 'node:crypto';
 import { isDeliveryId } from '../core/delivery-id.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
+import {
+  TRY_BYTES,
+  type Precheck,
+  type Refusal,
+  type RequestHeaders,
+  type Verification,
+  type Verifier,
+} from '../core/verifier.ts';
 import { headerOf } from './headers.ts';
 import { parseStandardSecret, type StandardSecret } from './standard-secret.ts';
 import { checkTimestamp } from './timestamp.ts';
@@ -16,10 +23,9 @@ const V1 = /^v1,[A-Za-z0-9+/]{43}=$/;
 const V1A = /^v1a,[A-Za-z0-9+/]{86}==$/;
 
 /**
- * Checking an ed25519 signature costs as much as hashing this many bytes, and then it hashes the body. What one delivery
- * may cost so is bounded; each key is tried on three signatures in any case, for a sender that changes from one to another.
+ * What the tries of one delivery may cost; each key is tried on three signatures in any case, for a sender that changes
+ * from one to another.
  */
-const TRY_BYTES = 64 * 1024;
 const MAX_TRIED_BYTES = 5 * TRY_BYTES;
 const SIGNATURES_A_KEY = 3;
 

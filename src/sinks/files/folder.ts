@@ -3,7 +3,7 @@ import { access, lstat, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MANIFEST } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { errorCode, syncFolder } from '../../lib/durable.ts';
+import { identityOf, isMissing, syncFolder } from '../../lib/durable.ts';
 import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
 
 /** The archive's folder on the disk, and the writers' folders in it that are ours. It may be taken away at any time. */
@@ -43,7 +43,7 @@ export class ArchiveFolder {
     this.#root = await realpath(this.path);
     await syncFolder(dirname(this.#root));
     this.#writers = await claimWriterFolders(this.#root, this.#log);
-    this.#identity = await identityOf(this.path);
+    this.#identity = await this.#identify();
   }
 
   /** Whether it is still the folder that was taken, with the folder for new parts in it. */
@@ -52,9 +52,9 @@ export class ArchiveFolder {
     if (first === undefined) return false;
     try {
       await lstat(first.path);
-      return (await identityOf(this.path)) === this.#identity;
+      return (await this.#identify()) === this.#identity;
     } catch (error) {
-      if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return false;
+      if (isMissing(error)) return false;
       throw error;
     }
   }
@@ -69,9 +69,8 @@ export class ArchiveFolder {
     for (const { lock } of this.#writers) lock.release();
     this.#writers = [];
   }
-}
 
-async function identityOf(path: string): Promise<string> {
-  const { dev, ino } = await stat(path, { bigint: true });
-  return `${dev}:${ino}`;
+  async #identify(): Promise<string> {
+    return identityOf(await stat(this.path, { bigint: true }));
+  }
 }

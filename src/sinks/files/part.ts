@@ -2,7 +2,15 @@ import { lstat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DATA_EXTENSIONS, PART_EXTENSION, type Compression } from '../../core/archive.ts';
 import type { Event } from '../../core/event.ts';
-import { CREATE_NEW, errorCode, openPlain, syncFolder, WRITE, writeAll } from '../../lib/durable.ts';
+import {
+  CREATE_NEW,
+  identityOf,
+  isMissing,
+  openPlain,
+  syncFolder,
+  WRITE,
+  writeAll,
+} from '../../lib/durable.ts';
 import { NumberRuns } from '../../lib/number-runs.ts';
 
 /** What the manifest will say about the records of a file. */
@@ -187,12 +195,4 @@ export class Part {
   #pathWith(extension: string): string {
     return join(this.place.openFolder, this.place.folder, `${this.place.stem}${extension}`);
   }
-}
-
-function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
-  return `${dev}:${ino}`;
-}
-
-function isMissing(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
 }
