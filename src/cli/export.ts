@@ -9,6 +9,7 @@ import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
 import { print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 
 const HELP = `
@@ -77,6 +78,7 @@ export function exportCommand(io: Io): Command {
     .option('--json', 'end with a line of JSON: {ok, steps, read, records, rows, files, bytes, …}')
     .addHelpText('after', HELP)
     .action(async (paths: readonly string[], options: Options) => {
+      refuseArchives(options.out);
       const summary = await runExport({
         ...prepare(paths, options),
         ...reporting(io),

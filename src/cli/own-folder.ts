@@ -1,11 +1,15 @@
-import { folderError } from '../core/errors.ts';
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { MANIFEST } from '../core/archive.ts';
+import { folderError, MillraceError } from '../core/errors.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 
 /**
  * Does `work` as the only command that writes the folder, which is made if there is none.
- * @throws MillraceError folder_in_use, folder_unwritable
+ * @throws MillraceError folder_in_use, folder_unwritable, or usage inside an archive
  */
 export async function owningFolder<T>(path: string, work: () => Promise<T>): Promise<T> {
+  refuseArchives(path);
   const folder = await WorkFolder.take(path).catch((error: unknown) => {
     throw folderError(path, error);
   });
@@ -13,5 +17,22 @@ export async function owningFolder<T>(path: string, work: () => Promise<T>): Pro
     return await work();
   } finally {
     folder.release();
+  }
+}
+
+/**
+ * Whoever reads an archive takes every NDJSON file below it for events.
+ * @throws MillraceError usage when the folder is one, or lies inside one
+ */
+export function refuseArchives(path: string): void {
+  let there = resolve(path);
+  while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
+  for (let folder = realpathSync(there); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, MANIFEST)))
+      throw new MillraceError(
+        'usage',
+        `${path} belongs to the archive ${folder}: name a folder outside of it`,
+      );
+    if (dirname(folder) === folder) return;
   }
 }
