@@ -1,4 +1,4 @@
-import { createHmac, type KeyObject, timingSafeEqual, verify as verifyAsymmetric } from 'node:crypto';
+import { timingSafeEqual, verify as verifyAsymmetric } from 'node:crypto';
 import { isDeliveryId } from '../core/delivery-id.ts';
 import { MillraceError } from '../core/errors.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Verifier,
 } from '../core/verifier.ts';
 import { headerOf } from './headers.ts';
+import { HmacSha256 } from './hmac-sha256.ts';
 import { parseStandardSecret, type StandardSecret } from './standard-secret.ts';
 import { checkTimestamp } from './timestamp.ts';
 
@@ -48,7 +49,8 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
     parseStandardSecret(secret, `signing.secrets[${index}]`),
   );
   if (secrets.length === 0) throw new MillraceError('secret_missing', 'signing.secrets is empty');
-  const shared = secrets.some(({ version }) => version === 'v1');
+  const shared = secrets.map(({ version, key }) => (version === 'v1' ? new HmacSha256(key) : null));
+  const hasShared = shared.some((key) => key !== null);
   const publicKeys = secrets.filter(({ version }) => version === 'v1a').length;
   const { tolerance } = options;
   return {
@@ -58,7 +60,7 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
       if (!claim.ok) return claim;
       const signatures = claim.signature.split(' ', MAX_SIGNATURES);
       const tries = publicKeys === 0 ? 0 : publicKeys * signatures.filter((text) => V1A.test(text)).length;
-      if (tries === 0 && !(shared && signatures.some((text) => V1.test(text)))) return MALFORMED;
+      if (tries === 0 && !(hasShared && signatures.some((text) => V1.test(text)))) return MALFORMED;
       return tries === 0 ? CHEAP : { ok: true, tries: Math.min(tries, maxTries(publicKeys, 0)) };
     },
     verify(headers, body, now): Verification {
@@ -66,7 +68,7 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
       if (!claim.ok) return claim;
       const signatures = claim.signature.split(' ', MAX_SIGNATURES);
       const prefix = `${claim.id}.${claim.timestamp}.`;
-      let secret = shared ? matchingShared(secrets, signatures, prefix, body) : -1;
+      let secret = matchingShared(shared, signatures, prefix, body);
       if (secret < 0 && publicKeys > 0) {
         const tries = maxTries(publicKeys, body.length);
         secret = matchingPublic(secrets, signatures, prefix, body, tries);
@@ -121,23 +123,26 @@ function svixClaimOf(headers: RequestHeaders): Claim | null {
 
 /** Tries every secret on every signature, match or not, so that the time taken says nothing about which one fits. */
 function matchingShared(
-  secrets: readonly StandardSecret[],
+  keys: readonly (HmacSha256 | null)[],
   signatures: readonly string[],
   prefix: string,
   body: Buffer,
 ): number {
   let matched = -1;
-  for (const [index, { version, key }] of secrets.entries()) {
-    if (version === 'v1' && matchesShared(key, signatures, prefix, body) && matched < 0) matched = index;
+  for (const [index, key] of keys.entries()) {
+    if (key !== null && matchesShared(key, signatures, prefix, body) && matched < 0) matched = index;
   }
   return matched;
 }
 
 /** Compares the base64 text, not what it decodes to: one signature has exactly one spelling. */
-function matchesShared(key: KeyObject, signatures: readonly string[], prefix: string, body: Buffer): boolean {
-  const expected = Buffer.from(
-    `v1,${createHmac('sha256', key).update(prefix).update(body).digest('base64')}`,
-  );
+function matchesShared(
+  key: HmacSha256,
+  signatures: readonly string[],
+  prefix: string,
+  body: Buffer,
+): boolean {
+  const expected = Buffer.from(`v1,${key.sign(prefix, body)}`);
   let matched = false;
   for (const signature of signatures) {
     const given = Buffer.from(signature);
