@@ -17,7 +17,7 @@ async function filesIn(path: string): Promise<string[]> {
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1))
-    .filter((file) => !/lock(?:-journal|-owner)?$/.test(file))
+    .filter((file) => !/lock(?:-journal)?$/.test(file))
     .sort();
 }
 
