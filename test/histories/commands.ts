@@ -81,18 +81,26 @@ export async function start(model: Model, real: Real, wanted: Settings, drops = 
   }
 }
 
-async function reload(real: Real, settings: Settings): Promise<boolean> {
+/** False when it is refused, or `fails` because one more sink cannot be opened. */
+async function reload(real: Real, settings: Settings, fails = false): Promise<boolean> {
+  const before = await real.process.places();
   try {
-    await real.process.reload(settings);
+    await real.process.reload(settings, fails);
     return true;
   } catch (error) {
-    refusedFor(error);
+    const isWrong = fails && error instanceof MillraceError && error.code === 'config_invalid';
+    if (!isWrong) refusedFor(error);
+    // A place of a sink that is not open would hold back all events for ever.
+    const added = [...(await real.process.places())].filter((name) => !before.has(name));
+    if (added.length > 0)
+      throw new Error(`a failed reload left places for ${added.join(', ')}`, { cause: error });
     return false;
   }
 }
 
 const anySink = fc.constantFrom(...SINKS);
 const anyType = fc.constantFrom(...TYPES);
+const anyLuck = fc.nat(3).map((n) => n === 3);
 const aFew = fc.integer({ min: 1, max: 6 });
 
 /** All that happens to a receiver between its first start and its last. */
@@ -104,34 +112,43 @@ export const anyCommands: readonly fc.Arbitrary<Step>[] = [
   ),
   anySink.map((name) => command(`block ${name}`, async (_, { world }) => world.block(name))),
   anySink.map((name) => command(`unblock ${name}`, async (_, { world }) => world.unblock(name))),
-  anySettings.map((settings) =>
-    command(`reload ${show(settings)}`, async (model, real) => {
-      if (await reload(real, settings)) take(model, real, settings);
+  fc.tuple(anySettings, anyLuck).map(([settings, fails]) =>
+    command(`reload ${show(settings)}${fails ? ', which fails' : ''}`, async (model, real) => {
+      if (await reload(real, settings, fails)) take(model, real, settings);
     }),
   ),
-  fc.tuple(anySettings, aFew, anyType).map(([settings, count, type]) =>
-    command(`accept ${count} ${type} while reload ${show(settings)}`, async (model, real) => {
-      const before = model.settings;
-      const progress = { over: false };
-      const taking = reload(real, settings).finally(() => (progress.over = true));
-      const events: Event[] = [];
-      // One in each turn, so that some come between any two steps of the reload.
-      while (!progress.over || events.length < count) events.push(...(await accept(real, 1, type)));
-      const isTaken = await taking;
-      note(real, events, isTaken ? [before, settings] : [before]);
-      if (isTaken) take(model, real, settings);
-    }),
-  ),
-  fc.tuple(fc.boolean(), fc.boolean(), fc.option(anySettings)).map(([kill, drops, settings]) =>
+  fc.tuple(anySettings, aFew, anyType, anyLuck).map(([settings, count, type, fails]) =>
     command(
-      `${kill ? 'kill' : 'stop'}, start ${settings === null ? 'again' : show(settings)}`,
+      `accept ${count} ${type} while reload ${show(settings)}${fails ? ', which fails' : ''}`,
       async (model, real) => {
-        if (kill) real.process.kill();
-        else await real.process.stop();
-        await start(model, real, settings ?? model.settings, drops);
+        const before = model.settings;
+        const progress = { over: false };
+        const taking = reload(real, settings, fails).finally(() => (progress.over = true));
+        const events: Event[] = [];
+        // One in each turn, so that some come between any two steps of the reload.
+        while (!progress.over || events.length < count) events.push(...(await accept(real, 1, type)));
+        const isTaken = await taking;
+        note(real, events, isTaken ? [before, settings] : [before]);
+        if (isTaken) take(model, real, settings);
       },
     ),
   ),
+  fc.constant(
+    command('put back dead letters', async ({ settings }, real) => real.process.putBack(settings.sinks)),
+  ),
+  fc
+    .tuple(fc.boolean(), fc.boolean(), fc.boolean(), fc.option(anySettings))
+    .map(([kill, drops, putBack, settings]) =>
+      command(
+        `${kill ? 'kill' : 'stop'}, ${putBack ? 'put back dead letters, ' : ''}start ${settings === null ? 'again' : show(settings)}`,
+        async (model, real) => {
+          if (kill) real.process.kill();
+          else await real.process.stop();
+          if (putBack) await Process.putBack(real.world, (settings ?? model.settings).sinks);
+          await start(model, real, settings ?? model.settings, drops);
+        },
+      ),
+    ),
   fc.tuple(anySink, anySettings).map(([name, { sinks, routes }]) =>
     command(`drop ${name}`, async (model, real) => {
       const without = {

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { within } from '../support/until.ts';
 import { anyCommands, type Model, type Real, settle, start } from './commands.ts';
-import type { Defects } from './process.ts';
+import { type Defects, Process } from './process.ts';
 import { SINKS, type Settings, withSinks } from './settings.ts';
 import { World } from './world.ts';
 
@@ -40,9 +40,10 @@ function histories(defects: Defects): fc.IAsyncPropertyWithHooks<[Iterable<fc.As
         'the history',
         fc.asyncModelRun(() => ({ model, real }), commands),
       );
-      // Every trouble is over, and every sink is there again.
+      // Every trouble is over, every sink is there again, and what was given up is put back for it.
       world.unblockAll();
       await within('the end', real.process.stop());
+      await Process.putBack(world, SINKS);
       await start(model, real, withSinks(model.settings, SINKS));
       for (let turn = 0; !(await real.process.isDrained()); turn += 1) {
         if (turn > 500) throw new Error('events wait for ever');
@@ -56,7 +57,7 @@ function histories(defects: Defects): fc.IAsyncPropertyWithHooks<[Iterable<fc.As
   });
 }
 
-test(`${HISTORIES} histories of accepting, reloading, renaming, dropping, blocking, restarting, killing and retention: every event has its place`, async () => {
+test(`${HISTORIES} histories of accepting, reloading, renaming, dropping, putting back, blocking, restarting, killing and retention: every event has its place`, async () => {
   const found = await fc.check(histories({}), { numRuns: HISTORIES, seed: SEED });
   expect(found.failed, fc.defaultReportMessage(found)).toBe(false);
 });

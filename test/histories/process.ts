@@ -102,12 +102,33 @@ export class Process {
     if (status !== 'accepted') throw new Error(`${event.id} was answered ${status}`);
   }
 
-  /** @throws MillraceError sink_waited_for; nothing has changed then */
-  async reload(settings: Settings): Promise<void> {
-    const next = planOf(this.#world, this.#alive, settings);
+  /**
+   * @param fails whether the config has one more sink, which cannot be opened
+   * @throws MillraceError sink_waited_for, or config_invalid when it `fails`; nothing has changed then
+   */
+  async reload(settings: Settings, fails: boolean): Promise<void> {
+    const next = planOf(this.#world, this.#alive, settings, fails);
     await this.#delivery.change(next, () => undefined, NEVER);
     // The receiver waits for it within its deadline, and then goes on as well.
     void this.#delivery.part(next, NEVER).catch(() => undefined);
+  }
+
+  /** The sinks that events can wait for, open or not. */
+  async places(): Promise<ReadonlySet<string>> {
+    return new Set((await this.#journal.cursors()).map(([sink]) => sink));
+  }
+
+  /** What `millrace dead-letters retry` does, for sinks of a config. */
+  async putBack(sinks: readonly string[]): Promise<void> {
+    for (const sink of sinks) await this.#journal.retryDeadLetters({ sink });
+  }
+
+  /** The same while nothing runs. */
+  static async putBack(world: World, sinks: readonly string[]): Promise<void> {
+    const options = optionsOf(world);
+    const journal = new SqliteJournal(new InlineWriter(new Store(options)), options);
+    for (const sink of sinks) await journal.retryDeadLetters({ sink });
+    await journal.close();
   }
 
   async giveUp(sink: string): Promise<void> {
@@ -181,7 +202,7 @@ class InlineWriter implements Writer {
   }
 }
 
-function planOf(world: World, alive: { readonly now: boolean }, settings: Settings): Plan {
+function planOf(world: World, alive: { readonly now: boolean }, settings: Settings, fails = false): Plan {
   const sinks = new Map<string, PlannedSink>();
   for (const name of settings.sinks) {
     const module: SinkModule = {
@@ -195,12 +216,34 @@ function planOf(world: World, alive: { readonly now: boolean }, settings: Settin
       fingerprint: JSON.stringify([name, settings.routes.map(({ to }) => to.includes(name))]),
     });
   }
+  if (fails) sinks.set(WRONG.resolved.name, WRONG);
   const routes = settings.routes.map(({ type, to }) => ({
     match: [type],
     to: to.map((sink) => ({ sink, destination: null })),
   }));
   return { sinks, config: { routes } } as unknown as Plan;
 }
+
+const WRONG: PlannedSink = {
+  resolved: {
+    name: 'wrong',
+    type: 'made-up',
+    required: true,
+    module: {
+      parseOptions: (value) => value,
+      createSink: () => ({
+        limits: LIMITS,
+        open: () => Promise.reject(new MillraceError('config_invalid', 'it cannot be opened')),
+        send: () => Promise.resolve([]),
+        close: () => Promise.resolve(),
+      }),
+    },
+    options: {},
+  },
+  keeper: null,
+  continues: null,
+  fingerprint: 'wrong',
+};
 
 /** The far side lives in the world; what a dead process sends does not reach it. */
 function sinkAt(world: World, alive: { readonly now: boolean }, name: string): Sink {
