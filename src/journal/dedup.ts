@@ -118,7 +118,7 @@ export class SeenIds {
     }
     for (const row of this.#db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
       const { n, hash: entry, at } = row as { n: number; hash: Buffer; at: number };
-      const key = entry.toString('latin1', 0, DIGEST);
+      const key = entry.toString('latin1', 0, KEY);
       // Taken out first, so that the Map has the oldest in front.
       this.#recent.delete(key);
       this.#note(key, { n, digest: digestIn(entry), at });
@@ -132,7 +132,7 @@ export class SeenIds {
 
   /** What is not `repeated` is remembered, if the transaction commits. @param now milliseconds since the epoch */
   add({ source, id, body }: Identity, now: number): Seen {
-    const digest = digestOf(body).slice(0, BODY);
+    const digest = digestOf(body, BODY);
     // The length tells where the source ends, so that no id can be spelled like another source's.
     const key = digestOf(`${source.length}:${source}${id}`);
     const known = this.#find(key, now);
@@ -286,19 +286,22 @@ const EXPIRE_AT_ONCE = 5000;
 /** Where the database notes when it was one that knew ids only, milliseconds since the epoch. */
 export const IDS_OF_BEFORE = 'ids-of-before';
 
-/** Bytes of a key: two of 2^40 meet with a chance of 2^-49, and none can be made to fit. */
-const DIGEST = 16;
+/**
+ * Bytes of a key: two of 2^32 meet with a chance of 2^-33, and none can be made to fit. Twelve, because V8 copies a piece of
+ * a string that is so short, and keeps the whole of a longer one.
+ */
+const KEY = 12;
 /** Bytes of a body's digest, after the key: to make another body fit a given one takes 2^64 tries. */
 const BODY = 8;
 /** Above any digest. */
 const LAST = Buffer.alloc(BODY + 1, 0xff);
 
 /** A character for each byte. */
-function digestOf(data: string | Uint8Array): string {
-  return hash('sha256', data, 'binary').slice(0, DIGEST);
+function digestOf(data: string | Uint8Array, length: number = KEY): string {
+  return hash('sha256', data, 'binary').slice(0, length);
 }
 
 /** Of what is stored of an event; null in journals of before. */
 function digestIn(entry: Buffer): string | null {
-  return entry.length === DIGEST ? null : entry.toString('latin1', DIGEST);
+  return entry.length < KEY + BODY ? null : entry.toString('latin1', KEY);
 }
