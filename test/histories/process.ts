@@ -32,6 +32,8 @@ export class Process {
   readonly #delivery: Delivery;
   readonly #alive: { now: boolean };
   readonly #writer: InlineWriter;
+  /** One for each process: what waits for one that all share would be kept for ever. */
+  readonly #never = new AbortController().signal;
 
   private constructor(parts: {
     world: World;
@@ -108,9 +110,9 @@ export class Process {
    */
   async reload(settings: Settings, fails: boolean): Promise<void> {
     const next = planOf(this.#world, this.#alive, settings, fails);
-    await this.#delivery.change(next, () => undefined, NEVER);
+    await this.#delivery.change(next, () => undefined, this.#never);
     // The receiver waits for it within its deadline, and then goes on as well.
-    void this.#delivery.part(next, NEVER).catch(() => undefined);
+    void this.#delivery.part(next, this.#never).catch(() => undefined);
   }
 
   /** The sinks that events can wait for, open or not. */
@@ -147,7 +149,7 @@ export class Process {
   }
 
   async stop(): Promise<void> {
-    await this.#delivery.stop(NEVER);
+    await this.#delivery.stop(this.#never);
     this.#alive.now = false;
     await this.#journal.close();
   }
@@ -173,8 +175,6 @@ function optionsOf(world: World): SqliteJournalOptions {
     },
   };
 }
-
-const NEVER = new AbortController().signal;
 
 /** The writer thread without a thread: it answers in a later turn, and never again once it is dead. */
 class InlineWriter implements Writer {
