@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import PQueue from 'p-queue';
-import { getRawBody } from 'raw-body';
 import type { Share } from './budget.ts';
+import { type Bytes, type Refusal, CROWDED, GONE, readBytes } from './bytes.ts';
 import type { Encoding } from './content.ts';
 import {
   type Compression,
@@ -11,43 +11,13 @@ import {
   mostOutput,
 } from './decompress.ts';
 
-export type BodyResult =
-  | { readonly ok: true; readonly body: Buffer }
-  | {
-      readonly ok: false;
-      readonly code:
-        'body_too_large' | 'body_ratio_exceeded' | 'body_malformed' | 'body_in_pieces' | 'overloaded';
-      readonly detail: string;
-    }
-  /** The sender went away, or was cut off, before the body was complete. */
-  | { readonly ok: false; readonly code: 'gone' };
-
-type Refusal = Extract<BodyResult, { detail: string }>;
-
-const GONE: BodyResult = { ok: false, code: 'gone' };
-const CROWDED: Refusal = { ok: false, code: 'overloaded', detail: 'too many bodies are being received' };
-const CRUMBLED: Refusal = {
-  ok: false,
-  code: 'body_in_pieces',
-  detail: 'the body comes in too many small pieces',
-};
+export type BodyResult = Bytes | Refusal;
 
 /** How large bodies may become. */
 export interface BodyLimits {
   readonly maxBodyBytes: number;
   readonly maxDecompressionRatio: number;
 }
-
-/**
- * Memory that a piece takes beside its bytes. Without a bound on pieces, a body sent in chunks of one byte would take a
- * hundred times the limit, and a thousand times the work. Beyond the free ones, pieces must be of this size on average;
- * packets are far above it.
- */
-const PIECE_BYTES = 256;
-const FREE_PIECES = 512;
-const MIN_PIECE = 64;
-/** What such a body counts as having cost when it is refused: node has cut a whole packet into pieces before it says so. */
-const PIECES_WORK = 4 * 1024 * 1024;
 
 /** A compressed body may become this large whatever its ratio, and one of a tenth of that goes straight through. */
 const SMALL_BYTES = 64 * 1024;
@@ -66,15 +36,26 @@ export function waitingBodies(): number {
  * @param length declared length in bytes, `null` if it comes in chunks.
  * @param share counts what is held; the caller releases it.
  */
-export async function readBody(
+export function readBody(
   request: IncomingMessage,
   encoding: Encoding,
   length: number | null,
+  limits: BodyLimits,
+  share: Share,
+): Promise<BodyResult> {
+  const reading = readBytes(request, length, limits.maxBodyBytes, share);
+  return encoding === 'identity' ? reading : undo(request, encoding, reading, limits, share);
+}
+
+async function undo(
+  request: IncomingMessage,
+  encoding: Compression,
+  reading: Promise<BodyResult>,
   { maxBodyBytes, maxDecompressionRatio }: BodyLimits,
   share: Share,
 ): Promise<BodyResult> {
-  const read = await readBytes(request, length, maxBodyBytes, share);
-  if (encoding === 'identity' || !read.ok) return read;
+  const read = await reading;
+  if (!read.ok) return read;
   const { body: bytes } = read;
   const most = Math.min(maxBodyBytes, Math.max(SMALL_BYTES, bytes.length * maxDecompressionRatio));
   if (bytes.length * LIKELY_RATIO <= SMALL_BYTES) {
@@ -111,50 +92,4 @@ function refusalFor(
     return { ok: false, code: 'body_ratio_exceeded', detail };
   }
   return { ok: false, code: 'body_too_large', detail: `more than ${limit} bytes when decompressed` };
-}
-
-/**
- * Ends the reading, so that what is held of the body is let go: once its answer is written, node tells nobody that the
- * rest never came. An error of the stream is the way that raw-body knows. Does nothing when the body is complete.
- */
-export function stopReading(request: IncomingMessage, reason: string): void {
-  if (request.listenerCount('error') > 0) request.emit('error', new Error(reason));
-}
-
-async function readBytes(
-  request: IncomingMessage,
-  length: number | null,
-  limit: number,
-  share: Share,
-): Promise<BodyResult> {
-  let refusal: Refusal | null = null;
-  let pieces = 0;
-  let bytes = 0;
-  const count = (chunk: Buffer): void => {
-    if (refusal !== null) return;
-    pieces += 1;
-    bytes += chunk.length;
-    if (!share.take(chunk.length + PIECE_BYTES)) refusal = CROWDED;
-    else if (pieces > FREE_PIECES && bytes < pieces * MIN_PIECE) refusal = CRUMBLED;
-    if (refusal !== null) stopReading(request, refusal.detail);
-  };
-  request.on('data', count);
-  try {
-    return { ok: true, body: await getRawBody(request, { length, limit }) };
-  } catch (error) {
-    return refusal ?? refusalOf(error, limit);
-  } finally {
-    request.off('data', count);
-    share.work += refusal === CRUMBLED ? PIECES_WORK : bytes + pieces * PIECE_BYTES;
-  }
-}
-
-function refusalOf(error: unknown, limit: number): BodyResult {
-  const type = error instanceof Error && 'type' in error ? error.type : null;
-  if (type === 'entity.too.large')
-    return { ok: false, code: 'body_too_large', detail: `more than ${limit} bytes` };
-  if (type === 'request.size.invalid') {
-    return { ok: false, code: 'body_malformed', detail: 'the body is not as long as Content-Length says' };
-  }
-  return GONE;
 }

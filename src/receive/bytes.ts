@@ -1,0 +1,91 @@
+import type { IncomingMessage } from 'node:http';
+import type { Share } from './budget.ts';
+
+export interface Bytes {
+  readonly ok: true;
+  readonly body: Buffer;
+}
+
+export type Refusal =
+  | {
+      readonly ok: false;
+      readonly code:
+        'body_too_large' | 'body_ratio_exceeded' | 'body_malformed' | 'body_in_pieces' | 'overloaded';
+      readonly detail: string;
+    }
+  /** The sender went away, or was cut off, before the body was complete. */
+  | { readonly ok: false; readonly code: 'gone' };
+
+export const GONE: Refusal = { ok: false, code: 'gone' };
+export const CROWDED: Refusal = {
+  ok: false,
+  code: 'overloaded',
+  detail: 'too many bodies are being received',
+};
+const CRUMBLED: Refusal = {
+  ok: false,
+  code: 'body_in_pieces',
+  detail: 'the body comes in too many small pieces',
+};
+const INCOMPLETE: Refusal = {
+  ok: false,
+  code: 'body_malformed',
+  detail: 'the body is not as long as Content-Length says',
+};
+
+/**
+ * Memory that a piece takes beside its bytes. Without a bound on pieces, a body sent in chunks of one byte would take a
+ * hundred times the limit, and a thousand times the work. Beyond the free ones, pieces must be of this size on average;
+ * packets are far above it.
+ */
+const PIECE_BYTES = 256;
+const FREE_PIECES = 512;
+const MIN_PIECE = 64;
+/** What such a body counts as having cost when it is refused: node has cut a whole packet into pieces before it says so. */
+const PIECES_WORK = 4 * 1024 * 1024;
+
+/**
+ * Reads the bytes of a request's body as they travel, at most `limit` of them.
+ * @param length declared length in bytes, `null` if it comes in chunks.
+ * @param share counts what is held; the caller releases it.
+ */
+export function readBytes(
+  request: IncomingMessage,
+  length: number | null,
+  limit: number,
+  share: Share,
+): Promise<Bytes | Refusal> {
+  return new Promise((resolve) => {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    const end = (result: Bytes | Refusal): void => {
+      request.off('data', add).off('end', complete).off('close', leave).off('error', leave);
+      share.work += result === CRUMBLED ? PIECES_WORK : bytes + pieces.length * PIECE_BYTES;
+      // Nothing more is taken in. What is left of the body is for whoever answers to deal with.
+      if (!result.ok) request.pause();
+      resolve(result);
+    };
+    const add = (piece: Buffer): void => {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > limit) end({ ok: false, code: 'body_too_large', detail: `more than ${limit} bytes` });
+      else if (!share.take(piece.length + PIECE_BYTES)) end(CROWDED);
+      else if (pieces.length > FREE_PIECES && bytes < pieces.length * MIN_PIECE) end(CRUMBLED);
+    };
+    const complete = (): void => {
+      const [only] = pieces;
+      if (length !== null && length !== bytes) end(INCOMPLETE);
+      else end({ ok: true, body: pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces) });
+    };
+    const leave = (): void => end(GONE);
+    request.on('data', add).on('end', complete).on('close', leave).on('error', leave);
+  });
+}
+
+/**
+ * Ends the reading, so that what is held of the body is let go: once its answer is written, node tells nobody that the
+ * rest never came. Does nothing when the body is complete.
+ */
+export function stopReading(request: IncomingMessage, reason: string): void {
+  if (request.listenerCount('error') > 0) request.emit('error', new Error(reason));
+}
