@@ -3,12 +3,12 @@
 //   sinks:
 //     lake: { type: ./own-sink.js, url: https://lake.example/ingest, token: "${LAKE_TOKEN}" }
 //
-// The contract, with what each side promises, is `Sink` in src/core/sink.ts; `sinkContract` in src/sinks/contract.ts
+// The contract, with what each side promises, is `Sink` of `millrace/sink`; `sinkContract` of `millrace/sink-contract`
 // tests it. A destination (`lake:meals`) becomes the last segment of the URL's path.
 
 /**
- * @typedef {import('../../src/core/sink.ts').Sink} Sink
- * @typedef {import('../../src/core/sink.ts').SendResult} SendResult
+ * @typedef {import('millrace/sink').Sink} Sink
+ * @typedef {import('millrace/sink').SendResult} SendResult
  * @typedef {{ url: string, token: string | null, timeoutMs: number }} Options
  */
 
@@ -29,7 +29,7 @@ export function parseOptions(options) {
 
 /**
  * @param {Options} options
- * @param {import('../../src/core/sink.ts').SinkContext} context
+ * @param {import('millrace/sink').SinkContext} context
  * @returns {Sink}
  */
 export function createSink({ url, token, timeoutMs }, { log }) {

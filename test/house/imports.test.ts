@@ -19,8 +19,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   sinks: ['archive', 'backfill', 'seal', 'service'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };
-/** They choose and wire, so they may import every room: the commands, and the files beside the rooms. */
-const isComposer = (from: string): boolean => from === 'cli' || from.endsWith('.ts');
+/** They choose and wire, so they may import every room: the commands, the package's exports, and the files beside the rooms. */
+const isComposer = (from: string): boolean => ['api', 'cli'].includes(from) || from.endsWith('.ts');
 
 /** SDKs and the folder that may import each, of a sink and of a source. Their registries load the folders lazily. */
 const VENDORS: Readonly<Record<string, string>> = {

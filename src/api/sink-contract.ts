@@ -1,0 +1,2 @@
+/** The tests that every built-in sink passes, for a sink of your own to pass with any test runner. */
+export { sinkContract, type Arrived, type ContractSubject, type ContractTest } from '../sinks/contract.ts';
