@@ -11,23 +11,23 @@ import type { Operations } from './core/operations.ts';
 import type { NotedHead, Proof } from './core/proof.ts';
 import type { Target } from './core/route.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
-import { Delivery } from './delivery.ts';
-import { counted, Insight } from './insight.ts';
+import { Delivery } from './deliver/delivery.ts';
+import { Status } from './admin/status.ts';
 import { ErasedUsers } from './erase/erased-users.ts';
-import { runErasures } from './erasing.ts';
+import { runErasures } from './erase/running-erasures.ts';
 import { openInlet } from './inlet.ts';
-import { openIntake, type Intake } from './intake.ts';
+import { counted, openIntake, type Intake } from './intake.ts';
 import { Meter } from './metrics/meter.ts';
 import { RefusalLog } from './metrics/refusal-log.ts';
 import { createTracing } from './metrics/tracing.ts';
 import type { Admission } from './receive/handle-delivery.ts';
 import type { Outcome } from './receive/outcome.ts';
 import { ownerFolder } from './journal/owner.ts';
-import { LiveSinks } from './live-sinks.ts';
+import { LiveSinks } from './deliver/live-sinks.ts';
 import { makePlan, needsRestart, type Plan } from './plan.ts';
-import { warnOfReaders } from './private-folders.ts';
+import { warnOfReaders } from './config/private-folders.ts';
 import { openProof } from './proof/open.ts';
-import { createReceiving } from './receiving.ts';
+import { createReceiving } from './workers/receiving.ts';
 import { createSourceIntake } from './sources/intake.ts';
 import { Reader } from './sources/reader.ts';
 import type { Validator } from './validate/envelope.ts';
@@ -176,7 +176,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
     });
     const board = new ActivityBoard(clock);
-    const insight = new Insight({
+    const status = new Status({
       plan: () => plan,
       heads: () => heads,
       meter,
@@ -187,10 +187,10 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       operations,
       activities: () => [...erasures.activities(), ...board.list()],
     });
-    started.push(insight);
+    started.push(status);
     const token = newToken();
     const tokens = new Tokens({ config: config.admin.token, owner: token }, clock);
-    const admin = await startAdminFor(config, { tokens, audit, operations, erasures, board }, insight);
+    const admin = await startAdminFor(config, { tokens, audit, operations, erasures, board }, status);
     if (admin !== null) {
       // Below the dispatcher: health and status can be asked for as long as there is something to flush.
       started.push({ stop: () => admin.close() });
@@ -273,7 +273,7 @@ const ADMITTED: Admission = { ok: true };
 function startAdminFor(
   config: Config,
   parts: Pick<AdminOptions, 'tokens' | 'audit' | 'operations' | 'erasures' | 'board'>,
-  insight: Insight,
+  status: Status,
 ): Promise<Admin | null> {
   if (!config.admin.enabled) return Promise.resolve(null);
   const { host, port } = config.admin;
@@ -281,9 +281,9 @@ function startAdminFor(
     host,
     port,
     ...parts,
-    health: () => insight.health(),
-    metrics: () => insight.metrics(),
-    console: config.console.enabled ? insight.console : null,
+    health: () => status.health(),
+    metrics: () => status.metrics(),
+    console: config.console.enabled ? status.console : null,
   });
 }
 

@@ -20,6 +20,7 @@ import type { SinkLog } from './core/sink.ts';
 import { DirectLog } from './deliver/direct-log.ts';
 import { clearOwner, ownerFolder, readOwner, writeOwner } from './journal/owner.ts';
 import { SqliteJournal } from './journal/sqlite-journal.ts';
+import type { Meter } from './metrics/meter.ts';
 import type { Plan } from './plan.ts';
 import type { Validator } from './validate/envelope.ts';
 
@@ -171,3 +172,19 @@ function directIntake({ plan, log, routesFor, isErased }: IntakeOptions): Intake
 }
 
 const ERASED: AppendResult = { status: 'erased' };
+
+/** The ways into the intake, with everything that comes in by them counted. */
+export function counted(intake: Intake, meter: Meter): Pick<Intake, 'accept' | 'quarantine'> {
+  return {
+    accept: async (event, dedupKey, handling) => {
+      const result = await intake.accept(event, dedupKey, handling);
+      meter.stored(event, result);
+      return result;
+    },
+    quarantine: async (event, reasons, dedupKey) => {
+      const result = await intake.quarantine(event, reasons, dedupKey);
+      meter.storedUnfit(event, reasons, result);
+      return result;
+    },
+  };
+}

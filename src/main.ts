@@ -51,7 +51,7 @@ async function work(): Promise<void> {
   for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => undefined);
   process.on('disconnect', () => process.exit());
   process.stderr.on('error', () => undefined);
-  const { runWorker } = await import('./worker.ts');
+  const { runWorker } = await import('./workers/worker.ts');
   runWorker({
     send: (report) =>
       new Promise((resolve) => {

@@ -4,22 +4,12 @@ import { claimCheckSink } from './config/rules.ts';
 import { resolveSinks, type ResolvedSink } from './config/sinks.ts';
 import { resolveSources, type ResolvedSource } from './config/sources.ts';
 import type { Verifier } from './core/verifier.ts';
+import type { PlannedSink } from './deliver/live-sinks.ts';
 import { compileRoutes, type RouteTable } from './route/table.ts';
 import { loadSinkModule } from './sinks/registry.ts';
 import { loadSourceModule } from './sources/registry.ts';
-import { createValidator, type Validator } from './validate/envelope.ts';
+import { createValidatorFor, type Validator } from './validate/envelope.ts';
 import { createVerifier } from './verify/registry.ts';
-
-/** One sink as it is to be, before anything is opened. */
-export interface PlannedSink {
-  readonly resolved: ResolvedSink;
-  /** The files sink that keeps its large events; null when they become dead letters. */
-  readonly keeper: string | null;
-  /** The sink it goes on for; null for one that begins at the end of the journal. */
-  readonly continues: string | null;
-  /** Equal when nothing about the sink, its keeper or the routes to it has changed: what is loaded goes by its old route. */
-  readonly fingerprint: string;
-}
 
 /** Everything a config decides that needs no I/O: made anew, and whole, for each reload. */
 export interface Plan {
@@ -66,7 +56,8 @@ function planSink(config: Config, resolved: ResolvedSink): PlannedSink {
   const own = config.sinks[resolved.name];
   const keeper = keeperOf(config, resolved.name);
   return {
-    resolved,
+    module: resolved.module,
+    options: resolved.options,
     keeper,
     continues: own?.continues ?? null,
     fingerprint: JSON.stringify([
@@ -82,12 +73,6 @@ function routesTo({ routes }: Config, name: string): unknown {
     const destinations = to.flatMap(({ sink, destination }) => (sink === name ? [destination] : []));
     return destinations.length === 0 ? [] : [{ match, destinations }];
   });
-}
-
-/** The validator of a config, for commands that look at quarantined events again. */
-export function createValidatorFor({ envelope }: Pick<Config, 'envelope'>): Validator {
-  const { type, team, user, clientUser, ...rest } = envelope;
-  return createValidator({ ...rest, fields: { type, team, user, clientUser } });
 }
 
 /** Keys whose change only a restart can bring about. */

@@ -3,7 +3,7 @@ import { readArchive } from '../archive/read.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
-import { createValidatorFor } from '../plan.ts';
+import { createValidatorFor } from '../validate/envelope.ts';
 import { Comparison, fatesBy, QUARANTINED, type Fate } from '../route/compare.ts';
 import { compileRoutes } from '../route/table.ts';
 import { differingSinks, type AgainstReport } from './against-report.ts';

@@ -5,7 +5,7 @@ import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
-import { createErasures } from '../erasing.ts';
+import { createErasures } from '../erase/stores.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { openProof } from '../proof/open.ts';

@@ -1,11 +1,11 @@
-import { createValidatorFor } from '../plan.ts';
+import { createValidatorFor } from '../validate/envelope.ts';
 import { Audit, auditedOperations } from '../admin/audit.ts';
 import { createOperations } from '../admin/operations.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { GivenUp, Operations } from '../core/operations.ts';
-import { dropSink } from '../delivery.ts';
+import { dropSink } from '../deliver/delivery.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { accessTo, type Access } from './receiver-access.ts';

@@ -5,7 +5,7 @@ import { MillraceError } from '../core/errors.ts';
 import { formatTarget } from '../core/route.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { Dispatcher } from '../deliver/dispatcher.ts';
-import { LiveSinks } from '../live-sinks.ts';
+import { LiveSinks } from '../deliver/live-sinks.ts';
 import { planSinks } from '../plan.ts';
 import { openProof } from '../proof/open.ts';
 import { Checkpoint } from '../replay/checkpoint.ts';

@@ -29,6 +29,11 @@ export interface EnvelopeOptions {
   readonly maxDepth?: number;
 }
 
+/** What a config says of the envelope, as far as it matters here. */
+export interface ConfiguredEnvelope {
+  readonly envelope: EnvelopeOptions['fields'] & Omit<EnvelopeOptions, 'fields'>;
+}
+
 export const DEFAULT_FIELDS = {
   type: 'event_type',
   team: 'team_id',
@@ -201,4 +206,10 @@ function isTextId(value: unknown): value is string {
 
 function isUuid(value: unknown): value is string {
   return typeof value === 'string' && value.length === 36 && UUID.test(value);
+}
+
+/** The validator that the keys under `envelope` of a config ask for. */
+export function createValidatorFor({ envelope }: ConfiguredEnvelope): Validator {
+  const { type, team, user, clientUser, ...rest } = envelope;
+  return createValidator({ ...rest, fields: { type, team, user, clientUser } });
 }

@@ -5,8 +5,7 @@ import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { DELIVERED, type SinkModule } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { LiveSinks } from '../../src/live-sinks.ts';
-import type { Plan, PlannedSink } from '../../src/plan.ts';
+import { LiveSinks, type PlannedSink, type PlannedSinks } from '../../src/deliver/live-sinks.ts';
 import { createSink, parseOptions } from '../../src/sinks/files/index.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -64,22 +63,20 @@ test('a reload that exchanges the keeper after the sink that uses it leaves the 
     targetsOf: () => [{ sink: 'hub', destination: null }],
   });
   const hubs: ScriptedSink[] = [];
-  const planOf = (path: string): Plan => {
+  const planOf = (path: string): PlannedSinks => {
     const module: SinkModule = {
       parseOptions: (options) => options,
       createSink: () => hubs[hubs.push(new ScriptedSink(() => DELIVERED, { eventBytes: 1000 })) - 1]!,
     };
-    const hub = { name: 'hub', module, options: {} };
-    const archive = {
-      name: 'archive',
-      module: { parseOptions, createSink } as SinkModule,
-      options: parseOptions({ path }),
+    const hub = { module, options: {} };
+    const archive = { module: { parseOptions, createSink } as SinkModule, options: parseOptions({ path }) };
+    const rest = { continues: null, fingerprint: path };
+    return {
+      sinks: new Map<string, PlannedSink>([
+        ['hub', { ...hub, ...rest, keeper: 'archive' }],
+        ['archive', { ...archive, ...rest, keeper: null }],
+      ]),
     };
-    const sinks = new Map<string, PlannedSink>([
-      ['hub', { resolved: hub as never, keeper: 'archive', continues: null, fingerprint: path }],
-      ['archive', { resolved: archive as never, keeper: null, continues: null, fingerprint: path }],
-    ]);
-    return { sinks } as unknown as Plan;
   };
   const [before, after] = [planOf(join(folder, 'before')), planOf(join(folder, 'after'))];
   const live = new LiveSinks(dispatcher, { log: silentLog, clock });

@@ -4,13 +4,12 @@ import { MillraceError } from '../../src/core/errors.ts';
 import type { Journal } from '../../src/core/journal.ts';
 import { DELIVERED, type Sink, type SinkModule } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { Delivery, dropSink } from '../../src/delivery.ts';
+import { Delivery, dropSink, type DeliveryPlan } from '../../src/deliver/delivery.ts';
 import { answer } from '../../src/journal/perform.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { Store } from '../../src/journal/store.ts';
 import type { Writer } from '../../src/journal/writer-thread.ts';
-import { LiveSinks } from '../../src/live-sinks.ts';
-import type { Plan, PlannedSink } from '../../src/plan.ts';
+import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
 import { LIMITS, silentLog } from '../deliver/support.ts';
 import type { Settings } from './settings.ts';
 
@@ -202,7 +201,12 @@ class InlineWriter implements Writer {
   }
 }
 
-function planOf(world: World, alive: { readonly now: boolean }, settings: Settings, fails = false): Plan {
+function planOf(
+  world: World,
+  alive: { readonly now: boolean },
+  settings: Settings,
+  fails = false,
+): DeliveryPlan {
   const sinks = new Map<string, PlannedSink>();
   for (const name of settings.sinks) {
     const module: SinkModule = {
@@ -210,36 +214,32 @@ function planOf(world: World, alive: { readonly now: boolean }, settings: Settin
       createSink: () => sinkAt(world, alive, name),
     };
     sinks.set(name, {
-      resolved: { name, type: 'made-up', required: true, module, options: {} },
+      module,
+      options: {},
       keeper: null,
       continues: settings.continues?.heir === name ? settings.continues.old : null,
       fingerprint: JSON.stringify([name, settings.routes.map(({ to }) => to.includes(name))]),
     });
   }
-  if (fails) sinks.set(WRONG.resolved.name, WRONG);
+  if (fails) sinks.set('wrong', WRONG);
   const routes = settings.routes.map(({ type, to }) => ({
     match: [type],
     to: to.map((sink) => ({ sink, destination: null })),
   }));
-  return { sinks, config: { routes } } as unknown as Plan;
+  return { sinks, config: { routes } };
 }
 
 const WRONG: PlannedSink = {
-  resolved: {
-    name: 'wrong',
-    type: 'made-up',
-    required: true,
-    module: {
-      parseOptions: (value) => value,
-      createSink: () => ({
-        limits: LIMITS,
-        open: () => Promise.reject(new MillraceError('config_invalid', 'it cannot be opened')),
-        send: () => Promise.resolve([]),
-        close: () => Promise.resolve(),
-      }),
-    },
-    options: {},
+  module: {
+    parseOptions: (value) => value,
+    createSink: () => ({
+      limits: LIMITS,
+      open: () => Promise.reject(new MillraceError('config_invalid', 'it cannot be opened')),
+      send: () => Promise.resolve([]),
+      close: () => Promise.resolve(),
+    }),
   },
+  options: {},
   keeper: null,
   continues: null,
   fingerprint: 'wrong',

@@ -7,14 +7,15 @@ const SRC = join(import.meta.dirname, '../../src');
 /** Arrows of the picture in design: who may import whom beside `core` and `lib`. Add one only with the picture. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
   receive: ['validate'],
-  workers: ['receive', 'journal'],
-  admin: ['validate'],
+  workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],
+  deliver: ['route'],
+  admin: ['config', 'metrics', 'validate'],
   sandbox: ['verify'],
   sources: ['validate', 'sinks'],
   ndjson: ['warehouse'],
   reconcile: ['archive', 'backfill', 'ndjson', 'route', 'service'],
   replay: ['archive', 'validate'],
-  erase: ['archive'],
+  erase: ['archive', 'config', 'seal'],
   export: ['archive', 'warehouse'],
   sinks: ['archive', 'backfill', 'seal', 'service'],
   backfill: ['service', 'ndjson', 'warehouse'],

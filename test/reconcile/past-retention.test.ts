@@ -6,7 +6,7 @@ import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { reconcile } from '../../src/reconcile/reconcile.ts';
 import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { createValidatorFor } from '../../src/plan.ts';
+import { createValidatorFor } from '../../src/validate/envelope.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { filesSink, signal, tempFolder, TestClock } from '../sinks/support.ts';
 import { writeConfig } from '../support/millrace.ts';

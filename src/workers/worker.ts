@@ -1,14 +1,14 @@
-import { systemClock } from './core/clock.ts';
-import { messageOf, MillraceError } from './core/errors.ts';
-import { createTracing } from './metrics/tracing.ts';
-import type { Admission } from './receive/handle-delivery.ts';
-import type { Receiver, ReceiverLoad, Replaceable } from './receive/options.ts';
-import { createReceiver } from './receive/receiver.ts';
-import { createValidatorFor } from './plan.ts';
+import { systemClock } from '../core/clock.ts';
+import { messageOf, MillraceError } from '../core/errors.ts';
+import { createTracing } from '../metrics/tracing.ts';
+import type { Admission } from '../receive/handle-delivery.ts';
+import type { Receiver, ReceiverLoad, Replaceable } from '../receive/options.ts';
+import { createReceiver } from '../receive/receiver.ts';
 import { shareOf, type Settings } from './receiving.ts';
-import { createVerifier } from './verify/registry.ts';
-import { Link } from './workers/link.ts';
-import type { Order, Report } from './workers/protocol.ts';
+import { createValidatorFor } from '../validate/envelope.ts';
+import { createVerifier } from '../verify/registry.ts';
+import { Link } from './link.ts';
+import type { Order, Report } from './protocol.ts';
 
 /** How often connections are looked at, milliseconds. */
 const LOAD_EVERY = 500;

@@ -1,16 +1,22 @@
 import type { Logger } from 'pino';
-import type { Config } from './config/config.ts';
-import type { Clock } from './core/clock.ts';
-import type { Plan } from './plan.ts';
-import { DEFAULT_LIMITS, type ReceiverLimits } from './receive/limits.ts';
-import type { Receiver, ReceiverOptions } from './receive/options.ts';
-import { createReceiver } from './receive/receiver.ts';
+import type { Config } from '../config/config.ts';
+import type { Clock } from '../core/clock.ts';
+import { DEFAULT_LIMITS, type ReceiverLimits } from '../receive/limits.ts';
+import type { Receiver, ReceiverOptions, Replaceable } from '../receive/options.ts';
+import { createReceiver } from '../receive/receiver.ts';
+
+/** All that a process which only receives has to know of the config. */
+export type Settings = Pick<Config, 'server' | 'signing' | 'envelope' | 'quarantine'>;
+
+export interface ReceivingPlan extends Pick<Replaceable, 'verifier'> {
+  readonly config: Settings;
+}
 
 /** The open endpoint, in this process or in several. */
 export interface Receiving {
   readonly receiver: Omit<Receiver, 'replace'>;
   /** Resolves when every delivery from now on is handled as this plan says. */
-  readonly change: (plan: Plan) => Promise<void>;
+  readonly change: (plan: ReceivingPlan) => Promise<void>;
 }
 
 export interface ReceivingOptions extends Pick<
@@ -21,11 +27,8 @@ export interface ReceivingOptions extends Pick<
   readonly log: Logger;
 }
 
-/** All that a process which only receives has to know of the config. */
-export type Settings = Pick<Config, 'server' | 'signing' | 'envelope' | 'quarantine'>;
-
 /** What receives by this plan: one process, this one, unless `server.workers` asks for more. */
-export async function createReceiving(plan: Plan, options: ReceivingOptions): Promise<Receiving> {
+export async function createReceiving(plan: ReceivingPlan, options: ReceivingOptions): Promise<Receiving> {
   const { server, quarantine } = plan.config;
   if (server.workers > 1) return createWorkers(plan, options);
   const { host, port, path, reusePort } = server;
@@ -46,15 +49,15 @@ export async function createReceiving(plan: Plan, options: ReceivingOptions): Pr
   return { receiver, change };
 }
 
-async function createWorkers({ config }: Plan, options: ReceivingOptions): Promise<Receiving> {
-  const { WorkerPool } = await import('./workers/pool.ts');
+async function createWorkers({ config }: ReceivingPlan, options: ReceivingOptions): Promise<Receiving> {
+  const { WorkerPool } = await import('./pool.ts');
   const { workers, port, reusePort } = config.server;
   const pool = new WorkerPool({ workers, port, reusePort, settings: settingsOf(config), ...options });
   return { receiver: pool, change: (next) => pool.change(settingsOf(next.config)) };
 }
 
 /** No sinks and no keys of theirs: those stay in the first process. */
-function settingsOf({ server, signing, envelope, quarantine }: Config): Settings {
+function settingsOf({ server, signing, envelope, quarantine }: Settings): Settings {
   return { server, signing, envelope, quarantine };
 }
 

@@ -1,17 +1,16 @@
-import type { Clock } from './core/clock.ts';
-import { MillraceError, messageOf } from './core/errors.ts';
-import type { JournalEvent } from './core/event.ts';
-import type { Journal, RouteKeeper } from './core/journal.ts';
-import type { GivenUp } from './core/operations.ts';
-import type { Target } from './core/route.ts';
-import { NO_ROUTES } from './core/route-record.ts';
-import type { SinkLog } from './core/sink.ts';
-import type { Dispatcher } from './deliver/dispatcher.ts';
-import { buryWaiting, countWaiting, type WaitingFor } from './deliver/waiting.ts';
-import { orAborted, untilAborted } from './lib/abort.ts';
-import type { LiveSinks } from './live-sinks.ts';
-import type { Plan } from './plan.ts';
-import { AcceptedRoutes } from './route/accepted.ts';
+import type { Clock } from '../core/clock.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { JournalEvent } from '../core/event.ts';
+import type { Journal, RouteKeeper } from '../core/journal.ts';
+import type { GivenUp } from '../core/operations.ts';
+import type { Route, Target } from '../core/route.ts';
+import { NO_ROUTES } from '../core/route-record.ts';
+import type { SinkLog } from '../core/sink.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import { buryWaiting, countWaiting, type WaitingFor } from './waiting.ts';
+import { orAborted, untilAborted } from '../lib/abort.ts';
+import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
+import { AcceptedRoutes } from '../route/accepted.ts';
 
 export interface DeliveryParts {
   readonly dispatcher: Dispatcher;
@@ -25,7 +24,9 @@ export interface DeliveryParts {
 }
 
 /** What of a plan decides about delivering. */
-export type DeliveryPlan = Pick<Plan, 'sinks'> & { readonly config: Pick<Plan['config'], 'routes'> };
+export interface DeliveryPlan extends PlannedSinks {
+  readonly config: { readonly routes: readonly Route[] };
+}
 
 /**
  * Delivering by a plan, and how it becomes delivering by another, without an event that falls in between: see
@@ -78,7 +79,7 @@ export class Delivery {
    * that is decided. Sinks that `to` does not name are there until `part`. When it fails all is as before.
    * @throws MillraceError sink_waited_for, and what LiveSinks.change throws
    */
-  async change(to: Plan, switched: () => void, signal: AbortSignal): Promise<void> {
+  async change(to: DeliveryPlan, switched: () => void, signal: AbortSignal): Promise<void> {
     const { journal, sinks, dispatcher } = this.#parts;
     const heirs = journal === null ? NOBODY : await this.#heirsOf(to, journal);
     const recalled = [...to.sinks.keys()].filter((name) => this.#leaving.has(name));
@@ -98,7 +99,7 @@ export class Delivery {
   }
 
   /** Lets the sinks go that the plan does not name; waits for them until `signal` aborts, and then they go on alone. */
-  async part(plan: Pick<Plan, 'sinks'>, signal: AbortSignal): Promise<void> {
+  async part(plan: PlannedSinks, signal: AbortSignal): Promise<void> {
     const { sinks, journal, log } = this.#parts;
     const gone = sinks.names.filter((name) => !plan.sinks.has(name) && !this.#leaving.has(name));
     await Promise.all(
@@ -163,7 +164,7 @@ export class Delivery {
    * The sinks that others go on for.
    * @throws MillraceError sink_waited_for for a sink in trouble, which cannot deliver what waits for it before it goes
    */
-  async #heirsOf(to: Plan, journal: Journal): Promise<ReadonlyMap<string, string>> {
+  async #heirsOf(to: PlannedSinks, journal: Journal): Promise<ReadonlyMap<string, string>> {
     const { sinks, dispatcher } = this.#parts;
     const going = dispatcher.status().filter(({ sink }) => !to.sinks.has(sink) && !this.#leaving.has(sink));
     const known = new Set([...sinks.names, ...(await journal.routes()).left]);
@@ -251,7 +252,7 @@ const NOBODY: ReadonlyMap<string, string> = new Map();
  * cannot take over another.
  */
 function successions(
-  { sinks }: DeliveryPlan,
+  { sinks }: PlannedSinks,
   going: readonly string[],
   known: ReadonlySet<string>,
 ): { readonly heirs: ReadonlyMap<string, string>; readonly blocked: ReadonlyMap<string, string> } {

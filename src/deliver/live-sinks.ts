@@ -1,8 +1,24 @@
-import type { ErasableStore } from './core/erasure.ts';
-import type { Sink, SinkContext } from './core/sink.ts';
-import type { Keep } from './deliver/claim-check.ts';
-import type { Dispatcher } from './deliver/dispatcher.ts';
-import type { Plan, PlannedSink } from './plan.ts';
+import type { ErasableStore } from '../core/erasure.ts';
+import type { Sink, SinkContext, SinkModule } from '../core/sink.ts';
+import type { Keep } from './claim-check.ts';
+import type { Dispatcher } from './dispatcher.ts';
+
+/** One sink as it is to be, before anything is opened. */
+export interface PlannedSink {
+  readonly module: SinkModule;
+  /** What `module.parseOptions` returned. */
+  readonly options: unknown;
+  /** The files sink that keeps its large events; null when they become dead letters. */
+  readonly keeper: string | null;
+  /** The sink it goes on for; null for one that begins at the end of the journal. */
+  readonly continues: string | null;
+  /** Equal when nothing about the sink, its keeper or the routes to it has changed: what is loaded goes by its old route. */
+  readonly fingerprint: string;
+}
+
+export interface PlannedSinks {
+  readonly sinks: ReadonlyMap<string, PlannedSink>;
+}
 
 /** Tells the journal that one sink goes on for another. */
 export type Succeed = (from: string, to: string) => Promise<void>;
@@ -21,7 +37,7 @@ export class LiveSinks {
   }
 
   /** Opens all the sinks of the first plan, side by side. They load nothing until the dispatcher lets them begin. */
-  async open(plan: Pick<Plan, 'sinks'>): Promise<void> {
+  async open(plan: PlannedSinks): Promise<void> {
     // All made before the first is opened, so that every keeper is there for whoever needs it.
     for (const [name, sink] of plan.sinks) this.#make(name, sink);
     await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
@@ -38,7 +54,7 @@ export class LiveSinks {
    * @param succeed called for each of these, when neither of the two is open
    */
   async change(
-    to: Plan,
+    to: PlannedSinks,
     signal: AbortSignal,
     heirs: ReadonlyMap<string, string>,
     succeed: Succeed,
@@ -96,7 +112,7 @@ export class LiveSinks {
   }
 
   #make(name: string, sink: PlannedSink): void {
-    const { module, options } = sink.resolved;
+    const { module, options } = sink;
     const takeBack: SinkContext['takeBack'] = (gone) => this.#dispatcher.takeBack(name, gone);
     // Where there is no way into the journal, there is none to read again.
     const journaled = this.#parts.inlet === undefined ? {} : { takeBack };

@@ -1,29 +1,30 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { ConsoleSource } from './admin/console.ts';
-import type { ArchiveHead, Health } from './admin/health.ts';
-import type { Activity } from './core/activity.ts';
-import type { Clock } from './core/clock.ts';
-import type { NotedHead } from './core/proof.ts';
-import type { Operations, SystemStatus } from './core/operations.ts';
-import { formatTarget } from './core/route.ts';
-import type { Dispatcher } from './deliver/dispatcher.ts';
-import type { Intake } from './intake.ts';
-import type { MetricState } from './metrics/catalogue.ts';
-import { createExposition } from './metrics/exposition.ts';
-import { History, type Totals } from './metrics/history.ts';
-import type { Meter } from './metrics/meter.ts';
-import type { Plan } from './plan.ts';
-import type { Receiver, ReceiverLoad } from './receive/options.ts';
+import type { Config } from '../config/config.ts';
+import type { Activity } from '../core/activity.ts';
+import type { Clock } from '../core/clock.ts';
+import type { EventLog } from '../core/journal.ts';
+import type { Operations, SinkStatus, SystemStatus } from '../core/operations.ts';
+import type { NotedHead } from '../core/proof.ts';
+import { formatTarget } from '../core/route.ts';
+import type { MetricState } from '../metrics/catalogue.ts';
+import { createExposition } from '../metrics/exposition.ts';
+import { History, type Totals } from '../metrics/history.ts';
+import type { Meter } from '../metrics/meter.ts';
+import type { ConsoleSource } from './console.ts';
+import type { ArchiveHead, Health } from './health.ts';
 
-export interface InsightOptions {
+export interface StatusOptions {
   readonly meter: Meter;
   readonly clock: Clock;
   /** The plan in force; a reload replaces it. */
-  readonly plan: () => Plan;
-  readonly intake: Intake;
-  readonly dispatcher: Dispatcher;
-  readonly receiver: Pick<Receiver, 'state' | 'ready' | keyof ReceiverLoad>;
+  readonly plan: () => { readonly config: Config };
+  readonly intake: { readonly log: EventLog; lastSeq(): number };
+  readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
+  readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
+    readonly state: string;
+    readonly inFlight: number;
+  };
   readonly operations: Operations;
   /** Erasures, replays and backfills that are known of. */
   readonly activities: () => readonly Activity[];
@@ -36,15 +37,15 @@ const STATUS_AGE = 400;
 const SECOND = 1000;
 
 /** What the running system says of itself: to supervisors, to Prometheus, and to the console. */
-export class Insight {
-  readonly #options: InsightOptions;
+export class Status {
+  readonly #options: StatusOptions;
   readonly #exposition = createExposition();
   readonly #history: History;
   readonly #version = readVersion();
   #status: { readonly at: number; readonly answer: Promise<SystemStatus> } | null = null;
   #stopTimer: () => void = () => {};
 
-  constructor(options: InsightOptions) {
+  constructor(options: StatusOptions) {
     this.#options = options;
     this.#history = new History(options.clock.now(), this.#totals());
     this.#tick();
@@ -199,22 +200,6 @@ export class Insight {
 /** More rows than a screen holds are of no use to anyone, and they change each second. */
 const RECENT_SHOWN = 60;
 
-/** The ways into the intake, with everything that comes in by them counted. */
-export function counted(intake: Intake, meter: Meter): Pick<Intake, 'accept' | 'quarantine'> {
-  return {
-    accept: async (event, dedupKey, handling) => {
-      const result = await intake.accept(event, dedupKey, handling);
-      meter.stored(event, result);
-      return result;
-    },
-    quarantine: async (event, reasons, dedupKey) => {
-      const result = await intake.quarantine(event, reasons, dedupKey);
-      meter.storedUnfit(event, reasons, result);
-      return result;
-    },
-  };
-}
-
 /** Heads are noted by the folder itself, whatever links lead to it. */
 function realPath(path: string): string {
   try {
@@ -225,6 +210,6 @@ function realPath(path: string): string {
 }
 
 function readVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;
 }

@@ -1,0 +1,196 @@
+import type { Activity } from '../core/activity.ts';
+import type { Clock } from '../core/clock.ts';
+import {
+  Owners,
+  type ErasureRequest,
+  type ErasureResult,
+  type Erasures,
+  type Ownership,
+  type Said,
+  type Subject,
+} from '../core/erasure.ts';
+import { messageOf } from '../core/errors.ts';
+import type { SinkLog } from '../core/sink.ts';
+import type { ErasedUsers } from './erased-users.ts';
+import type { LocalErasures } from './local-erasures.ts';
+import { createErasures, type ErasableJournal, type ErasingParts } from './stores.ts';
+
+/** Milliseconds between two looks at what is due. */
+const CHECK_EVERY = 60_000;
+/** Longest wait for batches that are on their way when an erasure begins. */
+const SETTLE_WAIT = 30_000;
+
+/** The running system around the erasures. */
+export interface ErasingSystem extends Pick<ErasingParts, 'config' | 'users' | 'proof' | 'log'> {
+  readonly intake: {
+    readonly erasable: ErasableJournal | null;
+    settled(): Promise<void>;
+    lastSeq(): number;
+  };
+  readonly dispatcher: {
+    forget(forgotten: { readonly upTo: number; readonly owned: (event: Said) => boolean }): void;
+    answered(signal: AbortSignal): Promise<readonly string[]>;
+  };
+  readonly sinks: {
+    settle: NonNullable<ErasingParts['settleSink']>;
+    erasable: NonNullable<ErasingParts['erasable']>;
+  };
+  /** What the console shows of late. */
+  readonly recent: { forget(owned: (whose: Ownership) => boolean): void };
+  readonly clock: Clock;
+  readonly noteErased: RunningParts['noteErased'];
+}
+
+/** The erasures of a running system: nothing of a user is on its way any more when a store is cleared. */
+export function runErasures(system: ErasingSystem): RunningErasures {
+  const { intake, dispatcher, sinks, recent, clock, log, noteErased, ...rest } = system;
+  const abort = new AbortController();
+  const local = createErasures({
+    ...rest,
+    clock,
+    log,
+    journal: () => Promise.resolve(intake.erasable),
+    settleSink: (name, holds) => sinks.settle(name, holds),
+    erasable: (name) => sinks.erasable(name),
+    settle: async (subjects) => {
+      await intake.settled();
+      const owners = new Owners(subjects);
+      recent.forget((whose) => owners.of(whose).length > 0);
+      dispatcher.forget({ upTo: intake.lastSeq(), owned: (event) => owners.ofEvent(event).length > 0 });
+      const waiting = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
+      const requests = subjects.map(({ request }) => request);
+      const reason = 'has not answered yet to a batch that may hold events of the user';
+      return waiting.map((sink) => ({ store: 'sinks', item: sink, requests, reason }));
+    },
+    onProgress: (files) => running.progressed(files),
+    signal: abort.signal,
+  });
+  const running = new RunningErasures(local, { users: rest.users, clock, log, abort, noteErased });
+  return running;
+}
+
+interface RunningParts {
+  /** For the audit log: receipts of what was due. */
+  readonly noteErased: (receipts: readonly string[]) => Promise<void>;
+  readonly users: ErasedUsers;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+  readonly abort: AbortController;
+}
+
+/** The erasures of a running receiver: performs by itself what is due, and hears of what others have performed. */
+export class RunningErasures implements Erasures {
+  readonly #local: LocalErasures;
+  readonly #parts: RunningParts;
+  #cancelTimer: () => void = () => undefined;
+  #running: Promise<unknown> = Promise.resolve();
+  readonly #runs = new Set<Promise<void>>();
+  #activity: Activity | null = null;
+
+  constructor(local: LocalErasures, parts: RunningParts) {
+    this.#local = local;
+    this.#parts = parts;
+  }
+
+  /** @param delay milliseconds until the first look */
+  start(delay = 1000): void {
+    this.#cancelTimer = this.#parts.clock.after(delay, () => {
+      this.#running = this.#check().finally(() => {
+        if (!this.#parts.abort.signal.aborted) this.start(CHECK_EVERY);
+      });
+    });
+  }
+
+  request(subject: Omit<Subject, 'request'>, now: boolean): Promise<ErasureRequest> {
+    return this.#local.request(subject, now);
+  }
+
+  cancel(subject: Omit<Subject, 'request'>): ReturnType<Erasures['cancel']> {
+    return this.#local.cancel(subject);
+  }
+
+  list(): ReturnType<Erasures['list']> {
+    return this.#local.list();
+  }
+
+  run(): Promise<ErasureResult> {
+    const run = this.#run();
+    const over = run.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#runs.add(over);
+    void over.then(() => this.#runs.delete(over));
+    return run;
+  }
+
+  async #run(): Promise<ErasureResult> {
+    const { clock } = this.#parts;
+    const startedAt = clock.now();
+    const base = {
+      kind: 'erasure',
+      id: `erasure-${startedAt}`,
+      title: 'erasing users',
+      total: null,
+      unit: 'files',
+    } as const;
+    this.#activity = { ...base, state: 'running', done: 0, startedAt, updatedAt: startedAt, detail: null };
+    try {
+      const result = await this.#local.run();
+      const detail = result.left[0]?.reason ?? null;
+      const state = detail === null ? 'done' : 'interrupted';
+      this.#activity = {
+        ...base,
+        state,
+        done: result.files_searched,
+        startedAt,
+        updatedAt: clock.now(),
+        detail,
+      };
+      return result;
+    } catch (error) {
+      this.#activity = {
+        ...base,
+        state: 'failed',
+        done: 0,
+        startedAt,
+        updatedAt: clock.now(),
+        detail: messageOf(error),
+      };
+      throw error;
+    }
+  }
+
+  progressed(files: number): void {
+    if (this.#activity === null) return;
+    this.#activity = { ...this.#activity, done: files, updatedAt: this.#parts.clock.now() };
+  }
+
+  /** The run under way, or the last one. */
+  activities(): readonly Activity[] {
+    return this.#activity === null ? [] : [this.#activity];
+  }
+
+  /** Ends a run at its next chance; the next start goes on with it. */
+  async stop(): Promise<void> {
+    this.#cancelTimer();
+    this.#parts.abort.abort();
+    await this.#running;
+    // Those that were asked for over the admin API: what they clear is closed next.
+    await Promise.all(this.#runs);
+  }
+
+  async #check(): Promise<void> {
+    try {
+      this.#parts.users.reload();
+      if (!this.#local.isDue()) return;
+      const { receipts } = await this.run();
+      await this.#parts.noteErased(receipts.map(({ receipt }) => receipt));
+    } catch (error) {
+      this.#parts.log.error(
+        { error: messageOf(error) },
+        'erasure did not come to its end; it is tried again',
+      );
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import { resolve } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { systemClock, type Clock } from '../core/clock.ts';
+import type { ErasableStore, LeftItem, Subject } from '../core/erasure.ts';
+import type { KeyLedger, OpenProof } from '../core/proof.ts';
+import type { SinkLog } from '../core/sink.ts';
+import { KeyErasure } from '../seal/key-erasure.ts';
+import { parseMasterKey } from '../seal/master-key.ts';
+import type { ErasedUsers } from './erased-users.ts';
+import { FolderStore } from './folder-store.ts';
+import { LocalErasures } from './local-erasures.ts';
+
+/** The journal, when it is erased from: it forgets the requests as well, when they are done. */
+export interface ErasableJournal extends ErasableStore {
+  erased(subjects: readonly Subject[]): Promise<void>;
+}
+
+/** What an erasure needs of the system around it; a command that works alone has a journal at most. */
+export interface ErasingParts {
+  readonly config: () => Config;
+  readonly users: ErasedUsers;
+  /** Asked for when there is something to erase: null when there is none, or none yet. */
+  readonly journal: () => Promise<ErasableJournal | null>;
+  /** What a sink that is open here has to clear beside its files, such as the keys of sealed records. */
+  readonly erasable?: (sink: string) => ErasableStore | null;
+  readonly settleSink?: (name: string, holds: (path: string) => Promise<boolean>) => Promise<void>;
+  readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
+  readonly proof: OpenProof;
+  readonly clock?: Clock;
+  readonly onProgress?: (files: number, bytes: number) => void;
+  readonly log: SinkLog;
+  readonly signal: AbortSignal;
+}
+
+/** Erasures over everything the config knows of: the journal, the folders of sinks, `erasure.folders`. */
+export function createErasures(parts: ErasingParts): LocalErasures {
+  const { config, users, journal, settle, clock = systemClock, log, signal } = parts;
+  const { path: folder, grace } = config().erasure;
+  return new LocalErasures({
+    folder,
+    grace,
+    users,
+    // Folders last: what is still on its way to one has come to rest by then. Keys first: a crash after them leaves nothing to read.
+    stores: async () => {
+      const kept = await journal();
+      return [...keyStores(parts), ...(kept === null ? [] : [kept]), ...folderStores(parts)];
+    },
+    ...(settle === undefined ? {} : { settle }),
+    ...(parts.onProgress === undefined ? {} : { onProgress: parts.onProgress }),
+    proof: parts.proof,
+    closed: async (subjects) => (await journal())?.erased(subjects),
+    clock,
+    log,
+    signal,
+  });
+}
+
+/** The keys of sealed archives: of the sink that has them open, else of the store as it lies there. */
+function keyStores({ config, erasable, proof }: ErasingParts): ErasableStore[] {
+  const ledger = async (): Promise<KeyLedger> => (await proof()).ledger;
+  return Object.entries(config().sinks).flatMap(([name, { type, options }]) => {
+    const { encrypt } = options;
+    if (type !== 'files' || typeof encrypt !== 'object' || encrypt === null) return [];
+    const { store, masterKey } = encrypt as { readonly store?: unknown; readonly masterKey?: unknown };
+    return (
+      erasable?.(name) ?? KeyErasure.at(name, String(store), () => parseMasterKey(String(masterKey)), ledger)
+    );
+  });
+}
+
+/** Types of sinks that keep data of users under their `path`. */
+const KEEPERS: ReadonlySet<string> = new Set(['files', 'follow-up']);
+
+function folderStores({ config, settleSink, log, proof }: ErasingParts): FolderStore[] {
+  const { sinks, erasure, journal, envelope } = config();
+  const { team, user, clientUser } = envelope;
+  const found = new Map<string, { name: string; sinks: string[] }>();
+  for (const [name, { type, options }] of Object.entries(sinks)) {
+    if (!KEEPERS.has(type) || typeof options['path'] !== 'string') continue;
+    const path = resolve(options['path']);
+    const known = found.get(path);
+    if (known === undefined) found.set(path, { name: options['path'], sinks: [name] });
+    else known.sinks.push(name);
+  }
+  for (const path of erasure.folders) {
+    if (!found.has(resolve(path))) found.set(resolve(path), { name: path, sinks: [] });
+  }
+  // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.
+  const exclude = [resolve(journal.path), resolve(erasure.path), ...found.keys()];
+  return Array.from(found, ([path, { name, sinks: writers }]) => {
+    return new FolderStore({
+      name,
+      path,
+      exclude: exclude.filter((other) => other !== path),
+      fields: { team, user, clientUser },
+      log,
+      proof,
+      settle: async (holds) => {
+        for (const writer of writers) await settleSink?.(writer, holds);
+      },
+    });
+  });
+}
