@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Envelope } from '../core/event.ts';
 import type { Unfitness } from '../core/journal.ts';
-import { isDeeperThan } from './depth.ts';
+import { Scanner } from './scan.ts';
 import { unfitness, type UnfitnessCode } from './unfitness.ts';
 
 export type RequiredField = 'team' | 'user' | 'clientUser';
@@ -66,7 +66,8 @@ export type Validation =
 /** @param known what is known of the event beside its body; it stands in for keys the body lacks. */
 export type Validator = (body: Buffer, known?: Partial<Envelope>) => Validation;
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The envelope as the body has it; undefined is what it has not. */
+type Parts = Readonly<Record<keyof Envelope, unknown>>;
 type Refuse = (code: UnfitnessCode) => void;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -76,33 +77,29 @@ const MAX_TYPE = 256;
 const MAX_ID = 256;
 const MAX_CLIENT_USER = 512;
 
-/** Makes the check whether an authentic body can be routed. The body is parsed to look at it, never to pass it on. */
+/** Makes the check whether an authentic body can be routed. The body is only looked at. */
 export function createValidator(options: EnvelopeOptions): Validator {
   const { fields, userIds, require } = options;
-  const maxDepth = options.maxDepth ?? 128;
+  const scanner = new Scanner(Object.values(fields), options.maxDepth ?? 128);
   const isId = userIds === 'uuid' ? isUuid : isTextId;
   // A UUID is the same in either case; another id is not.
   const canonical = (id: string): string => (userIds === 'uuid' ? id.toLowerCase() : id);
   const teams = options.teams.length === 0 ? null : new Set(options.teams.map(canonical));
 
-  const checkFields = (event: Fields, refuse: Refuse): void => {
-    const type = own(event, fields.type);
+  const check = ({ type, team, user, clientUser }: Parts, refuse: Refuse): void => {
     if (type === undefined || type === null) refuse('type_missing');
     else if (!isType(type)) refuse('type_malformed');
     const needs = requiredBy(require, typeof type === 'string' ? type : '');
 
-    const team = own(event, fields.team);
     if (team === undefined || team === null) {
       if (needs.includes('team')) refuse('team_missing');
     } else if (!isId(team)) refuse('team_malformed');
     else if (teams !== null && !teams.has(canonical(team))) refuse('team_foreign');
 
-    const user = own(event, fields.user);
     if (user === undefined || user === null) {
       if (needs.includes('user')) refuse('user_missing');
     } else if (!isId(user)) refuse('user_malformed');
 
-    const clientUser = own(event, fields.clientUser);
     if (clientUser === undefined) {
       if (needs.includes('clientUser')) refuse('client_user_missing');
     } else if (clientUser !== null && !isText(clientUser, MAX_CLIENT_USER)) refuse('client_user_malformed');
@@ -110,14 +107,25 @@ export function createValidator(options: EnvelopeOptions): Validator {
 
   return (body, known) => {
     const reasons: Unfitness[] = [];
+    // A body that could not be read has that reason only: nothing is known about its fields.
+    let envelope = UNKNOWN;
     const refuse: Refuse = (code) => {
       reasons.push(unfitness(code));
     };
-    const read = parse(body, maxDepth, refuse);
-    const event = read === null || known === undefined ? read : { ...named(known, fields), ...read };
-    // A body that could not be read has that reason only: nothing is known about its fields.
-    if (event !== null) checkFields(event, refuse);
-    const envelope = envelopeOf(event ?? {}, fields);
+    if (read(body, scanner, refuse)) {
+      const part = (name: keyof Envelope): unknown => {
+        const value = scanner.value(fields[name]);
+        return value === undefined ? known?.[name] : value;
+      };
+      const parts = {
+        type: part('type'),
+        team: part('team'),
+        user: part('user'),
+        clientUser: part('clientUser'),
+      };
+      check(parts, refuse);
+      envelope = envelopeOf(parts);
+    }
     const [first, ...more] = reasons;
     return first === undefined
       ? { fit: true, envelope }
@@ -125,48 +133,20 @@ export function createValidator(options: EnvelopeOptions): Validator {
   };
 }
 
-/** The known parts under the names they would have in a body. */
-function named(known: Partial<Envelope>, names: EnvelopeOptions['fields']): Fields {
-  const given: Record<string, unknown> = {};
-  for (const part of ['type', 'team', 'user', 'clientUser'] as const) {
-    if (known[part] !== undefined) given[names[part]] = known[part];
-  }
-  return given;
-}
-
-/** The body as an object. Goes on past what still leaves something to read, so that quarantine can show a type. */
-function parse(body: Buffer, maxDepth: number, refuse: Refuse): Fields | null {
+/** @returns whether there are fields to look at, which a body can have that is refused for other reasons */
+function read(body: Buffer, scanner: Scanner, refuse: Refuse): boolean {
   if (body.length === 0) {
     refuse('empty');
-    return null;
+    return false;
   }
-  if (!isUtf8(body)) refuse('not_utf8');
+  const isWhole = isUtf8(body);
+  if (!isWhole) refuse('not_utf8');
   const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
   if (marked) refuse('bom');
   const text = marked ? body.subarray(3) : body;
-  if (isDeeperThan(text, maxDepth)) {
-    refuse('too_deep');
-    return null;
-  }
-  let value: unknown;
-  try {
-    value = JSON.parse(text.toString());
-  } catch {
-    refuse('not_json');
-    return null;
-  }
-  if (isObject(value)) return value;
-  refuse('not_object');
-  return null;
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** A key of the event itself: `constructor` or `__proto__` as a name must not find what every object inherits. */
-function own(event: Fields, name: string): unknown {
-  return Object.hasOwn(event, name) ? event[name] : undefined;
+  const verdict = scanner.scan(isWhole ? text : Buffer.from(text.toString()));
+  if (verdict !== 'object') refuse(verdict);
+  return verdict === 'object';
 }
 
 function requiredBy(rules: readonly RequireRule[], type: string): readonly RequiredField[] {
@@ -176,14 +156,15 @@ function requiredBy(rules: readonly RequireRule[], type: string): readonly Requi
   return [];
 }
 
+const UNKNOWN: Envelope = { type: '', team: null, user: null, clientUser: null };
+
 /** What is not a string, or too long, or could not be stored as UTF-8, is left out. */
-function envelopeOf(event: Fields, names: EnvelopeOptions['fields']): Envelope {
-  const type = own(event, names.type);
+function envelopeOf({ type, team, user, clientUser }: Parts): Envelope {
   return {
     type: isType(type) ? type : '',
-    team: textOrNull(own(event, names.team)),
-    user: textOrNull(own(event, names.user)),
-    clientUser: textOrNull(own(event, names.clientUser)),
+    team: textOrNull(team),
+    user: textOrNull(user),
+    clientUser: textOrNull(clientUser),
   };
 }
 
