@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts';
+import { FileGone } from '../../lib/append-file.ts';
 import { ensureFolder, errorCode } from '../../lib/durable.ts';
 import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
 import type { ArchiveFolder } from './folder.ts';
 import type { Lane, Lanes } from './lanes.ts';
-import { Part, PartGone } from './part.ts';
+import { Part } from './part.ts';
 import { ABORTED, retryAfter } from './results.ts';
 import { explain } from './troubles.ts';
 
@@ -43,7 +44,7 @@ export class Appender {
           const { part } = lane;
           log.warn({ folder, error: explain(error) }, 'archive file could not be written');
           if (part !== null && part.mode !== 'open') lanes.untouch(part);
-          if (part === null || !(error instanceof PartGone)) return retryAfter(error);
+          if (part === null || !(error instanceof FileGone)) return retryAfter(error);
           // Nothing can bring back what somebody has deleted; what comes next must not wait for it.
           await lanes.drop(lane, part);
           if (tries === CREATE_TRIES) return retryAfter(error);
@@ -66,8 +67,8 @@ export class Appender {
 
   async #write(part: Part, events: readonly JournalEvent[]): Promise<void> {
     const { sealer } = this.#options;
-    if (sealer === null) return await part.append(formatRecords(events), events);
-    await part.append(await sealer().seal(events), sealedTypes(events));
+    if (sealer === null) return await part.add(formatRecords(events), events);
+    await part.add(await sealer().seal(events), sealedTypes(events));
   }
 
   async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {

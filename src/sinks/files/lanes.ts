@@ -89,7 +89,7 @@ export class Lanes {
     const { part } = lane;
     if (part === null) return;
     this.#takeOut(lane, part);
-    await part.seal().catch((error: unknown) => {
+    await part.close().catch((error: unknown) => {
       this.#context.log.warn({ path: part.path, error: messageOf(error) }, 'closing a part failed');
     });
     // Nothing was ever written to it: an append that failed, on a full disk, say.

@@ -6,7 +6,7 @@ import { parseHead } from '../../core/archive-record.ts';
 import type { Event } from '../../core/event.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { errorCode, openPlain, READ_WRITE, readPlain } from '../../lib/durable.ts';
+import { errorCode, readPlain } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { Part, PartStats, type PartPlace } from './part.ts';
 import { identityOf } from './recovered-ids.ts';
@@ -56,12 +56,11 @@ export async function recoverFolder(
   const recovered: RecoveredPart[] = [];
   for (const place of places) {
     const compression = finished.get(place) ?? null;
-    const { stats, ids, length } = await mendPart(new Part(place).path, log, opener);
-    const part = new Part(place, stats, length, compression);
+    const { part, ids } = await mendPart(place, compression, log, opener);
     const state = stateOf(part, listed);
-    if (state === 'listed' || length === 0) await unlink(part.path);
+    if (state === 'listed' || part.length === 0) await unlink(part.path);
     // The ids of a listed part still count: its last batch may not have been noted as delivered.
-    if (length > 0) recovered.push({ part, ids, state });
+    if (part.length > 0) recovered.push({ part, ids, state });
   }
   return recovered;
 }
@@ -106,10 +105,12 @@ async function finishedAs(root: string, place: PartPlace): Promise<Compression |
 
 /** Reads a part, cuts off what was not written whole, and makes the rest durable, so that it may count as delivered. */
 async function mendPart(
-  path: string,
+  place: PartPlace,
+  compression: Compression | null,
   log: SinkLog,
   opener: RecordOpener | null,
-): Promise<{ stats: PartStats; ids: string[]; length: number }> {
+): Promise<Pick<RecoveredPart, 'part' | 'ids'>> {
+  const { path } = new Part(place);
   const stats = new PartStats();
   const ids: string[] = [];
   let length = 0;
@@ -128,18 +129,11 @@ async function mendPart(
       length = end;
     }
   }
-  const handle = await openPlain(path, READ_WRITE);
-  try {
-    const { size } = await handle.stat();
-    if (length < size) {
-      log.warn({ path, bytes: size - length }, 'cut an incomplete end off an unfinished file');
-      await handle.truncate(length);
-    }
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  return { stats, ids, length };
+  const part = new Part(place, stats, length, compression);
+  const cut = await part.mend();
+  if (cut > 0) log.warn({ path, bytes: cut }, 'cut an incomplete end off an unfinished file');
+  await part.release();
+  return { part, ids };
 }
 
 interface Found {

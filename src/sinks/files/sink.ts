@@ -216,7 +216,7 @@ export class FilesSink implements Sink {
         this.#lanes.assign(lane, part);
       } else if (recovered.state !== 'listed') {
         interrupted.add(part);
-        await part.seal();
+        await part.close();
         this.#finisher.add(part);
       }
     }
@@ -253,7 +253,7 @@ export class FilesSink implements Sink {
     for (const recovered of await this.#unfinished(manifest)) {
       this.#recovered.add(recovered, false);
       if (recovered.state === 'listed') continue;
-      await recovered.part.seal();
+      await recovered.part.close();
       this.#finisher?.add(recovered.part);
     }
     const detail = `${path} was removed or replaced; it was made again, and is written to. What the journal still holds of the files it had comes back by: millrace replay journal --to ${name}`;

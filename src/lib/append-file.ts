@@ -1,0 +1,194 @@
+import { lstat, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import {
+  CREATE,
+  CREATE_NEW,
+  identityOf,
+  isMissing,
+  openPlain,
+  READ_WRITE,
+  syncFolder,
+  writeAll,
+} from './durable.ts';
+import { Serial } from './serial.ts';
+import { lastEnd, lineBefore } from './tail.ts';
+
+/** Somebody has removed, replaced or cut a file: what it holds is not what was written any more. */
+export class FileGone extends Error {
+  constructor(path: string) {
+    super(`${path} was removed, replaced or cut by somebody else`);
+    this.name = 'FileGone';
+  }
+}
+
+/**
+ * A file that grows at its end. `length` bytes of it are durable; what lies beyond was never acknowledged.
+ *
+ * Modes: `open` (it has a handle) → `suspect` (it has none) when a write or sync fails, so that what lies beyond `length` is
+ * unknown and the handle cannot be trusted (the kernel reports a failed sync once, then forgets it), and when its handle is
+ * released; `suspect` → `open` by the next write, on a new handle, after cutting the file back to `length`; any →
+ * `closed`, for good. It begins as `suspect`.
+ */
+export class AppendFile {
+  readonly path: string;
+  #mode: 'open' | 'suspect' | 'closed' = 'suspect';
+  #handle: FileHandle | null = null;
+  #length: number;
+  /** Number of the file on its device, once it was opened. */
+  #identity: string | null = null;
+  readonly #serial = new Serial();
+  /** What the next write takes. */
+  #group: { readonly pieces: Buffer[]; readonly written: Promise<void> } | null = null;
+
+  /** @param length bytes that are durable, in a file that is there or that `create` is to make */
+  constructor(path: string, length: number) {
+    this.path = path;
+    this.#length = length;
+  }
+
+  /**
+   * Opens a file of lines, and makes it if there is none. An incomplete last line, as a crash leaves it, is cut off.
+   * @returns `cut`: bytes of that line
+   * @throws NotFollowed, or the system's error
+   */
+  static async openLines(path: string, mode?: number): Promise<{ file: AppendFile; cut: number }> {
+    const handle = await openPlain(path, CREATE, mode);
+    try {
+      const { size } = await handle.stat();
+      if (size === 0) await syncFolder(dirname(path));
+      const file = new AppendFile(path, await lastEnd(handle, size));
+      await file.#take(handle);
+      return { file, cut: file.length === size ? 0 : await file.mend() };
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Bytes that are durable. */
+  get length(): number {
+    return this.#length;
+  }
+
+  get mode(): 'open' | 'suspect' | 'closed' {
+    return this.#mode;
+  }
+
+  /** Makes the file, empty and with a durable name. Its folder must exist. */
+  async create(): Promise<void> {
+    await this.#take(await openPlain(this.path, CREATE_NEW));
+    await syncFolder(dirname(this.path));
+  }
+
+  /**
+   * Adds bytes; once it resolves they are on disk. Calls that wait at the same time share a sync. When it throws, none of
+   * these bytes counts.
+   * @throws FileGone; NotFollowed, or the system's error
+   */
+  append(bytes: Buffer): Promise<void> {
+    this.#group ??= this.#nextGroup();
+    this.#group.pieces.push(bytes);
+    return this.#group.written;
+  }
+
+  /** Writes over bytes that are there. @throws as `append` does; what stands there then is either the old or the new, or a part of each */
+  overwrite(bytes: Buffer, position: number): Promise<void> {
+    return this.#serial.run(() => this.#commit((handle) => writeAll(handle, bytes, position)));
+  }
+
+  /** Cuts off what lies beyond `length`, and makes sure of the rest. @returns bytes that were cut off */
+  mend(): Promise<number> {
+    return this.#serial.run(async () => {
+      const { size } = await lstat(this.path);
+      await this.#commit((handle) => handle.truncate(this.#length));
+      return size - this.#length;
+    });
+  }
+
+  /** The line whose line break ends at `end`, without it; empty at the beginning of the file. */
+  lineBefore(end: number): Promise<Buffer> {
+    return this.#serial.run(async () => lineBefore(this.#handle ?? (await this.#reopen()), end));
+  }
+
+  /** Whether what its path names is still this file, with all that was written to it. */
+  async isThere(): Promise<boolean> {
+    try {
+      const stats = await lstat(this.path, { bigint: true });
+      return stats.size >= this.#length && identityOf(stats) === (this.#identity ?? identityOf(stats));
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw error;
+    }
+  }
+
+  /** Gives the handle back; the next write opens the file again. */
+  release(): Promise<void> {
+    return this.#serial.run(() => this.#letGo('suspect'));
+  }
+
+  /** For good, after what was handed in before. */
+  close(): Promise<void> {
+    return this.#serial.run(() => this.#letGo('closed'));
+  }
+
+  #nextGroup(): { readonly pieces: Buffer[]; readonly written: Promise<void> } {
+    const pieces: Buffer[] = [];
+    const written = this.#serial.run(async () => {
+      this.#group = null;
+      let end = this.#length;
+      await this.#commit(async (handle) => {
+        for (const piece of pieces) {
+          await writeAll(handle, piece, end);
+          end += piece.length;
+        }
+      });
+      this.#length = end;
+    });
+    return { pieces, written };
+  }
+
+  async #commit(write: (handle: FileHandle) => Promise<void>): Promise<void> {
+    const handle = this.#handle ?? (await this.#reopen());
+    // A file without its name takes bytes as any other, and one that was cut takes them behind a hole. What goes after this
+    // look is missed by the next one.
+    if (!(await this.isThere())) throw new FileGone(this.path);
+    try {
+      await write(handle);
+      await handle.datasync();
+    } catch (error) {
+      // Cut off what was not made durable, as far as the disk still lets us.
+      await handle.truncate(this.#length).catch(() => undefined);
+      await this.#letGo('suspect').catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #reopen(): Promise<FileHandle> {
+    if (this.#mode === 'closed') throw new Error(`${this.path} is closed`);
+    const handle = await openPlain(this.path, READ_WRITE).catch((error: unknown) => {
+      throw isMissing(error) ? new FileGone(this.path) : error;
+    });
+    try {
+      if (!(await this.isThere())) throw new FileGone(this.path);
+      await handle.truncate(this.#length);
+      return await this.#take(handle);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async #take(handle: FileHandle): Promise<FileHandle> {
+    this.#identity = identityOf(await handle.stat({ bigint: true }));
+    this.#handle = handle;
+    this.#mode = 'open';
+    return handle;
+  }
+
+  async #letGo(mode: 'suspect' | 'closed'): Promise<void> {
+    const handle = this.#handle;
+    this.#handle = null;
+    if (this.#mode !== 'closed') this.#mode = mode;
+    await handle?.close();
+  }
+}

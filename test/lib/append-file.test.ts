@@ -1,0 +1,234 @@
+import {
+  appendFileSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, expect, test, vi } from 'vitest';
+import { AppendFile, FileGone } from '../../src/lib/append-file.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+afterEach(() => vi.restoreAllMocks());
+
+const newPath = async (): Promise<string> => join(await temporaryFolder(), 'made-up.log');
+const line = (text: string): Buffer => Buffer.from(`${text}\n`);
+const EIO = Object.assign(new Error('EIO: i/o error'), { code: 'EIO' });
+const ENOSPC = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+
+async function created(path: string): Promise<AppendFile> {
+  const file = new AppendFile(path, 0);
+  await file.create();
+  return file;
+}
+
+/** Of every file handle there is: what the system calls of the next write do is decided here. */
+async function handles(): Promise<FileHandle> {
+  const handle = await open(import.meta.filename);
+  await handle.close();
+  return Object.getPrototypeOf(handle) as FileHandle;
+}
+
+type Write = (
+  this: FileHandle,
+  data: Buffer,
+  from: number,
+  length: number,
+  at: number,
+) => Promise<{ bytesWritten: number }>;
+
+/** As the system's own: part of the bytes, and then as many as are asked for, or an error. */
+async function writeInPart(bytes: number, then: 'goes on' | Error): Promise<void> {
+  const prototype = (await handles()) as unknown as { write: Write };
+  const plain = prototype.write;
+  const spy = vi.spyOn(prototype, 'write').mockImplementationOnce(function (
+    this: FileHandle,
+    data,
+    from,
+    length,
+    at,
+  ) {
+    return plain.call(this, data, from, Math.min(bytes, length), at);
+  });
+  if (then !== 'goes on') spy.mockRejectedValueOnce(then);
+}
+
+test('what was appended is in the file when the promise resolves, in order, and `length` says how much', async () => {
+  const path = await newPath();
+  const file = await created(path);
+  for (const text of ['one', 'two', 'three']) await file.append(line(text));
+  expect(readFileSync(path, 'utf8')).toBe('one\ntwo\nthree\n');
+  expect(file.length).toBe(14);
+  await file.close();
+  await expect(file.append(line('four'))).rejects.toThrow('is closed');
+  await expect(created(path)).rejects.toThrow('EEXIST');
+});
+
+test('appends that wait at the same time share a sync', async () => {
+  const path = await newPath();
+  const file = await created(path);
+  const sync = vi.spyOn(await handles(), 'datasync');
+  await Promise.all(Array.from({ length: 50 }, (_, n) => file.append(line(`made-up ${n}`))));
+  expect(sync.mock.calls.length).toBeLessThanOrEqual(2);
+  expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(51);
+  await file.close();
+});
+
+test('an incomplete last line is cut off when a file of lines is opened', async () => {
+  const cases: [before: string, kept: string][] = [
+    ['', ''],
+    ['torn', ''],
+    ['one\n', 'one\n'],
+    ['one\ntwo\ntor', 'one\ntwo\n'],
+    [`one\n${'x'.repeat(300_000)}`, 'one\n'],
+    [`${'y'.repeat(300_000)}\nz`, `${'y'.repeat(300_000)}\n`],
+  ];
+  for (const [before, kept] of cases) {
+    const path = await newPath();
+    if (before !== '') writeFileSync(path, before);
+    const { file, cut } = await AppendFile.openLines(path, 0o600);
+    expect([file.length, cut]).toEqual([kept.length, before.length - kept.length]);
+    expect(readFileSync(path, 'utf8')).toBe(kept);
+    expect((await file.lineBefore(file.length)).toString()).toBe(kept.split('\n').at(-2) ?? '');
+    await file.append(line('next'));
+    expect(readFileSync(path, 'utf8')).toBe(`${kept}next\n`);
+    if (before === '') expect(statSync(path).mode & 0o777).toBe(0o600);
+    await file.close();
+  }
+});
+
+test('after a failed sync nothing of that append counts, and the next one is on a new handle', async () => {
+  const path = await newPath();
+  const file = await created(path);
+  await file.append(line('one'));
+  const sync = vi.spyOn(await handles(), 'datasync').mockRejectedValueOnce(EIO);
+  const both = await Promise.allSettled([file.append(line('lost')), file.append(line('lost too'))]);
+  expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect([file.mode, file.length]).toEqual(['suspect', 4]);
+  const [failed] = sync.mock.contexts;
+  await file.append(line('two'));
+  expect(sync.mock.contexts.at(-1)).not.toBe(failed);
+  expect([file.mode, readFileSync(path, 'utf8')]).toEqual(['open', 'one\ntwo\n']);
+  await file.close();
+});
+
+test('a short write goes on where it stopped; one that fails midway leaves nothing behind', async () => {
+  const path = await newPath();
+  const file = await created(path);
+  await writeInPart(2, 'goes on');
+  await file.append(line('whole'));
+  expect(readFileSync(path, 'utf8')).toBe('whole\n');
+  await writeInPart(3, ENOSPC);
+  await expect(file.append(line('in part'))).rejects.toThrow('ENOSPC');
+  // A disk that takes no cut either leaves it for the next append.
+  appendFileSync(path, 'what was written of it');
+  await file.append(line('next'));
+  expect(readFileSync(path, 'utf8')).toBe('whole\nnext\n');
+  await file.close();
+});
+
+test('bytes that are there can be written over, and a failure in between costs none of the others', async () => {
+  const path = await newPath();
+  const file = await created(path);
+  await file.append(line('one two three'));
+  await file.overwrite(Buffer.from('TWO'), 4);
+  vi.spyOn(await handles(), 'datasync').mockRejectedValueOnce(EIO);
+  await expect(file.overwrite(Buffer.from('ONE'), 0)).rejects.toThrow('EIO');
+  await file.overwrite(Buffer.from('ONE'), 0);
+  expect(readFileSync(path, 'utf8')).toBe('ONE TWO three\n');
+  await file.close();
+});
+
+test.each(['removed', 'replaced', 'cut'])(
+  'a file that somebody has %s takes nothing any more',
+  async (how) => {
+    const path = await newPath();
+    for (const released of [false, true]) {
+      rmSync(path, { force: true });
+      const file = await created(path);
+      await file.append(line('one'));
+      if (released) await file.release();
+      if (how === 'replaced') {
+        writeFileSync(`${path}.other`, 'one\nanother\n');
+        renameSync(`${path}.other`, path);
+      } else if (how === 'cut') truncateSync(path, 2);
+      else rmSync(path);
+      expect(await file.isThere()).toBe(false);
+      const before = how === 'removed' ? null : readFileSync(path, 'utf8');
+      await expect(file.append(line('two'))).rejects.toThrow(FileGone);
+      if (before !== null) expect(readFileSync(path, 'utf8')).toBe(before);
+      await file.close();
+    }
+  },
+);
+
+test('no symbolic link is followed', async () => {
+  const path = await newPath();
+  writeFileSync(`${path}.secret`, 'keep');
+  symlinkSync(`${path}.secret`, path);
+  await expect(AppendFile.openLines(path)).rejects.toThrow('symbolic link');
+  await expect(new AppendFile(path, 0).append(line('one'))).rejects.toThrow('symbolic link');
+  expect(readFileSync(`${path}.secret`, 'utf8')).toBe('keep');
+});
+
+/** What can happen to a file, one after the other. */
+const steps = fc.array(
+  fc.oneof(
+    fc.record({
+      kind: fc.constant('append' as const),
+      sizes: fc.array(fc.nat(40), { minLength: 1, maxLength: 4 }),
+    }),
+    fc.record({ kind: fc.constant('sync fails' as const) }),
+    fc.record({ kind: fc.constant('disk full' as const), after: fc.nat(30) }),
+    fc.record({ kind: fc.constant('short write' as const), after: fc.integer({ min: 1, max: 30 }) }),
+    fc.record({ kind: fc.constant('release' as const) }),
+    fc.record({
+      kind: fc.constant('crash' as const),
+      torn: fc.string({ unit: 'grapheme-ascii', maxLength: 20 }),
+    }),
+  ),
+  { maxLength: 25 },
+);
+
+test('in random histories the file is what was confirmed, line by line, after each restart', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (history) => {
+      const path = await newPath();
+      let { file } = await AppendFile.openLines(path);
+      let confirmed = '';
+      let n = 0;
+      for (const step of history) {
+        if (step.kind === 'sync fails') vi.spyOn(await handles(), 'datasync').mockRejectedValueOnce(EIO);
+        else if (step.kind === 'disk full') await writeInPart(step.after, ENOSPC);
+        else if (step.kind === 'short write') await writeInPart(step.after, 'goes on');
+        else if (step.kind === 'release') await file.release();
+        else if (step.kind === 'append') {
+          const lines = step.sizes.map((size) => `${(n += 1)} ${'x'.repeat(size)}\n`);
+          const results = await Promise.allSettled(lines.map((text) => file.append(Buffer.from(text))));
+          for (const [index, { status }] of results.entries())
+            if (status === 'fulfilled') confirmed += lines[index] ?? '';
+          expect(readFileSync(path, 'utf8')).toBe(confirmed);
+          vi.restoreAllMocks();
+        } else {
+          // Nobody closes a file that dies; what a torn write leaves has no line break.
+          vi.restoreAllMocks();
+          await file.release();
+          appendFileSync(path, step.torn);
+          const opened = await AppendFile.openLines(path);
+          expect([opened.cut, opened.file.length]).toEqual([step.torn.length, confirmed.length]);
+          file = opened.file;
+        }
+      }
+      vi.restoreAllMocks();
+      await file.close();
+      expect(readFileSync(path, 'utf8')).toBe(confirmed);
+    }),
+    { numRuns: 60 },
+  );
+});
