@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkCommand } from '../../src/cli/check.ts';
+import { checkCommand } from '../../src/cli/check/command.ts';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import type { Event } from '../../src/core/event.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { checkCommand } from '../../src/cli/check.ts';
+import { checkCommand } from '../../src/cli/check/command.ts';
 import { temporaryFile } from '../config/helpers.ts';
 import { run } from './run.ts';
 

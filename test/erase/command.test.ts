@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { eraseCommand } from '../../src/cli/erase.ts';
+import { eraseCommand } from '../../src/cli/erase/command.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { tryLock } from '../../src/lib/file-lock.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { eraseCommand } from '../../src/cli/erase.ts';
+import { eraseCommand } from '../../src/cli/erase/command.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
 import { run } from '../cli/run.ts';
 import { temporaryFolder } from '../support/folders.ts';

@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { reconcileCommand } from '../../src/cli/reconcile.ts';
+import { reconcileCommand } from '../../src/cli/reconcile/command.ts';
 
 export interface Output {
   readonly exit: number;

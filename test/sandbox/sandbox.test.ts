@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { speedClock } from '../../src/sandbox/speed-clock.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
-import { sandboxCommand } from '../../src/cli/sandbox.ts';
+import { sandboxCommand } from '../../src/cli/sandbox/command.ts';
 import { run } from '../cli/run.ts';
 import { DAY, HOUR, ManualClock } from './manual-clock.ts';
 import { Bench } from './support.ts';

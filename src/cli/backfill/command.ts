@@ -1,0 +1,242 @@
+import { readFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { Command } from 'commander';
+import { Checkpoint } from '../../backfill/checkpoint.ts';
+import { countTasks, makePlan, type BackfillPlan } from '../../backfill/plan.ts';
+import { runBackfill, type BackfillSummary } from '../../backfill/run.ts';
+import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
+import { EXIT, MillraceError, messageOf } from '../../core/errors.ts';
+import { formatDuration, parseDuration } from '../../lib/units.ts';
+import { visible } from '../../lib/visible.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import { backfillProgress, backfillReport } from './progress.ts';
+import { withoutErased } from '../erased.ts';
+import { note, print, type Io } from '../io.ts';
+import { owningFolder } from '../own-folder.ts';
+import { openService } from '../service.ts';
+
+const HELP = `
+Examples:
+  millrace backfill --all-users --since 2026-01-01 --until 2026-06-30 --out ./data/history
+  millrace backfill --users-file users.txt --provider made_up --trigger --since 2026-01-01 --out ./data/history
+  cat users.txt | millrace backfill --users-file - --since 2026-01-01 --dry-run --out ./data/history
+  millrace backfill --resume --out ./data/history
+
+Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the DDL that fits), _rejects.ndjson for rows that
+are not fit, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With
+--trigger the service's bulk pull is triggered first, for users with a connection to the provider, and followed to its end;
+for the others nothing is fetched. Every step is on disk before the next: after an interruption --resume goes on and
+makes the same files. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
+Exit codes: 0 complete, also when users are not connected; 1 failed: after an aborted or stuck bulk operation --resume goes
+on; 2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: see --resume.`;
+
+interface Options {
+  readonly out: string;
+  readonly user?: readonly string[];
+  readonly usersFile?: string;
+  readonly allUsers?: boolean;
+  readonly provider?: readonly string[];
+  readonly since?: string;
+  readonly until?: string;
+  readonly window: string;
+  readonly trigger?: boolean;
+  readonly resume?: boolean;
+  readonly dryRun?: boolean;
+  readonly concurrency: string;
+  readonly poll: string;
+  readonly patience: string;
+  readonly rate?: readonly string[];
+  readonly config?: string;
+  readonly baseUrl?: string;
+  readonly json?: boolean;
+}
+
+const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
+
+/** `millrace backfill`: history from the service into tables. */
+export function backfillCommand(io: Io): Command {
+  return new Command('backfill')
+    .description("fetch users' history from the service into tables, resumable")
+    .requiredOption('--out <dir>', 'folder of the tables')
+    .option('--user <id>', 'a user; may be repeated', collect)
+    .option('--users-file <file>', 'users, one a line; - is standard input')
+    .option('--all-users', 'every user the service has')
+    .option('--provider <id>', 'only this provider; may be repeated', collect)
+    .option('--since <day>', 'first day, YYYY-MM-DD')
+    .option('--until <day>', 'last day (default: today)')
+    .option('--window <days>', 'days of one request; 0 asks for the whole range at once', '0')
+    .option('--trigger', 'trigger the bulk historical pull first, and follow it to its end')
+    .option('--resume', 'go on with what is unfinished in --out')
+    .option('--dry-run', 'print the plan, fetch nothing')
+    .option('--concurrency <n>', 'requests of one provider at once', '8')
+    .option('--poll <duration>', 'time between two looks at the pulls', '10s')
+    .option(
+      '--patience <duration>',
+      'longest wait without progress of the bulk operation or of a pull; 0 waits for ever',
+      '6h',
+    )
+    .option('--rate <provider=n/time>', "the service's trigger rate, for the estimate", collect)
+    .option('--config <file>', 'the config file, for its service section')
+    .option('--base-url <url>', 'address of the service')
+    .option('--json', 'print one JSON object as the last line')
+    .addHelpText('after', HELP)
+    .action(async (options: Options) => {
+      const service = openService(io, options);
+      try {
+        if (options.dryRun === true) showPlan(io, await planOf(io, options, service), options);
+        // Before the plan: that of an unfinished run lies in the folder too.
+        else await owningFolder(options.out, () => backfill(io, options, service));
+      } finally {
+        await service.close().catch(() => undefined);
+      }
+    });
+}
+
+async function backfill(io: Io, options: Options, service: ServiceClient): Promise<void> {
+  let report: ReturnType<typeof backfillReport> = null;
+  try {
+    const plan = await planOf(io, options, service);
+    const show = backfillProgress(io);
+    report = backfillReport(io, options.config, titleOf(plan));
+    const summary = await runBackfill({
+      service,
+      plan,
+      output: options.out,
+      resume: options.resume === true,
+      trigger: options.trigger === true,
+      concurrency: wholeNumber('--concurrency', options.concurrency, 1),
+      pollMs: durationOf('--poll', options.poll),
+      patienceMs: durationOf('--patience', options.patience),
+      signal: io.signal,
+      onProgress: (progress) => {
+        show(progress);
+        report?.update(progress);
+      },
+    });
+    await report?.end('done');
+    showSummary(io, summary, options.json === true);
+  } catch (error) {
+    await report?.end(io.signal.aborted ? 'interrupted' : 'failed');
+    if (!io.signal.aborted) throw error;
+    note(io, 'interrupted; add --resume to go on');
+    io.setExit(EXIT.partial);
+  }
+}
+
+/** For whoever watches: how much, and nobody's id. */
+function titleOf({ users, since, until }: BackfillPlan): string {
+  return `${users.length} ${users.length === 1 ? 'user' : 'users'}, ${since} to ${until}`;
+}
+
+async function planOf(io: Io, options: Options, service: ServiceClient): Promise<BackfillPlan> {
+  const named = options.user !== undefined || options.usersFile !== undefined || options.allUsers === true;
+  if (options.resume === true && !named) {
+    const before = await Checkpoint.planOf(options.out);
+    if (before === null) throw new MillraceError('usage', `there is nothing to resume in ${options.out}`);
+    return before;
+  }
+  if (!named) throw new MillraceError('usage', 'name the users: --user, --users-file or --all-users');
+  if (options.since === undefined) throw new MillraceError('usage', '--since is needed');
+  return makePlan({
+    users: withoutErased(io, options.config, await usersOf(io, options, service)),
+    providers: options.provider ?? [],
+    since: options.since,
+    until: options.until ?? new Date().toISOString().slice(0, 10),
+    windowDays: wholeNumber('--window', options.window, 0),
+  });
+}
+
+async function usersOf(io: Io, options: Options, service: ServiceClient): Promise<string[]> {
+  const users = [...(options.user ?? [])];
+  if (options.usersFile !== undefined) users.push(...(await readUsers(io, options.usersFile)).split(/\s+/));
+  if (options.allUsers === true) {
+    for await (const { user_id: user } of service.users.all({}, { signal: io.signal })) users.push(user);
+  }
+  return users;
+}
+
+async function readUsers(io: Io, file: string): Promise<string> {
+  if (file === '-') return text(io.stdin);
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new MillraceError('usage', `--users-file ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function showPlan(io: Io, plan: BackfillPlan, options: Options): void {
+  const rates = new Map((options.rate ?? []).map(rateOf));
+  const triggers = plan.providers.map((provider) => {
+    const rate: TriggerRate = rates.get(provider) ?? USUAL_RATE;
+    return { provider, connections: plan.users.length, estimate_ms: triggerTime(plan.users.length, rate) };
+  });
+  const { users, ...rest } = plan;
+  const shown = {
+    ...rest,
+    users: users.length,
+    tasks: countTasks(plan),
+    triggers: options.trigger === true ? triggers : [],
+  };
+  if (options.json === true) return print(io, JSON.stringify(shown));
+  print(
+    io,
+    `users      ${shown.users}\nrange      ${plan.since} to ${plan.until}\nrequests   ${shown.tasks}`,
+  );
+  for (const { provider, connections, estimate_ms: ms } of shown.triggers) {
+    print(
+      io,
+      `trigger    ${provider}: ${connections} connections, about ${formatDuration(ms)} at the service's rate`,
+    );
+  }
+}
+
+function rateOf(given: string): [string, TriggerRate] {
+  const rate = parseRate(given, parseDuration);
+  if (rate === null)
+    throw new MillraceError('usage', `--rate ${given} is not like provider=150/5m or provider=250`);
+  return rate;
+}
+
+function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
+  const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
+  // Who is not connected has no history to fetch.
+  const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
+  if (unknown.length > 0) note(io, `fields no column reads, kept in extra: ${unknown.join(', ')}`);
+  name(io, 'failed', summary.failed_users);
+  name(io, 'not connected', summary.not_connected_users);
+  name(io, 'not pulled', summary.not_pulled_users);
+  if (json) print(io, JSON.stringify({ ok, ...summary }));
+  else {
+    const { failed, not_connected: unconnected, not_pulled: unpulled } = outcomes;
+    print(io, `users      ${users}`);
+    print(
+      io,
+      `outcomes   ${outcomes.done} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
+    );
+    print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
+    for (const file of files) print(io, visible(`wrote      ${file}`));
+  }
+  io.setExit(ok ? EXIT.done : EXIT.partial);
+}
+
+/** Users named for one reason; the file and `--json` name all of them. */
+const NAMED = 50;
+
+function name(io: Io, what: string, users: readonly string[]): void {
+  for (const user of users.slice(0, NAMED)) note(io, `${what}: ${user} (the reason is in _backfill.ndjson)`);
+  if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
+}
+
+function durationOf(flag: string, given: string): number {
+  try {
+    return parseDuration(given);
+  } catch (error) {
+    throw new MillraceError('usage', `${flag} ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function wholeNumber(flag: string, given: string, least: number): number {
+  const number = Number(given);
+  if (Number.isSafeInteger(number) && number >= least) return number;
+  throw new MillraceError('usage', `${flag} ${given} must be a whole number of at least ${least}`);
+}

@@ -1,0 +1,144 @@
+import { resolve } from 'node:path';
+import { readArchive } from '../../archive/read.ts';
+import type { Config, LoadedConfig } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
+import { createValidatorFor } from '../../validate/envelope.ts';
+import { Comparison, fatesBy, QUARANTINED, type Fate } from '../../route/compare.ts';
+import { compileRoutes } from '../../route/table.ts';
+import { differingSinks, type AgainstReport } from './against-report.ts';
+import { note, type Io } from '../io.ts';
+import { openerOf } from '../key-options.ts';
+import { openOperations } from '../operations.ts';
+
+/** An event of the past, as far as a config decides about it. */
+interface PastEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+const PROGRESS_EVERY = 100_000;
+/** Problems named on stderr; the rest are counted. */
+const NAMED = 10;
+
+/**
+ * Sends the events of an archive, or of the journal, through two configs, and counts where they part. Nothing is sent,
+ * opened or changed; a journal is only read.
+ * @param against a path, or `journal`
+ * @param current null when there is nothing to compare with: then the counts say where the events would go
+ * @throws MillraceError archive_unreadable, journal_missing, journal_in_use, receiver_unreachable
+ */
+export async function checkAgainst(
+  io: Io,
+  against: string,
+  next: LoadedConfig,
+  current: LoadedConfig | null,
+): Promise<AgainstReport> {
+  const before = current ?? next;
+  // Events that were accepted under an envelope section are judged by it again only if the other one may differ.
+  const judge = current === null || !sameEnvelope(before.config, next.config);
+  const [then, now] = [fateUnder(before.config, judge), fateUnder(next.config, judge)];
+  const comparison = new Comparison();
+  const unreadable = new Unreadable(io);
+  const events =
+    against === 'journal' ? journalEvents(before) : archiveEvents(against, before, unreadable, io);
+  try {
+    for await (const event of events) {
+      io.signal.throwIfAborted();
+      comparison.add(event, then(event), now(event));
+      if (comparison.events % PROGRESS_EVERY === 0) note(io, `${comparison.events} events read`);
+    }
+  } catch (error) {
+    if (!io.signal.aborted) throw error;
+    throw new MillraceError('interrupted', `after ${comparison.events} events`, { cause: error });
+  }
+  if (unreadable.count > 0) io.setExit(EXIT.partial);
+  return {
+    against,
+    current: current?.file ?? null,
+    next: next.file,
+    events: comparison.events,
+    unreadable: unreadable.count,
+    changed: comparison.changed,
+    moves: comparison.moves(),
+    targets: comparison.targets(),
+    sinks: differingSinks(before.config, next.config),
+  };
+}
+
+/**
+ * The config to compare with: the one named, else the one that is in force by its place. Null when that is the new one
+ * itself, or there is none.
+ */
+export function currentConfig(io: Io, named: string | undefined, next: LoadedConfig): LoadedConfig | null {
+  try {
+    const current = loadConfig({ file: named, env: io.env, lenient: true });
+    return resolve(current.file) === resolve(next.file) ? null : current;
+  } catch (error) {
+    if (named === undefined && error instanceof MillraceError && error.code === 'config_missing') return null;
+    throw error;
+  }
+}
+
+function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {
+  const fateOf = fatesBy(compileRoutes(config.routes));
+  if (!judge) return ({ type }) => fateOf(type);
+  const validate = createValidatorFor(config);
+  return ({ body }) => {
+    const verdict = validate(body);
+    return verdict.fit ? fateOf(verdict.envelope.type) : QUARANTINED;
+  };
+}
+
+function sameEnvelope(a: Config, b: Config): boolean {
+  return JSON.stringify(a.envelope) === JSON.stringify(b.envelope);
+}
+
+async function* archiveEvents(
+  path: string,
+  { file }: LoadedConfig,
+  unreadable: Unreadable,
+  io: Io,
+): AsyncGenerator<PastEvent> {
+  const opener = await openerOf({ config: file }, io, 'nothing');
+  for await (const item of readArchive(path, { parts: true, signal: io.signal, opener })) {
+    if (item.kind === 'problem') unreadable.add(item.file, item.line, item.reason);
+    else yield { id: item.record.id, type: item.record.event_type, body: item.body };
+  }
+}
+
+/** What the journal holds now, through the receiver if one runs. What comes later is no part of it. */
+async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
+  const { operations, close } = await openOperations(loaded);
+  try {
+    const { firstSeq, lastSeq } = (await operations.status()).journal;
+    for (let after = firstSeq - 1; after < lastSeq;) {
+      const page = await operations.listEvents({ after });
+      for (const { key, id, event_type: type, body_base64: body = '' } of page) {
+        // What an erasure has left of an event has no id.
+        if (key <= lastSeq && id !== '') yield { id, type, body: Buffer.from(body, 'base64') };
+      }
+      after = page.at(-1)?.key ?? lastSeq;
+    }
+  } finally {
+    await close();
+  }
+}
+
+/** Counts what could not be read, and names the first few. */
+class Unreadable {
+  count = 0;
+  readonly #io: Io;
+
+  constructor(io: Io) {
+    this.#io = io;
+  }
+
+  add(file: string, line: number | null, reason: string): void {
+    this.count += 1;
+    if (this.count > NAMED) return;
+    note(this.#io, `warning: ${file}${line === null ? '' : `:${line}`}: ${reason}`);
+    if (this.count === NAMED) note(this.#io, 'warning: further ones are only counted');
+  }
+}

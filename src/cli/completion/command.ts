@@ -1,0 +1,33 @@
+import { Argument, Command } from 'commander';
+import { bashCompletion } from './bash.ts';
+import { fishCompletion } from './fish.ts';
+import { zshCompletion } from './zsh.ts';
+import { print, type Io } from '../io.ts';
+import { commandTree, type CommandNode } from '../tree.ts';
+
+const HELP = `
+Examples:
+  source <(millrace completion bash)                                        this bash only
+  millrace completion bash > ~/.local/share/bash-completion/completions/millrace
+  millrace completion zsh > "\${fpath[1]}/_millrace"
+  millrace completion fish > ~/.config/fish/completions/millrace.fish
+
+Commands, options, their choices, and files where files are wanted. Made from the commands themselves: write it again
+after an update. It runs nothing while you type.`;
+
+const SHELLS = {
+  bash: bashCompletion,
+  zsh: zshCompletion,
+  fish: fishCompletion,
+} as const satisfies Record<string, (root: CommandNode) => string>;
+
+/** `millrace completion`: a script that completes this very command line in a shell. */
+export function completionCommand(io: Io): Command {
+  return new Command('completion')
+    .description('print a script that completes millrace in your shell')
+    .addArgument(new Argument('<shell>', 'the shell it is for').choices(Object.keys(SHELLS)))
+    .addHelpText('after', HELP)
+    .action((shell: keyof typeof SHELLS, _options: object, self: Command) => {
+      print(io, SHELLS[shell](commandTree(self.parent ?? self)).trimEnd());
+    });
+}

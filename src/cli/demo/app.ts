@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { startApp, type App } from '../../app.ts';
+import { parseConfig } from '../../config/load.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { Operations } from '../../core/operations.ts';
+import { DEMO_BODY_LIMIT } from './requests.ts';
+import type { Io } from '../io.ts';
+import { createLog } from '../log.ts';
+
+/** A whole receiver below `folder`, on free ports, with a secret of its own. */
+export async function startDemoApp(io: Io, folder: string): Promise<App & { readonly secret: string }> {
+  const secret = `whsec_${randomBytes(24).toString('base64')}`;
+  const text = JSON.stringify({
+    server: { host: '127.0.0.1', port: 0, maxBodyBytes: DEMO_BODY_LIMIT },
+    admin: { enabled: false },
+    signing: { secrets: [secret] },
+    journal: { path: join(folder, 'journal') },
+    sinks: { archive: { type: 'files', path: join(folder, 'archive') } },
+  });
+  // No environment: a demo must not pick up what is meant for production.
+  const loaded = parseConfig(text, { file: 'demo.yaml', env: {} });
+  const app = await startApp(loaded, {
+    log: createLog(io, 'error'),
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+  return { ...app, secret };
+}
+
+/** Resolves when no sink has a backlog. */
+export async function untilDelivered(operations: Operations, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const { journal } = await operations.status();
+    if (journal.cursors.every(({ backlog }) => backlog === 0)) return;
+    if (signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
+    await wait(20);
+  }
+}

@@ -1,0 +1,66 @@
+import { hash } from 'node:crypto';
+import { readArchive } from '../../archive/read.ts';
+import { verifyArchive } from '../../archive/verify.ts';
+import type { DemoHistory } from './history.ts';
+import type { Tally } from './requests.ts';
+
+export interface DemoCounts {
+  readonly ok: boolean;
+  /** Requests, good and bad. */
+  readonly sent: number;
+  readonly accepted: number;
+  readonly duplicates: number;
+  readonly quarantined: number;
+  readonly refused: number;
+  /** Records read back from the archive's files. */
+  readonly delivered: number;
+  readonly archive: string;
+  readonly files: number;
+  /** Of the service's stand-in: its own events in the archive, and the rows of its meals in the tables. */
+  readonly history: Omit<DemoHistory, 'events' | 'problems'> & { readonly events: number };
+  /** What does not add up; empty when `ok`. */
+  readonly problems: readonly string[];
+}
+
+/** Reads the archive back and holds it against the answers: each accepted event once, byte for byte, nothing else. */
+export async function countArchive(archive: string, tally: Tally, history: DemoHistory): Promise<DemoCounts> {
+  const problems = [...tally.problems, ...history.problems];
+  const missing = new Map([...tally.bodies, ...history.events]);
+  const files = new Set<string>();
+  let delivered = 0;
+  let events = 0;
+  for await (const item of readArchive(archive)) {
+    files.add(item.file);
+    if (item.kind !== 'record') {
+      problems.push(`${item.file}:${item.line ?? ''}: ${item.reason}`);
+      continue;
+    }
+    const { id } = item.record;
+    if (history.events.has(id)) events += 1;
+    else delivered += 1;
+    const expected = missing.get(id);
+    if (expected === undefined)
+      problems.push(`${id}: ${tally.bodies.has(id) || history.events.has(id) ? 'twice' : 'never accepted'}`);
+    else if (expected !== hash('sha256', item.body, 'hex'))
+      problems.push(`${id}: other bytes than were sent`);
+    missing.delete(id);
+  }
+  for (const id of missing.keys()) problems.push(`${id}: accepted, but not in the archive`);
+  const report = await verifyArchive(archive);
+  for (const { file, code } of report.differences) problems.push(`${file}: ${code}`);
+  const { accepted, duplicate, quarantined, refused } = tally.counts;
+  const { users, meals, meal_items, tables } = history;
+  return {
+    ok: problems.length === 0,
+    sent: tally.sent,
+    accepted,
+    duplicates: duplicate,
+    quarantined,
+    refused,
+    delivered,
+    archive,
+    files: files.size,
+    history: { users, events, meals, meal_items, tables },
+    problems: problems.slice(0, 20),
+  };
+}

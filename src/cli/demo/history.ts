@@ -1,0 +1,87 @@
+import { hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
+import { makePlan } from '../../backfill/plan.ts';
+import { runBackfill } from '../../backfill/run.ts';
+import { startSandbox } from '../../sandbox/start.ts';
+import { ServiceClient } from '../../service/client.ts';
+
+/** What the history half of the demo has made. */
+export interface DemoHistory {
+  readonly users: number;
+  /** SHA-256 of the body by id, of every event of the service's own that was accepted. */
+  readonly events: ReadonlyMap<string, string>;
+  /** Rows counted in the tables' files. */
+  readonly meals: number;
+  readonly meal_items: number;
+  /** Folder of the tables. */
+  readonly tables: string;
+  readonly problems: readonly string[];
+}
+
+const USERS = 20;
+const PROVIDER = 'made_up';
+const DAYS = { since: '2026-01-01', until: '2026-01-10' };
+/** The service takes minutes for so many triggers; its clock runs faster here. */
+const SPEED = 100_000;
+
+/**
+ * A stand-in of the service sends its signed webhooks to the receiver, has its bulk pull triggered and followed to the
+ * end, and its meals end up in tables.
+ */
+export async function demoHistory(
+  receiver: { readonly url: string; readonly secret: string },
+  folder: string,
+  signal: AbortSignal,
+): Promise<DemoHistory> {
+  const sandbox = await startSandbox({
+    host: '127.0.0.1',
+    seed: 'demo',
+    users: USERS,
+    days: 10,
+    speed: SPEED,
+    data: 'after_pull',
+    webhooks: [receiver],
+  });
+  const events = new Map<string, string>();
+  const problems: string[] = [];
+  sandbox.state.sender.onAttempt(({ message: { id, type, body }, status, problem }) => {
+    if (status === 202) events.set(id, hash('sha256', body, 'hex'));
+    else if (status !== 200) problems.push(`${id} (${type}) from the service: ${status ?? problem}`);
+  });
+  const service = new ServiceClient({ baseUrl: sandbox.url, apiKey: sandbox.apiKey, signal });
+  const tables = join(folder, 'tables');
+  try {
+    const users: string[] = [];
+    for await (const { user_id: user } of service.users.all({}, { signal })) users.push(user);
+    const summary = await runBackfill({
+      service,
+      plan: makePlan({ users, providers: [PROVIDER], ...DAYS, windowDays: 0 }),
+      output: tables,
+      resume: false,
+      trigger: true,
+      concurrency: 8,
+      pollMs: 50,
+      patienceMs: 60_000,
+      signal,
+    });
+    for (const user of summary.failed_users) problems.push(`${user}: the pull failed`);
+    await sandbox.state.sender.idle();
+    const meals = await countLines(join(tables, 'meals.ndjson'));
+    const items = await countLines(join(tables, 'meal_items.ndjson'));
+    if (meals !== summary.meals || items !== summary.meal_items)
+      problems.push('the tables hold other rows than were pulled');
+    return { users: users.length, events, meals, meal_items: items, tables, problems };
+  } finally {
+    await service.close();
+    await sandbox.stop();
+  }
+}
+
+async function countLines(path: string): Promise<number> {
+  let lines = 0;
+  for await (const chunk of createReadStream(path)) {
+    for (const byte of chunk as Buffer) if (byte === 10) lines += 1;
+  }
+  return lines;
+}

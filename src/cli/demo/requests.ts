@@ -1,0 +1,86 @@
+import { hash } from 'node:crypto';
+import { madeUpEvent, newDeliveryId } from '../../sandbox/made-up-events.ts';
+import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
+import type { Answer, Request } from '../sender.ts';
+
+/** What a request is meant to be answered with. */
+export type Expected = 'accepted' | 'duplicate' | 'quarantined' | 'refused';
+
+export interface DemoRequest extends Request {
+  readonly id: string;
+  readonly expected: Expected;
+}
+
+/** One bad request of each kind for this many good ones. */
+const GOOD_FOR_ONE_BAD = 50;
+/** One event in this many comes a second time. */
+const GOOD_FOR_ONE_REPEAT = 20;
+/** The demo's receiver takes less than this. */
+export const DEMO_BODY_LIMIT = 64 * 1024;
+const STALE_MS = 3_600_000;
+
+/** N good events, bad ones of every kind strewn among them. */
+export function* demoRequests(events: number, secret: string): Generator<DemoRequest> {
+  for (let n = 0; n < events; n += 1) {
+    yield good(n, secret);
+    if (n % GOOD_FOR_ONE_BAD === 0) yield* bad(n, secret);
+  }
+}
+
+function good(n: number, secret: string): DemoRequest {
+  const { id, body } = madeUpEvent(n);
+  return { id, body, headers: signStandardWebhooks(secret, id, Date.now(), body), expected: 'accepted' };
+}
+
+function* bad(n: number, secret: string): Generator<DemoRequest> {
+  const { body } = madeUpEvent(n);
+  const signed = (of: Buffer, expected: Expected, at = Date.now()): DemoRequest => {
+    const id = newDeliveryId();
+    return { id, body: of, headers: signStandardWebhooks(secret, id, at, of), expected };
+  };
+  const forged = signed(body, 'refused');
+  yield { ...forged, body: Buffer.concat([body, Buffer.from(' ')]) };
+  yield { ...forged, headers: {} };
+  yield signed(body, 'refused', Date.now() - STALE_MS);
+  yield signed(Buffer.alloc(DEMO_BODY_LIMIT + 1, 0x20), 'refused');
+  const noTeam = JSON.parse(body.toString()) as Record<string, unknown>;
+  delete noTeam['team_id'];
+  yield signed(Buffer.from(JSON.stringify(noTeam)), 'quarantined');
+  yield signed(Buffer.from('{"event_type": not JSON'), 'quarantined');
+}
+
+/** Counts the answers, and remembers what was accepted: the files have to hold exactly that. */
+export class Tally {
+  sent = 0;
+  readonly counts: Record<Expected, number> = { accepted: 0, duplicate: 0, quarantined: 0, refused: 0 };
+  /** SHA-256 of the body by delivery id, of every event answered `accepted`. */
+  readonly bodies = new Map<string, string>();
+  readonly problems: string[] = [];
+  readonly #repeats: DemoRequest[] = [];
+
+  count(request: DemoRequest, answer: Answer): void {
+    this.sent += 1;
+    const got = outcomeOf(answer);
+    if (got !== null) this.counts[got] += 1;
+    if (got !== request.expected) {
+      this.problems.push(
+        `${request.id}: expected ${request.expected}, got ${answer.status} ${answer.body.slice(0, 100)}`,
+      );
+    }
+    if (got !== 'accepted') return;
+    this.bodies.set(request.id, hash('sha256', request.body, 'hex'));
+    if (this.bodies.size % GOOD_FOR_ONE_REPEAT === 1)
+      this.#repeats.push({ ...request, expected: 'duplicate' });
+  }
+
+  /** Requests to send once more, exactly as they were. */
+  repeats(): readonly DemoRequest[] {
+    return this.#repeats;
+  }
+}
+
+function outcomeOf({ status, body }: Answer): Expected | null {
+  if (status === 200) return 'duplicate';
+  if (status === 202) return body.includes('"status":"quarantined"') ? 'quarantined' : 'accepted';
+  return status === 401 || status === 413 ? 'refused' : null;
+}

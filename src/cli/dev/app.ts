@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { startApp, type App } from '../../app.ts';
+import { parseConfig } from '../../config/load.ts';
+import type { MillraceError } from '../../core/errors.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/start.ts';
+import type { Io } from '../io.ts';
+import { createLog } from '../log.ts';
+
+export interface DevOptions {
+  /** Everything it keeps lies below. */
+  readonly folder: string;
+  /** 0 takes any free one; so does null when the usual one is taken. */
+  readonly port: number | null;
+  readonly adminPort: number | null;
+  readonly servicePort: number | null;
+  readonly users: number;
+  /** Milliseconds between two events of the stand-in; 0 sends none. */
+  readonly every: number;
+}
+
+/** A receiver and a stand-in of the service that sends to it. */
+export interface DevApp {
+  readonly app: App;
+  readonly sandbox: Sandbox;
+  readonly secret: string;
+  /** The receiver's config file, for other commands. It holds the secret. */
+  readonly config: string;
+  /** Rejects when the journal can no longer be trusted. */
+  readonly failed: Promise<never>;
+  stop(signal: AbortSignal): Promise<void>;
+}
+
+const USUAL = { receiver: 8080, admin: 9090, service: 8090 };
+/** Files are finished this soon, so that there is something to read. */
+const ROTATE = '10s';
+
+/** @throws MillraceError address_unavailable, journal_in_use, folder_unwritable */
+export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
+  const { folder, users, every } = options;
+  const port = options.port ?? (await usualOrFree(USUAL.receiver));
+  const adminPort = options.adminPort ?? (await usualOrFree(USUAL.admin));
+  const servicePort = options.servicePort ?? (await usualOrFree(USUAL.service));
+  const secret = `whsec_${randomBytes(24).toString('base64')}`;
+  const sandbox = await startSandbox({ port: servicePort, users, dailyEveryMs: every });
+  const failure = Promise.withResolvers<never>();
+  failure.promise.catch(() => undefined);
+  let app: App;
+  const config = join(folder, 'millrace.yaml');
+  try {
+    const text = devConfig({ folder, port, adminPort, secret, sandbox });
+    await mkdir(folder, { recursive: true, mode: 0o750 });
+    // No environment: what is meant for production has no place here.
+    const loaded = parseConfig(text, { file: config, env: {} });
+    app = await startApp(loaded, {
+      log: createLog(io, 'warn'),
+      onFailure: (error: MillraceError) => failure.reject(error),
+    });
+    await writeFile(config, text, { mode: 0o600 });
+  } catch (error) {
+    await sandbox.stop();
+    throw error;
+  }
+  // Only now: the receiver's address was not known before.
+  sandbox.state.endpoints.create(sandbox.teamId, { url: app.url, secret });
+  return {
+    app,
+    sandbox,
+    secret,
+    config,
+    failed: failure.promise,
+    stop: async (signal) => {
+      await sandbox.stop();
+      await app.stop(signal);
+    },
+  };
+}
+
+function devConfig(parts: {
+  readonly folder: string;
+  readonly port: number;
+  readonly adminPort: number;
+  readonly secret: string;
+  readonly sandbox: Sandbox;
+}): string {
+  const { folder, port, adminPort, secret, sandbox } = parts;
+  const follow = { path: join(folder, 'history'), baseUrl: sandbox.url, apiKey: sandbox.apiKey };
+  const config = {
+    server: { host: '127.0.0.1', port },
+    admin: { host: '127.0.0.1', port: adminPort },
+    signing: { secrets: [secret] },
+    journal: { path: join(folder, 'journal') },
+    erasure: { path: join(folder, 'erasure') },
+    sinks: {
+      archive: { type: 'files', path: join(folder, 'archive'), rotate: { every: ROTATE } },
+      history: { type: 'follow-up', required: false, ...follow },
+    },
+    routes: [
+      { match: ['historical.data.meal.'], to: ['history', 'archive'] },
+      { match: '*', to: 'archive' },
+    ],
+  };
+  return `# Made by \`millrace dev\`, anew at each start. The secret guards made-up data only.\n${stringify(config)}`;
+}
+
+/** The usual port, or 0 for any other when something listens there already. */
+async function usualOrFree(port: number): Promise<number> {
+  const probe = createServer();
+  const free = await new Promise<boolean>((resolve) => {
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => resolve(true));
+  });
+  if (!free) return 0;
+  await new Promise((resolve) => {
+    probe.close(resolve);
+  });
+  return port;
+}

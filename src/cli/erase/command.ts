@@ -1,0 +1,184 @@
+import { text } from 'node:stream/consumers';
+import { Command } from 'commander';
+import { loadConfig } from '../../config/load.ts';
+import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
+import { withErasures } from './erasures.ts';
+import { note, print, type Io } from '../io.ts';
+import { openService } from '../service.ts';
+import { renderTable } from '../table.ts';
+
+const HELP = `
+Examples:
+  millrace erase 6b0e9a52-0000-4000-8000-0000000000aa
+  millrace erase --now --json - < users.txt
+  millrace erase --client-user customer-17 --service
+  millrace erase --list
+  millrace erase --cancel 6b0e9a52-0000-4000-8000-0000000000aa
+  millrace erase --run                from a timer, where no receiver runs
+
+Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, and drops the events that
+still come. A request is due after erasure.grace (7d); until then --cancel leaves everything as it was. A running receiver
+performs what is due by itself. Afterwards --cancel only takes new events in again. The receipt lists the files, counts and
+hashes, without the id; not_searched are databases, Parquet, archives of files (.zip, .tgz), what lies behind symbolic links,
+and tables whose rows do not say whose they are (insurance, parsing jobs and their results): make those again. Other folders
+to cover: erasure.folders.
+By user id, a user's events go with all they hold; --client-user selects by the team's own id instead. What is another
+user's stays. What names no user goes when it holds the id: a UUID anywhere, in any case, escaped, in JSON in JSON, as a URN,
+in prose, in UTF-16; another id as a whole JSON text, or in prose when it has six characters, not all letters, and no blanks.
+Not seen are ids in base64, percent-encoded, encrypted or compressed inside a body, nor in sealed records that name no user.
+With --service the service is asked to delete the user as well (with --cancel: to undo it).
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 something was out of reach (the next run tries again) or not searched (the
+receipt names it).`;
+
+interface Options {
+  readonly config?: string;
+  readonly team?: string;
+  readonly clientUser?: boolean;
+  readonly now?: boolean;
+  readonly service?: boolean;
+  readonly cancel?: boolean;
+  readonly list?: boolean;
+  readonly run?: boolean;
+  readonly baseUrl?: string;
+  readonly json?: boolean;
+}
+
+/** `millrace erase`: removal of users, with a grace period and a receipt. */
+export function eraseCommand(io: Io): Command {
+  return new Command('erase')
+    .description("remove a user's data everywhere, after a grace period, with a receipt")
+    .argument('[users...]', 'user ids; - reads them from standard input')
+    .option('--client-user', 'the ids are client user ids')
+    .option('--team <id>', 'only what is of this team')
+    .option('--now', 'without the grace period')
+    .option('--cancel', 'take the request back; after its run: take new events in again')
+    .option('--list', 'requests that wait, and hashes of erased users')
+    .option('--run', 'perform what is due')
+    .option('--service', 'also ask the service to delete the user, or to undo that')
+    .option('--base-url <url>', 'address of the service')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .option('--json', 'print JSON: requests, receipts')
+    .addHelpText('after', HELP)
+    .action(async (given: string[], options: Options) => {
+      const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const ids = await idsOf(io, given);
+      checkUsage(ids, options);
+      const subjects = ids.map((id): Omit<Subject, 'request'> => {
+        return { by: options.clientUser === true ? 'client_user' : 'user', id, team: options.team ?? null };
+      });
+      await withErasures(loaded, io, async (erasures) => {
+        if (options.list === true) return list(io, erasures, options);
+        if (options.cancel === true) return cancel(io, erasures, subjects, options);
+        for (const subject of subjects) await ask(io, erasures, subject, options);
+        if (options.now === true || options.run === true) showResult(io, await erasures.run(), options);
+      });
+    });
+}
+
+function checkUsage(ids: readonly string[], options: Options): void {
+  const { list: isList, run, cancel: isCancel, now, service, clientUser } = options;
+  const verbs = [isList, run, isCancel, now].filter((verb) => verb === true).length;
+  if (verbs > 1) throw new MillraceError('usage', 'name one of --list, --run, --cancel, --now');
+  const alone = isList === true || run === true;
+  if (alone && ids.length > 0) throw new MillraceError('usage', '--list and --run take no user');
+  if (!alone && ids.length === 0) throw new MillraceError('usage', 'name a user, or say --list or --run');
+  if (service === true && clientUser === true && isCancel !== true)
+    throw new MillraceError('usage', '--service needs the user id: the service deletes by that only');
+}
+
+async function idsOf(io: Io, given: readonly string[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const id of given) ids.push(...(id === '-' ? (await text(io.stdin)).split(/\r?\n/) : [id]));
+  return [...new Set(ids.map((id) => id.trim()).filter((id) => id !== ''))];
+}
+
+async function ask(
+  io: Io,
+  erasures: Erasures,
+  subject: Omit<Subject, 'request'>,
+  options: Options,
+): Promise<void> {
+  const request = await erasures.request(subject, options.now === true);
+  // Ours first: a request that is on disk is carried out whatever becomes of the call.
+  if (options.service === true) await withService(io, options, (users) => users.delete(subject.id));
+  if (options.now === true) return;
+  const { request: id, due_at } = request;
+  if (options.json === true) print(io, JSON.stringify({ request: id, due_at }));
+  else print(io, `request ${id}: due ${due_at}; until then \`millrace erase --cancel\` takes it back`);
+}
+
+async function cancel(
+  io: Io,
+  erasures: Erasures,
+  subjects: readonly Omit<Subject, 'request'>[],
+  options: Options,
+): Promise<void> {
+  for (const subject of subjects) {
+    const result = await erasures.cancel(subject);
+    if (options.service === true) {
+      const { by, id } = subject;
+      await withService(io, options, (users) =>
+        users.undoDeletion(by === 'user' ? { userId: id } : { clientUserId: id }),
+      );
+    }
+    if (options.json === true) print(io, JSON.stringify(result));
+    else print(io, CANCELLED[result.status]);
+    if (result.status === 'unknown') io.setExit(EXIT.failed);
+  }
+}
+
+const CANCELLED = {
+  cancelled: 'cancelled: nothing was erased',
+  lifted: 'the data is gone; new events of the user are taken in again',
+  unknown: 'there is no such request, and no such user was erased',
+} as const;
+
+async function list(io: Io, erasures: Erasures, options: Options): Promise<void> {
+  const { waiting, erased } = await erasures.list();
+  if (options.json === true) return print(io, JSON.stringify({ waiting, erased }));
+  if (waiting.length === 0) note(io, 'no request waits');
+  else {
+    const rows = waiting.map(({ request, due_at: due, begun_at: begun, by, id, team }) => {
+      return [request, due, begun === null ? 'waiting' : 'begun', by, id, team ?? ''];
+    });
+    print(io, renderTable(['REQUEST', 'DUE', 'STATE', 'BY', 'ID', 'TEAM'], rows));
+  }
+  if (erased.length === 0) return;
+  print(
+    io,
+    renderTable(
+      ['ERASED', 'BY', 'HASH'],
+      erased.map(({ at, by, hash }) => [at, by, hash]),
+    ),
+  );
+}
+
+function showResult(io: Io, result: ErasureResult, options: Options): void {
+  const { receipts, left, files_searched: files, bytes_searched: bytes } = result;
+  for (const { store, item, requests, reason } of left)
+    note(io, `not ${requests.length === 0 ? 'searched' : 'erased'}: ${store} ${item}: ${reason}`);
+  if (options.json === true) print(io, JSON.stringify(result));
+  else {
+    for (const { receipt, records_removed: records, items } of receipts)
+      print(io, `receipt ${receipt}: ${records} records removed from ${items.length} files and tables`);
+    if (receipts.length === 0 && left.length === 0) note(io, 'nothing is due');
+    else note(io, `searched ${files} files, ${bytes} bytes`);
+  }
+  if (left.length > 0) io.setExit(EXIT.partial);
+}
+
+async function withService(
+  io: Io,
+  options: Options,
+  work: (users: ReturnType<typeof openService>['users']) => Promise<{ readonly success: boolean }>,
+): Promise<void> {
+  const service = openService(io, options);
+  try {
+    const { success } = await work(service.users);
+    note(io, success ? 'the service has accepted it too' : 'the service says that it did not succeed');
+    if (!success) io.setExit(EXIT.partial);
+  } finally {
+    await service.close().catch(() => undefined);
+  }
+}

@@ -1,0 +1,185 @@
+import { once } from 'node:events';
+import { Command, Option } from 'commander';
+import { EXIT, MillraceError, messageOf } from '../../core/errors.ts';
+import { parseBytes } from '../../lib/units.ts';
+import { decompressed, openFile, type Input } from '../../ndjson/input.ts';
+import { pickText } from '../../ndjson/pick.ts';
+import { RowFiles } from '../../ndjson/row-files.ts';
+import {
+  LONGEST_ELEMENT,
+  type LocatedReject,
+  shapeText,
+  type ShapeProgress,
+} from '../../ndjson/shape-text.ts';
+import { checkGiven } from '../../warehouse/given.ts';
+import { TABLES, withNested } from '../../warehouse/tables.ts';
+import { note, print, type Io } from '../io.ts';
+import { NdjsonProgress } from './progress.ts';
+import { owningFolder } from '../own-folder.ts';
+
+const TABLE_LIST = `the tables are ${[...TABLES.keys()].join(', ')}`;
+
+const HELP = `
+Examples:
+  millrace ndjson meals.json --table meals --out ./tables     (meals.ndjson and meal_items.ndjson)
+  curl … | millrace ndjson - --table meal_items > meal_items.ndjson
+  millrace ndjson insurance.json --table insurance --set user_id=… --out ./tables
+  millrace ndjson export.json.gz --at result.meals --table meals --out ./tables --json
+
+The document is {"meals":[…]}, {"data":[…]}, an array, one object, or NDJSON, of any size; gzip and zstd are seen by
+themselves. Rows have the columns that \`millrace schema\` declares; what no column takes is in their column extra. Files
+have their names only when they are complete. Rows that cannot be go to _rejects.ndjson, or to stderr without a folder, with
+the reason and their place: bytes into the document, decompressed; with --at, into the array that was picked out of it.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
+
+interface Options {
+  readonly table: string;
+  readonly out: string;
+  readonly at?: string;
+  readonly lines?: boolean;
+  readonly gzip: 'auto' | 'no';
+  readonly longest: string;
+  readonly set: readonly string[];
+  readonly json?: boolean;
+}
+
+/** `millrace ndjson`: a bulk JSON document into rows of tables, in constant memory. */
+export function ndjsonCommand(io: Io): Command {
+  return new Command('ndjson')
+    .description('turn a bulk JSON document of any size into table rows')
+    .argument('[file]', 'the document; - is stdin', '-')
+    .requiredOption('--table <table>', `what the document holds; ${TABLE_LIST}`)
+    .option(
+      '--out <folder>',
+      'write a file for the table and each nested in it; - writes its rows to stdout',
+      '-',
+    )
+    .option('--at <path>', 'where the array is when it lies deeper, as in result.meals (slower)')
+    .option('--lines', 'take every line as a document, whatever the first one looks like')
+    .addOption(
+      new Option('--gzip <how>', 'look for compression in the first bytes, or do not')
+        .choices(['auto', 'no'])
+        .default('auto'),
+    )
+    .option('--longest <size>', 'reject documents that are longer', `${LONGEST_ELEMENT / 1024 / 1024}MiB`)
+    .option(
+      '--set <column=value>',
+      'fill a column that the document leaves empty, such as user_id or _loaded_at; may be repeated',
+      (value: string, values: readonly string[]) => [...values, value],
+      [],
+    )
+    .option('--json', 'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, files}')
+    .addHelpText('after', HELP)
+    .action(async (file: string, options: Options) => {
+      const work = await prepare(file, options, io);
+      const { rejects } =
+        options.out === '-'
+          ? await toStdout(work, io)
+          : await owningFolder(options.out, () => toFolder(work, io));
+      io.setExit(rejects > 0 ? EXIT.partial : EXIT.done);
+    });
+}
+
+interface Work {
+  readonly input: Input;
+  readonly options: Options;
+  readonly tables: readonly string[];
+  readonly shaping: {
+    readonly given: Readonly<Record<string, string>>;
+    readonly longest: number;
+    readonly lines: boolean;
+  };
+}
+
+/** What the options mean, and the input, open. Nothing is written yet. */
+async function prepare(file: string, options: Options, io: Io): Promise<Work> {
+  if (!TABLES.has(options.table)) throw new MillraceError('usage', `--table ${options.table}: ${TABLE_LIST}`);
+  if (options.out === '-' && options.json === true)
+    throw new MillraceError('usage', '--json needs a folder: rows are on stdout');
+  const tables = options.out === '-' ? [options.table] : withNested(options.table);
+  const lines = options.lines === true || /\.(ndjson|jsonl)(\.(gz|zst))?$/.test(file);
+  return {
+    tables,
+    options,
+    shaping: { ...valuesOf(options, tables), lines },
+    input: await inputOf(file, io),
+  };
+}
+
+function valuesOf(options: Options, tables: readonly string[]): Pick<Work['shaping'], 'given' | 'longest'> {
+  const given = Object.fromEntries(
+    options.set.map((setting) => {
+      const at = setting.indexOf('=');
+      if (at < 1) throw new MillraceError('usage', `--set ${setting}: write it as column=value`);
+      return [setting.slice(0, at), setting.slice(at + 1)];
+    }),
+  );
+  try {
+    checkGiven(tables, given);
+    return { given, longest: parseBytes(options.longest) };
+  } catch (error) {
+    throw new MillraceError('usage', messageOf(error), { cause: error });
+  }
+}
+
+async function inputOf(file: string, io: Io): Promise<Input> {
+  if (file === '-') return { size: null, chunks: asBuffers(io.stdin) };
+  try {
+    return await openFile(file);
+  } catch (error) {
+    throw new MillraceError('document_unreadable', messageOf(error), { cause: error });
+  }
+}
+
+async function* asBuffers(chunks: AsyncIterable<Buffer | string>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+}
+
+/** @param write takes rows that are valid until its promise resolves */
+async function shape(
+  { input, options, tables, shaping }: Work,
+  io: Io,
+  write: (table: string, rows: Buffer) => Promise<void>,
+  onReject: (reject: LocatedReject) => void,
+): Promise<ShapeProgress> {
+  const progress = new NdjsonProgress(io, input.size);
+  const bytes = progress.counted(input.chunks);
+  const text = options.gzip === 'auto' ? decompressed(bytes) : bytes;
+  const done = await shapeText(options.at === undefined ? text : pickText(text, options.at), {
+    ...shaping,
+    tables,
+    signal: io.signal,
+    write,
+    onReject,
+    onUnknown: (table, path) => progress.note(`${table}: no column takes ${path}; it is in extra`),
+    onProgress: (state) => progress.show(state),
+  });
+  progress.end(done);
+  return done;
+}
+
+async function toStdout(work: Work, io: Io): Promise<ShapeProgress> {
+  const write = async (_: string, rows: Buffer): Promise<void> => {
+    // A copy, because the stream may keep it for longer than it is valid.
+    if (!io.stdout.write(Buffer.from(rows))) await once(io.stdout, 'drain', { signal: io.signal });
+  };
+  return await shape(work, io, write, (reject) => note(io, JSON.stringify(reject)));
+}
+
+async function toFolder(work: Work, io: Io): Promise<ShapeProgress> {
+  const files = await RowFiles.open(work.options.out, work.tables);
+  try {
+    const write = async (table: string, rows: Buffer): Promise<void> => {
+      await files.write(table, rows);
+    };
+    const done = await shape(work, io, write, (reject) => files.reject(JSON.stringify(reject)));
+    const paths = await files.finish();
+    if (work.options.json === true)
+      print(io, JSON.stringify({ ok: done.rejects === 0, ...done, files: paths }));
+    return done;
+  } catch (error) {
+    await files.discard();
+    throw error;
+  }
+}

@@ -1,0 +1,169 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { makePlan } from '../../backfill/plan.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
+import type { RecordOpener } from '../../core/sealed-record.ts';
+import { countFiles } from '../../reconcile/count-files.ts';
+import { MealIds } from '../../reconcile/meal-ids.ts';
+import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
+import { compareWithService } from '../../reconcile/service-side.ts';
+import { parseWindow, type Window } from '../../reconcile/window.ts';
+import { note, print, type Io } from '../io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
+import { withOperations } from '../operations.ts';
+import { renderComparison, renderReconciliation } from './report.ts';
+import { owningFolder } from '../own-folder.ts';
+import { openService } from '../service.ts';
+
+const HELP = `
+Examples:
+  millrace reconcile
+  millrace reconcile --since 2026-11-20 --until 2026-11-20 --json | jq '.sinks[] | {sink, received, missing}'
+  millrace reconcile --service --since 2026-11-01 --until 2026-11-07
+  millrace reconcile --service --user 00000000-0000-4000-8000-000000001000 --since 2026-11-01 --fill ./data/missing
+
+For every sink: received = delivered + waiting + dead + dropped + quarantined + duplicates + erased + elsewhere + untold
++ missing. Where an event was to go is what the routes said when it was accepted. Deliveries are counted by the hour of their receipt, in the journal, so the window is widened to whole hours.
+What a files sink has is counted from its files; of other sinks, what they have confirmed. \`elsewhere\` was for other
+sinks, or for none; \`untold\` is past the journal's retention. Ids of what is missing are named. It asks the running receiver if there is
+one, else it reads the journal itself.
+With --service the service is asked as well: the meals of the users the archives know, or of --user, in the days from
+--since to --until (days of the meals), against those that the archives and --tables hold. --fill fetches what is missing,
+and only that, into tables in a folder of its own.
+Exit codes: 0 all accounted for, 1 failed, 2 usage or config, 4 a difference, also one that --fill has filled.`;
+
+interface Options extends KeyOptions {
+  readonly since?: string;
+  readonly until?: string;
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly service?: boolean;
+  readonly baseUrl?: string;
+  readonly user?: readonly string[];
+  readonly tables?: readonly string[];
+  readonly fill?: string;
+}
+
+const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
+
+/** `millrace reconcile`: is all that came in where it should be? */
+export function reconcileCommand(io: Io): Command {
+  const command = new Command('reconcile')
+    .description('account for every delivery of a window: counted in the journal and in the files')
+    .option('--since <time>', 'first day or time of receipt, UTC (default: 24 hours before --until)')
+    .option('--until <time>', 'up to then; a day is all of it (default: now)')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .option('--service', 'hold the meals of the service against the archives')
+    .option('--base-url <url>', 'with --service: its address')
+    .option(
+      '--user <id>',
+      'with --service: a user; may be repeated (default: those in the archives)',
+      collect,
+    )
+    .option(
+      '--tables <folder>',
+      'with --service: also tables of a backfill or a fill; may be repeated',
+      collect,
+    )
+    .option('--fill <folder>', 'with --service: fetch the missing meals into tables in this folder')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', HELP);
+  return addKeyOptions(command).action(async (options: Options) => {
+    const strays = (['baseUrl', 'user', 'tables', 'fill'] as const).filter(
+      (key) => options[key] !== undefined,
+    );
+    if (options.service !== true && strays.length > 0)
+      throw new MillraceError(
+        'usage',
+        `--${strays[0] === 'baseUrl' ? 'base-url' : strays[0]} goes with --service`,
+      );
+    const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+    if (loaded.config.acknowledge === 'delivered' && options.service !== true)
+      throw new MillraceError('usage', 'with acknowledge: delivered there is no journal to count from');
+    const opener = await openerOf({ ...options, config: loaded.file }, io);
+    const sinks = countedSinks(loaded.config, opener);
+    if (options.service === true) return againstService(io, options, sinks);
+    const window = parseWindow(options.since, options.until, Date.now());
+    const report = await withOperations(loaded, (operations) =>
+      reconcile({
+        operations,
+        sinks,
+        window,
+        signal: io.signal,
+        onFile: (sink, file) => note(io, `${sink}: reading ${file}`),
+      }),
+    );
+    print(io, options.json === true ? JSON.stringify(report, null, 2) : renderReconciliation(report));
+    if (report.differences.length > 0) io.setExit(EXIT.difference);
+  });
+}
+
+function countedSinks({ sinks }: Config, opener: RecordOpener | undefined): CountedSink[] {
+  return Object.entries(sinks).map(([name, { type, options }]) => {
+    const { path } = options;
+    return { name, type, archive: type === 'files' && typeof path === 'string' ? { path, opener } : null };
+  });
+}
+
+async function againstService(io: Io, options: Options, sinks: readonly CountedSink[]): Promise<void> {
+  if (options.since === undefined) throw new MillraceError('usage', '--service needs --since');
+  const { fill, since } = options;
+  const work = (): Promise<void> => compare(io, { ...options, since }, sinks);
+  await (fill === undefined ? work() : owningFolder(fill, work));
+}
+
+async function compare(
+  io: Io,
+  options: Options & { readonly since: string },
+  sinks: readonly CountedSink[],
+): Promise<void> {
+  if (options.fill !== undefined && existsSync(join(options.fill, 'meals.ndjson')))
+    throw new MillraceError(
+      'usage',
+      `--fill ${options.fill} has a meals.ndjson already; name a folder of its own`,
+    );
+  const held = new MealIds();
+  const service = openService(io, options);
+  try {
+    const known = new Set<string>();
+    for (const { name, archive } of sinks) {
+      if (archive === null || !existsSync(archive.path)) continue;
+      await countFiles(archive.path, EVER, {
+        opener: archive.opener,
+        signal: io.signal,
+        onRecord: ({ record, body }) => {
+          const user = held.addRecord(record, body);
+          if (user !== null) known.add(user);
+        },
+        onFile: (file) => note(io, `${name}: reading ${file}`),
+      });
+    }
+    for (const folder of options.tables ?? []) await held.addTable(join(folder, 'meals.ndjson'));
+    const users = options.user ?? [...known];
+    if (users.length === 0)
+      throw new MillraceError('usage', 'the archives know no user; name some with --user');
+    const until = options.until ?? new Date().toISOString().slice(0, 10);
+    const plan = makePlan({ users, providers: [], since: options.since, until, windowDays: WINDOW_DAYS });
+    const report = await compareWithService({
+      service,
+      plan,
+      held,
+      fill: options.fill ?? null,
+      signal: io.signal,
+      onTask: (done, { user, start }) => note(io, `request ${done + 1}: ${user} from ${start.slice(0, 10)}`),
+    });
+    print(io, options.json === true ? JSON.stringify(report, null, 2) : renderComparison(report));
+    if (report.missing > 0 || report.rejects > 0) io.setExit(EXIT.difference);
+  } finally {
+    held.close();
+    await service.close().catch(() => undefined);
+  }
+}
+
+/** Of a meal's receipt nothing is known, but that it was after the meal. */
+const EVER: Window = { since: 0, until: Number.POSITIVE_INFINITY };
+/** Days of one request. */
+const WINDOW_DAYS = 31;

@@ -1,0 +1,68 @@
+import type { ReconcileReport } from '../../reconcile/report.ts';
+import type { ServiceReport } from '../../reconcile/service-side.ts';
+import { visible } from '../../lib/visible.ts';
+import { renderTable } from '../table.ts';
+
+/** A table of the sinks, then what limits the answer, then what does not add up. */
+export function renderReconciliation(report: ReconcileReport): string {
+  const { since, until, sinks, nowhere, differences, notes } = report;
+  const columns = [
+    'received',
+    'delivered',
+    'waiting',
+    'dead',
+    'dropped',
+    'quarantined',
+    'duplicates',
+    'erased',
+    'elsewhere',
+    'untold',
+    'missing',
+  ] as const;
+  const header = ['SINK', 'FROM', ...columns.map((column) => column.toUpperCase())];
+  const rows = sinks.map((sink) => [
+    sink.sink,
+    sink.counted_from,
+    ...columns.map((column) => String(sink[column])),
+  ]);
+  const lines = [`received from ${since} to ${until}`, '', renderTable(header, rows), ''];
+  const say = (line: string): void => void lines.push(visible(line));
+  for (const { sink, copies, sealed } of sinks) {
+    if (copies > 0) say(`${sink}: ${copies} records of events it has already`);
+    if (sealed > 0) say(`${sink}: ${sealed} records stay sealed`);
+  }
+  if (nowhere > 0) lines.push(`nowhere    ${nowhere} events were sent to no sink by the routes of their day`);
+  for (const text of notes) say(`note       ${text}`);
+  for (const { code, sink, count, ids, detail } of differences) {
+    say(`difference ${sink ?? 'journal'}: ${code}: ${count} ${detail}`);
+    for (const id of ids) say(`           ${id}`);
+    if (ids.length > 0 && count > ids.length) lines.push(`           and ${count - ids.length} more`);
+  }
+  lines.push(differences.length === 0 ? 'all accounted for' : `${differences.length} differences`);
+  return lines.join('\n');
+}
+
+/** What the service has that is not held, and what was done about it. */
+export function renderComparison({
+  users,
+  meals,
+  held,
+  missing,
+  missing_meals: named,
+  rejects,
+  filled,
+}: ServiceReport): string {
+  const lines = [
+    `users      ${users}`,
+    `meals      ${meals} at the service, ${held} held, ${missing} missing`,
+  ];
+  const say = (line: string): void => void lines.push(visible(line));
+  for (const { id, user_id: user, timestamp } of named)
+    say(`missing    ${id} of ${user}${timestamp === null ? '' : ` at ${timestamp}`}`);
+  if (missing > named.length && named.length > 0) lines.push(`           and ${missing - named.length} more`);
+  if (rejects > 0) lines.push(`rejected   ${rejects} rows of the service's answers are not fit`);
+  for (const [table, rows] of Object.entries(filled?.rows ?? {}))
+    lines.push(`filled     ${rows} rows of ${table}`);
+  for (const file of filled?.files ?? []) say(`wrote      ${file}`);
+  return lines.join('\n');
+}

@@ -1,0 +1,147 @@
+import { Command } from 'commander';
+import { loadConfig } from '../../config/load.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
+import { parseTarget } from '../../core/route.ts';
+import { dryRun, type DryRun } from '../../replay/dry-run.ts';
+import { note, print, type Io } from '../io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
+import { replayOrder, type ReplayFlags } from './options.ts';
+import { ReplayProgress } from './progress.ts';
+import { runReplay, type ReplaySummary } from './run.ts';
+import { ReplayStore } from './store.ts';
+import { replayWork, type ReplayWork } from './work.ts';
+import { renderTable } from '../table.ts';
+
+const HELP = `
+Examples:
+  millrace replay ./data/archive --to hubs --type labtest. --since 2026-11-01 --until 2026-11-07 --dry-run
+  millrace replay ./data/archive --to hubs --type labtest. --since 2026-11-01 --until 2026-11-07 --rate 500/s
+  millrace replay ./data/archive --to hubs … --resume       after an interruption: the same command, and --resume
+  millrace replay journal --to topics:new-topic             what the journal still holds
+  millrace replay dead-letters --sink hubs --to archive     a copy; \`dead-letters retry\` puts them back instead
+  millrace replay ./from-elsewhere --routes --pseudonymise --config test-system.yaml
+
+PATH is an archive (its unfinished files too), a file, or a folder of files made by others: one event's JSON a line
+(.ndjson, .jsonl, .json), or {team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by the name.
+What was there when the replay began is replayed, nothing later. Messages carry \`replay-id\` and their original
+\`idempotency-key\`; an event without one has the hash of its bytes. Nothing that is read is changed.
+
+Sinks are opened beside a running receiver, with connections of their own; while more than 1,000 live events wait for
+one of them, the replay waits too (--no-yield turns that off). How far every sink is stands on disk: after an
+interruption, kill -9 too, --resume goes on there; what was on its way is sent again.
+
+--map-user and --pseudonymise change ids (team, user, client user) in the envelope and in the body, with HMAC-SHA256 and
+a key of yours, and drop the signature headers. Whatever else a body says of a person stays in it.
+Sealed records are opened with the keys of the config, or with --keys.
+
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (see --resume), or done except for what is named.`;
+
+const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
+
+/** `millrace replay`: plays events again. */
+export function replayCommand(io: Io): Command {
+  const command = new Command('replay')
+    .description('play archived, journaled or set-aside events into sinks again, resumable')
+    .argument('<inputs...>', 'archive folders and files, journal, quarantine, dead-letters')
+    .option(
+      '--to <sink>',
+      'send to this sink, or sink:destination, whatever the routes say; may be repeated',
+      collect,
+    )
+    .option('--routes', 'send to where the routes of the config lead')
+    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect)
+    .option('--team <id>', 'only this team; may be repeated', collect)
+    .option('--user <id>', 'only this user; may be repeated', collect)
+    .option('--since <time>', 'only received at this time or later: a day, or ISO 8601')
+    .option('--until <time>', 'only received before this time; a day is the whole day')
+    .option(
+      '--sink <name>',
+      'only what the routes lead to this sink, or what it has refused; may be repeated',
+      collect,
+    )
+    .option('--rate <n/s>', 'events a second at most; also n/m and n/h')
+    .option('--dry-run', 'count by type and destination, send nothing')
+    .option('--resume', 'go on with an interrupted replay')
+    .option('--state <dir>', 'folder of the state (default: replay/<hash of the command> beside the journal)')
+    .option('--id <text>', 'the replay-id of its messages (default: random)')
+    .option('--map-user <from=to>', 'give a user another id; may be repeated', collect)
+    .option('--pseudonymise', 'give every team, user and client user a pseudonym')
+    .option('--key-env <name>', 'variable with the secret key of the pseudonyms', 'MILLRACE_PSEUDONYM_KEY')
+    .option('--key-file <file>', 'file with that key')
+    .option('--no-yield', 'do not wait for live traffic')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .option('--json', 'print one JSON object as the last line; on stderr where events go to stdout')
+    .addHelpText('after', HELP)
+    .action(async (inputs: string[], flags: ReplayFlags & KeyOptions) => {
+      const loaded = loadConfig({ file: flags.config, env: io.env, lenient: true });
+      const order = replayOrder(inputs, flags, loaded.config, io);
+      const store = new ReplayStore(loaded, io.signal);
+      try {
+        const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
+        const onPassedOver = (root: string, files: number): void =>
+          note(io, `${root}: ${files} files hold nothing of it, by the manifest`);
+        const work = replayWork(order, { loaded, opener, ask: store.ask, onPassedOver });
+        if (flags.dryRun === true) await count(work, flags, io);
+        else render(await runReplay(work, flags, io), work, flags, io);
+      } finally {
+        await store.close();
+      }
+    });
+  return addKeyOptions(command);
+}
+
+async function count(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<void> {
+  const progress = new ReplayProgress(io, 0);
+  const { disguise } = work.order;
+  const result = await dryRun(
+    work.list(),
+    {
+      ...work,
+      disguise: (event) => disguise?.apply(event) ?? event,
+      onProblem: (problem) => progress.problem(problem),
+    },
+    io.signal,
+  ).catch((error: unknown) => {
+    throw io.signal.aborted ? new MillraceError('interrupted', 'the count is not complete') : error;
+  });
+  const { counts } = result;
+  if (flags.json === true)
+    print(io, JSON.stringify({ ok: counts.problems === 0, dry_run: true, ...counts, routes: result.routes }));
+  else renderDryRun(result, io);
+  io.setExit(counts.problems > 0 ? EXIT.partial : EXIT.done);
+}
+
+function renderDryRun({ counts, routes }: DryRun, io: Io): void {
+  const types = Object.entries(counts.types).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const rows = types.map(([type, events]) => [type, String(events), routes[type]?.join(' ') || '(nowhere)']);
+  if (rows.length > 0) print(io, renderTable(['TYPE', 'EVENTS', 'TO'], rows));
+  for (const [target, events] of Object.entries(counts.targets)) print(io, `to ${target}: ${events}`);
+  print(io, `read ${counts.read}, selected ${counts.selected}${asides(counts)}; nothing was sent`);
+}
+
+function render(summary: ReplaySummary, { loaded }: ReplayWork, flags: ReplayFlags, io: Io): void {
+  const { complete, replay_id: id, state, read, selected, targets } = summary;
+  const { sinks } = loaded.config;
+  // Where events went to stdout, it is theirs.
+  const isTaken = Object.keys(targets).some((target) => sinks[parseTarget(target).sink]?.type === 'stdout');
+  const say = isTaken ? note : print;
+  if (flags.json === true) say(io, JSON.stringify(summary));
+  else {
+    say(io, `replay     ${id}`);
+    say(io, `read       ${read}, selected ${selected}${asides(summary)}`);
+    for (const [target, events] of Object.entries(targets)) say(io, `delivered  ${events} to ${target}`);
+  }
+  if (!complete) note(io, `interrupted; the same command with --resume goes on (${state})`);
+  else if (summary.refused > 0) note(io, `refused events are named in ${state}/refused.ndjson`);
+  io.setExit(summary.ok ? EXIT.done : EXIT.partial);
+}
+
+function asides({ nowhere, erased, problems, refused }: DryRun['counts']): string {
+  const parts = [
+    nowhere > 0 ? `, ${nowhere} that no route leads anywhere` : '',
+    erased > 0 ? `, ${erased} erased` : '',
+    refused > 0 ? `, ${refused} refused` : '',
+    problems > 0 ? `, ${problems} that could not be read` : '',
+  ];
+  return parts.join('');
+}

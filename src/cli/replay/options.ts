@@ -1,0 +1,173 @@
+import { createHmac, hash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import { parseTarget, type Target } from '../../core/route.ts';
+import { Disguise } from '../../replay/disguise.ts';
+import type { StoreName } from '../../replay/read-store.ts';
+import type { Selection } from '../../replay/selection.ts';
+import type { Io } from '../io.ts';
+
+/** As they are given. */
+export interface ReplayFlags {
+  readonly to?: readonly string[];
+  readonly routes?: boolean;
+  readonly type?: readonly string[];
+  readonly team?: readonly string[];
+  readonly user?: readonly string[];
+  readonly since?: string;
+  readonly until?: string;
+  readonly sink?: readonly string[];
+  readonly rate?: string;
+  readonly dryRun?: boolean;
+  readonly resume?: boolean;
+  readonly state?: string;
+  readonly id?: string;
+  readonly mapUser?: readonly string[];
+  readonly pseudonymise?: boolean;
+  readonly keyEnv: string;
+  readonly keyFile?: string;
+  readonly yield: boolean;
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+/** What they mean. */
+export interface ReplayOrder {
+  readonly inputs: readonly Input[];
+  readonly selection: Selection;
+  /** Null: where the routes lead. */
+  readonly to: readonly Target[] | null;
+  readonly sinks: readonly string[];
+  /** Events a second; null for as many as the sinks take. */
+  readonly rate: number | null;
+  /** Null when nothing of the events is to be changed. */
+  readonly disguise: Disguise | null;
+  readonly id: string;
+  /** Folder of the state. */
+  readonly state: string;
+  /** The same for every command that asks for the same events at the same places. */
+  readonly fingerprint: string;
+}
+
+export type Input =
+  { readonly kind: 'path'; readonly path: string } | { readonly kind: 'store'; readonly name: StoreName };
+
+const STORES: ReadonlySet<string> = new Set<StoreName>(['journal', 'quarantine', 'dead-letters']);
+const SHORTEST_KEY = 16;
+
+/** @throws MillraceError usage, naming the flag */
+export function replayOrder(
+  given: readonly string[],
+  flags: ReplayFlags,
+  config: Config,
+  io: Io,
+): ReplayOrder {
+  const inputs = given.map(inputOf);
+  const selection: Selection = {
+    types: flags.type ?? [],
+    teams: flags.team ?? [],
+    users: flags.user ?? [],
+    since: timeOf('--since', flags.since, false),
+    until: timeOf('--until', flags.until, true),
+  };
+  const to = targetsOf(flags, config);
+  const sinks = flags.sink ?? [];
+  for (const name of sinks) requireSink('--sink', name, config);
+  const users = new Map((flags.mapUser ?? []).map(userPair));
+  const key = flags.pseudonymise === true ? keyOf(flags, io) : null;
+  // The key itself is nowhere; this only tells whether it is the same.
+  const keyCheck =
+    key === null ? null : createHmac('sha256', key).update('replay').digest('hex').slice(0, 16);
+  const fingerprint = hash(
+    'sha256',
+    JSON.stringify([inputs, selection, to, sinks, [...users], keyCheck]),
+    'hex',
+  );
+  const folder = join(dirname(config.journal.path), 'replay', fingerprint.slice(0, 12));
+  return {
+    inputs,
+    selection,
+    to,
+    sinks,
+    rate: rateOf(flags.rate),
+    disguise: users.size === 0 && key === null ? null : new Disguise({ users, key, fields: config.envelope }),
+    id: flags.id ?? `replay-${randomBytes(9).toString('base64url')}`,
+    state: resolve(flags.state ?? folder),
+    fingerprint,
+  };
+}
+
+function inputOf(text: string): Input {
+  return STORES.has(text)
+    ? { kind: 'store', name: text as StoreName }
+    : { kind: 'path', path: resolve(text) };
+}
+
+function targetsOf({ to, routes, dryRun }: ReplayFlags, config: Config): readonly Target[] | null {
+  if (to !== undefined && routes === true)
+    throw new MillraceError('usage', 'give --to or --routes, not both');
+  if (to === undefined) {
+    if (routes !== true && dryRun !== true)
+      throw new MillraceError('usage', 'say where to: --to SINK, or --routes for where the routes lead');
+    return null;
+  }
+  const targets = to.map(parseTarget);
+  for (const { sink } of targets) requireSink('--to', sink, config);
+  return targets;
+}
+
+function requireSink(flag: string, name: string, { sinks }: Config): void {
+  if (sinks[name] !== undefined) return;
+  throw new MillraceError(
+    'usage',
+    `${flag} ${name}: the config has the sinks ${Object.keys(sinks).join(', ')}`,
+  );
+}
+
+const DAY = /^\d{4}-\d\d-\d\d$/;
+
+/** Milliseconds since the epoch; a day for an end is all of that day. */
+function timeOf(flag: string, text: string | undefined, isEnd: boolean): number | null {
+  if (text === undefined) return null;
+  const time = DAY.test(text) ? Date.parse(`${text}T00:00:00Z`) : Date.parse(text);
+  if (Number.isNaN(time) || !/^\d{4}-/.test(text)) {
+    throw new MillraceError(
+      'usage',
+      `${flag} ${text}: write a day (2026-11-21) or a time (2026-11-21T10:00:00Z)`,
+    );
+  }
+  return isEnd && DAY.test(text) ? time + 86_400_000 : time;
+}
+
+const PER: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
+
+function rateOf(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const [, count = '', unit = 's'] = /^(\d+(?:\.\d+)?)(?:\/([smh]))?$/.exec(text) ?? [];
+  const perSecond = Number(count) / (PER[unit] ?? 1);
+  if (perSecond > 0) return perSecond;
+  throw new MillraceError('usage', `--rate ${text}: write it as 500/s, 3000/m or 100/h`);
+}
+
+function userPair(text: string): [from: string, to: string] {
+  const at = text.indexOf('=');
+  if (at < 1 || at === text.length - 1)
+    throw new MillraceError('usage', '--map-user: write it as FROM=TO, two user ids');
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function keyOf({ keyEnv, keyFile }: ReplayFlags, io: Io): Buffer {
+  const from = keyFile === undefined ? `--key-env ${keyEnv}` : `--key-file ${keyFile}`;
+  let text: string;
+  try {
+    text = keyFile === undefined ? (io.env[keyEnv] ?? '') : readFileSync(keyFile, 'utf8').trimEnd();
+  } catch (error) {
+    throw new MillraceError('usage', `--key-file ${messageOf(error)}`, { cause: error });
+  }
+  const key = Buffer.from(text);
+  if (key.length >= SHORTEST_KEY) return key;
+  const lack = key.length === 0 ? 'not set' : `shorter than ${SHORTEST_KEY} bytes`;
+  throw new MillraceError('usage', `--pseudonymise needs a key, and ${from} is ${lack}`);
+}

@@ -1,0 +1,46 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { LoadedConfig } from '../../config/config.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { AskStore } from '../../replay/read-store.ts';
+import { openOperations, type OpenOperations } from '../operations.ts';
+
+/** A receiver that restarts is away for a moment: tries, and milliseconds between them. */
+const TRIES = { count: 30, every: 1000 };
+
+/** The journal as a replay reads it: opened when it is first asked, through the receiver if one runs. */
+export class ReplayStore {
+  readonly #loaded: LoadedConfig;
+  readonly #signal: AbortSignal;
+  #open: OpenOperations | null = null;
+
+  constructor(loaded: LoadedConfig, signal: AbortSignal) {
+    this.#loaded = loaded;
+    this.#signal = signal;
+  }
+
+  readonly ask: AskStore = async (work) => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        this.#open ??= await openOperations(this.#loaded);
+        return await work(this.#open.operations);
+      } catch (error) {
+        await this.close();
+        if (!isPassing(error) || tries === TRIES.count) throw error;
+        await wait(TRIES.every, undefined, { signal: this.#signal });
+      }
+    }
+  };
+
+  async close(): Promise<void> {
+    const open = this.#open;
+    this.#open = null;
+    await open?.close();
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  return (
+    error instanceof MillraceError &&
+    (error.code === 'receiver_unreachable' || error.code === 'journal_in_use')
+  );
+}

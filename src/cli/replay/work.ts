@@ -1,0 +1,74 @@
+import type { LoadedConfig } from '../../config/config.ts';
+import type { RecordOpener } from '../../core/sealed-record.ts';
+import { ErasedUsers } from '../../erase/erased-users.ts';
+import { Destinations } from '../../replay/destinations.ts';
+import { listPath, type Listing } from '../../replay/list.ts';
+import { FileReader } from '../../replay/read-file.ts';
+import { listStore, StoreReader, type AskStore } from '../../replay/read-store.ts';
+import type { ReadUnit } from '../../replay/replay.ts';
+import { StepMaker, type Step, type Unit } from '../../replay/unit.ts';
+import { compileRoutes } from '../../route/table.ts';
+import { createValidator } from '../../validate/envelope.ts';
+import type { ReplayOrder } from './options.ts';
+
+/** What is to be replayed, and the parts that do it. */
+export interface ReplayWork {
+  readonly loaded: LoadedConfig;
+  readonly order: ReplayOrder;
+  readonly list: () => AsyncIterable<Unit>;
+  readonly read: ReadUnit;
+  readonly destinations: Destinations;
+}
+
+/** What a replay reads with. */
+export interface ReplayParts {
+  readonly loaded: LoadedConfig;
+  /** Opens sealed records. */
+  readonly opener: RecordOpener | undefined;
+  readonly ask: AskStore;
+  readonly onPassedOver: Listing['onPassedOver'];
+}
+
+export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
+  const { loaded, ask, onPassedOver } = parts;
+  const table = compileRoutes(loaded.config.routes);
+  return {
+    loaded,
+    order,
+    list: () => listInputs(order, ask, onPassedOver),
+    read: readerOf(order, parts),
+    destinations: new Destinations({ ...order, routesFor: (type) => table.routesFor(type).targets }),
+  };
+}
+
+async function* listInputs(
+  { inputs, selection }: ReplayOrder,
+  ask: AskStore,
+  onPassedOver: Listing['onPassedOver'],
+): AsyncGenerator<Unit> {
+  for (const input of inputs) {
+    if (input.kind === 'path') yield* listPath(input.path, { selection, onPassedOver });
+    else yield await listStore(input.name, ask);
+  }
+}
+
+function readerOf({ selection, sinks }: ReplayOrder, { loaded, opener, ask }: ReplayParts): ReadUnit {
+  const { type, team, user, clientUser, maxDepth } = loaded.config.envelope;
+  const fields = { type, team, user, clientUser };
+  // What an archive holds was judged when it came in, and old ones can lack ids.
+  const validate = createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
+  const { isErased } = ErasedUsers.open(loaded.config.erasure.path);
+  const files = new FileReader({ selection, validate, opener, isErased });
+  const stores = new StoreReader({ selection, sinks, ask, isErased });
+  return (unit, from, signal) => {
+    if (unit.kind === 'file') return files.read(unit, from, signal);
+    if (unit.kind === 'unreadable') return unreadable(unit.where, unit.reason);
+    return stores.read(unit, from, signal);
+  };
+}
+
+async function* unreadable(where: string, reason: string): AsyncGenerator<Step> {
+  const step = new StepMaker(1);
+  step.problem(where, reason);
+  yield step.made();
+}

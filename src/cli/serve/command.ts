@@ -1,0 +1,96 @@
+import { Command } from 'commander';
+import type { Logger } from 'pino';
+import { startApp, type App } from '../../app.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { EXIT, messageOf, type MillraceError } from '../../core/errors.ts';
+import type { Io } from '../io.ts';
+import { createLog } from '../log.ts';
+import { filesAllowed, filesNeeded } from './open-files.ts';
+
+const HELP = `
+Examples:
+  MILLRACE_SECRET=whsec_… millrace serve
+  millrace serve --config /etc/millrace/millrace.yaml
+
+Logs JSON lines on stderr; the one with "msg":"listening" names the real URL. SIGTERM stops the intake, flushes the
+sinks within shutdown.deadline and exits 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
+envelope, routes and sinks change without losing a request; a config that cannot be used changes nothing. What was
+acknowledged is never lost.`;
+
+/** `millrace serve`: the receiver, until a signal ends it. */
+export function serveCommand(io: Io): Command {
+  return new Command('serve')
+    .description('receive signed webhooks, keep them durably, deliver them to the sinks')
+    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addHelpText('after', HELP)
+    .action(async (options: { config?: string }) => {
+      const loaded = loadConfig({ file: options.config, env: io.env });
+      const log = createLog(io, loaded.config.log.level);
+      for (const warning of loaded.warnings) log.warn(warning);
+      if (loaded.config.signing.scheme === 'none') {
+        log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
+      }
+      warnOfFewFiles(loaded.config, log);
+      const failure = Promise.withResolvers<MillraceError>();
+      const broken = uncaught(io, log);
+      // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end
+      // the process.
+      const started = Promise.withResolvers<App>();
+      io.onHangUp(() => void started.promise.then((running) => reload(running, options.config, io, log)));
+      const starting = startApp(loaded, { log, onFailure: failure.resolve });
+      const app = await Promise.race([starting, broken.promise]);
+      if (app === null) return io.setExit(EXIT.failed);
+      started.resolve(app);
+      const stopped = new Promise<null>((resolve) => {
+        if (io.signal.aborted) resolve(null);
+        io.signal.addEventListener('abort', () => resolve(null), { once: true });
+      });
+      const failed = await Promise.race([failure.promise, broken.promise, stopped]);
+      if (failed !== null) log.fatal({ code: failed.code, detail: failed.detail }, 'journal failed; exiting');
+      else log.info('stopping');
+      // After a failure only the answers that are owed are waited for, and those are errors that are ready.
+      const deadline = AbortSignal.timeout(
+        failed === null ? loaded.config.shutdown.deadline : FAILURE_DEADLINE,
+      );
+      await app.stop(deadline);
+      if (deadline.aborted) log.warn('shutdown.deadline passed; what was not delivered stays in the journal');
+      else log.info('stopped');
+      io.setExit(failed === null && !broken.happened ? EXIT.done : EXIT.failed);
+    });
+}
+
+/** Connections come first to what there is, and then the sinks cannot open their files. */
+function warnOfFewFiles(config: Config, log: Logger): void {
+  const needed = filesNeeded(config);
+  const allowed = filesAllowed();
+  if (allowed === null || allowed >= needed) return;
+  const advice = 'few files may be open at once: raise ulimit -n, or lower server.maxConnections';
+  log.warn({ allowed, needed, maxConnections: config.server.maxConnections }, advice);
+}
+
+/** An error that nobody caught leaves things in a state that nobody knows: one line, and an orderly end. */
+function uncaught(io: Io, log: Logger): { readonly promise: Promise<null>; readonly happened: boolean } {
+  const { promise, resolve } = Promise.withResolvers<null>();
+  const state = { promise, happened: false };
+  io.onUncaught((error, module) => {
+    log.fatal({ err: error, ...(module === null ? {} : { module }) }, 'uncaught error; stopping');
+    state.happened = true;
+    resolve(null);
+  });
+  return state;
+}
+
+const FAILURE_DEADLINE = 1000;
+
+/** Reads the config again. One that cannot be used changes nothing, and the log says why. */
+async function reload(app: App, file: string | undefined, io: Io, log: Logger): Promise<void> {
+  try {
+    const loaded = loadConfig({ file, env: io.env });
+    for (const warning of loaded.warnings) log.warn(warning);
+    await app.reload(loaded);
+  } catch (error) {
+    app.noteFailedReload(error);
+    log.error({ error: messageOf(error) }, 'reload failed; the config before it stays in force');
+  }
+}

@@ -1,0 +1,142 @@
+import { Command } from 'commander';
+import { loadConfig } from '../../config/load.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { Selection } from '../../core/journal.ts';
+import { pagesOf } from '../../core/page.ts';
+import type { EventSummary, Operations, RetryResult } from '../../core/operations.ts';
+import { note, print, type Io } from '../io.ts';
+import { withOperations } from '../operations.ts';
+import { renderTable } from '../table.ts';
+
+/** What quarantine and dead letters do differently; the four verbs are the same for both. */
+export interface LetterBox<Summary extends EventSummary> {
+  readonly name: string;
+  readonly description: string;
+  readonly help: string;
+  readonly hasSink: boolean;
+  readonly header: readonly string[];
+  row(summary: Summary): readonly string[];
+  list(operations: Operations, selection: Selection, bodies: boolean): Promise<readonly Summary[]>;
+  retry(operations: Operations, selection: Selection): Promise<RetryResult>;
+  drop(operations: Operations, selection: Selection): Promise<number>;
+}
+
+interface Options {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly all?: boolean;
+  readonly sink?: string;
+  readonly limit?: string;
+}
+
+/** `list`, `show`, `retry`, `drop` over one box of events that wait for a person. */
+export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summary>): Command {
+  const command = new Command(box.name).description(box.description).addHelpText('after', box.help);
+  const verb = (name: string, description: string): Command => {
+    const child = command
+      .command(name)
+      .description(description)
+      .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+      .option('--json', 'print JSON')
+      .addHelpText('after', box.help);
+    if (box.hasSink && name !== 'show') child.option('--sink <name>', 'only those of one sink');
+    return child;
+  };
+  const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
+    withOperations(loadConfig({ file: options.config, env: io.env, lenient: true }), work);
+
+  verb('list', 'one line each; never a body')
+    .option('--limit <n>', 'lines at most', '100')
+    .action(async (options: Options) => {
+      const limit = wholeNumber(options.limit ?? '100', '--limit');
+      const found = await run(options, (operations) =>
+        all((part) => box.list(operations, part, false), { ...sinkOf(options), limit }),
+      );
+      if (options.json === true) for (const summary of found) print(io, JSON.stringify(summary));
+      else if (found.length === 0) note(io, 'none');
+      else
+        print(
+          io,
+          renderTable(
+            box.header,
+            found.map((summary) => box.row(summary)),
+          ),
+        );
+    });
+
+  verb('show', 'one event whole, its body included')
+    .argument('<key>', 'as `list` prints it')
+    .action(async (key: string, options: Options) => {
+      const keys = [wholeNumber(key, 'key')];
+      const [found] = await run(options, (operations) => box.list(operations, { keys }, true));
+      if (found === undefined) throw new MillraceError('usage', `${box.name} has no ${key}`);
+      const { body_base64: body = '', ...rest } = found;
+      print(io, JSON.stringify(options.json === true ? found : rest, null, 2));
+      if (options.json !== true) print(io, Buffer.from(body, 'base64').toString('utf8'));
+    });
+
+  verb('retry', 'put them back')
+    .argument('[keys...]', 'as `list` prints them')
+    .option('--all', 'all of them')
+    .action(async (keys: string[], options: Options) => {
+      const selection = selectionOf(keys, options);
+      const result = await run(options, async (operations) => {
+        await requireAll(box, operations, selection);
+        return box.retry(operations, selection);
+      });
+      if (options.json === true) print(io, JSON.stringify(result));
+      else print(io, `put back ${result.retried}${result.kept === 0 ? '' : `, kept ${result.kept}`}`);
+    });
+
+  verb('drop', 'let go of them for good')
+    .argument('[keys...]', 'as `list` prints them')
+    .option('--all', 'all of them')
+    .action(async (keys: string[], options: Options) => {
+      const selection = selectionOf(keys, options);
+      const dropped = await run(options, async (operations) => {
+        await requireAll(box, operations, selection);
+        return box.drop(operations, selection);
+      });
+      print(io, options.json === true ? JSON.stringify({ dropped }) : `dropped ${dropped}`);
+    });
+  return command;
+}
+
+/** A key that is not there is more likely a slip than a wish for nothing: it is named, and nothing is done. */
+async function requireAll<Summary extends EventSummary>(
+  box: LetterBox<Summary>,
+  operations: Operations,
+  selection: Selection,
+): Promise<void> {
+  const { keys } = selection;
+  if (keys === undefined) return;
+  const found = await all((part) => box.list(operations, part, false), selection);
+  const missing = keys.filter((key) => !found.some((summary) => summary.key === key));
+  if (missing.length > 0)
+    throw new MillraceError('usage', `${box.name} has no ${missing.join(', ')}; nothing was changed`);
+}
+
+async function all<Summary extends EventSummary>(
+  list: (selection: Selection) => Promise<readonly Summary[]>,
+  selection: Selection,
+): Promise<Summary[]> {
+  const found: Summary[] = [];
+  for await (const page of pagesOf(list, selection)) found.push(...page);
+  return found;
+}
+
+/** All of them only when asked for in words: an empty list of keys is more likely a slip. */
+function selectionOf(keys: readonly string[], options: Options): Selection {
+  if (keys.length > 0) return { keys: keys.map((key) => wholeNumber(key, 'key')), ...sinkOf(options) };
+  if (options.all === true || options.sink !== undefined) return sinkOf(options);
+  throw new MillraceError('usage', 'name the keys, or say --all');
+}
+
+function sinkOf({ sink }: Options): Selection {
+  return sink === undefined ? {} : { sink };
+}
+
+function wholeNumber(text: string, what: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new MillraceError('usage', `${what} ${text} is not a whole number`);
+}

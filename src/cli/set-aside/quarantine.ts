@@ -1,0 +1,35 @@
+import type { Command } from 'commander';
+import type { QuarantineSummary } from '../../core/operations.ts';
+import type { Io } from '../io.ts';
+import { letterCommand } from './command.ts';
+
+const HELP = `
+Examples:
+  millrace quarantine list
+  millrace quarantine show 17
+  millrace quarantine retry --all     after a change of envelope.* that makes them fit
+  millrace quarantine drop 17 18
+
+Authentic events that are not fit to route wait here, byte for byte, until someone decides.`;
+
+/** `millrace quarantine`: authentic events that are not fit to route. */
+export function quarantineCommand(io: Io): Command {
+  return letterCommand<QuarantineSummary>(io, {
+    name: 'quarantine',
+    description: 'authentic events that are not fit to route: list, show, retry, drop',
+    help: HELP,
+    hasSink: false,
+    header: ['KEY', 'RECEIVED', 'TYPE', 'BYTES', 'ID', 'REASONS'],
+    row: ({ key, received_at, event_type, bytes, id, reasons }) => [
+      String(key),
+      received_at,
+      event_type,
+      String(bytes),
+      id,
+      reasons.map(({ code }) => code).join(' '),
+    ],
+    list: (operations, selection, bodies) => operations.listQuarantine(selection, bodies),
+    retry: (operations, selection) => operations.retryQuarantine(selection),
+    drop: (operations, selection) => operations.dropQuarantine(selection),
+  });
+}
