@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { copyFile, rename, rm, type FileHandle } from 'node:fs/promises';
+import { copyFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import {
@@ -11,20 +11,11 @@ import {
 import { messageOf } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
-import {
-  CREATE,
-  ensureFolder,
-  openPlain,
-  READ_WRITE,
-  readPlain,
-  syncFolder,
-  writeAll,
-  writeNew,
-} from '../lib/durable.ts';
+import { AppendFile } from '../lib/append-file.ts';
+import { ensureFolder, openPlain, READ_WRITE, readPlain, syncFolder, writeNew } from '../lib/durable.ts';
 import { lockInTurn } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
 import { Serial } from '../lib/serial.ts';
-import { lastEnd, lineBefore } from '../lib/tail.ts';
 
 /**
  * The manifest of one archive, for writing: by the sink that makes the files, by an erasure, by a repair. It remembers
@@ -53,10 +44,10 @@ export class ManifestWriter {
 
   /** Cuts off a last line that a crash left incomplete. Makes the manifest if there is none. Notes its head. */
   repair(): Promise<void> {
-    return this.#exclusively(async (handle, proof) => {
-      const { line, end } = await this.#lastLine(handle);
-      const lost = await this.#lostHead(handle, proof);
-      if (end > 0) await this.#note(proof, { head: hashLine(line), bytes: end }, lost);
+    return this.#exclusively(async (file, proof) => {
+      const { length: bytes } = file;
+      const lost = await this.#lostHead(file, proof);
+      if (bytes > 0) await this.#note(proof, { head: hashLine(await file.lineBefore(bytes)), bytes }, lost);
     });
   }
 
@@ -65,19 +56,12 @@ export class ManifestWriter {
    * resolves. When it throws, the manifest is as it was.
    */
   append(entry: NewManifestLine): Promise<void> {
-    return this.#exclusively(async (handle, proof) => {
-      const { line, end } = await this.#lastLine(handle);
-      const lost = await this.#lostHead(handle, proof);
-      const text = formatManifestLine(entry, hashLine(line), proof?.signer);
-      const bytes = Buffer.from(`${text}\n`);
-      try {
-        await writeAll(handle, bytes, end);
-        await handle.sync();
-      } catch (error) {
-        await handle.truncate(end).catch(() => undefined);
-        throw error;
-      }
-      await this.#note(proof, { head: hashLine(text), bytes: end + bytes.length }, lost);
+    return this.#exclusively(async (file, proof) => {
+      const before = hashLine(await file.lineBefore(file.length));
+      const lost = await this.#lostHead(file, proof);
+      const text = formatManifestLine(entry, before, proof?.signer);
+      await file.append(Buffer.from(`${text}\n`));
+      await this.#note(proof, { head: hashLine(text), bytes: file.length }, lost);
     });
   }
 
@@ -87,8 +71,8 @@ export class ManifestWriter {
    * @param kept name, beside it, under which the manifest that was there stays
    */
   replace(lines: readonly string[], kept: string): Promise<void> {
-    return this.#exclusively(async (handle, proof) => {
-      const lost = await this.#lostHead(handle, proof);
+    return this.#exclusively(async (file, proof) => {
+      const lost = await this.#lostHead(file, proof);
       await copyFile(this.path, join(this.#root, kept), constants.COPYFILE_EXCL);
       const copy = await openPlain(join(this.#root, kept), READ_WRITE);
       try {
@@ -121,7 +105,7 @@ export class ManifestWriter {
   }
 
   /** The head that was noted last, when the manifest does not hold it any more. */
-  async #lostHead(handle: FileHandle, proof: Proof | undefined): Promise<ManifestHead | null> {
+  async #lostHead(file: AppendFile, proof: Proof | undefined): Promise<ManifestHead | null> {
     let noted: ManifestHead | null = null;
     try {
       noted = proof?.heads.of(this.#root) ?? null;
@@ -132,8 +116,7 @@ export class ManifestWriter {
       );
     }
     if (noted === null) return null;
-    const { size } = await handle.stat();
-    const line = noted.bytes > size ? null : await lineBefore(handle, noted.bytes);
+    const line = noted.bytes > file.length ? null : await file.lineBefore(noted.bytes);
     if (line !== null && hashLine(line) === noted.head) return null;
     const said =
       'the manifest does not hold the head that was noted of it: an older one was put back, or it was changed';
@@ -156,40 +139,24 @@ export class ManifestWriter {
     }
   }
 
-  #exclusively<T>(task: (handle: FileHandle, proof: Proof | undefined) => Promise<T>): Promise<T> {
+  #exclusively<T>(task: (file: AppendFile, proof: Proof | undefined) => Promise<T>): Promise<T> {
     return this.#serial.run(async () => {
       const proof = await this.#openProof?.();
       const folder = await ensureFolder(this.#root, OPEN_FOLDER);
       // Another writer is appending its line, which takes as long as one fsync.
       const lock = await lockInTurn(join(folder, 'manifest.lock'));
       try {
-        const handle = await this.#open();
+        const { file, cut } = await AppendFile.openLines(this.path);
+        if (cut > 0)
+          this.#log.warn({ file: MANIFEST, bytes: cut }, 'cut an incomplete last line off the manifest');
         try {
-          return await task(handle, proof);
+          return await task(file, proof);
         } finally {
-          await handle.close();
+          await file.close();
         }
       } finally {
         lock.release();
       }
     });
-  }
-
-  async #open(): Promise<FileHandle> {
-    const handle = await openPlain(this.path, CREATE);
-    if ((await handle.stat()).size === 0) await syncFolder(this.#root);
-    return handle;
-  }
-
-  /** The last complete line and where the next one goes; cuts off what stands behind it. */
-  async #lastLine(handle: FileHandle): Promise<{ line: Buffer; end: number }> {
-    const { size } = await handle.stat();
-    const end = await lastEnd(handle, size);
-    if (end < size) {
-      this.#log.warn({ file: MANIFEST, bytes: size - end }, 'cut an incomplete last line off the manifest');
-      await handle.truncate(end);
-      await handle.sync();
-    }
-    return { line: await lineBefore(handle, end), end };
   }
 }
