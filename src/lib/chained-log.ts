@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, type FileHandle } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CREATE, errorCode, openPlain, OWNER_ONLY, writeAll, writeDurably } from './durable.ts';
+import { AppendFile } from './append-file.ts';
+import { errorCode, OWNER_ONLY, writeDurably } from './durable.ts';
 import { lockInTurn } from './file-lock.ts';
 import { Serial } from './serial.ts';
-import { lastEnd, lineBefore } from './tail.ts';
 
 /** Where a chain stands: number and hash of a line. */
 export interface ChainTip {
@@ -59,9 +59,7 @@ export class ChainedLog {
 
   async #write(entries: readonly object[]): Promise<void> {
     const { folder, name } = this.#options;
-    const handle = await openPlain(join(folder, `${name}.jsonl`), CREATE, OWNER_ONLY);
-    try {
-      const { end, last } = await lastLine(handle);
+    await this.#withFile(async (file, last) => {
       let tip = (await readTip(folder, name)) ?? CHAIN_START;
       // Written, and not in the head: the process died in between.
       if (last !== null && last.n > tip.n) tip = last;
@@ -76,36 +74,32 @@ export class ChainedLog {
         tip = { n: tip.n + 1, hash: hashOf(line) };
         text += `${line}\n`;
       }
-      try {
-        await handle.truncate(end);
-        await writeAll(handle, Buffer.from(text), end);
-        await handle.sync();
-      } catch (error) {
-        await handle.truncate(end).catch(() => undefined);
-        throw error;
-      }
+      await file.append(Buffer.from(text));
       await writeDurably(folder, `${name}.head`, `${JSON.stringify(tip)}\n`, OWNER_ONLY);
-    } finally {
-      await handle.close();
-    }
+    });
   }
 
   /** Puts a full file aside. @returns the number of the last line that is now one too many; null when none is */
   async #rotate(): Promise<number | null> {
     const { folder, name, maxBytes, keep } = this.#options;
-    const path = join(folder, `${name}.jsonl`);
-    const handle = await openPlain(path, CREATE, OWNER_ONLY);
-    let last: ChainTip | null;
+    const full = await this.#withFile(({ length }, last) => Promise.resolve(length < maxBytes ? null : last));
+    if (full === null) return null;
+    const aside = join(folder, `${name}.${String(full.n).padStart(12, '0')}.jsonl`);
+    await rename(join(folder, `${name}.jsonl`), aside);
+    const all = await asideFiles(folder, name);
+    return all[all.length - keep - 1]?.upTo ?? null;
+  }
+
+  /** @param task given the file that is written, and its last line */
+  async #withFile<T>(task: (file: AppendFile, last: ChainTip | null) => Promise<T>): Promise<T> {
+    const { folder, name } = this.#options;
+    const { file } = await AppendFile.openLines(join(folder, `${name}.jsonl`), OWNER_ONLY);
     try {
-      const { size } = await handle.stat();
-      if (size < maxBytes) return null;
-      ({ last } = await lastLine(handle));
+      const line = await file.lineBefore(file.length);
+      return await task(file, file.length === 0 ? null : { n: numberOf(line), hash: hashOf(line) });
     } finally {
-      await handle.close();
+      await file.close();
     }
-    if (last !== null) await rename(path, join(folder, `${name}.${String(last.n).padStart(12, '0')}.jsonl`));
-    const aside = await asideFiles(folder, name);
-    return aside[aside.length - keep - 1]?.upTo ?? null;
   }
 
   async #clear(upTo: number): Promise<void> {
@@ -142,15 +136,6 @@ export async function readTip(folder: string, name: string): Promise<ChainTip | 
     throw error;
   });
   return text === null ? null : (JSON.parse(text) as ChainTip);
-}
-
-/** The last whole line, and where the next one goes: what a crash has left behind it is written over. */
-async function lastLine(handle: FileHandle): Promise<{ end: number; last: ChainTip | null }> {
-  const { size } = await handle.stat();
-  const end = await lastEnd(handle, size);
-  if (end === 0) return { end, last: null };
-  const line = await lineBefore(handle, end);
-  return { end, last: { n: numberOf(line), hash: hashOf(line) } };
 }
 
 function numberOf(line: Buffer): number {
