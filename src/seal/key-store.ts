@@ -1,19 +1,12 @@
 import { randomBytes, type KeyObject } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { KeyLedger } from '../core/proof.ts';
-import {
-  errorCode,
-  openPlain,
-  OWNER_ONLY,
-  READ_WRITE,
-  UNFINISHED,
-  writeAll,
-  writeDurably,
-} from '../lib/durable.ts';
+import { AppendFile } from '../lib/append-file.ts';
+import { openPlain, OWNER_ONLY, READ_WRITE, UNFINISHED, writeAll, writeDurably } from '../lib/durable.ts';
 import { own, type FileLock } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
 import { newHeader } from './key-file.ts';
@@ -32,9 +25,6 @@ export interface OwnedKey {
 /**
  * The keys of sealed records, in one file, for the one process that may make and destroy them.
  *
- * Modes: `open` → `suspect` when a write or sync failed, so that what lies beyond the last whole slot is unknown; back
- * to `open` by the next write, after cutting it off. Either → `closed`, for good.
- *
  * A key is on disk before anybody is handed it, so that no record can outlive its key by a crash. Destroying one
  * overwrites it where it lies, with a mark that only the master key makes, and notes it in the ledger: a key that is put
  * back from a copy is told from one that was never destroyed.
@@ -44,9 +34,8 @@ export class KeyStore {
   readonly #ledger: KeyLedger | null;
   readonly #lock: FileLock;
   readonly #serial = new Serial();
-  #handle: FileHandle;
+  #file: AppendFile;
   #ring: KeyRing;
-  #mode: 'open' | 'suspect' | 'closed' = 'open';
   /** Keys that opening it has destroyed again. */
   #again = 0;
 
@@ -54,14 +43,14 @@ export class KeyStore {
     path: string,
     ledger: KeyLedger | null,
     lock: FileLock,
-    handle: FileHandle,
     ring: KeyRing,
+    file: AppendFile,
   ) {
     this.path = path;
     this.#ledger = ledger;
     this.#lock = lock;
-    this.#handle = handle;
     this.#ring = ring;
+    this.#file = file;
   }
 
   /**
@@ -96,7 +85,7 @@ export class KeyStore {
   ): Promise<KeyStore> {
     const wanted = resolve(path);
     let lock: FileLock | null = null;
-    let handle: FileHandle | null = null;
+    let open: AppendFile | null = null;
     try {
       await mkdir(wanted, { recursive: true, mode: 0o700 });
       const folder = await realpath(wanted);
@@ -105,31 +94,26 @@ export class KeyStore {
       lock = owned;
       await rm(join(folder, `${FILE}${UNFINISHED}`), { force: true });
       const file = join(folder, FILE);
-      handle = await openPlain(file, READ_WRITE).catch(async (error: unknown) => {
-        if (errorCode(error) !== 'ENOENT') throw error;
+      if (lstatSync(file, { throwIfNoEntry: false }) === undefined)
         await writeDurably(folder, FILE, newHeader(master).header, OWNER_ONLY);
-        return await openPlain(file, READ_WRITE);
-      });
       let ring = await KeyRing.read(file, master);
       const { destroyed } = ring;
       if (stale === 'refuse') requireCurrent(folder, ring, ledger);
-      // A slot that was cut short was handed to nobody.
-      if ((await handle.stat()).size > ring.end) await handle.truncate(ring.end);
       if (ring.isOld || stale === 'catch up') {
         const noted = ledger?.entries(ring.store) ?? [];
-        await writeDurably(folder, FILE, ring.renewed(master, noted), OWNER_ONLY);
-        const old = handle;
-        handle = await openPlain(file, READ_WRITE);
-        await shred(old);
+        await replaceFile(folder, ring.renewed(master, noted));
         ring = await KeyRing.read(file, master);
         requireCurrent(folder, ring, ledger);
       }
-      const store = new KeyStore(folder, ledger, lock, handle, ring);
+      open = fileOf(folder, ring);
+      // A slot that was cut short was handed to nobody.
+      await open.mend();
+      const store = new KeyStore(folder, ledger, lock, ring, open);
       store.#again = ring.destroyed - destroyed;
       await store.#note();
       return store;
     } catch (error) {
-      await handle?.close();
+      await open?.close();
       lock?.release();
       throw unusable(wanted, error);
     }
@@ -179,7 +163,7 @@ export class KeyStore {
       for (const { id, at } of found) {
         const tombstone = this.#ring.tombstoneFor(id);
         // One after the other: a power cut between two that were synced together could leave a gap in their epochs.
-        await this.#write((handle) => writeAll(handle, tombstone.slot, at));
+        await this.#written(this.#file.overwrite(tombstone.slot, at));
         this.#ring.gone(at, id, tombstone);
       }
       // Also when there was none: an earlier run may have failed here.
@@ -209,20 +193,17 @@ export class KeyStore {
   rotate(master: Buffer): Promise<number> {
     return this.#serial.run(async () => {
       const { file, count } = this.#ring.rewrapped(master);
-      await writeDurably(this.path, FILE, file, OWNER_ONLY);
-      const old = this.#handle;
-      this.#handle = await openPlain(join(this.path, FILE), READ_WRITE);
+      await replaceFile(this.path, file);
       this.#ring = await KeyRing.read(join(this.path, FILE), master);
-      await shred(old);
+      await this.#file.close();
+      this.#file = fileOf(this.path, this.#ring);
       return count;
     });
   }
 
   async close(): Promise<void> {
     await this.#serial.run(async () => {
-      if (this.#mode === 'closed') return;
-      this.#mode = 'closed';
-      await this.#handle.close();
+      await this.#file.close();
       this.#lock.release();
     });
   }
@@ -230,39 +211,32 @@ export class KeyStore {
   async #add(owners: readonly Ownership[]): Promise<void> {
     const made = this.#ring.slotsFor(owners);
     if (made.length === 0) return;
-    const at = this.#ring.end;
-    await this.#write((handle) => writeAll(handle, Buffer.concat(made), at));
+    await this.#written(this.#file.append(Buffer.concat(made)));
     for (const slot of made) this.#ring.append(slot);
   }
 
-  async #write(write: (handle: FileHandle) => Promise<void>): Promise<void> {
-    if (this.#mode === 'closed') throw new MillraceError('keys_unusable', `${this.path} is closed`);
-    if (this.#mode === 'suspect') await this.#reopen();
-    try {
-      await write(this.#handle);
-      await this.#handle.datasync();
-    } catch (error) {
-      this.#mode = 'suspect';
+  #written(writing: Promise<void>): Promise<void> {
+    return writing.catch((error: unknown) => {
       throw unusable(this.path, error);
-    }
-  }
-
-  /** The kernel tells a failed sync once and then forgets it, so the handle is not to be trusted again. */
-  async #reopen(): Promise<void> {
-    const handle = await openPlain(join(this.path, FILE), READ_WRITE);
-    await handle.truncate(this.#ring.end);
-    await this.#handle.close().catch(() => undefined);
-    this.#handle = handle;
-    this.#mode = 'open';
+    });
   }
 }
 
-/** A file that has no name any more: a copy of the disk is not to find keys in what it leaves. */
-async function shred(handle: FileHandle): Promise<void> {
-  const { size } = await handle.stat();
-  await writeAll(handle, randomBytes(size), 0);
-  await handle.sync();
-  await handle.close();
+function fileOf(folder: string, { end }: KeyRing): AppendFile {
+  return new AppendFile(join(folder, FILE), end);
+}
+
+/** Another file in its place. The old one is overwritten: a copy of the disk is not to find keys in what it leaves. */
+async function replaceFile(folder: string, content: Buffer): Promise<void> {
+  const old = await openPlain(join(folder, FILE), READ_WRITE);
+  try {
+    await writeDurably(folder, FILE, content, OWNER_ONLY);
+    const { size } = await old.stat();
+    await writeAll(old, randomBytes(size), 0);
+    await old.sync();
+  } finally {
+    await old.close();
+  }
 }
 
 /** @throws MillraceError keys_stale, ledger_forged */
