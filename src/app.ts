@@ -2,34 +2,40 @@ import type { Logger } from 'pino';
 import { Audit } from './admin/audit.ts';
 import { ActivityBoard } from './admin/activities.ts';
 import { consoleLink } from './admin/console-access.ts';
+import { directOperations } from './admin/direct-operations.ts';
+import { createOperations } from './admin/operations.ts';
 import { newToken, Tokens } from './admin/tokens.ts';
 import { startAdmin, type Admin, type AdminOptions } from './admin/server.ts';
 import type { Config, LoadedConfig } from './config/config.ts';
 import { systemClock, type Clock } from './core/clock.ts';
 import { messageOf, type MillraceError } from './core/errors.ts';
+import { GuardedIngest } from './core/ingest.ts';
+import type { EventStore } from './core/journal.ts';
 import type { Operations } from './core/operations.ts';
 import type { NotedHead, Proof } from './core/proof.ts';
-import type { Target } from './core/route.ts';
+import { parseTarget } from './core/route.ts';
+import type { Inlet } from './core/sink.ts';
+import type { SourceContext } from './core/source.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
+import { DeliveredLog } from './deliver/delivered-log.ts';
 import { Delivery } from './deliver/delivery.ts';
 import { Status } from './admin/status.ts';
 import { ErasedUsers } from './erase/erased-users.ts';
 import { runErasures } from './erase/running-erasures.ts';
-import { openInlet } from './inlet.ts';
-import { counted, openIntake, type Intake } from './intake.ts';
 import { Meter } from './metrics/meter.ts';
 import { RefusalLog } from './metrics/refusal-log.ts';
 import { createTracing } from './metrics/tracing.ts';
 import type { Admission } from './receive/handle-delivery.ts';
 import type { Outcome } from './receive/outcome.ts';
-import { ownerFolder } from './journal/owner.ts';
+import { announceOwner, clearOwner, ownerFolder, readOwner, writeOwner } from './journal/owner.ts';
+import { SqliteJournal, type SqliteJournalOptions } from './journal/sqlite-journal.ts';
 import { LiveSinks } from './deliver/live-sinks.ts';
 import { makePlan, needsRestart, type Plan } from './plan.ts';
 import { warnOfReaders } from './config/private-folders.ts';
 import { openProof } from './proof/open.ts';
 import { createReceiving } from './workers/receiving.ts';
-import { createSourceIntake } from './sources/intake.ts';
 import { Reader } from './sources/reader.ts';
+import { createTake } from './sources/take.ts';
 import type { Validator } from './validate/envelope.ts';
 
 export interface AppOptions {
@@ -75,29 +81,30 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
   };
 
   try {
-    const routesFor = (type: string): readonly Target[] => plan.table.routesFor(type).targets;
     const validate: Validator = (body, known) => plan.validate(body, known);
     const meter = new Meter({ clock, routeOf: (type) => plan.table.routesFor(type).index });
     const tracing = createTracing() ?? undefined;
     const onCommit: Meter['committed'] = (events, ms) => meter.committed(events, ms);
     const users = ErasedUsers.open(config.erasure.path);
-    const intake = await openIntake({
-      plan: () => plan,
-      clock,
-      log,
-      validate,
-      routesFor,
-      onFailure,
-      onCommit,
-      isErased: users.isErased,
-    });
+    const { isErased } = users;
+    const journal =
+      config.acknowledge === 'delivered'
+        ? null
+        : await openJournal(config, { clock, log, onFailure, onCommit, isErased });
+    const store = journal ?? openMemory(() => plan, log);
     warnOfReaders(config, log);
-    const { accept, quarantine } = counted(intake, meter);
-    started.push({ stop: () => intake.close() });
+    const ingest = new GuardedIngest(store, isErased, meter);
+    const folder = ownerFolder(config);
+    started.push({
+      stop: () => {
+        if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
+        return store.close();
+      },
+    });
     const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = config.delivery;
-    const before = intake.lastSeq();
+    const before = store.lastSeq;
     const dispatcher = new Dispatcher({
-      journal: intake.log,
+      journal: store,
       clock,
       log,
       retry: { initial: retryInitial, max: retryMax, giveUpAfter },
@@ -107,14 +114,11 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       targetsOf: (event) => delivery.targetsOf(event),
       // What comes from now on was looked at when it came in, but for letters that are put back.
       isErased: (event) => (event.seq <= before || event.handling.only !== undefined) && users.has(event),
-      onDelivered: (sink, event) => {
-        meter.delivered(sink, event);
-        intake.onDelivered(sink, event);
-      },
       observer: meter,
       tracing,
     });
-    const inlet = openInlet({ plan: () => plan, validate, accept, quarantine });
+    const take = createTake({ ingest, validate, maxBytes: config.server.maxBodyBytes });
+    const inlet = journal === null ? {} : { inlet: { fields: () => plan.config.envelope, take } };
     let heads: ReadonlyMap<string, NotedHead> = new Map();
     const openOnce = openProof(config);
     const proof = async (): Promise<Proof> => {
@@ -122,32 +126,43 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       heads = opened.heads.known;
       return opened;
     };
-    const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...(inlet === null ? {} : { inlet }) });
+    const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...inlet });
     const delivery = new Delivery({
       dispatcher,
       sinks,
-      routes: intake.routes,
-      journal: intake.journal,
+      routes: store,
+      journal,
       isErased: (event) => users.has(event),
       clock,
       log,
     });
-    const operations = intake.operations(
-      () => dispatcher.status(),
-      () => {
+    const running = {
+      pid: process.pid,
+      sinks: () => dispatcher.status(),
+      receiving: () => {
         const { open, evicted, dropped } = receiver.connections;
         const { maxConnections: max } = config.server;
         return { connections: { open, max, evicted, dropped }, refused: meter.refusals.lastHour() };
       },
-      (sink) => delivery.giveUp(sink),
-    );
+    };
+    const operations =
+      journal === null
+        ? directOperations(store, running)
+        : createOperations({
+            ...running,
+            journal,
+            validate,
+            hasSink: (name) => plan.config.sinks[name] !== undefined,
+            dropSink: (sink) => delivery.giveUp(sink),
+          });
     const { recent } = meter;
-    const audit = new Audit(ownerFolder(config));
+    const audit = new Audit(folder);
     const erasures = runErasures({
       noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
       config: () => plan.config,
       users,
-      intake,
+      store,
+      journal,
       dispatcher,
       sinks,
       proof,
@@ -161,17 +176,13 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       clock,
       log,
       validate,
-      admission: () => admit(config, intake, dispatcher),
-      accept: (event, handling) => accept(event, undefined, handling),
-      quarantine: (event, reasons) => {
-        log.warn({ id: event.id, type: event.type, codes: reasons.map(({ code }) => code) }, 'quarantined');
-        return quarantine(event, reasons);
-      },
+      admission: () => admit(config, store, dispatcher),
+      ingest,
       tracing,
       onOutcome: (outcome, info) => {
         meter.answered(outcome.kind === 'problem' ? outcome.code : outcome.kind, info);
         if (outcome.kind === 'problem') refusalLog.add(outcome.code, outcome.detail);
-        logOutcome(log, outcome);
+        logOutcome(log, outcome, info.type);
       },
       onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
     });
@@ -181,7 +192,7 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
       heads: () => heads,
       meter,
       clock,
-      intake,
+      store,
       dispatcher,
       receiver,
       operations,
@@ -194,11 +205,11 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     if (admin !== null) {
       // Below the dispatcher: health and status can be asked for as long as there is something to flush.
       started.push({ stop: () => admin.close() });
-      intake.announce(admin.url, token);
+      announceOwner(folder, { admin: admin.url, token }, log);
     }
     started.push(delivery);
     await delivery.start(plan);
-    const readers = startReaders(plan, { ...intake, accept, quarantine }, { log, clock }, validate);
+    const readers = startReaders(plan, take, { log, clock, checkpoints: store.checkpoints });
     started.push(...readers);
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
     started.push(erasures);
@@ -230,23 +241,42 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
   }
 }
 
+/** @throws MillraceError as SqliteJournal.open does */
+async function openJournal(
+  { journal: options }: Config,
+  {
+    log,
+    ...parts
+  }: { readonly log: Logger } & Pick<SqliteJournalOptions, 'clock' | 'onFailure' | 'onCommit' | 'isErased'>,
+): Promise<SqliteJournal> {
+  const { path } = options;
+  const journal = await SqliteJournal.open({
+    ...options,
+    ...parts,
+    create: true,
+    onDamage: (record) => log.error({ path, ...record }, 'a record of the journal is damaged'),
+  });
+  // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
+  writeOwner(path, { pid: process.pid, admin: null, token: null });
+  return journal;
+}
+
+function openMemory(plan: () => Plan, log: Logger): DeliveredLog {
+  return new DeliveredLog({
+    isRequired: (sink) => plan().config.sinks[sink]?.required === true,
+    targetsOf: ({ type, handling }) =>
+      handling.only?.map(parseTarget) ?? plan().table.routesFor(type).targets,
+    quarantineTo: () => plan().config.quarantine.to,
+    maxBytes: plan().config.delivery.maxPendingBytes,
+    onSkipped: (sink, events) => log.warn({ sink, events }, 'best-effort sink fell behind; events skipped'),
+  });
+}
+
 /** Starts reading every source; a source that cannot be reached is tried again in the background. */
-function startReaders(
-  { config, sources }: Plan,
-  intake: Intake,
-  parts: { readonly log: Logger; readonly clock: Clock },
-  validate: Validator,
-): Reader[] {
+function startReaders({ sources }: Plan, take: Inlet['take'], parts: Omit<SourceContext, 'name'>): Reader[] {
   return sources.map(({ name, module, options }) => {
-    const source = module.createSource(options, { name, checkpoints: intake.checkpoints, ...parts });
-    const deliver = createSourceIntake({
-      name,
-      validate,
-      accept: (event, key, handling) => intake.accept(event, key, handling),
-      quarantine: (event, reasons, key) => intake.quarantine(event, reasons, key),
-      maxBytes: config.server.maxBodyBytes,
-    });
-    const reader = new Reader({ name, source, deliver, ...parts });
+    const source = module.createSource(options, { name, ...parts });
+    const reader = new Reader({ name, source, deliver: (batch) => take(name, batch), ...parts });
     reader.start();
     return reader;
   });
@@ -262,9 +292,9 @@ function serially<A>(work: (argument: A) => Promise<void>): (argument: A) => Pro
   };
 }
 
-function admit(config: Config, intake: Intake, dispatcher: Dispatcher): Admission {
+function admit(config: Config, store: EventStore, dispatcher: Dispatcher): Admission {
   const { maxBacklog } = config.journal;
-  if (maxBacklog === 0 || intake.lastSeq() - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
+  if (maxBacklog === 0 || store.lastSeq - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
   return { ok: false, code: 'backlog_full', retryAfterMs: config.server.retryAfter };
 }
 
@@ -288,8 +318,11 @@ function startAdminFor(
 }
 
 /** Every delivery at debug; only what nobody expects is worth a line of its own above that. */
-function logOutcome(log: Logger, outcome: Outcome): void {
-  if (outcome.kind === 'problem' && outcome.code === 'internal')
+function logOutcome(log: Logger, outcome: Outcome, type: string | null): void {
+  if (outcome.kind === 'quarantined') {
+    const codes = outcome.reasons.map(({ code }) => code);
+    log.warn({ id: outcome.id, type, codes }, 'quarantined');
+  } else if (outcome.kind === 'problem' && outcome.code === 'internal')
     log.error({ code: outcome.code }, 'delivery failed');
   else if (log.isLevelEnabled('debug')) log.debug({ outcome }, 'delivery');
 }

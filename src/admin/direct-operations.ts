@@ -1,45 +1,20 @@
 import { MillraceError } from '../core/errors.ts';
-import type { Operations, ReceivingStatus, SinkStatus } from '../core/operations.ts';
-
-/** What the operations see of a receiver that keeps nothing on disk. */
-export interface DirectState {
-  readonly lastSeq: number;
-  readonly waiting: { readonly events: number; readonly bytes: number };
-  cursors(): ReadonlyMap<string, number>;
-}
+import type { EventStore } from '../core/journal.ts';
+import type { Operations } from '../core/operations.ts';
+import type { OperationsOptions } from './operations.ts';
 
 /** The operations of a receiver with `acknowledge: delivered`: there is a status, and nothing kept to look at. */
 export function directOperations(
-  state: DirectState,
-  pid: number,
-  sinks: () => readonly SinkStatus[],
-  receiving: () => ReceivingStatus,
+  store: Pick<EventStore, 'status'>,
+  { pid, sinks, receiving }: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving'>>,
 ): Operations {
   return {
-    status: () =>
-      Promise.resolve({
-        pid,
-        journal: {
-          path: '(memory)',
-          events: state.waiting.events,
-          firstSeq: state.lastSeq - state.waiting.events + 1,
-          lastSeq: state.lastSeq,
-          bytes: state.waiting.bytes,
-          maxBytes: 0,
-          quarantined: 0,
-          deadLetters: 0,
-          damaged: 0,
-          cursors: Array.from(state.cursors(), ([sink, seq]) => ({
-            sink,
-            seq,
-            backlog: state.lastSeq - seq,
-            backlogBytes: 0,
-            backlogAge: 0,
-          })),
-        },
-        sinks: sinks(),
-        receiving: receiving(),
-      }),
+    status: async () => ({
+      pid,
+      journal: await store.status(),
+      sinks: sinks(),
+      receiving: receiving(),
+    }),
     listEvents: () => Promise.resolve([]),
     listHeads: () => Promise.resolve([]),
     account: nothingKept,

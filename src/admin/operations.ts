@@ -1,6 +1,7 @@
 import type { Event } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
-import { ID_REUSED, type Journal, type Selection } from '../core/journal.ts';
+import { ID_REUSED } from '../core/ingest.ts';
+import type { Journal, Selection } from '../core/journal.ts';
 import type {
   EventSummary,
   Operations,

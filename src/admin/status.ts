@@ -19,7 +19,7 @@ export interface StatusOptions {
   readonly clock: Clock;
   /** The plan in force; a reload replaces it. */
   readonly plan: () => { readonly config: Config };
-  readonly intake: { readonly log: EventLog; lastSeq(): number };
+  readonly store: EventLog;
   readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
   readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
     readonly state: string;
@@ -164,7 +164,7 @@ export class Status {
 
   async #bodyOf(seq: number): Promise<{ id: string; body: Buffer } | null> {
     if (seq < 1) return null;
-    const [event] = await this.#options.intake.log.read(seq - 1, { count: 1, bytes: 1 });
+    const [event] = await this.#options.store.read(seq - 1, { count: 1, bytes: 1 });
     return event?.seq === seq ? event : null;
   }
 
@@ -184,14 +184,13 @@ export class Status {
 
   /** From what is in memory: nobody may be looking, so the journal is not asked. */
   #totals(): Totals {
-    const { meter, dispatcher, intake } = this.#options;
-    const lastSeq = intake.lastSeq();
+    const { meter, dispatcher, store } = this.#options;
     return {
       accepted: meter.accepted,
       refused: meter.refused,
       quarantined: meter.quarantined,
       sinks: dispatcher.status().map(({ sink, delivered, cursor }) => {
-        return { sink, delivered, backlog: Math.max(0, lastSeq - cursor) };
+        return { sink, delivered, backlog: Math.max(0, store.lastSeq - cursor) };
       }),
     };
   }

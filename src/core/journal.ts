@@ -1,32 +1,8 @@
-import type { Event, Handling, JournalEvent } from './event.ts';
+import type { Event, JournalEvent } from './event.ts';
+import type { IngestStore, Unfitness } from './ingest.ts';
 import type { Route } from './route.ts';
 import type { RouteRecord } from './route-record.ts';
-
-/** Why an event is not fit to route. All reasons are kept, not only the first. */
-export interface Unfitness {
-  readonly code: string;
-  readonly detail: string;
-}
-
-/** Whether an event is of a user whose data was erased. @param reasons why it is unfit; null when it is not */
-export type IsErased = (event: Event, reasons?: readonly Unfitness[] | null) => boolean;
-
-/** Of an unfit event: what stands as its user is no id, and so says nothing of whose it is. */
-export const USER_MALFORMED = 'user_malformed';
-
-/** What tells a repetition is the source, the id and the bytes: an id that comes with other bytes is no repetition. */
-export const ID_REUSED: Unfitness = {
-  code: 'id_reused',
-  detail: 'an event of this id came before, with other bytes',
-};
-
-export type AppendResult =
-  | { readonly status: 'accepted'; readonly seq: number }
-  | { readonly status: 'duplicate' }
-  /** Its id is known, with other bytes: it is in quarantine. */
-  | { readonly status: 'reused' }
-  /** Of a user whose data was erased: dropped, and counted. */
-  | { readonly status: 'erased' };
+import type { CheckpointStore } from './source.ts';
 
 /** An authentic event that is not fit to route, whole. */
 export interface QuarantinedEvent extends Event {
@@ -166,13 +142,25 @@ export interface EventLog {
   moveCursor(sink: string, seq: number): void;
   flush(): Promise<void>;
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
+  /** A sink has confirmed one delivery of the event. */
+  delivered?(sink: string, event: JournalEvent): void;
+}
+
+/** What stands between receiving and delivering: the journal, or with `acknowledge: delivered` memory. */
+export interface EventStore extends EventLog, RouteKeeper, IngestStore {
+  /** For sources: how far they have read. */
+  readonly checkpoints: CheckpointStore;
+  /** Resolves when everything handed in before has been answered, and `lastSeq` says so. */
+  settled(): Promise<void>;
+  status(): Promise<JournalStatus>;
+  close(): Promise<void>;
 }
 
 /**
- * The durable local store. What `append` or `quarantine` has answered for is on disk (fsync).
+ * The durable local store. What `accept` or `quarantine` has answered for is on disk (fsync).
  * Rejections carry a MillraceError: `journal_full` (recovers by itself) or `journal_failed` (the process must end).
  */
-export interface Journal extends EventLog, RouteKeeper {
+export interface Journal extends EventStore {
   routes(): Promise<RouteRecord>;
   /** How far each sink is that events can wait for, whether it is open or not. */
   cursors(): Promise<readonly (readonly [sink: string, seq: number])[]>;
@@ -182,14 +170,6 @@ export interface Journal extends EventLog, RouteKeeper {
   leave(sink: string): Promise<RouteRecord>;
   /** Makes dead letters of what waits for a sink. Returns how many. */
   bury(burial: Burial): Promise<number>;
-  /**
-   * Stores an event unless its source has sent the same key and bytes within the dedup window. With other bytes it goes
-   * to quarantine.
-   * @param dedupKey what stands for the id within the source; the event's id when left out
-   */
-  append(event: Event, handling?: Handling, dedupKey?: string): Promise<AppendResult>;
-  quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult>;
-  status(): Promise<JournalStatus>;
   /**
    * A page: as many as `limit` asks for and an answer should hold, none at the end.
    * @param bodies false leaves the bodies on disk
@@ -207,5 +187,4 @@ export interface Journal extends EventLog, RouteKeeper {
   heads(after: number): Promise<readonly EventHead[]>;
   /** @param since and `until`: milliseconds since the epoch; counts are of whole hours */
   account(since: number, until: number): Promise<JournalAccount>;
-  close(): Promise<void>;
 }

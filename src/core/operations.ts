@@ -1,5 +1,6 @@
 import type { SinkTrouble } from './sink.ts';
-import type { EventHead, JournalAccount, JournalStatus, Selection, Unfitness } from './journal.ts';
+import type { Unfitness } from './ingest.ts';
+import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
 
 /** How one sink is doing, beside what its cursor says. */
 export interface SinkStatus {

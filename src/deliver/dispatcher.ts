@@ -21,8 +21,6 @@ export interface DispatcherOptions {
   readonly targetsOf: FeedOptions['targetsOf'];
   /** Events of users whose erasure has begun go nowhere. */
   readonly isErased?: (event: JournalEvent) => boolean;
-  /** Told of each delivery a sink has confirmed. */
-  readonly onDelivered?: (sink: string, event: JournalEvent) => void;
   readonly observer?: FeedObserver;
   readonly tracing?: FeedOptions['tracing'];
 }

@@ -11,6 +11,8 @@ import type { RetryOptions } from './retry.ts';
 export interface FeedObserver {
   /** One batch has been sent, whatever came of it. */
   sent(sink: string, batch: readonly Delivery[], durationMs: number): void;
+  /** The sink has confirmed one delivery. */
+  delivered(sink: string, event: JournalEvent): void;
   /** A delivery has become a dead letter. */
   died(sink: string, code: string): void;
 }
@@ -31,8 +33,6 @@ export interface FeedOptions {
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
   /** Where events go that are too large for the sink; without it they become dead letters. */
   readonly keep?: Keep;
-  /** Told of each delivery the sink has confirmed. */
-  readonly onDelivered?: (sink: string, event: JournalEvent) => void;
   readonly observer?: FeedObserver;
   /** Records a span around each batch; left out when nobody collects them. */
   readonly tracing?: Pick<Tracing, 'deliver'> | undefined;

@@ -236,10 +236,13 @@ export class Feed {
   }
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
-    const { retry, clock, onDelivered } = this.#options;
+    const { retry, clock, observer, journal } = this.#options;
     const { delivered, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
     for (const { item, code, reason: why } of dead) await this.#burial.bury(item, code, why);
-    for (const { event } of delivered) onDelivered?.(this.name, event);
+    for (const { event } of delivered) {
+      observer?.delivered(this.name, event);
+      journal.delivered?.(this.name, event);
+    }
     this.#counts.delivered += delivered.length;
     this.#counts.retried += later.length;
     if (reason !== null) this.#lastError = reason;

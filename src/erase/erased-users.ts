@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { wordsOf, type ErasedUser, type Ownership, type Said, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { USER_MALFORMED, type IsErased } from '../core/journal.ts';
+import { USER_MALFORMED, type IsErased } from '../core/ingest.ts';
 import { canonicalId, namedIds } from '../core/named-ids.ts';
 import { errorCode, OWNER_ONLY, writeOnce } from '../lib/durable.ts';
 import { HalfSip } from '../lib/half-sip.ts';

@@ -10,6 +10,7 @@ import {
   type Subject,
 } from '../core/erasure.ts';
 import { messageOf } from '../core/errors.ts';
+import type { EventStore } from '../core/journal.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import type { LocalErasures } from './local-erasures.ts';
@@ -22,11 +23,9 @@ const SETTLE_WAIT = 30_000;
 
 /** The running system around the erasures. */
 export interface ErasingSystem extends Pick<ErasingParts, 'config' | 'users' | 'proof' | 'log'> {
-  readonly intake: {
-    readonly erasable: ErasableJournal | null;
-    settled(): Promise<void>;
-    lastSeq(): number;
-  };
+  readonly store: Pick<EventStore, 'settled' | 'lastSeq'>;
+  /** Null when nothing is kept on disk. */
+  readonly journal: ErasableJournal | null;
   readonly dispatcher: {
     forget(forgotten: { readonly upTo: number; readonly owned: (event: Said) => boolean }): void;
     answered(signal: AbortSignal): Promise<readonly string[]>;
@@ -43,20 +42,20 @@ export interface ErasingSystem extends Pick<ErasingParts, 'config' | 'users' | '
 
 /** The erasures of a running system: nothing of a user is on its way any more when a store is cleared. */
 export function runErasures(system: ErasingSystem): RunningErasures {
-  const { intake, dispatcher, sinks, recent, clock, log, noteErased, ...rest } = system;
+  const { store, journal, dispatcher, sinks, recent, clock, log, noteErased, ...rest } = system;
   const abort = new AbortController();
   const local = createErasures({
     ...rest,
     clock,
     log,
-    journal: () => Promise.resolve(intake.erasable),
+    journal: () => Promise.resolve(journal),
     settleSink: (name, holds) => sinks.settle(name, holds),
     erasable: (name) => sinks.erasable(name),
     settle: async (subjects) => {
-      await intake.settled();
+      await store.settled();
       const owners = new Owners(subjects);
       recent.forget((whose) => owners.of(whose).length > 0);
-      dispatcher.forget({ upTo: intake.lastSeq(), owned: (event) => owners.ofEvent(event).length > 0 });
+      dispatcher.forget({ upTo: store.lastSeq, owned: (event) => owners.ofEvent(event).length > 0 });
       const waiting = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
       const requests = subjects.map(({ request }) => request);
       const reason = 'has not answered yet to a batch that may hold events of the user';

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { Owners, type Subject } from '../core/erasure.ts';
-import { USER_MALFORMED } from '../core/journal.ts';
+import { USER_MALFORMED } from '../core/ingest.ts';
 
 /** Rows looked at in one transaction: a few milliseconds, so that deliveries hardly wait. */
 const SLICE = 5000;

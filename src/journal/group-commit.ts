@@ -1,6 +1,6 @@
 import type { MillraceError } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
-import type { AppendResult } from '../core/journal.ts';
+import type { AppendResult } from '../core/ingest.ts';
 
 /** An event that waits for the commit that makes it durable. */
 export interface Waiting {

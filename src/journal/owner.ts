@@ -1,5 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../core/errors.ts';
+import type { SinkLog } from '../core/sink.ts';
 import { readAdvice, writeAdvice } from '../lib/advice.ts';
 
 /** Who holds the journal; advice for people and commands, never the lock itself. */
@@ -37,6 +39,16 @@ export function readOwner(folder: string): Owner | null {
     return typeof found === 'string' ? found : null;
   };
   return { pid: Number(value['pid']), admin: text('admin'), token: text('token') };
+}
+
+/** Says that this process serves; where nobody can be told so, it serves all the same. */
+export function announceOwner(folder: string, where: Pick<Owner, 'admin' | 'token'>, log: SinkLog): void {
+  try {
+    writeOwner(folder, { pid: process.pid, ...where });
+  } catch (error) {
+    const message = 'no token can be left for commands and the console: only admin.token opens the admin API';
+    log.warn({ folder, error: messageOf(error) }, message);
+  }
 }
 
 export function clearOwner(folder: string): void {

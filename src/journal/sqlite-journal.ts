@@ -2,18 +2,16 @@ import type { Clock } from '../core/clock.ts';
 import type { ErasableStore, ErasureRun, Subject } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
+import type { AppendResult, IngestOptions, IsErased, Unfitness } from '../core/ingest.ts';
 import type {
-  AppendResult,
   Burial,
   DeadLetter,
   EventHead,
-  IsErased,
   Journal,
   JournalAccount,
   JournalStatus,
   QuarantinedEvent,
   Selection,
-  Unfitness,
 } from '../core/journal.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
@@ -32,7 +30,7 @@ export interface SqliteJournalOptions extends JournalOptions {
   readonly onFailure: (error: MillraceError) => void;
   /** Told of each group commit: how many events, and milliseconds from handing them over to the answer. */
   readonly onCommit?: (events: number, durationMs: number) => void;
-  /** Events of erased users are not taken in, whichever way they come. */
+  /** Events of erased users become no dead letters, and are not released: what comes in is not asked about here. */
   readonly isErased?: IsErased;
   /** Told of each record that is not what was written; it is in quarantine if it could be read. */
   readonly onDamage?: (record: { readonly seq: number; readonly id: string | null }) => void;
@@ -88,12 +86,19 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#lastSeq;
   }
 
-  append(event: Event, handling?: Handling, dedupKey?: string): Promise<AppendResult> {
-    return this.#enqueue(event, handling, null, dedupKey ?? null);
+  accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
+    return this.#enqueue(event, options?.handling, null, options?.dedupKey ?? null);
   }
 
-  quarantine(event: Event, reasons: readonly Unfitness[], dedupKey?: string): Promise<AppendResult> {
-    return this.#enqueue(event, undefined, reasons, dedupKey ?? null);
+  quarantine(event: Event, reasons: readonly Unfitness[], options?: IngestOptions): Promise<AppendResult> {
+    return this.#enqueue(event, undefined, JSON.stringify(reasons), options?.dedupKey ?? null);
+  }
+
+  countErased(event: Event): Promise<AppendResult> {
+    if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
+    this.#dropped.push(event.receivedAt);
+    this.#scheduleFlush();
+    return Promise.resolve({ status: 'erased' });
   }
 
   async read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
@@ -176,7 +181,6 @@ export class SqliteJournal implements Journal, ErasableStore {
     for (const [sink, seq] of cursors) if (this.#cursors.get(sink) === seq) this.#cursors.delete(sink);
   }
 
-  /** For sources: how far they have read. */
   readonly checkpoints: CheckpointStore = {
     load: (key) => this.#thread.call('loadCheckpoint', { op: 'loadCheckpoint', key }),
     save: async (key, value) =>
@@ -244,7 +248,6 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#thread.call('dropQuarantine', { op: 'dropQuarantine', selection });
   }
 
-  /** Resolves when everything handed in before has been answered, and `lastSeq` says so. */
   settled(): Promise<void> {
     return this.#commits.settled();
   }
@@ -287,16 +290,10 @@ export class SqliteJournal implements Journal, ErasableStore {
   #enqueue(
     event: Event,
     handling: Handling | undefined,
-    reasons: readonly Unfitness[] | null,
+    unfit: string | null,
     dedupKey: string | null,
   ): Promise<AppendResult> {
     if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
-    if (this.#options.isErased?.(event, reasons) === true) {
-      this.#dropped.push(event.receivedAt);
-      this.#scheduleFlush();
-      return Promise.resolve({ status: 'erased' });
-    }
-    const unfit = reasons === null ? null : JSON.stringify(reasons);
     return this.#commits.add({ event, handling, unfit, dedupKey });
   }
 

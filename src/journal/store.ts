@@ -1,13 +1,7 @@
 import type Database from 'better-sqlite3';
-import { ID_REUSED } from '../core/journal.ts';
-import type {
-  CursorStatus,
-  EventHead,
-  JournalAccount,
-  JournalStatus,
-  Selection,
-  Unfitness,
-} from '../core/journal.ts';
+import { ID_REUSED } from '../core/ingest.ts';
+import type { Unfitness } from '../core/ingest.ts';
+import type { CursorStatus, EventHead, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';

@@ -51,7 +51,7 @@ export class Tail {
     const first = this.#events[this.#start];
     const last = this.#events.at(-1);
     if (first === undefined || last === undefined || after + 1 < first.seq || after >= last.seq) return null;
-    return pageOf(this.#events, this.#start + (after + 1 - first.seq), limits, (event) => event);
+    return pageOf(this.#events, this.#start + (after + 1 - first.seq), limits);
   }
 
   clear(): void {

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
-import { ID_REUSED, type AppendResult, type Unfitness } from '../core/journal.ts';
+import { ID_REUSED, type AppendResult, type Unfitness } from '../core/ingest.ts';
 import type { Delivery } from '../core/sink.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
@@ -103,7 +103,7 @@ export class Meter {
     }
   }
 
-  /** The intake has dealt with a fit event, of whatever source. */
+  /** A fit event has come in, of whatever source. */
   stored(event: Event, result: AppendResult): void {
     if (event.source !== 'webhooks')
       this.#outcomes(event.source).add(result.status === 'reused' ? 'quarantined' : result.status);
@@ -120,7 +120,7 @@ export class Meter {
     } else this.erased += 1;
   }
 
-  /** The intake has dealt with an event that is not fit to route. */
+  /** An event that is not fit to route has come in. */
   storedUnfit(event: Event, reasons: readonly Unfitness[], result: AppendResult): void {
     if (result.status !== 'accepted') {
       this.stored(event, result);

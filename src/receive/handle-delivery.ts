@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MillraceError } from '../core/errors.ts';
-import type { Event, Handling } from '../core/event.ts';
-import { ID_REUSED, type AppendResult, type Unfitness } from '../core/journal.ts';
+import type { Event } from '../core/event.ts';
+import { ID_REUSED, type Ingest, type IngestOptions } from '../core/ingest.ts';
 import { traceOf, type TraceContext } from '../core/trace.ts';
 import { TRY_BYTES, type RequestHeaders, type Verifier } from '../core/verifier.ts';
 import type { Validator } from '../validate/envelope.ts';
@@ -24,9 +24,7 @@ export interface Stages {
   admission(): Admission;
   readonly verifier: Verifier;
   readonly validate: Validator;
-  /** Resolves once the event is durable. Rejects with a MillraceError whose code has a status, such as `journal_full`. */
-  accept(event: Event, handling?: Handling): Promise<AppendResult>;
-  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult>;
+  readonly ingest: Ingest;
   readonly source: string;
   readonly limits: BodyLimits;
   /** Wall clock, milliseconds. */
@@ -93,8 +91,8 @@ export async function handleDelivery(
     const reasons = validation.fit ? null : validation.reasons;
     const { status } =
       reasons === null
-        ? await stages.accept(event, handlingOf(headers, progress))
-        : await stages.quarantine(event, reasons);
+        ? await stages.ingest.accept(event, tracedBy(headers, progress))
+        : await stages.ingest.quarantine(event, reasons);
     if (status === 'reused') return { kind: 'quarantined', id, reasons: [ID_REUSED, ...(reasons ?? [])] };
     return reasons !== null && status === 'accepted'
       ? { kind: 'quarantined', id, reasons }
@@ -108,7 +106,7 @@ export async function handleDelivery(
   }
 }
 
-function handlingOf(headers: RequestHeaders, progress: Progress): Handling | undefined {
+function tracedBy(headers: RequestHeaders, progress: Progress): IngestOptions | undefined {
   const trace = progress.trace ?? traceOf(headers);
-  return trace === null ? undefined : { trace };
+  return trace === null ? undefined : { handling: { trace } };
 }

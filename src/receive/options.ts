@@ -23,7 +23,7 @@ export interface Replaceable extends Pick<Stages, 'verifier' | 'validate'> {
   readonly quarantineStatus: 202 | 422;
 }
 
-export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' | 'accept' | 'quarantine'> {
+export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' | 'ingest'> {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;

@@ -1,5 +1,5 @@
 import { CATALOGUE, type ErrorCode } from '../core/errors.ts';
-import type { Unfitness } from '../core/journal.ts';
+import type { Unfitness } from '../core/ingest.ts';
 
 /** The entries of the catalogue that are answers to a request. */
 export type ProblemCode = {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CursorStatus } from '../core/journal.ts';
-import { Bell } from './bell.ts';
+import { Bell } from '../lib/bell.ts';
 
 export interface CourtesyOptions {
   /** How far each sink of the running receiver is; null when none runs. */

@@ -2,7 +2,7 @@ import type { ArchiveRecord } from '../core/archive.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import { deliveryIdOf } from '../core/delivery-id.ts';
 import type { Event } from '../core/event.ts';
-import type { IsErased } from '../core/journal.ts';
+import type { IsErased } from '../core/ingest.ts';
 import { isSealed, parseSealed, SEALED_REASONS, type RecordOpener } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
 import type { Validator } from '../validate/envelope.ts';

@@ -1,5 +1,6 @@
 import type { Event } from '../core/event.ts';
-import type { IsErased, Selection as Letters } from '../core/journal.ts';
+import type { IsErased } from '../core/ingest.ts';
+import type { Selection as Letters } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { compileSelection, type Matcher, type Selection } from './selection.ts';
 import { StepMaker, type Step, type Unit } from './unit.ts';

@@ -1,11 +1,10 @@
 import { messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
-import type { EventLog } from '../core/journal.ts';
 import { formatTarget } from '../core/route.ts';
+import { MemoryLog, type Refusal } from '../deliver/memory-log.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { Counts } from './counts.ts';
 import type { Destinations } from './destinations.ts';
-import { ReplayLog, type Refusal } from './log.ts';
 import { Pace } from './pace.ts';
 import { Tracker } from './tracker.ts';
 import type { Candidate, Problem, Step, Tally, Unit } from './unit.ts';
@@ -36,8 +35,7 @@ const NOTHING: Tally = { read: 0, erased: 0, problems: 0, bytes: 0 };
  * carries the events from `log` to the sinks is the dispatcher's part.
  */
 export class Replay {
-  readonly log: EventLog;
-  readonly #log: ReplayLog;
+  readonly log: MemoryLog;
   readonly #options: ReplayOptions;
   readonly #tracker: Tracker;
   readonly #pace: Pace;
@@ -50,13 +48,12 @@ export class Replay {
     this.#tracker = new Tracker(checkpoint.before?.place ?? { unit: 0, at: 0 }, checkpoint.before?.counts);
     this.#pace = new Pace(rate);
     this.#handling = { replayId: checkpoint.plan.id };
-    this.#log = new ReplayLog({
+    this.log = new MemoryLog({
       maxEvents,
       maxBytes,
       onRefused: (refusal) => this.#refuse(refusal),
       onSettled: (seq) => this.#tracker.settle(seq),
     });
-    this.log = this.#log;
   }
 
   /** What is settled. */
@@ -80,7 +77,7 @@ export class Replay {
       }
       this.#reached(index + 1, 0, NOTHING);
     }
-    await this.#log.idle(signal);
+    await this.log.idle(signal);
   }
 
   /** Makes what is settled durable, unless it is. */
@@ -102,12 +99,12 @@ export class Replay {
       if (targets.length > 0) {
         await turn(signal);
         await this.#pace.next(signal);
-        await this.#log.room(signal);
-        this.#log.append(event, this.#handling);
+        await this.log.room(signal);
+        this.log.append(event, this.#handling);
       }
       const place = { unit, at: candidate.at };
       const handed = { type: event.type, targets, where: candidate.where };
-      this.#tracker.handed(this.#log.lastSeq, place, candidate.so, handed);
+      this.#tracker.handed(this.log.lastSeq, place, candidate.so, handed);
     }
     signal.throwIfAborted();
   }
@@ -123,9 +120,9 @@ export class Replay {
   }
 
   #reached(unit: number, at: number, tally: Tally): void {
-    this.#tracker.stepped(this.#log.lastSeq, { unit, at }, tally);
+    this.#tracker.stepped(this.log.lastSeq, { unit, at }, tally);
     // Steps without an event settle with the one before them.
-    this.#tracker.settle(this.#log.settled);
+    this.#tracker.settle(this.log.settledSeq);
   }
 
   async #refuse({ sink, destination, code, reason, attempts, event }: Refusal): Promise<void> {

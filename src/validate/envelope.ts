@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Envelope } from '../core/event.ts';
-import type { Unfitness } from '../core/journal.ts';
+import type { Unfitness } from '../core/ingest.ts';
 import { Scanner } from './scan.ts';
 import { unfitness, type UnfitnessCode } from './unfitness.ts';
 

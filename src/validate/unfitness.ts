@@ -1,4 +1,4 @@
-import type { Unfitness } from '../core/journal.ts';
+import type { Unfitness } from '../core/ingest.ts';
 
 /** Why an authentic event is not fit to route; these codes are in quarantine, in answers and in metrics. */
 export const UNFITNESS = {

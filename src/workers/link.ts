@@ -1,6 +1,6 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
-import type { AppendResult, Unfitness } from '../core/journal.ts';
+import type { AppendResult, Ingest, IngestOptions, Unfitness } from '../core/ingest.ts';
 import { pack } from '../journal/protocol.ts';
 import type { DeliveryInfo, ReceiverLoad } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
@@ -24,10 +24,11 @@ const REPORT_DELAY = 50;
 
 /**
  * A worker's way to the journal, which is in the first process: events of one turn of the event loop share a message.
+ * They are webhooks, which have no key beside their id.
  * Nothing here says that an event is durable before that process has said so; when it is gone, its promise stays open
  * and this process ends.
  */
-export class Link {
+export class Link implements Ingest {
   readonly #options: LinkOptions;
   readonly #open = new Map<number, PromiseWithResolvers<AppendResult>>();
   #next = 0;
@@ -42,7 +43,7 @@ export class Link {
     this.#options = options;
   }
 
-  accept(event: Event, handling?: Handling): Promise<AppendResult> {
+  accept(event: Event, { handling }: IngestOptions = {}): Promise<AppendResult> {
     return this.#hand({ event, handling, unfit: null });
   }
 

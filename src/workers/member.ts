@@ -1,12 +1,12 @@
 import type { Worker } from 'node:cluster';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Unfitness } from '../core/journal.ts';
+import type { Unfitness } from '../core/ingest.ts';
 import { unpack } from '../journal/protocol.ts';
 import type { ReceiverLoad, ReceiverOptions } from '../receive/options.ts';
 import type { Order, Report, ResultRow, WorkReport } from './protocol.ts';
 
 /** What a worker's deliveries go through in the first process. */
-export type Hooks = Pick<ReceiverOptions, 'accept' | 'quarantine' | 'onOutcome' | 'onError'>;
+export type Hooks = Pick<ReceiverOptions, 'ingest' | 'onOutcome' | 'onError'>;
 
 export interface Listening {
   readonly url: string;
@@ -138,8 +138,8 @@ export class Member<Settings> {
       const unfit = report.unfit[index] ?? null;
       const stored =
         unfit === null
-          ? this.#hooks.accept(event, event.handling)
-          : this.#hooks.quarantine(event, JSON.parse(unfit) as Unfitness[]);
+          ? this.#hooks.ingest.accept(event, { handling: event.handling })
+          : this.#hooks.ingest.quarantine(event, JSON.parse(unfit) as Unfitness[]);
       stored.then(
         (result) => this.#answer([ticket, result]),
         (error: unknown) => this.#answer(this.#refusal(ticket, error)),

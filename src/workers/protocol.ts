@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../core/errors.ts';
-import type { AppendResult } from '../core/journal.ts';
+import type { AppendResult } from '../core/ingest.ts';
 import type { Packed } from '../journal/protocol.ts';
 import type { Admission } from '../receive/handle-delivery.ts';
 import type { DeliveryInfo, ReceiverLoad } from '../receive/options.ts';

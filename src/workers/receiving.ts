@@ -21,7 +21,7 @@ export interface Receiving {
 
 export interface ReceivingOptions extends Pick<
   ReceiverOptions,
-  'validate' | 'admission' | 'accept' | 'quarantine' | 'onOutcome' | 'onError' | 'tracing'
+  'validate' | 'admission' | 'ingest' | 'onOutcome' | 'onError' | 'tracing'
 > {
   readonly clock: Clock;
   readonly log: Logger;

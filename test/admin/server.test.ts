@@ -7,6 +7,7 @@ import { directOperations } from '../../src/admin/direct-operations.ts';
 import { startAdmin } from '../../src/admin/server.ts';
 import { Tokens } from '../../src/admin/tokens.ts';
 import { systemClock, type Clock } from '../../src/core/clock.ts';
+import { MemoryLog } from '../../src/deliver/memory-log.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ManualClock } from '../deliver/support.ts';
 
@@ -26,18 +27,16 @@ async function start({
   console = CONSOLE,
   clock = systemClock,
 }: Started = {}): Promise<string> {
-  const state = { lastSeq: 0, waiting: { events: 0, bytes: 0 }, cursors: () => new Map<string, number>() };
   const admin = await startAdmin({
     host: '127.0.0.1',
     port: 0,
     tokens: new Tokens({ config, owner: 'made-up-token-of-the-owner' }, clock),
     audit: new Audit(await temporaryFolder()),
-    operations: directOperations(
-      state,
-      1,
-      () => [],
-      () => ({ connections: { open: 0, max: 1, evicted: 0, dropped: 0 }, refused: {} }),
-    ),
+    operations: directOperations(new MemoryLog({ maxBytes: 1 }), {
+      pid: 1,
+      sinks: () => [],
+      receiving: () => ({ connections: { open: 0, max: 1, evicted: 0, dropped: 0 }, refused: {} }),
+    }),
     board: new ActivityBoard(systemClock),
     health: () => ({ ready: true, checks: [], archives: [] }),
     metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),

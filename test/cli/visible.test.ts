@@ -58,7 +58,7 @@ async function prepare(): Promise<{ config: string; other: string; archive: stri
   });
   await journal.openCursor('archive');
   for (const n of [1, 2, 3])
-    await journal.append(eventOf(2, n, { ...evil, id: `${EVIL}${n}`, receivedAt: Date.now() }));
+    await journal.accept(eventOf(2, n, { ...evil, id: `${EVIL}${n}`, receivedAt: Date.now() }));
   journal.moveCursor('archive', 3);
   await journal.quarantine(eventOf(1, 2, evil), [{ code: 'not_json', detail: EVIL }]);
   const letter = { sink: 'archive', destination: EVIL, code: EVIL, reason: EVIL, attempts: 1, diedAt: 1 };

@@ -66,7 +66,7 @@ test('a request that is taken back leaves journal, archive and tables as they we
     clock: systemClock,
     onFailure: () => undefined,
   });
-  for (const n of [1, 2, 3]) await journal.append(eventOf(1, n));
+  for (const n of [1, 2, 3]) await journal.accept(eventOf(1, n));
   await journal.close();
   const { sink } = filesSink(join(folder, 'archive'));
   await sink.open();

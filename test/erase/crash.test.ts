@@ -32,7 +32,7 @@ beforeAll(async () => {
   await sink.open();
   for (let n = 0; n < 4; n += 1) {
     for (const user of USERS) {
-      await journal.append(eventOf(user, n));
+      await journal.accept(eventOf(user, n));
       await sink.send([{ event: eventOf(user, n), destination: null }], signal);
     }
   }

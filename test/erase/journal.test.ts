@@ -5,7 +5,16 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { filesSink, records, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
+import {
+  erasuresOver,
+  eventOf,
+  find,
+  folderStore,
+  guarded,
+  JOURNAL_LIMITS,
+  secretOf,
+  userId,
+} from './support.ts';
 
 async function openJournal(path: string, more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
   const journal = await SqliteJournal.open({
@@ -35,7 +44,7 @@ async function fill(journal: SqliteJournal): Promise<void> {
   for (let n = 0; n < 300; n += 1) {
     for (const user of [1, 2, 3]) {
       const body = n % 100 === 0 && user === 1 ? { body: large } : {};
-      void journal.append(eventOf(user, n, body));
+      void journal.accept(eventOf(user, n, body));
     }
   }
   for (let n = 300; n < 320; n += 1) {
@@ -92,18 +101,17 @@ test('no byte of a user stays, in free pages and the log neither, and the rest k
 test('events that come in meanwhile, and those handed in before, are dropped and said to be', async () => {
   const root = await temporaryFolder();
   let blocked = false;
-  const journal = await openJournal(join(root, 'journal'), {
-    isErased: ({ user }) => blocked && user === userId(1),
-  });
-  const waiting = journal.append(eventOf(1, 1));
+  const journal = await openJournal(join(root, 'journal'));
+  const ingest = guarded(journal, ({ user }) => blocked && user === userId(1));
+  const waiting = ingest.accept(eventOf(1, 1));
   blocked = true;
-  const late = journal.append(eventOf(1, 2));
+  const late = ingest.accept(eventOf(1, 2));
   expect(await late).toEqual({ status: 'erased' });
   await journal.settled();
   expect(await waiting).toMatchObject({ status: 'accepted' });
   expect(journal.lastSeq).toBe(1);
-  expect(await journal.quarantine(eventOf(1, 3), REASONS)).toEqual({ status: 'erased' });
-  expect(await journal.append(eventOf(2, 1))).toMatchObject({ status: 'accepted' });
+  expect(await ingest.quarantine(eventOf(1, 3), REASONS)).toEqual({ status: 'erased' });
+  expect(await ingest.accept(eventOf(2, 1))).toMatchObject({ status: 'accepted' });
 });
 
 test('a team bounds it, and a client user id selects by that', async () => {
@@ -116,7 +124,7 @@ test('a team bounds it, and a client user id selects by that', async () => {
     { user: userId(1).toUpperCase(), team },
     { user: userId(9), team },
   ].entries())
-    await journal.append(eventOf(1, n, changes));
+    await journal.accept(eventOf(1, n, changes));
   const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
   await erasures.request({ by: 'user', id: userId(1), team }, true);
   expect(await erasures.run()).toMatchObject({ receipts: [{ records_removed: 2 }] });
@@ -126,9 +134,10 @@ test('a team bounds it, and a client user id selects by that', async () => {
 
 test('what is dropped is counted, by the hour', async () => {
   const root = await temporaryFolder();
-  const journal = await openJournal(join(root, 'journal'), { isErased: ({ user }) => user === userId(1) });
-  for (const n of [1, 2, 3]) await journal.append(eventOf(1, n));
-  await journal.append(eventOf(2, 1));
+  const journal = await openJournal(join(root, 'journal'));
+  const ingest = guarded(journal, ({ user }) => user === userId(1));
+  for (const n of [1, 2, 3]) await ingest.accept(eventOf(1, n));
+  await ingest.accept(eventOf(2, 1));
   const { counts } = await journal.account(0, Date.UTC(2027, 0));
   expect(counts.map(({ kind, n }) => [kind, n])).toEqual([
     ['accepted', 1],
@@ -187,7 +196,7 @@ test('an id is found however its sender escaped it, and nobody is taken for anot
   await sink.keep(other);
   await sink.send([{ event: other, destination: null }], signal);
   await sink.close(signal);
-  await journal.append(other);
+  await journal.accept(other);
   const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(archive), journal]);
   await erasures.request({ by: 'client_user', id, team: null }, true);
   expect(await erasures.run()).toMatchObject({ left: [], receipts: [{ records_removed: 6 }] });

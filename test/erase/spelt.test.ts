@@ -11,7 +11,7 @@ import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { SPELLINGS, standing } from './spellings.ts';
-import { erasuresOver, eventOf, folderStore, JOURNAL_LIMITS } from './support.ts';
+import { erasuresOver, eventOf, folderStore, guarded, JOURNAL_LIMITS } from './support.ts';
 
 const NAMES = Object.keys(SPELLINGS);
 const ALL = Object.values(SPELLINGS);
@@ -71,7 +71,7 @@ const LETTER = { sink: 'hub', destination: null, code: 'x', reason: 'made up', a
 const NO_ID = { user: 'no id' };
 
 const INTO_JOURNAL: Readonly<Record<string, (journal: SqliteJournal, user: number) => Promise<unknown>>> = {
-  events: (journal, user) => Promise.all(speltEvents(user, 1).map((event) => journal.append(event))),
+  events: (journal, user) => Promise.all(speltEvents(user, 1).map((event) => journal.accept(event))),
   quarantine: (journal, user) =>
     Promise.all(speltEvents(user, 1).map((event) => journal.quarantine(event, UNFIT))),
   'quarantine, with something for a user that is no id': (journal, user) =>
@@ -92,10 +92,11 @@ test.each(Object.entries(INTO_JOURNAL))(
 
     // As another process reads the list.
     users.reload();
+    const ingest = guarded(journal, users.isErased);
     const again = [
-      ...speltEvents(1, 2).map((event) => journal.append(event)),
-      ...speltEvents(1, 3).map((event) => journal.quarantine(event, UNFIT)),
-      ...speltEvents(1, 4, NO_ID).map((event) => journal.quarantine(event, MALFORMED)),
+      ...speltEvents(1, 2).map((event) => ingest.accept(event)),
+      ...speltEvents(1, 3).map((event) => ingest.quarantine(event, UNFIT)),
+      ...speltEvents(1, 4, NO_ID).map((event) => ingest.quarantine(event, MALFORMED)),
     ];
     const statuses = (await Promise.all(again)).map(({ status }) => status);
     expect(statuses.map((status, index) => [NAMES[index % NAMES.length], status])).toEqual(
@@ -103,7 +104,7 @@ test.each(Object.entries(INTO_JOURNAL))(
     );
     for (const event of speltEvents(1, 5)) await journal.addDeadLetter({ ...LETTER, event });
     for (const event of speltEvents(2, 2))
-      expect(await journal.append(event)).toMatchObject({ status: 'accepted' });
+      expect(await ingest.accept(event)).toMatchObject({ status: 'accepted' });
     expectGone(join(root, 'data'));
   },
 );

@@ -4,6 +4,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { systemClock } from '../../src/core/clock.ts';
 import type { ErasableStore } from '../../src/core/erasure.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
+import { GuardedIngest, type Ingest, type IngestStore, type IsErased } from '../../src/core/ingest.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { FolderStore } from '../../src/erase/folder-store.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
@@ -54,6 +55,11 @@ export const QUIET = { info: () => undefined, warn: () => undefined, error: () =
 export const JOURNAL_LIMITS = { retention: 86_400_000, maxBytes: 2 ** 30, dedupWindow: 86_400_000 };
 
 export const FIELDS = { team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
+
+/** The way into a journal that a receiver has: events of erased users are kept out. */
+export function guarded(journal: IngestStore, isErased: IsErased): Ingest {
+  return new GuardedIngest(journal, isErased, { stored: () => undefined, storedUnfit: () => undefined });
+}
 
 export function folderStore(path: string, exclude: readonly string[] = []): FolderStore {
   return new FolderStore({ name: path, path, exclude, fields: FIELDS, log: QUIET });

@@ -99,7 +99,7 @@ export class Process {
 
   /** Resolves when it is durable. */
   async accept(event: Event): Promise<void> {
-    const { status } = await this.#journal.append(event);
+    const { status } = await this.#journal.accept(event);
     if (status !== 'accepted') throw new Error(`${event.id} was answered ${status}`);
   }
 

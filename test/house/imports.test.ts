@@ -14,7 +14,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   sources: ['validate', 'sinks'],
   ndjson: ['warehouse'],
   reconcile: ['archive', 'backfill', 'ndjson', 'route', 'service'],
-  replay: ['archive', 'validate'],
+  replay: ['archive', 'deliver', 'validate'],
   erase: ['archive', 'config', 'seal'],
   export: ['archive', 'warehouse'],
   sinks: ['archive', 'backfill', 'seal', 'service'],

@@ -37,7 +37,7 @@ async function damaged(change: (file: Buffer, at: (n: number) => number) => void
   const path = await temporaryFolder();
   const { journal } = await open(path);
   await Promise.all(
-    Array.from({ length: 60 }, (_, n) => journal.append(makeEvent({ id: `e${n + 1}`, body: bodyOf(n + 1) }))),
+    Array.from({ length: 60 }, (_, n) => journal.accept(makeEvent({ id: `e${n + 1}`, body: bodyOf(n + 1) }))),
   );
   await journal.close();
   const name = join(path, 'journal.db');
@@ -89,7 +89,7 @@ test('fault 4: a page of the journal that cannot be read costs the records on it
   expect(lost.size).toBeLessThan(10);
   const readable = all.filter(({ handling }) => handling.only === undefined).map(({ seq }) => seq);
   expect(readable).toEqual(Array.from({ length: 60 }, (_, n) => n + 1).filter((seq) => !lost.has(seq)));
-  expect(await journal.append(makeEvent({ id: 'later' }))).toEqual({ status: 'accepted', seq: 61 });
+  expect(await journal.accept(makeEvent({ id: 'later' }))).toEqual({ status: 'accepted', seq: 61 });
 });
 
 test('fault 4: a receiver starts on a damaged journal, names the record and delivers the rest', async () => {

@@ -19,7 +19,7 @@ try {
     },
   });
   writeOwner(path, { pid: process.pid, admin: null, token: null });
-  for (let i = 0; i < Number(count); i += 1) await journal.append(makeEvent());
+  for (let i = 0; i < Number(count); i += 1) await journal.accept(makeEvent());
   process.stdout.write('ready\n');
   setInterval(() => undefined, 60_000);
 } catch (error) {

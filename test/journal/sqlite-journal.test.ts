@@ -41,7 +41,7 @@ describe('append and read', () => {
       makeEvent(),
     ];
     const journal = await open(path);
-    const results = await Promise.all(events.map((event) => journal.append(event)));
+    const results = await Promise.all(events.map((event) => journal.accept(event)));
     expect(results).toEqual([1, 2, 3, 4].map((seq) => ({ status: 'accepted', seq })));
     const expected = events.map((event, index) => ({ ...event, seq: index + 1, handling: {} }));
     expect(await journal.read(0, ALL)).toEqual(expected);
@@ -58,13 +58,13 @@ describe('append and read', () => {
     const path = await temporaryFolder();
     const event = makeEvent();
     const journal = await open(path);
-    const together = await Promise.all([journal.append(event), journal.append(event)]);
+    const together = await Promise.all([journal.accept(event), journal.accept(event)]);
     expect(together.map(({ status }) => status)).toEqual(['accepted', 'duplicate']);
-    expect(await journal.append(event)).toEqual({ status: 'duplicate' });
+    expect(await journal.accept(event)).toEqual({ status: 'duplicate' });
     expect(await journal.quarantine(event, [])).toEqual({ status: 'duplicate' });
     await journal.close();
     const again = await open(path);
-    expect(await again.append(event)).toEqual({ status: 'duplicate' });
+    expect(await again.accept(event)).toEqual({ status: 'duplicate' });
     expect(await again.read(0, ALL)).toHaveLength(1);
   });
 
@@ -72,9 +72,9 @@ describe('append and read', () => {
     const journal = await open(await temporaryFolder());
     const heard: number[] = [];
     const stop = journal.subscribe((seq) => heard.push(seq));
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
     stop();
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
     expect(heard).toEqual([1]);
   });
 });
@@ -84,8 +84,8 @@ describe('cursors', () => {
     const path = await temporaryFolder();
     const journal = await open(path);
     expect(await journal.openCursor('early')).toBe(0);
-    await journal.append(makeEvent());
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
+    await journal.accept(makeEvent());
     expect(await journal.openCursor('late')).toBe(2);
     journal.moveCursor('early', 1);
     await journal.close();
@@ -102,7 +102,7 @@ describe('cursors of sinks that go', () => {
   test('a sink exchanged before it has had anything goes on where it was placed', async () => {
     const journal = await open(await temporaryFolder());
     await journal.openCursor('hubs');
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
     journal.releaseCursor('hubs');
     // Its successor cannot be opened, and the one before is brought back.
     expect(await journal.openCursor('hubs')).toBe(0);
@@ -112,10 +112,10 @@ describe('cursors of sinks that go', () => {
 
   test('a sink that never came to be leaves no cursor', async () => {
     const journal = await open(await temporaryFolder());
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
     expect(await journal.openCursor('hubs')).toBe(1);
     journal.releaseCursor('hubs', true);
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
     expect(await journal.openCursor('hubs')).toBe(2);
   });
 });
@@ -123,7 +123,7 @@ describe('cursors of sinks that go', () => {
 describe('quarantine and dead letters', () => {
   test('a dead letter whose sink is configured no longer stays where it is', async () => {
     const journal = await open(await temporaryFolder());
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
     const [event] = await journal.read(0, ALL);
     const letter = { destination: null, code: 'c', reason: 'r', attempts: 1, diedAt: 5, event: event! };
     for (const sink of ['hubs', 'gone', 'hubs']) await journal.addDeadLetter({ ...letter, sink });
@@ -155,7 +155,7 @@ describe('quarantine and dead letters', () => {
 
   test('a dead letter goes back to the target that refused it, and only there', async () => {
     const journal = await open(await temporaryFolder());
-    await journal.append(makeEvent());
+    await journal.accept(makeEvent());
     const [event] = await journal.read(0, ALL);
     const letter = {
       sink: 'hubs',
@@ -185,7 +185,7 @@ describe('limits', () => {
     const fill = async (): Promise<unknown> => {
       for (;;) {
         try {
-          await journal.append(makeEvent({ body }));
+          await journal.accept(makeEvent({ body }));
           accepted += 1;
         } catch (error) {
           return error;
@@ -197,7 +197,7 @@ describe('limits', () => {
     expect((await journal.status()).events).toBe(accepted);
     journal.moveCursor('slow', 3);
     await journal.flush();
-    expect(await journal.append(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
+    expect(await journal.accept(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
     expect((await journal.status()).firstSeq).toBe(4);
   });
 
@@ -215,8 +215,8 @@ describe('limits', () => {
     };
     const journal = await open(path, { clock });
     await journal.openCursor('archive');
-    await journal.append(makeEvent({ receivedAt: now }));
-    await journal.append(makeEvent({ receivedAt: now }));
+    await journal.accept(makeEvent({ receivedAt: now }));
+    await journal.accept(makeEvent({ receivedAt: now }));
     journal.moveCursor('archive', 1);
     await journal.flush();
     now += 8 * DAY;
@@ -278,7 +278,7 @@ describe('one owner, and recovery', () => {
     closeSync(file);
     const torn = await open(path);
     expect(await torn.read(0, ALL)).toHaveLength(49);
-    expect(await torn.append(makeEvent())).toMatchObject({ status: 'accepted' });
+    expect(await torn.accept(makeEvent())).toMatchObject({ status: 'accepted' });
   });
 
   test('looking at a journal that is not there is an error, not a new journal', async () => {

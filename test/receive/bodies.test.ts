@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { deliver, EVENT, head, RawClient, signed, start } from './support.ts';
+import { deliver, EVENT, head, RawClient, signed, start, takenBy } from './support.ts';
 
 const MIB = 1024 * 1024;
 const COMPRESS = {
@@ -199,10 +199,10 @@ describe('the limit', () => {
     const gate = Promise.withResolvers<void>();
     const { url, nextOutcome } = await start({
       limits: { maxBufferedBytes: 3 * EVENT.length + 512 },
-      accept: async () => {
+      ingest: takenBy(async () => {
         await gate.promise;
         return { status: 'accepted', seq: 1 };
-      },
+      }),
     });
     const padded = Buffer.concat([EVENT, Buffer.alloc(EVENT.length, 0x20)]);
     const first = deliver(url, padded);

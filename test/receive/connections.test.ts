@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { until } from '../support/until.ts';
-import { deliver, EVENT, head, RawClient, signed, start } from './support.ts';
+import { deliver, EVENT, head, RawClient, signed, start, takenBy } from './support.ts';
 
 async function connected(port: number): Promise<RawClient> {
   const client = new RawClient(port);
@@ -39,10 +39,10 @@ it('no connection with a request under way is closed for a new one; the new one 
   const gate = Promise.withResolvers<void>();
   const { port, receiver } = await start({
     limits: { maxConnections: 2 },
-    accept: async () => {
+    ingest: takenBy(async () => {
       await gate.promise;
       return { status: 'accepted', seq: 1 };
-    },
+    }),
   });
   const busy = [await connected(port), await connected(port)];
   // One of them sends its next before the answer.

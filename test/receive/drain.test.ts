@@ -1,6 +1,16 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { deliver, EVENT, head, ManualClock, RawClient, signed, start, type Started } from './support.ts';
+import {
+  deliver,
+  EVENT,
+  head,
+  ManualClock,
+  RawClient,
+  signed,
+  start,
+  takenBy,
+  type Started,
+} from './support.ts';
 
 /** A receiver whose journal waits until it is released. */
 async function startHeld(
@@ -10,11 +20,11 @@ async function startHeld(
   const held = Promise.withResolvers<void>();
   const started = await start({
     ...(clock && { clock }),
-    accept: async () => {
+    ingest: takenBy(async () => {
       held.resolve();
       await gate.promise;
       return { status: 'accepted', seq: 1 };
-    },
+    }),
   });
   return { ...started, held: held.promise, release: gate.resolve };
 }

@@ -159,7 +159,7 @@ describe('a refusal', () => {
   it('fault 6: is 503 with Retry-After when the journal is full or fails, and 500 for a surprise', async () => {
     let error = new Error();
     const fail = (): Promise<never> => Promise.reject(error);
-    const { url, errors } = await start({ accept: fail, quarantine: fail });
+    const { url, errors } = await start({ ingest: { accept: fail, quarantine: fail } });
     for (const body of [EVENT, UNFIT]) {
       for (const code of ['journal_full', 'journal_failed'] as const) {
         error = new MillraceError(code, 'x');

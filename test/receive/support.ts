@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import type { Event } from '../../src/core/event.ts';
-import type { AppendResult, Unfitness } from '../../src/core/journal.ts';
+import type { AppendResult, Ingest, Unfitness } from '../../src/core/ingest.ts';
 import type { DeliveryInfo, Receiver, ReceiverOptions } from '../../src/receive/options.ts';
 import type { Outcome } from '../../src/receive/outcome.ts';
 import { createReceiver } from '../../src/receive/receiver.ts';
@@ -56,15 +56,17 @@ export async function start(overrides: Partial<ReceiverOptions> = {}): Promise<S
     validate: createValidator(DEFAULT_ENVELOPE),
     quarantineStatus: 202,
     admission: () => ({ ok: true }),
-    accept: async (event) => {
-      const result = await store(event);
-      if (result.status === 'accepted') accepted.push(event);
-      return result;
-    },
-    quarantine: async (event, reasons) => {
-      const result = await store(event);
-      if (result.status === 'accepted') quarantined.push({ event, reasons });
-      return result;
+    ingest: {
+      accept: async (event) => {
+        const result = await store(event);
+        if (result.status === 'accepted') accepted.push(event);
+        return result;
+      },
+      quarantine: async (event, reasons) => {
+        const result = await store(event);
+        if (result.status === 'accepted') quarantined.push({ event, reasons });
+        return result;
+      },
     },
     onOutcome: (outcome, info) => {
       outcomes.push({ outcome, info });
@@ -84,6 +86,11 @@ export async function start(overrides: Partial<ReceiverOptions> = {}): Promise<S
     return outcomes[taken - 1]!.outcome;
   };
   return { receiver, url, port, accepted, quarantined, outcomes, errors, nextOutcome };
+}
+
+/** What takes every event that is fit, in its own way. */
+export function takenBy(accept: Ingest['accept']): Ingest {
+  return { accept, quarantine: () => Promise.reject(new Error('nothing here is unfit')) };
 }
 
 export function verifierOf(...secrets: string[]): ReceiverOptions['verifier'] {

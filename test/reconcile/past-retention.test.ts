@@ -40,8 +40,8 @@ async function pastRetention(
   await journal.acceptUnder(routes);
   for (let n = 1; n <= 5; n += 1) {
     const event = contractEvent(n);
-    await journal.append(event);
-    await journal.append(event);
+    await journal.accept(event);
+    await journal.accept(event);
     const delivery = { event: { ...event, seq: n, handling: {} }, destination: null };
     if (n <= archived) await sink.send([delivery], signal);
   }

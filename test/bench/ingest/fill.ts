@@ -35,7 +35,7 @@ export async function fillJournal(
       signal.throwIfAborted();
       const size = Math.min(BATCH, count - done);
       const first = done;
-      const batch = Promise.all(Array.from({ length: size }, (_, n) => journal.append(eventOf(first + n))));
+      const batch = Promise.all(Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n))));
       await before;
       before = batch;
       done += size;
@@ -47,7 +47,7 @@ export async function fillJournal(
   }
 }
 
-function eventOf(n: number): Parameters<SqliteJournal['append']>[0] {
+function eventOf(n: number): Parameters<SqliteJournal['accept']>[0] {
   const id = newDeliveryId();
   return {
     id,

@@ -37,7 +37,7 @@ export class FilledJournal {
         throw error;
       },
     });
-    await Promise.all(events.map((event) => journal.append(event)));
+    await Promise.all(events.map((event) => journal.accept(event)));
     return new FilledJournal(journal, folder, events.length);
   }
 
@@ -56,9 +56,13 @@ export class FilledJournal {
       maxPending: 5000,
       maxPendingBytes: 32 * 1024 * 1024,
       targetsOf: () => [{ sink: name, destination: null }],
-      onDelivered: () => {
-        delivered += 1;
-        if (delivered === this.#count) all.resolve();
+      observer: {
+        sent: () => undefined,
+        died: () => undefined,
+        delivered: () => {
+          delivered += 1;
+          if (delivered === this.#count) all.resolve();
+        },
       },
     });
     // Connected beforehand, as the SDK's own client is.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ReplayLog } from '../../src/replay/log.ts';
+import { MemoryLog } from '../../src/deliver/memory-log.ts';
 import { Tracker } from '../../src/replay/tracker.ts';
 import { makeEvent } from '../support/events.ts';
 
@@ -7,7 +7,7 @@ const BODY = makeEvent().body.length;
 
 function logOf(bounds: { maxEvents?: number; maxBytes?: number } = {}) {
   const settled: number[] = [];
-  const log = new ReplayLog({
+  const log = new MemoryLog({
     maxEvents: bounds.maxEvents ?? 100,
     maxBytes: bounds.maxBytes ?? 1e6,
     onRefused: () => Promise.resolve(),
@@ -33,7 +33,7 @@ test('takes no more than its bounds, and more when the slowest sink has moved', 
     expect(await isOpen(room)).toBe(true);
     log.moveCursor('slow', 1);
     await room;
-    expect(log.settled).toBe(1);
+    expect(log.settledSeq).toBe(1);
     expect((await log.read(0, { count: 10, bytes: 1e6 })).map(({ seq }) => seq)).toEqual([2, 3]);
     expect((await log.read(2, { count: 10, bytes: 1 })).map(({ seq }) => seq)).toEqual([3]);
   }

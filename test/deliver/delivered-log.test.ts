@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DELIVERED } from '../../src/core/sink.ts';
-import { DirectLog } from '../../src/deliver/direct-log.ts';
+import { DeliveredLog } from '../../src/deliver/delivered-log.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
 import { ManualClock, ScriptedSink, silentLog } from './support.ts';
@@ -13,9 +13,10 @@ const targets = [
 async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
   const routes = { targets };
   const skipped: [string, number][] = [];
-  const log = new DirectLog({
+  const log = new DeliveredLog({
     isRequired: (sink) => sink === 'must',
     targetsOf: () => routes.targets,
+    quarantineTo: () => null,
     maxBytes,
     onSkipped: (sink, events) => skipped.push([sink, events]),
   });
@@ -28,7 +29,6 @@ async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
     maxPending: 100,
     maxPendingBytes: 1e6,
     targetsOf: () => routes.targets,
-    onDelivered: (sink, event) => log.delivered(sink, event),
   });
   await Promise.all([dispatcher.add('must', must), dispatcher.add('may', may)]);
   dispatcher.begin();
@@ -48,8 +48,8 @@ test('an event is answered once the required sink has it, whatever the best-effo
   const may = new ScriptedSink(() => ({ status: 'retry', reason: 'down', sink: true }));
   const { log, dispatcher } = await build(must, may);
   const event = makeEvent();
-  expect(await log.append(event)).toMatchObject({ status: 'accepted' });
-  expect(await log.append(event)).toEqual({ status: 'duplicate' });
+  expect(await log.accept(event)).toMatchObject({ status: 'accepted' });
+  expect(await log.accept(event)).toEqual({ status: 'duplicate' });
   expect(must.taken).toHaveLength(1);
   await dispatcher.stop(AbortSignal.timeout(1000));
 });
@@ -59,8 +59,8 @@ test('while the required sink is down nothing is answered; a repeated attempt wa
   const must = new ScriptedSink(() => (down ? { status: 'retry', reason: 'down', sink: true } : DELIVERED));
   const { log, clock } = await build(must, new ScriptedSink(() => DELIVERED));
   const event = makeEvent();
-  const first = log.append(event);
-  const again = log.append(event);
+  const first = log.accept(event);
+  const again = log.accept(event);
   expect(await settled(first)).toBe(false);
   down = false;
   while (clock.next()) if (await settled(first)) break;
@@ -76,21 +76,21 @@ test('an event the required sink refuses is not acknowledged, and may come again
   );
   const { log } = await build(must, new ScriptedSink(() => DELIVERED));
   const event = makeEvent();
-  await expect(log.append(event)).rejects.toMatchObject({ code: 'sink_refused' });
+  await expect(log.accept(event)).rejects.toMatchObject({ code: 'sink_refused' });
   refuse = false;
-  expect(await log.append(event)).toMatchObject({ status: 'accepted' });
+  expect(await log.accept(event)).toMatchObject({ status: 'accepted' });
 });
 
 test('memory is bounded: a required sink that is down ends in backlog_full, a best-effort one is skipped', async () => {
   const body = Buffer.alloc(400);
   const stuck = await build(alwaysDown(), new ScriptedSink(() => DELIVERED), 1000);
-  const waiting = [1, 2, 3].map(() => stuck.log.append(makeEvent({ body })));
-  await expect(stuck.log.append(makeEvent({ body }))).rejects.toMatchObject({ code: 'backlog_full' });
+  const waiting = [1, 2, 3].map(() => stuck.log.accept(makeEvent({ body })));
+  await expect(stuck.log.accept(makeEvent({ body }))).rejects.toMatchObject({ code: 'backlog_full' });
   expect(waiting).toHaveLength(3);
 
   const fast = await build(new ScriptedSink(() => DELIVERED), alwaysDown(), 1000);
   for (let n = 0; n < 10; n += 1)
-    expect(await fast.log.append(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
+    expect(await fast.log.accept(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
   expect(fast.skipped.length).toBeGreaterThan(0);
   expect(fast.log.waiting.bytes).toBeLessThanOrEqual(1200);
 });
@@ -103,14 +103,14 @@ test('when a reload exchanges a required sink, what it had not confirmed is give
   const may = new ScriptedSink(() => DELIVERED);
   const { log, dispatcher } = await build(alwaysDown(), may);
   const event = makeEvent();
-  const first = log.append(event);
+  const first = log.accept(event);
   expect(await settled(first)).toBe(false);
   await dispatcher.remove('must', AbortSignal.abort());
   await expect(first).rejects.toMatchObject({ code: 'not_confirmed' });
   const must = new ScriptedSink(() => DELIVERED);
   await dispatcher.add('must', must);
   dispatcher.begin();
-  expect(await log.append(event)).toMatchObject({ status: 'accepted' });
+  expect(await log.accept(event)).toMatchObject({ status: 'accepted' });
   expect(must.taken.map(({ event: { id } }) => id)).toEqual([event.id]);
   expect(log.waiting.bytes).toBe(0);
 });
@@ -119,7 +119,7 @@ test('when a route no longer names a required sink, nobody waits for it in vain'
   const must = alwaysDown();
   const { log, routes, clock } = await build(must, new ScriptedSink(() => DELIVERED));
   // The first keeps the sink paused with a full load, so that the rest is loaded by the new routes.
-  const waiting = Array.from({ length: 150 }, () => log.append(makeEvent()));
+  const waiting = Array.from({ length: 150 }, () => log.accept(makeEvent()));
   const all = Promise.allSettled(waiting);
   expect(await settled(all)).toBe(false);
   routes.targets = [{ sink: 'may', destination: null }];
@@ -136,8 +136,8 @@ test('what tells a repetition is the key, where a source gives one', async () =>
   const must = new ScriptedSink(() => DELIVERED);
   const { log } = await build(must, new ScriptedSink(() => DELIVERED));
   const [one, other] = [makeEvent({ id: 'same', user: 'u1' }), makeEvent({ id: 'same', user: 'u2' })];
-  expect(await log.append(one, {}, 'hub/u1/same')).toMatchObject({ status: 'accepted' });
-  expect(await log.append(other, {}, 'hub/u2/same')).toMatchObject({ status: 'accepted' });
-  expect(await log.append(one, {}, 'hub/u1/same')).toEqual({ status: 'duplicate' });
+  expect(await log.accept(one, { dedupKey: 'hub/u1/same' })).toMatchObject({ status: 'accepted' });
+  expect(await log.accept(other, { dedupKey: 'hub/u2/same' })).toMatchObject({ status: 'accepted' });
+  expect(await log.accept(one, { dedupKey: 'hub/u1/same' })).toEqual({ status: 'duplicate' });
   expect(must.taken.map(({ event }) => event.user)).toEqual(['u1', 'u2']);
 });

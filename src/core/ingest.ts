@@ -1,0 +1,96 @@
+import type { Event, Handling } from './event.ts';
+
+/** Why an event is not fit to route. All reasons are kept, not only the first. */
+export interface Unfitness {
+  readonly code: string;
+  readonly detail: string;
+}
+
+/** Whether an event is of a user whose data was erased. @param reasons why it is unfit; null when it is not */
+export type IsErased = (event: Event, reasons?: readonly Unfitness[] | null) => boolean;
+
+/** Of an unfit event: what stands as its user is no id, and so says nothing of whose it is. */
+export const USER_MALFORMED = 'user_malformed';
+
+/** What tells a repetition is the source, the id and the bytes: an id that comes with other bytes is no repetition. */
+export const ID_REUSED: Unfitness = {
+  code: 'id_reused',
+  detail: 'an event of this id came before, with other bytes',
+};
+
+export type AppendResult =
+  | { readonly status: 'accepted'; readonly seq: number }
+  | { readonly status: 'duplicate' }
+  /** Its id is known, with other bytes: it is in quarantine. */
+  | { readonly status: 'reused' }
+  /** Of a user whose data was erased: dropped, and counted. */
+  | { readonly status: 'erased' };
+
+/** What may be said of an event that comes in. */
+export interface IngestOptions {
+  readonly handling?: Handling | undefined;
+  /** What stands for the id within the source; the event's id when left out. */
+  readonly dedupKey?: string | undefined;
+}
+
+/**
+ * The way in for events, of whatever source. What it has answered for is as durable as the config promises. Rejections
+ * carry a MillraceError whose code has a status, such as `journal_full`.
+ */
+export interface Ingest {
+  /**
+   * Stores an event unless its source has sent the same key and bytes within the dedup window. With other bytes it goes
+   * to quarantine.
+   */
+  accept(event: Event, options?: IngestOptions): Promise<AppendResult>;
+  /** Keeps an authentic event that is not fit to route. `handling` is for those that are. */
+  quarantine(event: Event, reasons: readonly Unfitness[], options?: IngestOptions): Promise<AppendResult>;
+}
+
+/** What events end up in: the journal, or memory. */
+export interface IngestStore extends Ingest {
+  /** Counts an event of an erased user; nothing else of it is kept. */
+  countErased(event: Event): Promise<AppendResult>;
+}
+
+/** Told of everything that has come in; its methods must be cheap and never throw. */
+export interface IngestObserver {
+  stored(event: Event, result: AppendResult): void;
+  storedUnfit(event: Event, reasons: readonly Unfitness[], result: AppendResult): void;
+}
+
+/** Keeps events of erased users out of a store, and counts what comes in. */
+export class GuardedIngest implements Ingest {
+  readonly #store: IngestStore;
+  readonly #isErased: IsErased;
+  readonly #observer: IngestObserver;
+
+  constructor(store: IngestStore, isErased: IsErased, observer: IngestObserver) {
+    this.#store = store;
+    this.#isErased = isErased;
+    this.#observer = observer;
+  }
+
+  // Looked at and handed on in one turn: an erasure either finds the event under way, or it is dropped here.
+  async accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
+    const stored = this.#isErased(event)
+      ? this.#store.countErased(event)
+      : this.#store.accept(event, options);
+    const result = await stored;
+    this.#observer.stored(event, result);
+    return result;
+  }
+
+  async quarantine(
+    event: Event,
+    reasons: readonly Unfitness[],
+    options?: IngestOptions,
+  ): Promise<AppendResult> {
+    const stored = this.#isErased(event, reasons)
+      ? this.#store.countErased(event)
+      : this.#store.quarantine(event, reasons, options);
+    const result = await stored;
+    this.#observer.storedUnfit(event, reasons, result);
+    return result;
+  }
+}

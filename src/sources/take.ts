@@ -1,0 +1,86 @@
+import { bodyId, deliveryIdOf } from '../core/delivery-id.ts';
+import type { Envelope, Event } from '../core/event.ts';
+import type { AppendResult, Ingest } from '../core/ingest.ts';
+import type { Inlet } from '../core/sink.ts';
+import type { IncomingMessage } from '../core/source.ts';
+import { traceOf } from '../core/trace.ts';
+import type { Validator } from '../validate/envelope.ts';
+import { decodeBody, type Decoded } from './decode.ts';
+
+export interface TakeOptions {
+  readonly ingest: Ingest;
+  /** The same check webhooks go through; what the body lacks is taken from the message's metadata. */
+  readonly validate: Validator;
+  /** Largest body after decompression. */
+  readonly maxBytes: number;
+}
+
+const DETAIL = {
+  encoding_unknown: 'the content encoding is not known',
+  encoding_broken: 'the body cannot be decompressed within the limit',
+} as const;
+
+/**
+ * What takes messages of the service's own pipelines into the journal: decompress, validate, store. It resolves once all
+ * of them are durable, or were stored before; rejects when one could not be stored, and the batch then has to come again.
+ */
+export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['take'] {
+  const takeOne = async (
+    source: string,
+    { properties, receivedAt }: IncomingMessage,
+    decoded: Decoded,
+  ): Promise<AppendResult> => {
+    const { body } = decoded;
+    const { idempotencyKey: key, envelope: known } = readMetadata(properties);
+    const id = key === null ? bodyId(body) : deliveryIdOf(key);
+    const validation = validate(body, known);
+    const { envelope } = validation;
+    const event: Event = { ...envelope, id, source, receivedAt, headers: {}, body };
+    // The key is unique only within one user and one event type.
+    const dedupKey = JSON.stringify([source, envelope.user, envelope.type, id]);
+    if (!decoded.ok) {
+      const reasons = [{ code: decoded.code, detail: DETAIL[decoded.code] }];
+      return ingest.quarantine({ ...event, ...NO_ENVELOPE, ...known }, reasons, { dedupKey });
+    }
+    if (!validation.fit) return ingest.quarantine(event, validation.reasons, { dedupKey });
+    // The trace goes on to wherever the event does.
+    const trace = traceOf(properties);
+    return ingest.accept(event, { handling: trace === null ? undefined : { trace }, dedupKey });
+  };
+  return async (source, batch) => {
+    const decoded = await Promise.all(
+      batch.map(async (message) => ({
+        message,
+        body: await decodeBody(message.body, message.encoding, maxBytes),
+      })),
+    );
+    // Only now, and without waiting in between: decompressing takes each its time, and the journal keeps the order.
+    const taken = decoded.map(({ message, body }) => takeOne(source, message, body));
+    for (const result of await Promise.allSettled(taken))
+      if (result.status === 'rejected') throw result.reason;
+  };
+}
+
+const NO_ENVELOPE: Envelope = { type: '', team: null, user: null, clientUser: null };
+
+/** The pipelines' metadata, in hyphens as they are now or in underscores as they were. */
+function readMetadata(properties: Readonly<Record<string, string>>): {
+  readonly idempotencyKey: string | null;
+  readonly envelope: Partial<Envelope>;
+} {
+  const get = (name: string): string | undefined =>
+    properties[name] ?? properties[name.replaceAll('-', '_')] ?? undefined;
+  const type = get('event-type');
+  const team = get('team-id');
+  const user = get('user-id');
+  const clientUser = get('client-user-id');
+  return {
+    idempotencyKey: get('idempotency-key') ?? null,
+    envelope: {
+      ...(type === undefined ? {} : { type }),
+      ...(team === undefined ? {} : { team }),
+      ...(user === undefined ? {} : { user }),
+      ...(clientUser === undefined ? {} : { clientUser }),
+    },
+  };
+}
