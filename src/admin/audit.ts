@@ -16,11 +16,11 @@ const IDS = 500;
 /** Who asked: by which token, a command that had the journal to itself, or the receiver by itself. */
 export type Asker = TokenName | 'command' | 'receiver';
 
-/** A line of the log. Ids are of events, of erasures their requests and receipts; never bodies, never ids of users. */
+/** A line of the log. Ids are of events, of sinks their names, of erasures their requests and receipts; never bodies, never ids of users. */
 export interface AuditEntry {
   readonly who: Asker;
   readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase';
-  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'erasures';
+  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures';
   readonly ids: readonly string[];
 }
 
@@ -108,6 +108,10 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
     dropQuarantine: (selection) => drop('quarantine', selection),
     retryDeadLetters: (selection) => retry('dead-letters', selection),
     dropDeadLetters: (selection) => drop('dead-letters', selection),
+    dropSink: async (sink) => {
+      await audit.note({ who, action: 'drop', what: 'sinks', ids: [sink] });
+      return operations.dropSink(sink);
+    },
   };
 }
 

@@ -81,10 +81,11 @@ export class Delivery {
    */
   async change(to: DeliveryPlan, switched: () => void, signal: AbortSignal): Promise<void> {
     const { journal, sinks, dispatcher } = this.#parts;
-    const heirs = journal === null ? NOBODY : await this.#heirsOf(to, journal);
-    const recalled = [...to.sinks.keys()].filter((name) => this.#leaving.has(name));
+    const named = new Set(Array.from(to.sinks, ([name, { continues }]) => [name, continues]).flat());
+    const recalled = [...this.#leaving.keys()].filter((name) => named.has(name));
     for (const name of recalled) await this.#recall(name);
     try {
+      const heirs = journal === null ? NOBODY : await this.#heirsOf(to, journal);
       await sinks.change(to, signal, heirs, async (old, heir) => {
         if (journal !== null) this.#accepted = new AcceptedRoutes(await journal.succeed(old, heir));
       });
@@ -199,7 +200,10 @@ export class Delivery {
 
   async #leave(sink: string, journal: Journal, givenUp: boolean, recalled: AbortSignal): Promise<number> {
     const { dispatcher, sinks, isErased, clock, log } = this.#parts;
-    if (!givenUp) await Promise.race([dispatcher.passed(sink), untilAborted(recalled)]);
+    if (!givenUp) {
+      const passed = dispatcher.passed(sink).then(async () => this.#usersOf(sink));
+      await Promise.race([passed, untilAborted(recalled)]);
+    }
     if (recalled.aborted) return 0;
     await sinks.remove(sink, givenUp ? AbortSignal.abort() : recalled);
     const letters = givenUp
@@ -208,6 +212,11 @@ export class Delivery {
     await journal.leave(sink);
     log.info({ sink, letters }, 'sink has left');
     return letters;
+  }
+
+  /** Resolves when the sinks that keep their large events here have left; others have another keeper by now. */
+  async #usersOf(keeper: string): Promise<void> {
+    for (const name of this.#parts.sinks.keptBy(keeper)) await this.#leaving.get(name)?.work;
   }
 
   /** A sink that is leaving stays, unless it is past what it waited for: then it has left. */

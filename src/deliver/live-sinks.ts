@@ -47,6 +47,11 @@ export class LiveSinks {
     return [...this.#open.keys()];
   }
 
+  /** The open sinks whose large events a sink keeps. */
+  keptBy(keeper: string): readonly string[] {
+    return [...this.#planned].flatMap(([name, sink]) => (sink.keeper === keeper ? [name] : []));
+  }
+
   /**
    * Adds what is new and exchanges what has changed; what is gone stays. They load nothing until the dispatcher lets them
    * begin. If one cannot be opened, those of before are brought back before the error is passed on.

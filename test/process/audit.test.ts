@@ -66,6 +66,13 @@ test('who has seen which body, and dropped, put back or erased what, is noted; n
   await run('quarantine', 'show', '5');
   await run('quarantine', 'drop', '--all');
 
+  writeConfig(folder, {
+    sinks: { other: { type: 'files', path: join(folder, 'other') } },
+    routes: [{ match: '*', to: 'other' }],
+  });
+  await run('sink', 'drop', 'archive');
+  writeConfig(folder, {});
+
   const noted = await audit(config);
   const erasure = /^owner request erasures ([0-9a-f]{16})$/.exec(noted[4] ?? '')?.[1];
   expect(noted).toEqual([
@@ -77,6 +84,7 @@ test('who has seen which body, and dropped, put back or erased what, is noted; n
     `owner erase erasures ${erasure}`,
     'command show quarantine msg_5',
     'command drop quarantine msg_5',
+    'command drop sinks archive',
   ]);
   const file = join(folder, 'journal', 'audit.jsonl');
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600');

@@ -14,8 +14,8 @@ vi.setConfig({ testTimeout: 120_000 });
 const GATED = `
 import { appendFileSync, existsSync } from 'node:fs';
 export const parseOptions = (options) => options;
-export const createSink = ({ gate, notes, slow }) => ({
-  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: 1e6, inFlight: 1, order: 'user', batchBy: 'mixed' },
+export const createSink = ({ gate, notes, slow, most = 1e6 }) => ({
+  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: most, inFlight: 1, order: 'user', batchBy: 'mixed' },
   open: async () => {},
   send: async (batch) => {
     if (!existsSync(gate)) return batch.map(() => ({ status: 'retry', reason: 'the gate is shut', sink: true, delayMs: 20 }));
@@ -355,6 +355,43 @@ test('a sink that is leaving goes on when a reload that takes it back fails', as
   expect(await bench.reload(receiver)).toMatchObject({ msg: expect.stringContaining('reload failed') });
   await until('b to have left', () =>
     receiver.logLines().some(({ msg, sink }) => msg === 'sink has left' && sink === 'b'),
+  );
+  expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
+});
+
+test('a sink goes on for one that is leaving already', async () => {
+  const bench = new Bench(await temporaryFolder(), { delivery: { maxPending: 5 } });
+  const [a, c] = [bench.sink('a'), bench.sink('c')];
+  for (const name of ['a', 'b', 'c']) bench.open(name);
+  const config = bench.config({ a, b: bench.sink('b', { slow: 100 }) }, [everythingTo('a', 'b')]);
+  const receiver = await ReceiverProcess.start(config);
+  const ids = await send(receiver, 300);
+  bench.config({ a }, [everythingTo('a')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+  bench.config({ a, c: { ...c, continues: 'b' } }, [everythingTo('a', 'c')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+  await receiver.drained();
+  expect(bench.taken('b').length).toBeLessThan(300);
+  expect(sorted([...bench.taken('b'), ...bench.taken('c')])).toEqual(sorted(ids));
+  expect((await receiver.status()).journal.cursors.map(({ sink }) => sink)).toEqual(['a', 'c']);
+});
+
+test('a files sink that is taken out together with one whose large events it keeps stays for as long as that', async () => {
+  const bench = new Bench(await temporaryFolder());
+  const a = bench.sink('a');
+  const kept = { type: 'files', path: join(bench.folder, 'kept') };
+  bench.open('a');
+  bench.open('b');
+  const b = bench.sink('b', { slow: 20, most: 700, oversize: 'claim-check', claimCheck: 'kept' });
+  const config = bench.config({ a, b, kept }, [everythingTo('a', 'b')]);
+  const receiver = await ReceiverProcess.start(config);
+  const ids = await send(receiver, 60);
+  bench.config({ a }, [everythingTo('a')]);
+  expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+  await until('both to have left', () =>
+    ['b', 'kept'].every((name) =>
+      receiver.logLines().some(({ msg, sink }) => msg === 'sink has left' && sink === name),
+    ),
   );
   expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
 });
