@@ -6,7 +6,7 @@ import { directOperations } from './admin/direct-operations.ts';
 import { createOperations } from './admin/operations.ts';
 import { newToken, Tokens } from './admin/tokens.ts';
 import { startAdmin, type Admin, type AdminOptions } from './admin/server.ts';
-import type { Config, LoadedConfig } from './config/config.ts';
+import type { Config, ResolvedConfig } from './config/config.ts';
 import { systemClock, type Clock } from './core/clock.ts';
 import { messageOf, type MillraceError } from './core/errors.ts';
 import { GuardedIngest } from './core/ingest.ts';
@@ -57,7 +57,7 @@ export interface App {
    * Takes over secrets, envelope, routes and sinks of a changed config, without losing a request.
    * @throws MillraceError when it cannot be used; everything then stays as it was
    */
-  reload(loaded: LoadedConfig): Promise<void>;
+  reload(loaded: ResolvedConfig): Promise<void>;
   /** Notes, for whoever watches, that a changed config could not be read or used. */
   noteFailedReload(error: unknown): void;
   /** Ends the intake, flushes what it can until `signal` aborts, and lets go of everything. Nothing durable is lost. */
@@ -70,9 +70,9 @@ export interface App {
  *
  * @throws MillraceError naming the key, folder or address that is in the way
  */
-export async function startApp(loaded: LoadedConfig, options: AppOptions): Promise<App> {
+export async function startApp(loaded: ResolvedConfig, options: AppOptions): Promise<App> {
   const { log, clock = systemClock, onFailure } = options;
-  let plan = await makePlan(loaded);
+  let plan = makePlan(loaded);
   const { config } = plan;
   const started: { stop(signal: AbortSignal): Promise<void> }[] = [];
   const stop = async (signal: AbortSignal): Promise<void> => {
@@ -217,8 +217,8 @@ export async function startApp(loaded: LoadedConfig, options: AppOptions): Promi
     erasures.start();
     log.info({ url, admin: admin?.url ?? null, sinks: [...plan.sinks.keys()] }, 'listening');
 
-    const reload = async (changed: LoadedConfig): Promise<void> => {
-      const next = await makePlan(changed);
+    const reload = async (changed: ResolvedConfig): Promise<void> => {
+      const next = makePlan(changed);
       for (const key of needsRestart(config, next.config))
         log.warn({ key }, 'a change of this needs a restart');
       const deadline = AbortSignal.timeout(config.shutdown.deadline);

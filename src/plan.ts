@@ -1,19 +1,21 @@
-import type { Config, LoadedConfig } from './config/config.ts';
+import type {
+  Config,
+  DescribedConfig,
+  ResolvedConfig,
+  ResolvedSink,
+  ResolvedSource,
+} from './config/config.ts';
 import { requireSecrets } from './config/config.ts';
 import { claimCheckSink } from './config/rules.ts';
-import { resolveSinks, type ResolvedSink } from './config/sinks.ts';
-import { resolveSources, type ResolvedSource } from './config/sources.ts';
 import type { Verifier } from './core/verifier.ts';
 import type { PlannedSink } from './deliver/live-sinks.ts';
 import { compileRoutes, type RouteTable } from './route/table.ts';
-import { loadSinkModule } from './sinks/registry.ts';
-import { loadSourceModule } from './sources/registry.ts';
 import { createValidatorFor, type Validator } from './validate/envelope.ts';
 import { createVerifier } from './verify/registry.ts';
 
 /** Everything a config decides that needs no I/O: made anew, and whole, for each reload. */
 export interface Plan {
-  readonly config: Config;
+  readonly config: DescribedConfig;
   readonly verifier: Verifier;
   readonly validate: Validator;
   readonly table: RouteTable;
@@ -22,7 +24,7 @@ export interface Plan {
 }
 
 /** @throws MillraceError for whatever cannot be used, naming the key */
-export async function makePlan(loaded: LoadedConfig): Promise<Plan> {
+export function makePlan(loaded: ResolvedConfig): Plan {
   const { config } = loaded;
   requireSecrets(config);
   const verifier = createVerifier(config.signing);
@@ -31,28 +33,24 @@ export async function makePlan(loaded: LoadedConfig): Promise<Plan> {
     verifier,
     validate: createValidatorFor(config),
     table: compileRoutes(config.routes),
-    sinks: await planSinks(loaded),
-    sources: await resolveSources(loaded, loadSourceModule),
+    sinks: planSinks(loaded),
+    sources: loaded.sources,
   };
 }
 
-/**
- * The sinks of these names and the keepers they need; all of them when no names are given.
- * @throws MillraceError as resolveSinks does
- */
-export async function planSinks(loaded: LoadedConfig, names?: readonly string[]): Promise<Plan['sinks']> {
-  const { config } = loaded;
+/** The sinks of these names and the keepers they need; all of them when no names are given. */
+export function planSinks({ config, sinks }: ResolvedConfig, names?: readonly string[]): Plan['sinks'] {
   const keepers = (names ?? []).flatMap((name) => keeperOf(config, name) ?? []);
-  const needed = names === undefined ? undefined : [...new Set([...names, ...keepers])];
-  const resolved = await resolveSinks(loaded, loadSinkModule, needed);
-  return new Map(resolved.map((sink) => [sink.name, planSink(config, sink)]));
+  const needed = new Set(names === undefined ? sinks.keys() : [...names, ...keepers]);
+  const planned = [...sinks].filter(([name]) => needed.has(name));
+  return new Map(planned.map(([name, sink]) => [name, planSink(config, sink)]));
 }
 
-function keeperOf(config: Config, name: string): string | null {
+function keeperOf(config: DescribedConfig, name: string): string | null {
   return config.sinks[name]?.oversize === 'claim-check' ? claimCheckSink(config, name) : null;
 }
 
-function planSink(config: Config, resolved: ResolvedSink): PlannedSink {
+function planSink(config: DescribedConfig, resolved: ResolvedSink): PlannedSink {
   const own = config.sinks[resolved.name];
   const keeper = keeperOf(config, resolved.name);
   return {

@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Config } from '../config/config.ts';
+import type { DescribedConfig } from '../config/config.ts';
 import type { Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EventLog } from '../core/journal.ts';
@@ -18,7 +18,7 @@ export interface StatusOptions {
   readonly meter: Meter;
   readonly clock: Clock;
   /** The plan in force; a reload replaces it. */
-  readonly plan: () => { readonly config: Config };
+  readonly plan: () => { readonly config: DescribedConfig };
   readonly store: EventLog;
   readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
   readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
@@ -88,9 +88,9 @@ export class Status {
   #archives(): ArchiveHead[] {
     const { plan, heads } = this.#options;
     const known = heads();
-    return Object.entries(plan().config.sinks).flatMap(([sink, { type, options }]) => {
-      const { path } = options;
-      const noted = type === 'files' && typeof path === 'string' ? known.get(realPath(path)) : undefined;
+    return Object.entries(plan().config.sinks).flatMap(([sink, { description }]) => {
+      const { archive } = description;
+      const noted = archive === undefined ? undefined : known.get(realPath(archive));
       return noted === undefined ? [] : [{ sink, ...noted }];
     });
   }

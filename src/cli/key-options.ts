@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/load.ts';
-import { resolveSinks } from '../config/sinks.ts';
+import { resolveConfig } from '../config/load.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
@@ -10,7 +9,6 @@ import type { KeyRing } from '../seal/key-ring.ts';
 import { KeyStore, requireCurrent } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
-import { loadSinkModule } from '../sinks/registry.ts';
 import type { Io } from './io.ts';
 
 /** The variable that is looked at when none is named. */
@@ -96,18 +94,24 @@ export async function keyPlaces(
   if (options.masterKeyEnv !== undefined)
     throw new MillraceError('usage', '--master-key-env goes with --keys');
   if (options.config === undefined) return [];
-  const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
-  const sealed = Object.entries(loaded.config.sinks).flatMap(([name, { type, options: own }]) =>
-    type === 'files' && own['encrypt'] !== undefined ? [name] : [],
+  const { config, unset } = await resolveConfig({ file: options.config, env: io.env, lenient: true });
+  const sealed = Object.entries(config.sinks).flatMap(
+    ([
+      name,
+      {
+        description: { keys },
+      },
+    ]) => {
+      if (keys === undefined) return [];
+      return [{ keys, hole: unset.find((key) => key.startsWith(`sinks.${name}.${keys.option}.`)) }];
+    },
   );
-  const holeOf = (name: string): string | undefined =>
-    loaded.unset.find((key) => key.startsWith(`sinks.${name}.encrypt.`));
-  const open = sealed.filter((name) => holeOf(name) === undefined);
-  const [hole] = sealed.flatMap((name) => holeOf(name) ?? []);
+  const [hole] = sealed.flatMap((sink) => sink.hole ?? []);
   if (hole !== undefined && need === 'keys')
     throw new MillraceError('usage', `${hole}: its variable is not set, and the archive is sealed`);
-  const resolved = await resolveSinks(loaded, loadSinkModule, open);
-  return resolved.map(({ options: own }) => ({ ...placeOf(own), config: loaded.config }));
+  return sealed.flatMap(({ keys, hole: missing }) =>
+    missing === undefined ? [{ path: keys.store, master: keys.masterKey(), config }] : [],
+  );
 }
 
 /** @throws MillraceError usage when it is not set, or no key */
@@ -119,10 +123,4 @@ export function masterKeyFrom(io: Io, option: string, name: string): Buffer {
   } catch (error) {
     throw new MillraceError('usage', `${option} ${name}: ${messageOf(error)}`, { cause: error });
   }
-}
-
-/** @param options of a files sink with `encrypt`, as its module has read them */
-function placeOf(options: unknown): Pick<KeyPlace, 'path' | 'master'> {
-  const { encrypt } = options as { readonly encrypt: { readonly store: string; readonly masterKey: Buffer } };
-  return { path: encrypt.store, master: encrypt.masterKey };
 }

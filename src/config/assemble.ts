@@ -1,6 +1,6 @@
 import type { Config } from './config.ts';
 import { parseLists } from './parse-lists.ts';
-import { parseScalars, type Environment, type ScalarProblem } from './parse-scalars.ts';
+import { parseScalars, type Environment } from './parse-scalars.ts';
 import { isMapping, within, type Problem } from './paths.ts';
 import { resolveRoutes } from './routes.ts';
 import { checkRules } from './rules.ts';
@@ -10,8 +10,10 @@ import { without } from './substitute.ts';
 export interface Assembled {
   /** To be used only when there are no problems: what was wrong has its default here. */
   readonly config: Config;
-  readonly scalarProblems: readonly ScalarProblem[];
+  /** What is wrong with single values. */
   readonly problems: readonly Problem[];
+  /** What is wrong with how values go together; see `consequences`. */
+  readonly conflicts: readonly Problem[];
   readonly warnings: readonly Problem[];
 }
 
@@ -24,11 +26,14 @@ const KEEPS_PLACEHOLDERS: ReadonlySet<string | number | undefined> = new Set(['s
  */
 export function assemble(value: unknown, env: Environment, unset: readonly Problem[]): Assembled {
   const gaps = unset.map(({ path }) => path).filter(([root]) => !KEEPS_PLACEHOLDERS.has(root));
-  const document = without(value, gaps);
-  const shape = checkShape(document);
+  const whole = without(value, gaps);
+  const document = isMapping(whole) ? whole : {};
+  const shape = checkShape(whole);
   const scalars = parseScalars(shape.scalars, env);
-  const lists = parseLists(isMapping(document) ? document : {});
-  const { routes, ...routing } = resolveRoutes(lists.values.routes, Object.keys(lists.values.sinks));
+  const lists = parseLists(document);
+  // Of a sink with a wrong key the name is known all the same.
+  const sinkNames = Object.keys(isMapping(document['sinks']) ? document['sinks'] : {});
+  const { routes, ...routing } = resolveRoutes(lists.values.routes, sinkNames);
   const config: Config = {
     ...scalars.values,
     signing: { ...scalars.values.signing, secrets: lists.values.secrets },
@@ -42,18 +47,18 @@ export function assemble(value: unknown, env: Environment, unset: readonly Probl
   const direct = [...shape.problems, ...lists.problems].filter(
     ({ path }) => !unset.some((hole) => within(path, hole.path)),
   );
-  // What follows from a value that is missing or wrong would only mislead.
-  const causes = [...unset, ...scalars.problems, ...shape.problems, ...lists.problems];
-  const sinksUnknown = causes.some(
-    ({ path }) => path.length === 0 || (path[0] === 'sinks' && path.length < 3),
-  );
-  const indirect = [...(sinksUnknown ? [] : routing.problems), ...rules.problems].filter(
-    ({ path }) => !causes.some((cause) => within(path, cause.path) || within(cause.path, path)),
-  );
+  const sinksUnknown = [...unset, ...direct].some(({ path }) => path.length === 0 || path.join() === 'sinks');
   return {
     config,
-    scalarProblems: scalars.problems,
-    problems: [...direct, ...indirect],
+    problems: [...scalars.problems, ...direct],
+    conflicts: [...(sinksUnknown ? [] : routing.problems), ...rules.problems],
     warnings: [...routing.warnings, ...rules.warnings],
   };
+}
+
+/** Those of the conflicts that do not follow from a value that is missing or wrong: these would only mislead. */
+export function consequences(conflicts: readonly Problem[], causes: readonly Problem[]): Problem[] {
+  return conflicts.filter(
+    ({ path }) => !causes.some((cause) => within(path, cause.path) || within(cause.path, path)),
+  );
 }

@@ -1,5 +1,7 @@
 import type { Route } from '../core/route.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { OptionsSchema, SinkDescription, SinkModule } from '../core/sink.ts';
+import type { SourceModule } from '../core/source.ts';
 import type { Requirement, SinkConfig, SourceConfig } from './lists.ts';
 import type { Scalars } from './parse-scalars.ts';
 
@@ -12,6 +14,11 @@ export interface Config extends Omit<Scalars, 'signing' | 'envelope'> {
   readonly routes: readonly Route[];
 }
 
+/** A config whose sinks have said what they are. */
+export interface DescribedConfig extends Config {
+  readonly sinks: Readonly<Record<string, SinkConfig & { readonly description: SinkDescription }>>;
+}
+
 export interface LoadedConfig {
   readonly config: Config;
   /** Path of the file as it was given; its folder is the base of own sink modules. */
@@ -22,6 +29,33 @@ export interface LoadedConfig {
   readonly substituted: ReadonlySet<string>;
   /** Keys whose `${…}` could not be resolved; only ever filled when lenient. Under sinks and sources the `${…}` is still there. */
   readonly unset: readonly string[];
+}
+
+/** A sink whose options its module has accepted; ready for `module.createSink(options, …)`. */
+export interface ResolvedSink {
+  readonly name: string;
+  readonly type: string;
+  readonly required: boolean;
+  readonly module: SinkModule;
+  /** What `module.parseOptions` returned. */
+  readonly options: unknown;
+}
+
+/** A source whose options its module has accepted; ready for `module.createSource(options, …)`. */
+export interface ResolvedSource {
+  readonly name: string;
+  readonly module: SourceModule;
+  readonly options: unknown;
+}
+
+/** A config that the modules of its sinks and sources have accepted too. */
+export interface ResolvedConfig extends LoadedConfig {
+  readonly config: DescribedConfig;
+  /** By name. Without those that hold a `${…}` that cannot be resolved: their modules cannot judge it. */
+  readonly sinks: ReadonlyMap<string, ResolvedSink>;
+  readonly sources: readonly ResolvedSource[];
+  /** JSON Schemas of options, by `sinks.<name>` and `sources.<name>`. */
+  readonly schemas: ReadonlyMap<string, OptionsSchema>;
 }
 
 /**

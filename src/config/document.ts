@@ -5,8 +5,10 @@ import type { Path } from './paths.ts';
 /** A parsed file that still knows where each value stood. */
 export interface Document {
   readonly value: unknown;
-  /** `file:line:column` of the value at a path, or of the nearest thing around it that exists. */
-  locate(path: Path): string;
+  /** Its name in messages. */
+  readonly file: string;
+  /** Where the value at a path stands, or the nearest thing around it that exists; nulls when there is none. */
+  locate(path: Path): { readonly line: number | null; readonly column: number | null };
 }
 
 /**
@@ -17,18 +19,20 @@ export interface Document {
 export function parseYaml(text: string, file: string): Document {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
-  const at = (offset: number): string => {
-    const { line, col } = lines.linePos(offset);
-    return `${file}:${line}:${col}`;
+  const at = (offset: number): { line: number; column: number } => {
+    const { line, col: column } = lines.linePos(offset);
+    return { line, column };
   };
   const faults = [...document.errors, ...document.warnings];
   if (faults.length > 0) {
     throw new MillraceError(
       'config_invalid',
-      faults.map((fault) => `${at(fault.pos[0])}: ${fault.message}`).join('\n'),
+      faults
+        .map(({ pos: [start], message }) => `${file}:${at(start).line}:${at(start).column}: ${message}`)
+        .join('\n'),
     );
   }
-  return { value: toValue(), locate };
+  return { value: toValue(), file, locate };
 
   function toValue(): unknown {
     try {
@@ -38,11 +42,11 @@ export function parseYaml(text: string, file: string): Document {
     }
   }
 
-  function locate(path: Path): string {
+  function locate(path: Path): ReturnType<Document['locate']> {
     for (let length = path.length; length > 0; length--) {
       const node: unknown = document.getIn(path.slice(0, length), true);
       if (isNode(node) && node.range) return at(node.range[0]);
     }
-    return file;
+    return { line: null, column: null };
   }
 }

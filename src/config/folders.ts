@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Config } from './config.ts';
-import { isMapping, keyOf, type Path, type Problem } from './paths.ts';
+import type { DescribedConfig } from './config.ts';
+import { keyOf, type Path, type Problem } from './paths.ts';
 
 /** A folder that one part of the config has to itself. */
 interface Owned {
@@ -15,7 +15,7 @@ interface Owned {
  * Folders that two parts would write: the same one, or one inside the other's. Whoever reads, proves or erases a folder takes
  * all below it for its own.
  */
-export function checkFolders(config: Config): Problem[] {
+export function checkFolders(config: DescribedConfig): Problem[] {
   const seen: Owned[] = [];
   const problems: Problem[] = [];
   for (const [key, path] of foldersOf(config)) {
@@ -37,15 +37,12 @@ function clash(one: Owned, other: Owned): string | null {
   return null;
 }
 
-function* foldersOf({ acknowledge, journal, erasure, sinks }: Config): Generator<[Path, string]> {
+function* foldersOf({ acknowledge, journal, erasure, sinks }: DescribedConfig): Generator<[Path, string]> {
   if (acknowledge === 'journaled') yield [['journal', 'path'], journal.path];
   yield [['erasure', 'path'], erasure.path];
-  for (const [name, { type, options }] of Object.entries(sinks)) {
-    if (type !== 'files' && type !== 'follow-up') continue;
-    const { path, encrypt } = options;
-    if (typeof path === 'string') yield [['sinks', name, 'path'], path];
-    if (!isMapping(encrypt) || typeof encrypt['store'] !== 'string') continue;
-    yield [['sinks', name, 'encrypt', 'store'], encrypt['store']];
+  for (const [name, { description }] of Object.entries(sinks)) {
+    for (const { path, option } of description.folders ?? [])
+      yield [['sinks', name, ...option.split('.')], path];
   }
 }
 

@@ -114,10 +114,7 @@ const sources = z
       error: 'is not a name for a source: use lower-case letters, digits and dashes, a letter first',
     }),
     z
-      .looseObject(
-        { type: z.enum(['event-hubs', 'pubsub'], { error: 'must be event-hubs or pubsub' }) },
-        { error: 'must be a mapping with a type' },
-      )
+      .looseObject({ type: words('a type of source') }, { error: 'must be a mapping with a type' })
       .transform(({ type, ...options }) => ({ type, options })),
     { error: 'must be a mapping of names to sources' },
   )
@@ -172,12 +169,13 @@ export interface SinkConfig {
 
 /** What stands under `sources.<name>`; the options are the source module's to check. */
 export interface SourceConfig {
-  readonly type: 'event-hubs' | 'pubsub';
+  readonly type: string;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
 /** A route as it is written. */
 export type WrittenRoute = z.output<typeof route>;
 
-/** Keys that the objects inside a list may have, for suggestions. */
-export const ITEM_KEYS = { require: ['match', 'fields'], routes: ['match', 'to'] } as const;
+/** Keys that stand beside the options of a sink or source. */
+export const SINK_KEYS = ['type', 'required', 'oversize', 'continues', 'claimCheck'] as const;
+export const SOURCE_KEYS = ['type'] as const;

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { assemble } from './assemble.ts';
-import type { LoadedConfig } from './config.ts';
-import { parseYaml } from './document.ts';
-import type { Environment, ScalarProblem } from './parse-scalars.ts';
+import { assemble, consequences, type Assembled } from './assemble.ts';
+import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
+import { parseYaml, type Document } from './document.ts';
+import { resolveModules, type Modules } from './modules.ts';
+import type { Environment } from './parse-scalars.ts';
 import { keyOf, within, type Problem } from './paths.ts';
+import { ConfigError, lineOf, locate } from './problem.ts';
+import { checkModules } from './rules.ts';
 import { straySettings } from './stray.ts';
 import { substitute } from './substitute.ts';
 
@@ -21,52 +24,110 @@ export interface LoadOptions {
   readonly lenient?: boolean;
 }
 
+type TextOptions = LoadOptions & { readonly file: string };
+
 /**
- * Reads the config: environment over file over defaults. Nothing else in the program reads the file or the environment.
- * @throws MillraceError config_missing; config_invalid with every problem, a line each (`file:line:column: key: …`);
- *   secret_missing when the only thing wrong is that no signing secret can be resolved.
+ * Reads the config: environment over file over defaults. Nothing else in the program reads the file or the environment. The
+ * options of sinks and sources stay as written: this is for commands that need none of them.
+ * @throws MillraceError config_missing; ConfigError config_invalid with every problem, secret_missing when the only thing
+ *   wrong is that no signing secret can be resolved.
  */
 export function loadConfig(options: LoadOptions): LoadedConfig {
-  const file = options.file ?? (options.env['MILLRACE_CONFIG'] || DEFAULT_FILE);
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    const asked = options.file !== undefined || Boolean(options.env['MILLRACE_CONFIG']);
-    const advice = asked ? '' : '; name yours with --config FILE or MILLRACE_CONFIG';
-    throw new MillraceError('config_missing', `${file}: ${messageOf(error)}${advice}`, { cause: error });
-  }
-  return parseConfig(text, { ...options, file });
+  const file = fileOf(options);
+  return parseConfig(readText(file, options), { ...options, file });
 }
 
 /** The same for a text that has been read already; `file` is its name in messages. */
-export function parseConfig(text: string, options: LoadOptions & { readonly file: string }): LoadedConfig {
-  const { file, env, lenient = false } = options;
-  const source = parseYaml(text, file);
-  const { unset, ...document } = substitute(source.value, env, (path) => readFileSync(path, 'utf8'));
-  const { config, scalarProblems, problems, warnings } = assemble(document.value, env, unset);
+export function parseConfig(text: string, options: TextOptions): LoadedConfig {
+  const draft = draftOf(text, options);
+  refuse(draft, draft.problems, draft.conflicts);
+  return draft.loaded;
+}
 
-  const describe = ({ path, message }: Problem): string => {
-    const key = keyOf(path);
-    return `${source.locate(path)}: ${key === '' ? '' : `${key}: `}${message}`;
-  };
-  const describeScalar = (problem: ScalarProblem): string =>
-    problem.env === null ? describe(problem) : `${problem.env} (${keyOf(problem.path)}): ${problem.message}`;
-  const wrong = [...scalarProblems.map(describeScalar), ...problems.map(describe)];
-  const holes = unset.map(describe);
-  if (!lenient && holes.length > 0) {
-    const onlySecrets = wrong.length === 0 && unset.every(({ path }) => within(path, ['signing', 'secrets']));
-    throw new MillraceError(
-      onlySecrets ? 'secret_missing' : 'config_invalid',
-      [...holes, ...wrong].join('\n'),
-    );
+/**
+ * The same, with what the modules of sinks and sources say: their options are checked, the sinks described.
+ * @throws as loadConfig; ConfigError sink_module_invalid when modules that cannot be loaded are all that is wrong.
+ */
+export async function resolveConfig(options: LoadOptions): Promise<ResolvedConfig> {
+  const file = fileOf(options);
+  return resolveText(readText(file, options), { ...options, file });
+}
+
+/**
+ * The same for a text that has been read already.
+ * @param modules only tests pass their own
+ */
+export async function resolveText(
+  text: string,
+  options: TextOptions,
+  modules?: Modules,
+): Promise<ResolvedConfig> {
+  const draft = draftOf(text, options);
+  const { loaded } = draft;
+  const { descriptions, needsJournal, problems, ...parts } = await resolveModules(loaded, modules);
+  const sinks = Object.entries(loaded.config.sinks).map(([name, sink]) => {
+    return [name, { ...sink, description: descriptions[name] ?? {} }] as const;
+  });
+  const config: DescribedConfig = { ...loaded.config, sinks: Object.fromEntries(sinks) };
+  const conflicts = [...draft.conflicts, ...checkModules(config, needsJournal)];
+  refuse(draft, [...draft.problems, ...problems], conflicts);
+  return { ...loaded, ...parts, config };
+}
+
+interface Draft extends Pick<Assembled, 'problems' | 'conflicts'> {
+  readonly loaded: LoadedConfig;
+  readonly source: Document;
+  readonly holes: readonly Problem[];
+  readonly lenient: boolean;
+}
+
+function fileOf({ file, env }: LoadOptions): string {
+  return file ?? (env['MILLRACE_CONFIG'] || DEFAULT_FILE);
+}
+
+function readText(file: string, { file: asked, env }: LoadOptions): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const isNamed = asked !== undefined || Boolean(env['MILLRACE_CONFIG']);
+    const advice = isNamed ? '' : '; name yours with --config FILE or MILLRACE_CONFIG';
+    throw new MillraceError('config_missing', `${file}: ${messageOf(error)}${advice}`, { cause: error });
   }
-  if (wrong.length > 0) throw new MillraceError('config_invalid', wrong.join('\n'));
-  return {
+}
+
+function draftOf(text: string, { file, env, lenient = false }: TextOptions): Draft {
+  const source = parseYaml(text, file);
+  const document = substitute(source.value, env, (path) => readFileSync(path, 'utf8'));
+  const holes = document.unset;
+  const { config, problems, conflicts, warnings } = assemble(document.value, env, holes);
+  const lines = [...holes, ...warnings].map((problem) => lineOf(locate(source, problem)));
+  const loaded: LoadedConfig = {
     config,
     file,
-    warnings: [...holes, ...warnings.map(describe), ...straySettings(env, document.variables)],
+    warnings: [...lines, ...straySettings(env, document.variables)],
     substituted: document.substituted,
-    unset: unset.map(({ path }) => keyOf(path)),
+    unset: holes.map(({ path }) => keyOf(path)),
   };
+  return { loaded, source, holes, problems, conflicts, lenient };
+}
+
+/** @throws ConfigError when there is anything wrong */
+function refuse(
+  { source, holes, lenient }: Draft,
+  problems: readonly Problem[],
+  conflicts: readonly Problem[],
+): void {
+  const wrong = [...problems, ...consequences(conflicts, [...holes, ...problems])];
+  const all = lenient ? wrong : [...holes, ...wrong];
+  if (all.length === 0) return;
+  const onlySecrets = wrong.length === 0 && holes.every(({ path }) => within(path, ['signing', 'secrets']));
+  const code = onlySecrets
+    ? 'secret_missing'
+    : all.every(({ unloadable }) => unloadable === true)
+      ? 'sink_module_invalid'
+      : 'config_invalid';
+  throw new ConfigError(
+    code,
+    all.map((problem) => locate(source, problem)),
+  );
 }

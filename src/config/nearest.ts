@@ -35,12 +35,14 @@ export function unknownKey(
   if (close !== undefined) return suggestion(path, [...parent, close]);
   const elsewhere = everywhere.find((key) => key.endsWith(`.${word}`));
   if (elsewhere !== undefined) return suggestion(path, [elsewhere]);
+  const names = byDistance(word, known).join(', ');
   return {
     path,
-    message: `is not a known key; known here, nearest first: ${byDistance(word, known).join(', ')}`,
+    message: `is not a known key${names === '' ? '' : `; known here, nearest first: ${names}`}`,
   };
 }
 
 function suggestion(path: Path, better: Path): Problem {
-  return { path, message: `is not a known key; did you mean ${keyOf(better)}?` };
+  const key = keyOf(better);
+  return { path, message: `is not a known key; did you mean ${key}?`, suggestion: key };
 }

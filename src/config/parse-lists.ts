@@ -1,14 +1,8 @@
 import type { z } from 'zod';
-import {
-  ITEM_KEYS,
-  LISTS,
-  type Requirement,
-  type SinkConfig,
-  type SourceConfig,
-  type WrittenRoute,
-} from './lists.ts';
-import { unknownKey } from './nearest.ts';
-import { isMapping, type Mapping, type Path, type Problem } from './paths.ts';
+import { writtenSchema } from '../lib/parse-options.ts';
+import { LISTS, type Requirement, type SinkConfig, type SourceConfig, type WrittenRoute } from './lists.ts';
+import { problemsOf } from './issues.ts';
+import { isMapping, type Mapping, type Problem } from './paths.ts';
 
 export interface Lists {
   readonly secrets: readonly string[];
@@ -19,35 +13,27 @@ export interface Lists {
   readonly routes: readonly WrittenRoute[] | null;
 }
 
-/** Reads what lists.ts describes. A part with problems comes back as if it were absent, so that the rest can go on. */
+/** Reads what lists.ts describes. A part with problems, and a sink or source among the others, comes back as if it were absent, so that the rest can go on. */
 export function parseLists(document: Mapping): { values: Lists; problems: Problem[] } {
   const problems: Problem[] = [];
-  const read = <T extends z.ZodType>(
-    schema: T,
-    path: readonly string[],
-    known: readonly string[] = [],
-  ): z.output<T> => {
+  const read = <T extends z.ZodType>(schema: T, path: readonly string[]): z.output<T> => {
     // An empty key (`routes:` with nothing after it) is an absent one.
-    const result = schema.safeParse(valueAt(document, path) ?? undefined);
+    const value = valueAt(document, path) ?? undefined;
+    const result = schema.safeParse(value);
     if (result.success) return result.data;
-    problems.push(...result.error.issues.flatMap((issue) => problemsOf(issue, path, known)));
-    return schema.parse(undefined);
+    problems.push(...problemsOf(path, result.error, writtenSchema(schema)));
+    const wrong = new Set(result.error.issues.map((issue) => issue.path[0]));
+    const rest = isMapping(value) ? Object.entries(value).filter(([name]) => !wrong.has(name)) : [];
+    return schema.parse(rest.length === 0 ? undefined : Object.fromEntries(rest));
   };
   const values = {
     secrets: read(LISTS['signing.secrets'], ['signing', 'secrets']),
-    require: read(LISTS['envelope.require'], ['envelope', 'require'], ITEM_KEYS.require),
+    require: read(LISTS['envelope.require'], ['envelope', 'require']),
     sinks: read(LISTS.sinks, ['sinks']),
     sources: read(LISTS.sources, ['sources']),
-    routes: read(LISTS.routes, ['routes'], ITEM_KEYS.routes) ?? null,
+    routes: read(LISTS.routes, ['routes']) ?? null,
   };
   return { values, problems };
-}
-
-function problemsOf(issue: z.core.$ZodIssue, root: Path, known: readonly string[]): Problem[] {
-  const path = [...root, ...issue.path.map((step) => (typeof step === 'symbol' ? String(step) : step))];
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey([...path, key], known));
-  if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }));
-  return [{ path, message: issue.message }];
 }
 
 function valueAt(document: unknown, path: readonly string[]): unknown {

@@ -2,29 +2,19 @@ import convict from 'convict';
 import { messageOf } from '../core/errors.ts';
 import { convictFormats } from './formats.ts';
 import type { Parsed } from './leaf.ts';
-import { keyOf, type Mapping, type Path } from './paths.ts';
+import { keyOf, type Mapping, type Problem } from './paths.ts';
 import { isLeaf, SCALAR_KEYS, scalarAt } from './scalar-keys.ts';
 import { SCALARS } from './scalars.ts';
 
 export type Scalars = Parsed<typeof SCALARS>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A scalar that does not fit; `env` names the variable it came from, if it did. */
-export interface ScalarProblem {
-  readonly path: Path;
-  readonly message: string;
-  readonly env: string | null;
-}
-
 /**
  * Environment over file over default. The document must hold known keys only (see shape.ts).
  * An empty variable counts as unset: an empty token or path is never meant. A value that does not fit comes back as its
  * default, so that the rest can be checked too.
  */
-export function parseScalars(
-  document: Mapping,
-  env: Environment,
-): { values: Scalars; problems: ScalarProblem[] } {
+export function parseScalars(document: Mapping, env: Environment): { values: Scalars; problems: Problem[] } {
   convict.addFormats(convictFormats());
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- convict cannot see that the tree matches its type
@@ -40,7 +30,7 @@ export function parseScalars(
 }
 
 /** convict reports all that is wrong in one message, a line each: `server.port: must be …: value was "x"`. */
-function validate(config: convict.Config<Scalars>, env: Environment): ScalarProblem[] {
+function validate(config: convict.Config<Scalars>, env: Environment): Problem[] {
   try {
     config.validate({ allowed: 'strict' });
     return [];
@@ -49,8 +39,10 @@ function validate(config: convict.Config<Scalars>, env: Environment): ScalarProb
     return lines.map((line) => {
       const [, key = '', message = line] = /^([\w.]+): (.*?)(?:: value was .*)?$/.exec(line) ?? [];
       const scalar = SCALAR_KEYS.find((candidate) => candidate.key === key);
-      const from = scalar !== undefined && env[scalar.env] !== undefined ? scalar.env : null;
-      return { path: key === '' ? [] : key.split('.'), message, env: from };
+      const problem = { path: key === '' ? [] : key.split('.'), message };
+      return scalar !== undefined && env[scalar.env] !== undefined
+        ? { ...problem, env: scalar.env }
+        : problem;
     });
   }
 }

@@ -5,6 +5,12 @@ export type Path = readonly (string | number)[];
 export interface Problem {
   readonly path: Path;
   readonly message: string;
+  /** The key that was probably meant, as users read it. */
+  readonly suggestion?: string;
+  /** The variable that the value came from, if it did. */
+  readonly env?: string;
+  /** The module of a sink cannot be loaded. */
+  readonly unloadable?: boolean;
 }
 
 /** A path as users read it: `routes[0].match`. The empty path is the file itself. */

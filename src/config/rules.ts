@@ -1,10 +1,10 @@
-import type { Config } from './config.ts';
+import type { Config, DescribedConfig } from './config.ts';
 import { parseTarget } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
 import { isPublicKey } from '../core/signature.ts';
-import { isMapping, type Problem } from './paths.ts';
+import type { Problem } from './paths.ts';
 
-/** What one key demands of another. Told from the config alone, but for folders that are one under two names. */
+/** What one key demands of another. Told from the config alone. */
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
   const problems: Problem[] = [];
   const warnings: Problem[] = [];
@@ -13,15 +13,6 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   const { server, admin, signing, journal, delivery } = config;
 
   if (Object.keys(config.sinks).length === 0) wrong(['sinks'], 'must name at least one sink');
-  for (const name of Object.keys(config.sinks)) {
-    if (config.sinks[name]?.oversize === 'claim-check' && claimCheckSink(config, name) === null) {
-      wrong(
-        ['sinks', name, 'claimCheck'],
-        'must name another sink, of type files and without encrypt, that keeps the large events',
-      );
-    }
-  }
-  problems.push(...checkFolders(config));
   checkSuccessions(config, wrong);
   if (config.acknowledge === 'delivered') checkDelivered(config, wrong, risky);
 
@@ -69,12 +60,34 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   return { problems, warnings };
 }
 
-/** The files sink that keeps what is too large for `name`; null when there is none, or no way to tell which. */
-export function claimCheckSink({ sinks }: Pick<Config, 'sinks'>, name: string): string | null {
-  // A sealed archive keeps none: what a pointer names has to be readable by who reads the pointer.
+/** What a config demands of its sinks and sources, by what their modules say of them. */
+export function checkModules(
+  config: DescribedConfig,
+  needsJournal: Readonly<Record<string, string>>,
+): Problem[] {
+  const problems = checkFolders(config);
+  const wrong: Say = (path, message) => void problems.push({ path, message });
+  for (const [name, { oversize, description }] of Object.entries(config.sinks)) {
+    if (oversize === 'claim-check' && claimCheckSink(config, name) === null) {
+      wrong(
+        ['sinks', name, 'claimCheck'],
+        'must name another sink, of type files and without encrypt, that keeps the large events',
+      );
+    }
+    const { needsJournal: need } = description;
+    if (config.acknowledge === 'delivered' && need !== undefined)
+      wrong(['sinks', name, need.option], `needs acknowledge: journaled, because ${need.reason}`);
+  }
+  if (config.acknowledge === 'journaled') return problems;
+  for (const [name, reason] of Object.entries(needsJournal))
+    wrong(['sources', name], `needs acknowledge: journaled, because ${reason}`);
+  return problems;
+}
+
+/** The sink that keeps what is too large for `name`; null when there is none, or no way to tell which. */
+export function claimCheckSink({ sinks }: Pick<DescribedConfig, 'sinks'>, name: string): string | null {
   const candidates = Object.keys(sinks).filter(
-    (other) =>
-      other !== name && sinks[other]?.type === 'files' && !isMapping(sinks[other].options['encrypt']),
+    (other) => other !== name && sinks[other]?.description.keepsClaims === true,
   );
   const named = sinks[name]?.claimCheck ?? (candidates.length === 1 ? candidates[0] : undefined);
   return named !== undefined && candidates.includes(named) ? named : null;
@@ -94,21 +107,7 @@ function checkSuccessions({ sinks }: Config, wrong: Say): void {
   }
 }
 
-function checkDelivered({ sinks, sources, routes, quarantine }: Config, wrong: Say, risky: Say): void {
-  for (const [name, { type, options }] of Object.entries(sources)) {
-    if (type !== 'event-hubs' || typeof options['checkpoints'] === 'object') continue;
-    wrong(
-      ['sources', name],
-      'needs acknowledge: journaled, because its checkpoints lie in the journal, or checkpoints of type blob-storage',
-    );
-  }
-  for (const [name, { type, options }] of Object.entries(sinks)) {
-    if (type === 'follow-up' && options['events'] === true)
-      wrong(
-        ['sinks', name, 'events'],
-        'needs acknowledge: journaled, because the events go into the journal',
-      );
-  }
+function checkDelivered({ sinks, routes, quarantine }: Config, wrong: Say, risky: Say): void {
   const isRequired = (sink: string): boolean => sinks[sink]?.required === true;
   for (const { match, to } of routes) {
     if (to.some(({ sink }) => isRequired(sink))) continue;

@@ -154,9 +154,66 @@ export interface SinkLog {
   error(fields: object, message: string): void;
 }
 
+/**
+ * What a configured sink is to the parts beside delivery: erasure, reconcile, claim checks, the rules of the config. All
+ * of it is optional, and what is left out does not apply.
+ */
+export interface SinkDescription {
+  /** Folders that the sink writes and no other part of the config may touch. */
+  readonly folders?: readonly SinkFolder[];
+  /** Folder of an archive (records and a manifest, as the files sink writes them): `reconcile` counts the events in it. */
+  readonly archive?: string;
+  /** The archive's records are sealed, and their keys lie here. */
+  readonly keys?: SinkKeys;
+  /** The sink has `keep`, and whoever reads a pointer can read what it keeps: `oversize: claim-check` may use it. */
+  readonly keepsClaims?: boolean;
+  /** The option that works only with a journal, and why. */
+  readonly needsJournal?: { readonly option: string; readonly reason: string };
+  /** How many files the sink may hold open at once; absent: few. */
+  readonly openFiles?: number;
+  /** Events go to standard output, so a command prints its results elsewhere. */
+  readonly writesStdout?: boolean;
+}
+
+/** A folder of a sink. */
+export interface SinkFolder {
+  readonly path: string;
+  /** The option that names it, dotted: `encrypt.store`. */
+  readonly option: string;
+  /** Whether data of users lies in it as NDJSON or kept events, which an erasure searches and rewrites. */
+  readonly erase: boolean;
+}
+
+/** Where the keys of sealed records are. */
+export interface SinkKeys {
+  /** Folder of the key store. */
+  readonly store: string;
+  /** The option with both, for messages. */
+  readonly option: string;
+  /** 32 bytes. Throws an Error when the option holds none. */
+  masterKey(): Buffer;
+}
+
 /** A module that makes sinks of one type: the built-in ones and a user's own (`type: ./my-sink.js`) alike. */
 export interface SinkModule<Options = unknown> {
   /** Checks what stands under `sinks.<name>` (without `type`) and fills in defaults; throws an Error that names the key. */
   parseOptions(options: unknown): Options;
   createSink(options: Options, context: SinkContext): Sink;
+  /**
+   * What the sink will be, told without I/O.
+   * @param options as written, for commands describe a sink also where a `${…}` in another option cannot be resolved
+   */
+  describe?(options: Readonly<Record<string, unknown>>): SinkDescription;
+  /** JSON Schema of the options as written: for suggestions after a typo, and for the defaults that `check` prints. */
+  optionsSchema?(): OptionsSchema;
+}
+
+/** The part of JSON Schema that is looked at. */
+export interface OptionsSchema {
+  readonly properties?: Readonly<Record<string, OptionsSchema>>;
+  readonly items?: OptionsSchema;
+  readonly additionalProperties?: OptionsSchema | boolean;
+  readonly anyOf?: readonly OptionsSchema[];
+  readonly oneOf?: readonly OptionsSchema[];
+  readonly default?: unknown;
 }

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts';
-import type { SinkLog } from './sink.ts';
+import type { OptionsSchema, SinkLog } from './sink.ts';
 
 /** One message as a broker hands it over; nothing of it has been checked yet. */
 export interface IncomingMessage {
@@ -43,4 +43,8 @@ export interface SourceModule<Options = unknown> {
   /** Checks what stands under `sources.<name>` (without `type`); throws an Error that names the key. */
   parseOptions(options: unknown): Options;
   createSource(options: Options, context: SourceContext): Source;
+  /** Why a source with these options, as written, cannot work without a journal; null when it can. */
+  needsJournal?(options: Readonly<Record<string, unknown>>): string | null;
+  /** JSON Schema of the options as written. */
+  optionsSchema?(): OptionsSchema;
 }

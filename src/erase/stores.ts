@@ -1,11 +1,10 @@
 import { resolve } from 'node:path';
-import type { Config } from '../config/config.ts';
+import type { DescribedConfig } from '../config/config.ts';
 import { systemClock, type Clock } from '../core/clock.ts';
 import type { ErasableStore, LeftItem, Subject } from '../core/erasure.ts';
 import type { KeyLedger, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
-import { parseMasterKey } from '../seal/master-key.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { FolderStore } from './folder-store.ts';
 import { LocalErasures } from './local-erasures.ts';
@@ -17,7 +16,7 @@ export interface ErasableJournal extends ErasableStore {
 
 /** What an erasure needs of the system around it; a command that works alone has a journal at most. */
 export interface ErasingParts {
-  readonly config: () => Config;
+  readonly config: () => DescribedConfig;
   readonly users: ErasedUsers;
   /** Asked for when there is something to erase: null when there is none, or none yet. */
   readonly journal: () => Promise<ErasableJournal | null>;
@@ -58,29 +57,24 @@ export function createErasures(parts: ErasingParts): LocalErasures {
 /** The keys of sealed archives: of the sink that has them open, else of the store as it lies there. */
 function keyStores({ config, erasable, proof }: ErasingParts): ErasableStore[] {
   const ledger = async (): Promise<KeyLedger> => (await proof()).ledger;
-  return Object.entries(config().sinks).flatMap(([name, { type, options }]) => {
-    const { encrypt } = options;
-    if (type !== 'files' || typeof encrypt !== 'object' || encrypt === null) return [];
-    const { store, masterKey } = encrypt as { readonly store?: unknown; readonly masterKey?: unknown };
-    return (
-      erasable?.(name) ?? KeyErasure.at(name, String(store), () => parseMasterKey(String(masterKey)), ledger)
-    );
+  return Object.entries(config().sinks).flatMap(([name, { description }]) => {
+    const { keys } = description;
+    if (keys === undefined) return [];
+    return erasable?.(name) ?? KeyErasure.at(name, keys.store, () => keys.masterKey(), ledger);
   });
 }
-
-/** Types of sinks that keep data of users under their `path`. */
-const KEEPERS: ReadonlySet<string> = new Set(['files', 'follow-up']);
 
 function folderStores({ config, settleSink, log, proof }: ErasingParts): FolderStore[] {
   const { sinks, erasure, journal, envelope } = config();
   const { team, user, clientUser } = envelope;
   const found = new Map<string, { name: string; sinks: string[] }>();
-  for (const [name, { type, options }] of Object.entries(sinks)) {
-    if (!KEEPERS.has(type) || typeof options['path'] !== 'string') continue;
-    const path = resolve(options['path']);
-    const known = found.get(path);
-    if (known === undefined) found.set(path, { name: options['path'], sinks: [name] });
-    else known.sinks.push(name);
+  for (const [name, { description }] of Object.entries(sinks)) {
+    for (const folder of description.folders ?? []) {
+      if (!folder.erase) continue;
+      const known = found.get(resolve(folder.path));
+      if (known === undefined) found.set(resolve(folder.path), { name: folder.path, sinks: [name] });
+      else known.sinks.push(name);
+    }
   }
   for (const path of erasure.folders) {
     if (!found.has(resolve(path))) found.set(resolve(path), { name: path, sinks: [] });

@@ -1,15 +1,43 @@
-import type { ZodType } from 'zod';
+import { z } from 'zod';
+
+/** What is wrong with options; the message names each key: `rotate.bytes: …; partitionBy[0]: …`. */
+export class OptionsError extends Error {
+  readonly issues: readonly z.core.$ZodIssue[];
+
+  constructor(issues: readonly z.core.$ZodIssue[]) {
+    const problems = issues.map(({ path, message }) => {
+      const key = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
+      return key === '' ? message : `${key.replace(/^\./, '')}: ${message}`;
+    });
+    super(problems.join('; '));
+    this.issues = issues;
+  }
+}
 
 /**
  * Checks options against a schema and fills in defaults.
- * @throws Error whose message names each key that is wrong: `rotate.bytes: …; partitionBy[0]: …`
+ * @throws OptionsError with everything that is wrong
  */
-export function parseOptionsWith<T>(schema: ZodType<T>, options: unknown): T {
+export function parseOptionsWith<T>(schema: z.ZodType<T>, options: unknown): T {
   const result = schema.safeParse(options ?? {});
   if (result.success) return result.data;
-  const problems = result.error.issues.map(({ path, message }) => {
-    const key = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-    return key === '' ? message : `${key.replace(/^\./, '')}: ${message}`;
-  });
-  throw new Error(problems.join('; '));
+  const { issues } = result.error;
+  // Beside an unknown key zod leaves out what is told from several keys together: so once more, without it.
+  const unknown = issues.filter((issue) => issue.code === 'unrecognized_keys');
+  const rest = unknown.length === 0 ? result : schema.safeParse(without(options, unknown));
+  throw new OptionsError([...unknown, ...(rest.error?.issues ?? [])]);
+}
+
+/** JSON Schema of options as they are written. */
+export function writtenSchema(schema: z.ZodType): object {
+  return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+}
+
+function without(options: unknown, unknown: readonly z.core.$ZodIssueUnrecognizedKeys[]): unknown {
+  const copy: unknown = structuredClone(options);
+  for (const { path, keys } of unknown) {
+    const holder = path.reduce((value, step) => Reflect.get(Object(value), step) as unknown, copy);
+    for (const key of keys) Reflect.deleteProperty(Object(holder), key);
+  }
+  return copy;
 }

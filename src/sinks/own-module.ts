@@ -21,9 +21,14 @@ export class OwnModule implements Guest {
 
   /** The same module with sinks that can harm themselves only. */
   guarded(module: SinkModule): SinkModule {
+    const { describe, optionsSchema } = module;
     return {
       parseOptions: (options) => onBehalfOf(this, () => module.parseOptions(options)),
       createSink: (options, context) => this.#create(module, options, context),
+      ...(describe === undefined
+        ? {}
+        : { describe: (options) => onBehalfOf(this, () => describe.call(module, options)) }),
+      ...(optionsSchema === undefined ? {} : { optionsSchema: () => optionsSchema.call(module) }),
     };
   }
 

@@ -10,12 +10,13 @@ const MOST_TROUBLES = 10;
 /**
  * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
  * handed copies, and an error that it throws later, or leaves in a promise, pauses this sink in place of ending the process.
- * `close`, `settle` and `erasable` pass through.
+ * `close`, `keep`, `settle` and `erasable` pass through.
  */
 export class OwnSink implements Sink, Guest {
   limits!: SinkLimits;
   settle?: NonNullable<Sink['settle']>;
   erasable?: NonNullable<Sink['erasable']>;
+  keep?: NonNullable<Sink['keep']>;
   readonly name: string;
   readonly #context: SinkContext;
   readonly #onClosed: (sink: OwnSink) => void;
@@ -38,8 +39,10 @@ export class OwnSink implements Sink, Guest {
   take(sink: Sink, limits: SinkLimits): void {
     this.#sink = sink;
     this.limits = limits;
-    const { settle, erasable } = sink;
+    const { settle, erasable, keep } = sink;
     if (settle !== undefined) this.settle = (holds) => onBehalfOf(this, () => settle.call(sink, holds));
+    if (keep !== undefined)
+      this.keep = (event, signal) => this.#call(signal, (own) => keep.call(sink, event, own));
     if (erasable !== undefined) this.erasable = () => onBehalfOf(this, () => erasable.call(sink));
   }
 

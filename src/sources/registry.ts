@@ -6,6 +6,9 @@ const BUILT_IN = {
   pubsub: () => import('./pubsub/index.ts'),
 } as const satisfies Record<string, () => Promise<SourceModule>>;
 
-export function loadSourceModule(type: keyof typeof BUILT_IN): Promise<SourceModule> {
-  return BUILT_IN[type]();
+/** @throws Error that names the types there are */
+export async function loadSourceModule(type: string): Promise<SourceModule> {
+  const load = Object.entries(BUILT_IN).find(([name]) => name === type)?.[1];
+  if (load === undefined) throw new Error(`must be ${Object.keys(BUILT_IN).join(' or ')}`);
+  return load();
 }

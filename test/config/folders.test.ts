@@ -1,13 +1,13 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
+import { resolveConfig } from '../../src/config/load.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { temporaryFile } from './helpers.ts';
 
 /** What is wrong with a config of these sinks, journal and erasures beside them unless changed; empty when nothing is. */
-function wrongWith(root: string, sinks: object, changes: object = {}): string {
+async function wrongWith(root: string, sinks: object, changes: object = {}): Promise<string> {
   const config = {
     signing: { secrets: [SECRET] },
     journal: { path: join(root, 'journal') },
@@ -16,7 +16,7 @@ function wrongWith(root: string, sinks: object, changes: object = {}): string {
     ...changes,
   };
   try {
-    loadConfig({ file: temporaryFile('millrace.yaml', JSON.stringify(config)), env: {} });
+    await resolveConfig({ file: temporaryFile('millrace.yaml', JSON.stringify(config)), env: {} });
     return '';
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -41,12 +41,12 @@ describe('folders of two parts', () => {
       `${root}/link/up/there/`,
     ];
     for (const path of spelled)
-      expect(wrongWith(root, { one: files(there), two: files(path) })).toContain(
+      expect(await wrongWith(root, { one: files(there), two: files(path) })).toContain(
         `sinks.two.path: ${path} is the folder of sinks.one.path (${there}) too`,
       );
     // Not made yet: told by name, below what exists.
     const one = files(join(root, 'link', 'new', 'archive'));
-    expect(wrongWith(root, { one, two: files(join(there, 'new', 'archive', '')) })).toContain(
+    expect(await wrongWith(root, { one, two: files(join(there, 'new', 'archive', '')) })).toContain(
       'is the folder of sinks.one.path',
     );
   });
@@ -72,15 +72,16 @@ describe('folders of two parts', () => {
         'sinks.archive.encrypt.store: ',
       ],
     ];
-    for (const [sinks, changes, message] of cases) expect(wrongWith(root, sinks, changes)).toContain(message);
+    for (const [sinks, changes, message] of cases)
+      expect(await wrongWith(root, sinks, changes)).toContain(message);
   });
 
   it('folders side by side pass, also where one name begins like another', async () => {
     const root = await temporaryFolder();
     const sinks = { a: files(join(root, 'archive')), b: files(join(root, 'archive-b')) };
-    expect(wrongWith(root, sinks)).toBe('');
+    expect(await wrongWith(root, sinks)).toBe('');
     // Without a journal its folder is not used.
     const direct = { acknowledge: 'delivered', journal: { path: join(root, 'archive') } };
-    expect(wrongWith(root, sinks, direct)).toBe('');
+    expect(await wrongWith(root, sinks, direct)).toBe('');
   });
 });

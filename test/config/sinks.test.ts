@@ -1,9 +1,12 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { resolveSinks, type LoadSinkModule } from '../../src/config/sinks.ts';
+import type { ResolvedConfig } from '../../src/config/config.ts';
+import { resolveText } from '../../src/config/load.ts';
+import type { Modules } from '../../src/config/modules.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { SinkModule } from '../../src/core/sink.ts';
-import { parse } from './helpers.ts';
+
+type LoadSinkModule = Modules['sink'];
 
 const TEXT = `
 sinks:
@@ -11,16 +14,23 @@ sinks:
   hubs: { type: event-hubs, connectionString: hunter2 }
 `;
 
+/** Resolved with a loader of modules of this test's own. */
+function resolved(sink: LoadSinkModule, text = TEXT, file = 'c.yaml'): Promise<ResolvedConfig> {
+  return resolveText(text, { file, env: {} }, { sink, source: () => expect.fail('there are no sources') });
+}
+
 function moduleThat(parseOptions: (options: unknown) => unknown): SinkModule {
   return { parseOptions, createSink: () => expect.fail('no sink may be made here') };
 }
 
-describe('resolveSinks', () => {
+describe('resolveText', () => {
   it('hands each module its own options, without type and required, and the folder of the config', async () => {
     const load = vi.fn<LoadSinkModule>(async () => moduleThat((options) => ({ parsed: options })));
-    const sinks = await resolveSinks({ ...parse(TEXT), file: '/etc/millrace/c.yaml' }, load);
+    const { sinks } = await resolved(load, TEXT, '/etc/millrace/c.yaml');
     expect(load).toHaveBeenCalledWith('files', '/etc/millrace');
-    expect(sinks.map(({ name, type, required, options }) => ({ name, type, required, options }))).toEqual([
+    expect(
+      [...sinks.values()].map(({ name, type, required, options }) => ({ name, type, required, options })),
+    ).toEqual([
       { name: 'archive', type: 'files', required: false, options: { parsed: { path: 'x' } } },
       {
         name: 'hubs',
@@ -32,19 +42,25 @@ describe('resolveSinks', () => {
   });
 
   it.each([
-    ['connectionString: must be text', 'sinks.hubs.connectionString: must be text'],
-    ['connectionString must be text', 'sinks.hubs.connectionString: must be text'],
-    ['rotate.bytes: too small; by[0]: no', 'sinks.hubs.rotate.bytes: too small\nsinks.hubs.by[0]: no'],
-    ['Cannot make sense of it', 'sinks.hubs: Cannot make sense of it'],
-    ['sinks.hubs.hub: is missing', 'sinks.hubs.hub: is missing'],
-    ['connectionString: "hunter2" is not one', 'sinks.hubs.connectionString: "[redacted]" is not one'],
+    ['connectionString: must be text', 'c.yaml:4:47: sinks.hubs.connectionString: must be text'],
+    ['connectionString must be text', 'c.yaml:4:47: sinks.hubs.connectionString: must be text'],
+    [
+      'rotate.bytes: too small; by[0]: no',
+      'c.yaml:4:9: sinks.hubs.rotate.bytes: too small\nc.yaml:4:9: sinks.hubs.by[0]: no',
+    ],
+    ['Cannot make sense of it', 'c.yaml:4:9: sinks.hubs: Cannot make sense of it'],
+    ['sinks.hubs.hub: is missing', 'c.yaml:4:9: sinks.hubs.hub: is missing'],
+    [
+      'connectionString: "hunter2" is not one',
+      'c.yaml:4:47: sinks.hubs.connectionString: "[redacted]" is not one',
+    ],
   ])('turns %j into %j', async (message, expected) => {
     const load = async (type: string): Promise<SinkModule> =>
       moduleThat((options) => {
         if (type === 'event-hubs') throw new Error(message);
         return options;
       });
-    await expect(resolveSinks(parse(TEXT), load)).rejects.toMatchObject({
+    await expect(resolved(load)).rejects.toMatchObject({
       code: 'config_invalid',
       detail: expected,
     });
@@ -52,19 +68,17 @@ describe('resolveSinks', () => {
 
   it('reads the issues of zod, of every sink at once', async () => {
     const schema = z.object({ hub: z.string({ error: 'is missing' }) });
-    await expect(
-      resolveSinks(parse(TEXT), async () => moduleThat((o) => schema.parse(o))),
-    ).rejects.toMatchObject({
+    await expect(resolved(async () => moduleThat((o) => schema.parse(o)))).rejects.toMatchObject({
       code: 'config_invalid',
-      detail: 'sinks.archive.hub: is missing\nsinks.hubs.hub: is missing',
+      detail: 'c.yaml:3:12: sinks.archive.hub: is missing\nc.yaml:4:9: sinks.hubs.hub: is missing',
     });
   });
 
   it('says so when a module cannot be loaded', async () => {
     const missing = new MillraceError('sink_module_invalid', 'no such type');
-    await expect(resolveSinks(parse(TEXT), () => Promise.reject(missing), ['hubs'])).rejects.toMatchObject({
+    await expect(resolved(() => Promise.reject(missing))).rejects.toMatchObject({
       code: 'sink_module_invalid',
-      detail: 'sinks.hubs.type: no such type',
+      detail: 'c.yaml:3:20: sinks.archive.type: no such type\nc.yaml:4:17: sinks.hubs.type: no such type',
     });
   });
 });

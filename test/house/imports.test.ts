@@ -6,6 +6,7 @@ const SRC = join(import.meta.dirname, '../../src');
 
 /** Arrows of the picture in design: who may import whom beside `core` and `lib`. Add one only with the picture. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  config: ['sinks', 'sources'],
   receive: ['validate'],
   workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],
   deliver: ['route'],

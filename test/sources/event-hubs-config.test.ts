@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseOptions } from '../../src/sources/event-hubs/index.ts';
-import { BASE, failure, parse } from '../config/helpers.ts';
+import { resolveText } from '../../src/config/load.ts';
+import { BASE } from '../config/helpers.ts';
 
 const HUB = {
   connectionString: 'Endpoint=sb://acme.example/;SharedAccessKeyName=k;SharedAccessKey=c2VjcmV0',
@@ -13,7 +14,9 @@ const checkpointsOf = (checkpoints: unknown): unknown => parseOptions({ ...HUB, 
 const blobs = (options: object): object => ({ type: 'blob-storage', container: 'places', ...options });
 
 const stateless = (checkpoints: string): string =>
-  `acknowledge: delivered\nsources: { hub: { type: event-hubs, checkpoints: ${checkpoints} } }${BASE}`;
+  `acknowledge: delivered\nsources: { hub: { type: event-hubs, connectionString: "${HUB.connectionString}", hub: events, checkpoints: ${checkpoints} } }${BASE}`;
+
+const FROM = { file: 'c.yaml', env: {} };
 
 describe('checkpoints of an event-hubs source', () => {
   it('lie in the journal unless a container is named', () => {
@@ -52,10 +55,12 @@ describe('checkpoints of an event-hubs source', () => {
     expect(() => checkpointsOf(checkpoints)).not.toThrow(/aHVudGVyMg/);
   });
 
-  it('must lie outside where there is no journal', () => {
-    expect(failure(stateless('journal')).lines.join()).toContain('needs acknowledge: journaled');
-    expect(parse(stateless('{ type: blob-storage, container: places }')).config.acknowledge).toBe(
-      'delivered',
+  it('must lie outside where there is no journal', async () => {
+    await expect(resolveText(stateless('journal'), FROM)).rejects.toThrow('needs acknowledge: journaled');
+    const outside = await resolveText(
+      stateless(`{ type: blob-storage, container: places, accountUrl: "${ACCOUNT}" }`),
+      FROM,
     );
+    expect(outside.config.acknowledge).toBe('delivered');
   });
 });

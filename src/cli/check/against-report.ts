@@ -39,8 +39,11 @@ export function differingSinks(current: Config, next: Config): AgainstReport['si
   };
 }
 
-function flat({ options, ...rest }: Config['sinks'][string]): Readonly<Record<string, unknown>> {
-  return { ...rest, ...options };
+/** What is written; a description only follows from it. */
+function flat(
+  sink: Config['sinks'][string] & { readonly description?: unknown },
+): Readonly<Record<string, unknown>> {
+  return { ...sink, options: null, description: null, ...sink.options };
 }
 
 function differingKeys(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): string[] {

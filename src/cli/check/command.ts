@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { stringify } from 'yaml';
-import { loadConfig } from '../../config/load.ts';
+import { resolveConfig } from '../../config/load.ts';
 import { printable } from '../../config/print.ts';
-import { resolveSinks, type LoadSinkModule } from '../../config/sinks.ts';
 import type { LoadedConfig } from '../../config/config.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { renderRoutes } from '../../route/render.ts';
@@ -35,11 +34,8 @@ interface Options {
   readonly json?: boolean;
 }
 
-/**
- * `millrace check`: validates the config with all of its sinks' options, then prints it resolved and redacted.
- * @param loadModule finds sink modules; only tests pass their own.
- */
-export function checkCommand(io: Io, loadModule: LoadSinkModule = builtIn): Command {
+/** `millrace check`: validates the config with all of its sinks' options, then prints it resolved and redacted. */
+export function checkCommand(io: Io): Command {
   return new Command('check')
     .description('validate the config; print it as resolved, without its secrets, and the route table')
     .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
@@ -52,12 +48,7 @@ export function checkCommand(io: Io, loadModule: LoadSinkModule = builtIn): Comm
     .option('--json', 'print one JSON document: file, config (milliseconds and bytes), routes, warnings')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
-      // A sink cannot judge a placeholder; it gets its say once the variable is set.
-      const complete = Object.keys(loaded.config.sinks).filter(
-        (name) => !loaded.unset.some((key) => key.startsWith(`sinks.${name}.`)),
-      );
-      await resolveSinks(loaded, loadModule, complete);
+      const loaded = await resolveConfig({ file: options.config, env: io.env, lenient: true });
       const { signing } = loaded.config;
       const awaited = loaded.unset.some((key) => key.startsWith('signing.secrets'));
       if (signing.secrets.length > 0 || !awaited) createVerifier(signing);
@@ -67,12 +58,15 @@ export function checkCommand(io: Io, loadModule: LoadSinkModule = builtIn): Comm
       if (options.current !== undefined || options.exitCode === true)
         throw new MillraceError('usage', '--current and --exit-code go with --against');
       if (options.json === true) {
-        const config = printable(loaded, 'numbers');
+        const config = printable(loaded, 'numbers', loaded.schemas);
         const routes = loaded.config.routes.map((route, index) => ({ index, ...route }));
         print(io, JSON.stringify({ file, config, routes, warnings }, null, 2));
         return;
       }
-      print(io, `# ${file}, resolved\n${stringify(printable(loaded, 'text'), { lineWidth: 0 })}`);
+      print(
+        io,
+        `# ${file}, resolved\n${stringify(printable(loaded, 'text', loaded.schemas), { lineWidth: 0 })}`,
+      );
       print(io, renderRoutes(loaded.config.routes));
     });
 }
@@ -82,9 +76,4 @@ async function compare(io: Io, against: string, loaded: LoadedConfig, options: O
   const report = await checkAgainst(io, against, loaded, current);
   print(io, options.json === true ? JSON.stringify(report, null, 2) : renderAgainst(report));
   if (options.exitCode === true && report.changed > 0) io.setExit(EXIT.difference);
-}
-
-async function builtIn(type: string, baseFolder: string): ReturnType<LoadSinkModule> {
-  const { loadSinkModule } = await import('../../sinks/registry.ts');
-  return loadSinkModule(type, baseFolder);
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { startApp, type App } from '../../app.ts';
-import { parseConfig } from '../../config/load.ts';
+import { resolveText } from '../../config/load.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Operations } from '../../core/operations.ts';
 import { DEMO_BODY_LIMIT } from './requests.ts';
@@ -20,7 +20,7 @@ export async function startDemoApp(io: Io, folder: string): Promise<App & { read
     sinks: { archive: { type: 'files', path: join(folder, 'archive') } },
   });
   // No environment: a demo must not pick up what is meant for production.
-  const loaded = parseConfig(text, { file: 'demo.yaml', env: {} });
+  const loaded = await resolveText(text, { file: 'demo.yaml', env: {} });
   const app = await startApp(loaded, {
     log: createLog(io, 'error'),
     onFailure: (error) => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { startApp, type App } from '../../app.ts';
-import { parseConfig } from '../../config/load.ts';
+import { resolveText } from '../../config/load.ts';
 import type { MillraceError } from '../../core/errors.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/start.ts';
 import type { Io } from '../io.ts';
@@ -54,7 +54,7 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
     const text = devConfig({ folder, port, adminPort, secret, sandbox });
     await mkdir(folder, { recursive: true, mode: 0o750 });
     // No environment: what is meant for production has no place here.
-    const loaded = parseConfig(text, { file: config, env: {} });
+    const loaded = await resolveText(text, { file: config, env: {} });
     app = await startApp(loaded, {
       log: createLog(io, 'warn'),
       onFailure: (error: MillraceError) => failure.reject(error),

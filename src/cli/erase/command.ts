@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { loadConfig } from '../../config/load.ts';
+import { resolveConfig } from '../../config/load.ts';
 import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
@@ -61,7 +61,7 @@ export function eraseCommand(io: Io): Command {
     .option('--json', 'print JSON: requests, receipts')
     .addHelpText('after', HELP)
     .action(async (given: string[], options: Options) => {
-      const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const loaded = await resolveConfig({ file: options.config, env: io.env, lenient: true });
       const ids = await idsOf(io, given);
       checkUsage(ids, options);
       const subjects = ids.map((id): Omit<Subject, 'request'> => {

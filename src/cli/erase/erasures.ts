@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { Audit, auditedErasures } from '../../admin/audit.ts';
-import type { Config, LoadedConfig } from '../../config/config.ts';
+import type { Config, ResolvedConfig } from '../../config/config.ts';
 import { systemClock } from '../../core/clock.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Erasures } from '../../core/erasure.ts';
@@ -17,7 +17,7 @@ import { accessTo, ask, type Access } from '../receiver-access.ts';
  * journal is opened only when something is due, for opening it alone writes to it.
  */
 export async function withErasures<T>(
-  loaded: LoadedConfig,
+  loaded: ResolvedConfig,
   io: Io,
   work: (erasures: Erasures) => Promise<T>,
 ): Promise<T> {

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { makePlan } from '../../backfill/plan.ts';
-import type { Config } from '../../config/config.ts';
-import { loadConfig } from '../../config/load.ts';
+import type { DescribedConfig } from '../../config/config.ts';
+import { resolveConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { countFiles } from '../../reconcile/count-files.ts';
@@ -80,7 +80,7 @@ export function reconcileCommand(io: Io): Command {
         'usage',
         `--${strays[0] === 'baseUrl' ? 'base-url' : strays[0]} goes with --service`,
       );
-    const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+    const loaded = await resolveConfig({ file: options.config, env: io.env, lenient: true });
     if (loaded.config.acknowledge === 'delivered' && options.service !== true)
       throw new MillraceError('usage', 'with acknowledge: delivered there is no journal to count from');
     const opener = await openerOf({ ...options, config: loaded.file }, io);
@@ -101,10 +101,10 @@ export function reconcileCommand(io: Io): Command {
   });
 }
 
-function countedSinks({ sinks }: Config, opener: RecordOpener | undefined): CountedSink[] {
-  return Object.entries(sinks).map(([name, { type, options }]) => {
-    const { path } = options;
-    return { name, type, archive: type === 'files' && typeof path === 'string' ? { path, opener } : null };
+function countedSinks({ sinks }: DescribedConfig, opener: RecordOpener | undefined): CountedSink[] {
+  return Object.entries(sinks).map(([name, { type, description }]) => {
+    const { archive } = description;
+    return { name, type, archive: archive === undefined ? null : { path: archive, opener } };
   });
 }
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { loadConfig } from '../../config/load.ts';
+import { resolveConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
@@ -73,7 +73,7 @@ export function replayCommand(io: Io): Command {
     .option('--json', 'print one JSON object as the last line; on stderr where events go to stdout')
     .addHelpText('after', HELP)
     .action(async (inputs: string[], flags: ReplayFlags & KeyOptions) => {
-      const loaded = loadConfig({ file: flags.config, env: io.env, lenient: true });
+      const loaded = await resolveConfig({ file: flags.config, env: io.env, lenient: true });
       const order = replayOrder(inputs, flags, loaded.config, io);
       const store = new ReplayStore(loaded, io.signal);
       try {
@@ -123,7 +123,9 @@ function render(summary: ReplaySummary, { loaded }: ReplayWork, flags: ReplayFla
   const { complete, replay_id: id, state, read, selected, targets } = summary;
   const { sinks } = loaded.config;
   // Where events went to stdout, it is theirs.
-  const isTaken = Object.keys(targets).some((target) => sinks[parseTarget(target).sink]?.type === 'stdout');
+  const isTaken = Object.keys(targets).some(
+    (target) => sinks[parseTarget(target).sink]?.description.writesStdout === true,
+  );
   const say = isTaken ? note : print;
   if (flags.json === true) say(io, JSON.stringify(summary));
   else {

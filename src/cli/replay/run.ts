@@ -43,7 +43,7 @@ const TITLE = 200;
 export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<ReplaySummary> {
   const { order, list } = work;
   const started = performance.now();
-  const sinks = await planSinks(work.loaded, requireSinks(work));
+  const sinks = planSinks(work.loaded, requireSinks(work));
   const checkpoint = await Checkpoint.open(order.state, { ...order, resume: flags.resume === true, list });
   let keep = true;
   try {

@@ -1,4 +1,4 @@
-import type { LoadedConfig } from '../../config/config.ts';
+import type { ResolvedConfig } from '../../config/config.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { Destinations } from '../../replay/destinations.ts';
@@ -13,7 +13,7 @@ import type { ReplayOrder } from './options.ts';
 
 /** What is to be replayed, and the parts that do it. */
 export interface ReplayWork {
-  readonly loaded: LoadedConfig;
+  readonly loaded: ResolvedConfig;
   readonly order: ReplayOrder;
   readonly list: () => AsyncIterable<Unit>;
   readonly read: ReadUnit;
@@ -22,7 +22,7 @@ export interface ReplayWork {
 
 /** What a replay reads with. */
 export interface ReplayParts {
-  readonly loaded: LoadedConfig;
+  readonly loaded: ResolvedConfig;
   /** Opens sealed records. */
   readonly opener: RecordOpener | undefined;
   readonly ask: AskStore;

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { parseYaml } from '../../config/document.ts';
-import { keyOf, type Path } from '../../config/paths.ts';
+import { problemsOf } from '../../config/issues.ts';
+import { ConfigError, locate } from '../../config/problem.ts';
 import { substitute } from '../../config/substitute.ts';
+import { writtenSchema } from '../../lib/parse-options.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Destination, Route } from '../../sandbox/etl.ts';
 
@@ -89,14 +91,9 @@ export function readEtl(
   const source = parseYaml(text, file);
   const { value, unset } = substitute(source.value, env, (path) => readFileSync(path, 'utf8'));
   const parsed = FILE.safeParse(value ?? {});
-  const problems = [
-    ...unset,
-    ...(parsed.error?.issues ?? []).map(({ path, message }) => ({ path: path as Path, message })),
-  ];
-  if (!parsed.success || problems.length > 0) {
-    const lines = problems.map(({ path, message }) => `${source.locate(path)}: ${keyOf(path)}: ${message}`);
-    throw new MillraceError('config_invalid', lines.join('\n'));
-  }
+  const issues = parsed.success ? [] : problemsOf([], parsed.error, writtenSchema(FILE));
+  const problems = [...unset, ...issues].map((problem) => locate(source, problem));
+  if (!parsed.success || problems.length > 0) throw new ConfigError('config_invalid', problems);
   return Object.entries(parsed.data.destinations).map(([name, found]) => {
     const { type, routes, metadata: spelling, ...rest } = found;
     const { blobs, ...connection } = { blobs: undefined, ...rest };

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { startApp, type App } from '../../app.ts';
-import type { Config } from '../../config/config.ts';
-import { loadConfig } from '../../config/load.ts';
+import type { DescribedConfig } from '../../config/config.ts';
+import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, type MillraceError } from '../../core/errors.ts';
 import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
@@ -25,7 +25,7 @@ export function serveCommand(io: Io): Command {
     .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
     .addHelpText('after', HELP)
     .action(async (options: { config?: string }) => {
-      const loaded = loadConfig({ file: options.config, env: io.env });
+      const loaded = await resolveConfig({ file: options.config, env: io.env });
       const log = createLog(io, loaded.config.log.level);
       for (const warning of loaded.warnings) log.warn(warning);
       if (loaded.config.signing.scheme === 'none') {
@@ -61,7 +61,7 @@ export function serveCommand(io: Io): Command {
 }
 
 /** Connections come first to what there is, and then the sinks cannot open their files. */
-function warnOfFewFiles(config: Config, log: Logger): void {
+function warnOfFewFiles(config: DescribedConfig, log: Logger): void {
   const needed = filesNeeded(config);
   const allowed = filesAllowed();
   if (allowed === null || allowed >= needed) return;
@@ -86,7 +86,7 @@ const FAILURE_DEADLINE = 1000;
 /** Reads the config again. One that cannot be used changes nothing, and the log says why. */
 async function reload(app: App, file: string | undefined, io: Io, log: Logger): Promise<void> {
   try {
-    const loaded = loadConfig({ file, env: io.env });
+    const loaded = await resolveConfig({ file, env: io.env });
     for (const warning of loaded.warnings) log.warn(warning);
     await app.reload(loaded);
   } catch (error) {

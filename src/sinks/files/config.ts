@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import type { OptionsSchema, SinkDescription } from '../../core/sink.ts';
 import { messageOf } from '../../core/errors.ts';
-import { parseOptionsWith } from '../../lib/parse-options.ts';
+import { parseOptionsWith, writtenSchema } from '../../lib/parse-options.ts';
 import { duration, size } from '../../lib/unit-schemas.ts';
 import { parseBytes, parseDuration } from '../../lib/units.ts';
 import { parseMasterKey } from '../../seal/master-key.ts';
@@ -55,3 +56,26 @@ export type PartitionKey = FilesOptions['partitionBy'][number];
 export function parseOptions(options: unknown): FilesOptions {
   return parseOptionsWith(schema, options);
 }
+
+/** Of the options as written. */
+export function optionsSchema(): OptionsSchema {
+  return writtenSchema(schema);
+}
+
+/** An archive; where it is sealed, nothing of it can be read by who has no key, so it keeps no claims. */
+export function describe({ path, encrypt }: Readonly<Record<string, unknown>>): SinkDescription {
+  const folders = typeof path === 'string' ? [{ path, option: 'path', erase: true }] : [];
+  const archive = typeof path === 'string' ? { archive: path } : {};
+  const { store, ...sealing } = (encrypt ?? {}) as { store?: unknown; masterKey?: unknown };
+  if (typeof store !== 'string')
+    return { folders, ...archive, keepsClaims: encrypt === undefined, openFiles: OPEN_FILES };
+  return {
+    folders: [...folders, { path: store, option: 'encrypt.store', erase: false }],
+    ...archive,
+    keys: { store, option: 'encrypt', masterKey: () => parseMasterKey(String(sealing.masterKey)) },
+    openFiles: OPEN_FILES,
+  };
+}
+
+/** Part files that are open, and what is opened beside them. */
+const OPEN_FILES = 80;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { parseOptionsWith } from '../../lib/parse-options.ts';
+import type { OptionsSchema, SinkDescription } from '../../core/sink.ts';
+import { parseOptionsWith, writtenSchema } from '../../lib/parse-options.ts';
 
 const schema = z.strictObject({
   /** Folder of the tables; each pull has a folder of its own below it. */
@@ -19,4 +20,18 @@ export type FollowUpOptions = z.output<typeof schema>;
 /** @throws Error that names the key */
 export function parseOptions(options: unknown): FollowUpOptions {
   return parseOptionsWith(schema, options);
+}
+
+/** Of the options as written. */
+export function optionsSchema(): OptionsSchema {
+  return writtenSchema(schema);
+}
+
+/** Tables below its folder. */
+export function describe({ path, events }: Readonly<Record<string, unknown>>): SinkDescription {
+  const needsJournal = { option: 'events', reason: 'the events go into the journal' };
+  return {
+    folders: typeof path === 'string' ? [{ path, option: 'path', erase: true }] : [],
+    ...(events === true ? { needsJournal } : {}),
+  };
 }

@@ -3,7 +3,7 @@ import type { Sink, SinkContext } from '../../core/sink.ts';
 import type { StdoutOptions } from './config.ts';
 import { StdoutSink } from './sink.ts';
 
-export { parseOptions } from './config.ts';
+export { parseOptions, optionsSchema, describe } from './config.ts';
 
 /** @param stream only tests pass their own */
 export function createSink(

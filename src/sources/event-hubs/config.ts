@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { parseOptionsWith } from '../../lib/parse-options.ts';
+import type { OptionsSchema } from '../../core/sink.ts';
+import { parseOptionsWith, writtenSchema } from '../../lib/parse-options.ts';
 import { duration } from '../../lib/unit-schemas.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { connectionFields, readConnection } from '../../sinks/event-hubs/connection.ts';
@@ -59,4 +60,14 @@ export function parseOptions(options: unknown): EventHubsSourceOptions {
 /** `journal` is short for `{ type: journal }`. */
 function asMapping(value: unknown): unknown {
   return typeof value === 'string' ? { type: value } : value;
+}
+
+/** Of the options as written. */
+export function optionsSchema(): OptionsSchema {
+  return writtenSchema(schema);
+}
+
+export function needsJournal({ checkpoints: written }: Readonly<Record<string, unknown>>): string | null {
+  if (typeof written === 'object') return null;
+  return 'its checkpoints lie in the journal, or checkpoints of type blob-storage';
 }

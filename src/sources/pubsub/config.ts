@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { parseOptionsWith } from '../../lib/parse-options.ts';
+import type { OptionsSchema } from '../../core/sink.ts';
+import { parseOptionsWith, writtenSchema } from '../../lib/parse-options.ts';
 import { duration, size } from '../../lib/unit-schemas.ts';
 import { parseBytes, parseDuration } from '../../lib/units.ts';
 import { connectionFields } from '../../sinks/pubsub/connection.ts';
@@ -31,4 +32,9 @@ export type PubSubSourceOptions = z.output<typeof schema>;
 /** @throws Error that names the key */
 export function parseOptions(options: unknown): PubSubSourceOptions {
   return parseOptionsWith(schema, options);
+}
+
+/** Of the options as written. */
+export function optionsSchema(): OptionsSchema {
+  return writtenSchema(schema);
 }

@@ -1,0 +1,67 @@
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { OptionsSchema } from '../core/sink.ts';
+import { SINK_KEYS, SOURCE_KEYS } from './lists.ts';
+import { unknownKey } from './nearest.ts';
+import { keyOf, type Path, type Problem } from './paths.ts';
+import { keysAt } from './written.ts';
+
+/** Issues as zod reports them; told by shape, since a user's own module may bring its own zod. */
+interface Issues {
+  readonly issues: readonly {
+    readonly path: readonly PropertyKey[];
+    readonly message: string;
+    readonly keys?: readonly string[];
+    /** What is wrong with the name of an entry. */
+    readonly issues?: readonly { readonly message: string }[];
+  }[];
+}
+
+const BESIDE_OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  sinks: SINK_KEYS,
+  sources: SOURCE_KEYS,
+};
+
+/** Problems from zod's issues, or from a message whose parts begin with the key concerned. */
+export function problemsOf(root: Path, error: unknown, schema: OptionsSchema | undefined): Problem[] {
+  if (hasIssues(error)) {
+    return error.issues.flatMap(({ path, message, keys, issues }) => {
+      const inside = path.map((step) => (typeof step === 'symbol' ? String(step) : step));
+      const here = [...root, ...inside];
+      if (keys === undefined) return [{ path: here, message: issues?.[0]?.message ?? message }];
+      const common = inside.length > 0 ? [] : (BESIDE_OPTIONS[String(root[0])] ?? []);
+      const known = schema === undefined ? [] : [...keysAt(schema, inside), ...common];
+      return keys.map((key) => unknownKey([...here, key], known));
+    });
+  }
+  const key = keyOf(root);
+  return detailOf(error)
+    .split(PART)
+    .map((part) => {
+      const own = part.startsWith(`${key}.`) ? part.slice(key.length + 1) : part;
+      const [, option, rest = ''] = OPTION_FIRST.exec(own) ?? [];
+      if (option === undefined) return { path: root, message: part };
+      return { path: [...root, ...stepsOf(option)], message: rest };
+    });
+}
+
+/** Where a message about several keys is cut: at lines, and at semicolons that a further key follows. */
+const PART = /\n|; (?=[a-z][\w.[\]-]*: )/;
+
+/** "connectionString: must be …", or a sentence such as "`connectionString` must be …". */
+const OPTION_FIRST =
+  /^["'`]?([a-z][\w.[\]-]*)["'`]?(?:: | (?=(?:is|are|must|needs|has|holds|should|cannot|expects) ))(.*)$/;
+
+/** `by[0].a` → `['by', 0, 'a']` */
+function stepsOf(key: string): Path {
+  return key
+    .split(/[.[\]]+/)
+    .flatMap((step) => (step === '' ? [] : /^\d+$/.test(step) ? Number(step) : step));
+}
+
+export function detailOf(error: unknown): string {
+  return error instanceof MillraceError ? error.detail : messageOf(error);
+}
+
+function hasIssues(error: unknown): error is Issues {
+  return error instanceof Error && 'issues' in error && Array.isArray(error.issues);
+}

@@ -1,0 +1,45 @@
+import { MillraceError } from '../core/errors.ts';
+import type { Document } from './document.ts';
+import { keyOf, type Problem } from './paths.ts';
+
+/** One thing that is wrong with a config, and where it stands. */
+export interface ConfigProblem {
+  /** `sinks.archive.rotate.every`; empty for the file as a whole. */
+  readonly key: string;
+  /** What is wrong, in words that follow the key. */
+  readonly message: string;
+  readonly file: string;
+  /** Of the value, from 1; null where the key stands nowhere in the file. */
+  readonly line: number | null;
+  readonly column: number | null;
+  /** The variable that the value came from; null when it stands in the file. */
+  readonly env: string | null;
+  /** The key that was probably meant. */
+  readonly suggestion: string | null;
+}
+
+/** A config that cannot be used; its detail has a line for each problem. */
+export class ConfigError extends MillraceError {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(
+    code: 'config_invalid' | 'secret_missing' | 'sink_module_invalid',
+    problems: readonly ConfigProblem[],
+  ) {
+    super(code, problems.map(lineOf).join('\n'));
+    this.problems = problems;
+  }
+}
+
+export function locate(source: Document, problem: Problem): ConfigProblem {
+  const { path, message, env = null, suggestion = null } = problem;
+  const at = source.locate(path);
+  return { key: keyOf(path), message, file: source.file, ...at, env, suggestion };
+}
+
+/** `file:line:column: key: message`, or `VARIABLE (key): message` */
+export function lineOf({ key, message, file, line, column, env }: ConfigProblem): string {
+  if (env !== null) return `${env} (${key}): ${message}`;
+  const place = line === null ? file : `${file}:${line}:${column}`;
+  return `${place}: ${key === '' ? '' : `${key}: `}${message}`;
+}
