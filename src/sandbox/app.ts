@@ -2,7 +2,6 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import { messageOf } from '../core/errors.ts';
 import type { Fault } from './faults.ts';
 import { indexPage } from './index-page.ts';
-import type { Operation, Reply } from './operation.ts';
 import { OPERATIONS } from './operations.ts';
 import { Refusal } from './refusal.ts';
 import type { World } from './world.ts';
@@ -18,23 +17,19 @@ export function createSandboxApp(world: World): Express {
   app.get('/', (_request, response) => void response.type('html').send(indexPage(OPERATIONS, world)));
   app.use((request, response, next) => misbehave(world, request, response, next));
   const json = express.json({ limit: LARGEST_BODY, strict: false });
-  for (const operation of OPERATIONS) {
-    const handler = (request: Request, response: Response): Promise<void> =>
-      run(world, operation, request, response);
-    if (operation.raw === true) app[operation.method](operation.path, handler);
-    else app[operation.method](operation.path, json, handler);
+  for (const { method, path, raw, run } of OPERATIONS) {
+    app[method](path, ...(raw === true ? [] : [json]), async (request, response) => {
+      const reply = await run(world, request, response);
+      // First: whoever has the answer relies on it.
+      world.commit();
+      if (reply !== null) answer(response, reply);
+    });
   }
   app.use((request, response) => {
-    const allow = OPERATIONS.filter(({ path }) => matches(path, request.path)).map(({ method }) =>
-      method.toUpperCase(),
-    );
-    if (allow.length === 0) answer(response, { status: 404, json: { detail: 'Not Found' } });
-    else
-      answer(response, {
-        status: 405,
-        json: { detail: 'Method Not Allowed' },
-        headers: { allow: allow.join(', ') },
-      });
+    const allow = OPERATIONS.filter(({ path }) => matches(path, request.path));
+    if (allow.length === 0) throw new Refusal(404, 'Not Found');
+    response.setHeader('allow', allow.map(({ method }) => method.toUpperCase()).join(', '));
+    throw new Refusal(405, 'Method Not Allowed');
   });
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) =>
     refuse(response, error),
@@ -42,45 +37,10 @@ export function createSandboxApp(world: World): Express {
   return app;
 }
 
-/** The key is looked at first: without one, nothing is told. */
-async function run(world: World, operation: Operation, request: Request, response: Response): Promise<void> {
-  try {
-    const reply = await handle(world, operation, request, response);
-    // First: whoever has the answer relies on it.
-    world.commit();
-    answer(response, reply);
-  } catch (error) {
-    refuse(response, error);
-  }
-}
-
-function handle(
-  world: World,
-  operation: Operation,
-  request: Request,
-  response: Response,
-): Reply | Promise<Reply> {
-  const { keys, teams, options } = world;
-  if (operation.auth === 'team') {
-    const bearer = teams.get(keys.teamOf(request.headers, options.apiKeyHeader));
-    return operation.handle({ world, bearer, request, response });
-  }
-  const bearer = keys.managementOf(request.headers);
-  if (options.plan !== 'scale') throw new Refusal(403, 'The Management API is part of the Scale plan');
-  if (request.headers['x-management-key'] === undefined) response.setHeader('deprecation', 'true');
-  return operation.handle({ world, bearer, request, response });
-}
-
-function answer(response: Response, reply: Reply): void {
-  if (reply === null) return;
+function answer(response: Response, json: object): void {
   // The work is done, but its answer is lost on the way.
-  if (response.locals['cut'] === true) {
-    response.destroy();
-    return;
-  }
-  response.status(reply.status ?? 200);
-  for (const [name, value] of Object.entries(reply.headers ?? {})) response.setHeader(name, value);
-  response.json(reply.json);
+  if (response.locals['cut'] === true) response.destroy();
+  else response.json(json);
 }
 
 function refuse(response: Response, error: unknown): void {
@@ -88,23 +48,21 @@ function refuse(response: Response, error: unknown): void {
     response.destroy();
     return;
   }
-  if (error instanceof Refusal) {
-    answer(response, { status: error.status, json: error.body, headers: { ...error.headers } });
-    return;
-  }
+  const refusal = error instanceof Refusal ? error : refusalOf(error);
+  // The rest of a body that is too large is not worth waiting for.
+  if (refusal !== error && refusal.status === 413) response.setHeader('connection', 'close');
+  answer(response.status(refusal.status), { detail: refusal.detail });
+}
+
+/** For what express throws, mostly while it reads a body. */
+function refusalOf(error: unknown): Refusal {
   const { status = 500, type = '' } = (typeof error === 'object' ? error : {}) as {
     status?: number;
     type?: string;
   };
-  // The rest of a body that is too large is not worth waiting for.
-  if (status === 413) response.setHeader('connection', 'close');
-  const detail =
-    type === 'entity.parse.failed'
-      ? [{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]
-      : status < 500
-        ? messageOf(error)
-        : 'Internal Server Error';
-  answer(response, { status: type === 'entity.parse.failed' ? 422 : status, json: { detail } });
+  if (type === 'entity.parse.failed')
+    return new Refusal(422, [{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
+  return new Refusal(status, status < 500 ? messageOf(error) : 'Internal Server Error');
 }
 
 /** Draws what goes wrong with a request, and lets it. */

@@ -17,6 +17,28 @@ export function count(least: number, most: number, fallback: number) {
     .default(fallback);
 }
 
+/** Parameters of a page, and the page itself. */
+export const PAGING = { page: count(1, Number.MAX_SAFE_INTEGER, 1), size: count(1, 100, 50) };
+
+export function pageOf(
+  name: string,
+  all: readonly object[],
+  { page, size }: { readonly page: number; readonly size: number },
+): object {
+  return { [name]: all.slice((page - 1) * size, page * size), total: all.length, page, size };
+}
+
+/** A cursor: opaque to clients, the last place they have seen to us. */
+export const cursor = z
+  .string()
+  .transform((value) => /^place:(\d+)$/.exec(Buffer.from(value, 'base64url').toString())?.[1])
+  .pipe(z.string('Unknown cursor').transform(Number))
+  .optional();
+
+export function writeCursor(place: number): string {
+  return Buffer.from(`place:${place}`).toString('base64url');
+}
+
 /** A parameter that may be repeated: `labs=a&labs=b`. */
 export const repeated = z.union([z.string().transform((one) => [one]), z.array(z.string())]);
 

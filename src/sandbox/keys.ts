@@ -51,8 +51,13 @@ export class Keys {
     return key;
   }
 
-  all(): Key[] {
-    return [...this.#keys.values()];
+  /** API keys of a team. */
+  ofTeam(teamId: string): Key[] {
+    return [...this.#keys.values()].filter(({ kind, teamIds }) => kind === 'api' && teamIds[0] === teamId);
+  }
+
+  ofManagement(): Key[] {
+    return [...this.#keys.values()].filter(({ kind }) => kind !== 'api');
   }
 
   delete(key: Key): void {

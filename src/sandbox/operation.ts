@@ -1,7 +1,13 @@
 import type { Request, Response } from 'express';
-import type { ManagementKey } from './keys.ts';
+import { z, type ZodType } from 'zod';
+import { check, uuid } from './check.ts';
+import { needOrg, needTeam, type ManagementKey } from './keys.ts';
+import { Refusal } from './refusal.ts';
 import type { Team } from './teams.ts';
 import type { World } from './world.ts';
+
+/** Reads one part of the request. @throws Refusal 422 */
+type Reader = <T>(schema: ZodType<T>) => T;
 
 /** One request, after its key was checked. */
 export interface Call<Bearer> {
@@ -10,34 +16,113 @@ export interface Call<Bearer> {
   readonly bearer: Bearer;
   readonly request: Request;
   readonly response: Response;
+  readonly path: Reader;
+  readonly query: Reader;
+  readonly body: Reader;
 }
 
-/** An answer. `null` means that the operation has written it itself. */
-export type Reply = {
-  readonly status?: number;
-  readonly json: unknown;
-  readonly headers?: Record<string, string>;
-} | null;
+/** JSON of the answer, with status 200 unless another was set; null when the operation has written all of it. */
+export type Reply = object | null;
 
-interface Described {
+/** One operation of the service. */
+export interface Operation {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** As express writes it: `/v2/user/:user_id`. */
   readonly path: string;
   /** One line for the page that lists the operations. */
   readonly title: string;
+  readonly auth: 'team' | 'management';
   /** Reads the body itself: no JSON is expected. */
-  readonly raw?: boolean;
+  readonly raw?: true;
+  /** Checks the key first: without one, nothing is told. */
+  readonly run: (world: World, request: Request, response: Response) => Reply | Promise<Reply>;
 }
 
-export interface TeamOperation extends Described {
-  readonly auth: 'team';
-  readonly handle: (call: Call<Team>) => Reply | Promise<Reply>;
+type Handle<Bearer, More extends readonly unknown[] = []> = (
+  call: Call<Bearer>,
+  ...more: More
+) => Reply | Promise<Reply>;
+
+/** An operation for the bearer of a team API key. */
+export function team(
+  method: Operation['method'],
+  path: string,
+  title: string,
+  handle: Handle<Team>,
+): Operation {
+  return {
+    method,
+    path,
+    title,
+    auth: 'team',
+    run: (world, request, response) => {
+      const { keys, teams, options } = world;
+      const bearer = teams.get(keys.teamOf(request.headers, options.apiKeyHeader));
+      return handle(callOf(world, bearer, request, response));
+    },
+  };
 }
 
-export interface ManagementOperation extends Described {
-  readonly auth: 'management';
-  readonly handle: (call: Call<ManagementKey>) => Reply | Promise<Reply>;
+/** An operation for the bearer of a Management Key. */
+export function management(
+  method: Operation['method'],
+  path: string,
+  title: string,
+  handle: Handle<ManagementKey>,
+): Operation {
+  return {
+    method,
+    path: `/management/v1${path}`,
+    title,
+    auth: 'management',
+    run: (world, request, response) => {
+      const bearer = world.keys.managementOf(request.headers);
+      if (world.options.plan !== 'scale')
+        throw new Refusal(403, 'The Management API is part of the Scale plan');
+      if (request.headers['x-management-key'] === undefined) response.setHeader('deprecation', 'true');
+      return handle(callOf(world, bearer, request, response));
+    },
+  };
 }
 
-/** One operation of the service. */
-export type Operation = TeamOperation | ManagementOperation;
+/** An operation for the bearer of an Org Management Key. */
+export function org(
+  method: Operation['method'],
+  path: string,
+  title: string,
+  handle: Handle<ManagementKey>,
+): Operation {
+  return management(method, path, `${title} (Org Management Key)`, (call) => {
+    needOrg(call.bearer);
+    return handle(call);
+  });
+}
+
+/** An operation on one team, for the bearer of a Management Key that reaches it. */
+export function ofTeam(
+  method: Operation['method'],
+  path: string,
+  title: string,
+  handle: Handle<ManagementKey, [Team]>,
+): Operation {
+  return management(method, `/team/:team_id${path}`, title, (call) => handle(call, teamOf(call)));
+}
+
+/** The team of the path. @throws Refusal 403 when the key is not bound to it, 404 when there is none */
+export function teamOf({ world, bearer, path }: Call<ManagementKey>): Team {
+  const { team_id } = path(z.object({ team_id: uuid }));
+  needTeam(bearer, team_id);
+  return world.teams.get(team_id);
+}
+
+function callOf<Bearer>(world: World, bearer: Bearer, request: Request, response: Response): Call<Bearer> {
+  return {
+    world,
+    bearer,
+    request,
+    response,
+    path: (schema) => check(schema, request.params, 'path'),
+    query: (schema) => check(schema, request.query, 'query'),
+    body: (schema) => check(schema, request.body, 'body'),
+  };
+}

@@ -34,11 +34,6 @@ export interface ParsingJobsOptions {
 /** Sandbox time of each step; people take longer than machines. */
 const STEPS = { upload: SECOND, parsing: 20 * SECOND, review: 3600 * SECOND };
 
-export interface Report {
-  readonly file: Buffer;
-  readonly needsHumanReview: boolean;
-}
-
 /** Lab report parsing jobs. Nothing is read from a report: results are made up, and an empty report fails. */
 export class ParsingJobs {
   readonly #timers: Timers;
@@ -70,7 +65,8 @@ export class ParsingJobs {
     }
   }
 
-  create(user: User, { file, needsHumanReview }: Report): ParsingJob {
+  /** @param bytes of the report */
+  create(user: User, bytes: number, needsHumanReview: boolean): ParsingJob {
     const job: ParsingJob = {
       id: uuidOf(this.#seed, 'parsing job', this.#state.next('parsing job') - 1),
       user,
@@ -78,7 +74,7 @@ export class ParsingJobs {
       failureReason: null,
       needsHumanReview,
       isReviewed: false,
-      bytes: file.length,
+      bytes,
       since: 0,
     };
     this.#jobs.set(job.id, job);

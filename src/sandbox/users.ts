@@ -84,7 +84,7 @@ export class Users {
       const user: User = { ...saved, erased: false, pulled: new Set(saved.pulled) };
       this.#byIndex[user.index] = user;
       this.#byId.set(user.id, user);
-      if (user.deletedAt === null) this.#byClientId.set(clientKey(user.teamId, user.clientUserId), user);
+      if (user.deletedAt === null) this.#byClientId.set(clientKey(user), user);
       else this.#eraseAt(user, user.deletedAt);
     }
     // The oldest first again.
@@ -117,7 +117,7 @@ export class Users {
 
   /** @throws Refusal 400 with `user_id` and `created_on` of the user that has the client user id */
   create(teamId: string, clientUserId: string): User {
-    const existing = this.#byClientId.get(clientKey(teamId, clientUserId));
+    const existing = this.#byClientId.get(clientKey({ teamId, clientUserId }));
     if (existing !== undefined) {
       throw new Refusal(400, {
         error_type: 'INVALID_REQUEST',
@@ -157,36 +157,34 @@ export class Users {
   }
 
   /** Starts the grace period: connections are gone at once, data when it is over. */
-  delete(teamId: string, id: string): void {
-    const user = this.get(teamId, id);
+  delete(user: User): void {
     const deletedAt = this.#timers.clock.now();
     user.deletedAt = deletedAt;
     user.connections.length = 0;
-    this.#byClientId.delete(clientKey(teamId, user.clientUserId));
+    this.#byClientId.delete(clientKey(user));
     this.save(user);
     this.#eraseAt(user, deletedAt);
   }
 
   /** Connections are not restored. @throws Refusal 404 when nothing is left, 400 when the client user id is taken */
-  undoDelete(teamId: string, which: { readonly id?: string; readonly clientUserId?: string }): User {
+  undoDelete(teamId: string, which: { readonly [K in 'id' | 'clientUserId']: string | undefined }): void {
     const user = [...this.#byId.values()]
       .filter((one) => one.teamId === teamId && one.deletedAt !== null)
       .findLast((one) => one.id === which.id || one.clientUserId === which.clientUserId);
     if (user === undefined) throw new Refusal(404, 'No deleted user within its grace period');
-    const key = clientKey(teamId, user.clientUserId);
+    const key = clientKey(user);
     if (this.#byClientId.has(key))
       throw new Refusal(400, 'The client user id is used by another user by now');
     user.deletedAt = null;
     this.#byClientId.set(key, user);
     this.save(user);
-    return user;
   }
 
   deleteTeam(teamId: string): void {
     for (const user of this.#byId.values()) {
       if (user.teamId !== teamId) continue;
       this.#erase(user);
-      this.#byClientId.delete(clientKey(teamId, user.clientUserId));
+      this.#byClientId.delete(clientKey(user));
     }
   }
 
@@ -207,7 +205,7 @@ export class Users {
 
   #forget(user: User): void {
     this.#byId.delete(user.id);
-    const key = clientKey(user.teamId, user.clientUserId);
+    const key = clientKey(user);
     if (this.#byClientId.get(key) === user) this.#byClientId.delete(key);
   }
 
@@ -227,7 +225,7 @@ export class Users {
     };
     this.#byIndex.push(user);
     this.#byId.set(user.id, user);
-    this.#byClientId.set(clientKey(teamId, clientUserId), user);
+    this.#byClientId.set(clientKey(user), user);
     return user;
   }
 }
@@ -251,6 +249,6 @@ export function userJson(user: User): object {
   };
 }
 
-function clientKey(teamId: string, clientUserId: string): string {
+function clientKey({ teamId, clientUserId }: Pick<User, 'teamId' | 'clientUserId'>): string {
   return `${teamId}|${clientUserId}`;
 }

@@ -1,13 +1,16 @@
 import { z } from 'zod';
-import { check, count, repeated, uuid } from '../check.ts';
-import { areaInfo, LABS, labAccountJson, RADII, type Marker } from '../made-up-labs.ts';
-import type { Operation } from '../operation.ts';
+import { pageOf, PAGING, repeated, uuid } from '../check.ts';
+import { areaInfo, LABS, labAccountJson, RADII } from '../made-up-labs.ts';
+import { team, type Operation } from '../operation.ts';
 import { Refusal } from '../refusal.ts';
 
-const PAGING = { page: count(1, Number.MAX_SAFE_INTEGER, 1), size: count(1, 100, 50) };
 const ORDER_SET = z.object({
   lab_test_ids: z.array(z.string()).default([]),
   add_on: z.object({ provider_ids: z.array(z.string()).default([]) }).nullish(),
+});
+const ACCOUNTS = z.object({
+  lab_account_id: uuid.optional(),
+  status: z.enum(['active', 'pending', 'suspended']).optional(),
 });
 const AREA = z.object({
   zip_code: z.string().regex(/^\d{5}$/, 'String should match pattern ^\\d{5}$'),
@@ -18,74 +21,47 @@ const AREA = z.object({
 });
 
 export const labOperations: readonly Operation[] = [
-  {
-    method: 'post',
-    path: '/v3/lab_tests/list_order_set_markers',
-    auth: 'team',
-    title: 'Markers of order sets',
-    handle: ({ world, request }) => {
-      const { page, size } = check(z.object(PAGING), request.query, 'query');
-      const { lab_test_ids, add_on } = check(ORDER_SET, request.body, 'body');
-      const { tests, markers } = world.labs;
-      const wanted = new Set<number>();
-      for (const id of lab_test_ids) {
-        const test = tests.find((one) => one.id === id);
-        if (test === undefined) throw new Refusal(404, `Lab test ${id} not found`);
-        for (const marker of test.markerIds) wanted.add(marker);
-      }
-      const added = new Set(add_on?.provider_ids);
-      const found = markers.filter(({ id, provider_id }) => wanted.has(id) || added.has(provider_id));
-      return { json: pageOf(found, page, size) };
-    },
-  },
-  {
-    method: 'get',
-    path: '/v3/lab_tests/markers',
-    auth: 'team',
-    title: 'Markers, of one lab with lab_slug',
-    handle: ({ world, request }) => {
-      const schema = z.object({ ...PAGING, lab_slug: z.string().optional() });
-      const { page, size, lab_slug } = check(schema, request.query, 'query');
-      const lab = LABS.findIndex((name) => name === lab_slug) + 1;
-      const found = world.labs.markers.filter(({ lab_id }) => lab_slug === undefined || lab_id === lab);
-      return { json: pageOf(found, page, size) };
-    },
-  },
-  {
-    method: 'get',
-    path: '/v3/lab_test/lab_account',
-    auth: 'team',
-    title: 'Lab accounts of the team',
-    handle: ({ world, bearer, request }) => {
-      const status = z.enum(['active', 'pending', 'suspended']).optional();
-      const query = check(z.object({ lab_account_id: uuid.optional(), status }), request.query, 'query');
-      const found = world.labs.accountsOf(bearer.id).filter((account) => {
-        const named = query.lab_account_id === undefined || account.id === query.lab_account_id;
-        return named && (query.status === undefined || account.status === query.status);
-      });
-      return { json: { data: found.map(labAccountJson) } };
-    },
-  },
-  {
-    method: 'get',
-    path: '/v3/order/area/info',
-    auth: 'team',
-    title: 'Phlebotomy and service centers near a zip code; lab is deprecated',
-    handle: ({ world, bearer, request }) => {
-      const { zip_code, radius, lab, labs, lab_account_id } = check(AREA, request.query, 'query');
+  team('post', '/v3/lab_tests/list_order_set_markers', 'Markers of order sets', ({ world, query, body }) => {
+    const paging = query(z.object(PAGING));
+    const { lab_test_ids, add_on } = body(ORDER_SET);
+    const { tests, markers } = world.labs;
+    const wanted = new Set<number>();
+    for (const id of lab_test_ids) {
+      const test = tests.find((one) => one.id === id);
+      if (test === undefined) throw new Refusal(404, `Lab test ${id} not found`);
+      for (const marker of test.markerIds) wanted.add(marker);
+    }
+    const added = new Set(add_on?.provider_ids);
+    const found = markers.filter(({ id, provider_id }) => wanted.has(id) || added.has(provider_id));
+    return pageOf('markers', found, paging);
+  }),
+  team('get', '/v3/lab_tests/markers', 'Markers, of one lab with lab_slug', ({ world, query }) => {
+    const { lab_slug, ...paging } = query(z.object({ ...PAGING, lab_slug: z.string().optional() }));
+    const lab = LABS.findIndex((name) => name === lab_slug) + 1;
+    const found = world.labs.markers.filter(({ lab_id }) => lab_slug === undefined || lab_id === lab);
+    return pageOf('markers', found, paging);
+  }),
+  team('get', '/v3/lab_test/lab_account', 'Lab accounts of the team', ({ world, bearer, query }) => {
+    const { lab_account_id, status } = query(ACCOUNTS);
+    const found = world.labs
+      .accountsOf(bearer.id)
+      .filter((account) => lab_account_id === undefined || account.id === lab_account_id)
+      .filter((account) => status === undefined || account.status === status);
+    return { data: found.map(labAccountJson) };
+  }),
+  team(
+    'get',
+    '/v3/order/area/info',
+    'Phlebotomy and service centers near a zip code; lab is deprecated',
+    ({ world, bearer, query, response }) => {
+      const { zip_code, radius, lab, labs, lab_account_id } = query(AREA);
       const account = world.labs.accountsOf(bearer.id).find(({ id }) => id === lab_account_id);
       if (lab_account_id !== undefined && account === undefined)
         throw new Refusal(404, 'Lab account not found');
+      if (lab !== undefined) response.setHeader('deprecation', 'true');
       const asked = labs ?? (lab === undefined ? LABS : [lab]);
-      const offered = account === undefined ? asked : asked.filter((name) => name === account.lab);
-      return {
-        json: areaInfo(world.options.seed, zip_code, radius, offered),
-        ...(lab === undefined ? {} : { headers: { deprecation: 'true' } }),
-      };
+      const offered = asked.filter((name) => account === undefined || name === account.lab);
+      return areaInfo(world.options.seed, zip_code, radius, offered);
     },
-  },
+  ),
 ];
-
-function pageOf(markers: readonly Marker[], page: number, size: number): object {
-  return { markers: markers.slice((page - 1) * size, page * size), total: markers.length, page, size };
-}

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { bound, check, uuid } from '../check.ts';
+import { bound } from '../check.ts';
 import { madeUpMeals } from '../made-up-meals.ts';
-import type { Operation } from '../operation.ts';
+import { team, type Operation } from '../operation.ts';
+import { userOf } from './users.ts';
 
 const QUERY = z.object({
   start_date: bound('start'),
@@ -12,17 +13,15 @@ const QUERY = z.object({
 });
 
 export const mealOperations: readonly Operation[] = [
-  {
-    method: 'get',
-    path: '/v2/summary/meal/:user_id',
-    auth: 'team',
-    title: 'Meals of one user: one document, however long the range',
-    handle: async ({ world, bearer, request, response }) => {
-      const { users, mealPlan, options } = world;
-      const { user_id } = check(z.object({ user_id: uuid }), request.params, 'path');
-      const { start_date: startMs, end_date, provider } = check(QUERY, request.query, 'query');
-      const user = users.get(bearer.id, user_id);
-      const meals = madeUpMeals(mealPlan, {
+  team(
+    'get',
+    '/v2/summary/meal/:user_id',
+    'Meals of one user: one document, however long the range',
+    async (call) => {
+      const { world, response } = call;
+      const { start_date: startMs, end_date, provider } = call.query(QUERY);
+      const user = userOf(call);
+      const meals = madeUpMeals(world.mealPlan, {
         user: user.id,
         // What was collected stays after a deletion was undone, although the connections do not come back.
         providers: user.sources,
@@ -31,19 +30,15 @@ export const mealOperations: readonly Operation[] = [
         endMs: (end_date ?? Number.MAX_SAFE_INTEGER - 1000) + 999,
         provider,
       });
-      const there = options.data === 'ready' ? null : user.pulled;
+      const there = world.options.data === 'ready' ? null : user.pulled;
       response.type('application/json');
       const cutAfter = response.locals['cut'] === true ? CUT_AFTER : Infinity;
+      const document = Readable.from(documentOf(meals, there, cutAfter), { objectMode: false });
       // A reader that leaves midway is its own affair.
-      await pipeline(
-        Readable.from(documentOf(meals, there, cutAfter), { objectMode: false }),
-        response,
-      ).catch(() => {
-        response.destroy();
-      });
+      await pipeline(document, response).catch(() => response.destroy());
       return null;
     },
-  },
+  ),
 ];
 
 /** Bytes of a document before a drawn fault cuts it: some meals in. */

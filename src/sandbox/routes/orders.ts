@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { check, count, uuid } from '../check.ts';
-import type { Call, Operation, Reply } from '../operation.ts';
+import { pageOf, PAGING, uuid } from '../check.ts';
+import { team, type Call, type Operation } from '../operation.ts';
 import { orderJson, type Order } from '../orders.ts';
 import { Refusal } from '../refusal.ts';
 import { randomOf } from '../seeded.ts';
@@ -17,88 +17,63 @@ const NEW_ORDER = z.object({
   clinical_notes: NOTES.nullish(),
   update_reason: z.string().nullish(),
 });
-const LIST = z.object({
-  interpretation: z.enum(['normal', 'abnormal', 'critical']).optional(),
-  page: count(1, Number.MAX_SAFE_INTEGER, 1),
-  size: count(1, 100, 50),
-});
+const INTERPRETATION = z.enum(['normal', 'abnormal', 'critical']).optional();
 const SLOTS_DAYS = 14;
 
 export const orderOperations: readonly Operation[] = [
-  {
-    method: 'post',
-    path: '/v3/order/create',
-    auth: 'team',
-    title: 'Place an order; one x-idempotency-key, one order',
-    handle: (call) => place(call, 'created'),
-  },
-  {
-    method: 'post',
-    path: '/v3/order/import',
-    auth: 'team',
-    title: 'Import an order; pending lab accounts may be named too',
-    handle: (call) => place(call, 'imported'),
-  },
-  {
-    method: 'get',
-    path: '/orders',
-    auth: 'team',
-    title: 'Orders, by interpretation',
-    handle: ({ world, bearer, request }) => {
-      const { interpretation, page, size } = check(LIST, request.query, 'query');
-      const found = world.orders
-        .list(bearer.id)
-        .filter((order) => interpretation === undefined || order.interpretation === interpretation);
-      const orders = found.slice((page - 1) * size, page * size).map(orderJson);
-      return { json: { orders, total: found.length, page, size } };
-    },
-  },
-  {
-    method: 'post',
-    path: '/v3/order/phlebotomy/appointment/availability',
-    auth: 'team',
-    title: 'Fourteen days of appointment slots',
-    handle: ({ world, request }) => {
-      const { start_date } = check(z.object({ start_date: z.iso.date() }), request.query, 'query');
+  team('post', '/v3/order/create', 'Place an order; one x-idempotency-key, one order', (call) =>
+    place(call, 'created'),
+  ),
+  team('post', '/v3/order/import', 'Import an order; pending lab accounts may be named too', (call) =>
+    place(call, 'imported'),
+  ),
+  team('get', '/orders', 'Orders, by interpretation', ({ world, bearer, query }) => {
+    const { interpretation, ...paging } = query(z.object({ ...PAGING, interpretation: INTERPRETATION }));
+    const found = world.orders
+      .list(bearer.id)
+      .filter((order) => interpretation === undefined || order.interpretation === interpretation);
+    return pageOf('orders', found.map(orderJson), paging);
+  }),
+  team(
+    'post',
+    '/v3/order/phlebotomy/appointment/availability',
+    'Fourteen days of appointment slots',
+    ({ world, query }) => {
+      const { start_date } = query(z.object({ start_date: z.iso.date() }));
       const random = randomOf(world.options.seed, 'slots', start_date);
       const slots = Array.from({ length: SLOTS_DAYS }, (_, n) => {
         const date = new Date(Date.parse(start_date) + n * 86_400_000).toISOString().slice(0, 10);
         const starts = [9, 11, 14].filter(() => random() < 0.8);
         return { date, slots: starts.map((hour) => slotOf(date, hour)) };
       });
-      return { json: { timezone: 'UTC', slots } };
+      return { timezone: 'UTC', slots };
     },
-  },
+  ),
 ];
 
-function place({ world, bearer, request }: Call<Team>, origin: Order['origin']): Reply {
-  const body = check(NEW_ORDER, request.body, 'body');
+function place({ world, bearer, request, body }: Call<Team>, origin: Order['origin']): object {
+  const { user_id, lab_test_id, lab_account_id, clinical_notes, update_reason } = body(NEW_ORDER);
   const header = request.headers['x-idempotency-key'];
   const key = typeof header === 'string' ? header : null;
   const asked = JSON.stringify([origin, request.body]);
   const before = world.orders.repeated(bearer, key, asked);
-  if (before !== null)
-    return { json: { order: orderJson(before), status: 'success', message: 'order exists' } };
-  const test = world.labs.tests.find(({ id }) => id === body.lab_test_id);
+  if (before !== null) return { order: orderJson(before), status: 'success', message: 'order exists' };
+  const test = world.labs.tests.find(({ id }) => id === lab_test_id);
   if (test === undefined) throw new Refusal(404, 'Lab test not found');
   const wanted = {
-    user: world.users.get(bearer.id, body.user_id),
+    user: world.users.get(bearer.id, user_id),
     test,
-    accountId: body.lab_account_id ?? null,
-    clinicalNotes: body.clinical_notes ?? null,
-    updateReason: body.update_reason ?? null,
+    accountId: lab_account_id ?? null,
+    clinicalNotes: clinical_notes ?? null,
+    updateReason: update_reason ?? null,
     origin,
   };
   const order = world.orders.place(bearer, wanted, key, asked);
-  return { json: { order: orderJson(order), status: 'success', message: 'order created' } };
+  return { order: orderJson(order), status: 'success', message: 'order created' };
 }
 
 function slotOf(date: string, hour: number): object {
   const at = (h: number): string => `${date}T${String(h).padStart(2, '0')}:00:00+00:00`;
-  return {
-    booking_key: `made-up-${date}-${hour}`,
-    start: at(hour),
-    end: at(hour + 2),
-    is_priority: hour === 9,
-  };
+  const priority = { is_priority: hour === 9 };
+  return { booking_key: `made-up-${date}-${hour}`, start: at(hour), end: at(hour + 2), ...priority };
 }

@@ -1,7 +1,7 @@
 import express, { type Request, type Response as Answer } from 'express';
 import { z } from 'zod';
 import { check, uuid } from '../check.ts';
-import type { Operation } from '../operation.ts';
+import { team, type Operation } from '../operation.ts';
 import { jobJson } from '../parsing-jobs.ts';
 import { Refusal } from '../refusal.ts';
 import type { Team } from '../teams.ts';
@@ -20,48 +20,41 @@ const readForm = express.raw({ type: 'multipart/form-data', limit: LARGEST + FOR
 
 export const parsingJobOperations: readonly Operation[] = [
   {
-    method: 'post',
-    path: '/lab_report/v1/parser/job',
-    auth: 'team',
-    title: 'Upload a lab report (PDF, JPEG, PNG; 10 MB); beta',
+    ...team(
+      'post',
+      '/lab_report/v1/parser/job',
+      'Upload a lab report (PDF, JPEG, PNG; 10 MB); beta',
+      async ({ world, bearer, request, response }) => {
+        needBeta(bearer);
+        const { file, ...fields } = Object.fromEntries(await formOf(request, response));
+        const { user_id, needs_human_review } = check(FIELDS, fields, 'body');
+        if (file === undefined || typeof file === 'string') {
+          throw new Refusal(422, [{ loc: ['body', 'file'], msg: 'Field required', type: 'missing' }]);
+        }
+        if (file.size > LARGEST) throw new Refusal(413, 'The file is larger than 10 MB');
+        const bytes = Buffer.from(await file.arrayBuffer());
+        if (!MAGIC.some((magic) => magic.equals(bytes.subarray(0, magic.length)))) {
+          throw new Refusal(415, 'The file is not a PDF, JPEG or PNG');
+        }
+        const user = world.users.get(bearer.id, user_id);
+        return jobJson(world.parsingJobs.create(user, bytes.length, needs_human_review === 'true'));
+      },
+    ),
     raw: true,
-    handle: async ({ world, bearer, request, response }) => {
-      needBeta(bearer);
-      const form = await formOf(request, response);
-      const file = form.get('file');
-      const { user_id, needs_human_review } = check(
-        FIELDS,
-        Object.fromEntries([...form].filter(([, value]) => typeof value === 'string')),
-        'body',
-      );
-      if (file === null || typeof file === 'string') {
-        throw new Refusal(422, [{ loc: ['body', 'file'], msg: 'Field required', type: 'missing' }]);
-      }
-      if (file.size > LARGEST) throw new Refusal(413, 'The file is larger than 10 MB');
-      const bytes = Buffer.from(await file.arrayBuffer());
-      if (!MAGIC.some((magic) => magic.equals(bytes.subarray(0, magic.length)))) {
-        throw new Refusal(415, 'The file is not a PDF, JPEG or PNG');
-      }
-      const user = world.users.get(bearer.id, user_id);
-      const report = { file: bytes, needsHumanReview: needs_human_review === 'true' };
-      return { json: jobJson(world.parsingJobs.create(user, report)) };
-    },
   },
-  {
-    method: 'get',
-    path: '/lab_report/v1/parser/job/:job_id',
-    auth: 'team',
-    title: 'Status and results of a parsing job; beta',
-    handle: ({ world, bearer, request }) => {
+  team(
+    'get',
+    '/lab_report/v1/parser/job/:job_id',
+    'Status and results of a parsing job; beta',
+    ({ world, bearer, path }) => {
       needBeta(bearer);
-      const { job_id } = check(z.object({ job_id: uuid }), request.params, 'path');
-      return { json: jobJson(world.parsingJobs.get(bearer.id, job_id)) };
+      return jobJson(world.parsingJobs.get(bearer.id, path(z.object({ job_id: uuid })).job_id));
     },
-  },
+  ),
 ];
 
-function needBeta(team: Team): void {
-  if (!team.features.parsing)
+function needBeta({ features }: Team): void {
+  if (!features.parsing)
     throw new Refusal(403, 'Lab report parsing is in closed beta and not enabled for your team');
 }
 

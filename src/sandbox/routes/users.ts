@@ -1,89 +1,57 @@
 import { z } from 'zod';
-import { check, count, uuid } from '../check.ts';
-import type { Operation } from '../operation.ts';
+import { count, uuid } from '../check.ts';
+import { team, type Call, type Operation } from '../operation.ts';
 import { Refusal } from '../refusal.ts';
 import { uuidOf } from '../seeded.ts';
+import type { Team } from '../teams.ts';
 import { userJson, type User } from '../users.ts';
 
-const PATH = z.object({ user_id: uuid });
+const NEW_USER = z.object({ client_user_id: z.string().min(1) });
+const PAGE = z.object({ offset: count(0, Number.MAX_SAFE_INTEGER, 0), limit: count(1, 500, 100) });
+const WHICH = z.object({ user_id: uuid.optional(), client_user_id: z.string().optional() });
 
 export const userOperations: readonly Operation[] = [
-  {
-    method: 'post',
-    path: '/v2/user',
-    auth: 'team',
-    title: 'Create a user',
-    handle: ({ world, bearer, request }) => {
-      const { client_user_id } = check(z.object({ client_user_id: z.string().min(1) }), request.body, 'body');
-      return { json: userJson(world.users.create(bearer.id, client_user_id)) };
-    },
-  },
-  {
-    method: 'get',
-    path: '/v2/user',
-    auth: 'team',
-    title: 'List users',
-    handle: ({ world, bearer, request }) => {
-      const schema = z.object({ offset: count(0, Number.MAX_SAFE_INTEGER, 0), limit: count(1, 500, 100) });
-      const { offset, limit } = check(schema, request.query, 'query');
-      const all = world.users.list(bearer.id);
-      return {
-        json: { users: all.slice(offset, offset + limit).map(userJson), total: all.length, offset, limit },
-      };
-    },
-  },
-  {
-    method: 'post',
-    path: '/v2/user/undo_delete',
-    auth: 'team',
-    title: 'Undo the deletion of a user within its 7 days of grace',
-    handle: ({ world, bearer, request }) => {
-      const schema = z.object({ user_id: uuid.optional(), client_user_id: z.string().optional() });
-      const { user_id, client_user_id } = check(schema, request.query, 'query');
-      if (user_id === undefined && client_user_id === undefined) {
+  team('post', '/v2/user', 'Create a user', ({ world, bearer, body }) =>
+    userJson(world.users.create(bearer.id, body(NEW_USER).client_user_id)),
+  ),
+  team('get', '/v2/user', 'List users', ({ world, bearer, query }) => {
+    const { offset, limit } = query(PAGE);
+    const all = world.users.list(bearer.id);
+    return { users: all.slice(offset, offset + limit).map(userJson), total: all.length, offset, limit };
+  }),
+  team(
+    'post',
+    '/v2/user/undo_delete',
+    'Undo the deletion of a user within its 7 days of grace',
+    ({ world, bearer, query }) => {
+      const { user_id: id, client_user_id: clientUserId } = query(WHICH);
+      if (id === undefined && clientUserId === undefined)
         throw new Refusal(400, 'Give user_id or client_user_id');
-      }
-      world.users.undoDelete(bearer.id, {
-        ...(user_id === undefined ? {} : { id: user_id }),
-        ...(client_user_id === undefined ? {} : { clientUserId: client_user_id }),
-      });
-      return { json: { success: true } };
+      world.users.undoDelete(bearer.id, { id, clientUserId });
+      return { success: true };
     },
-  },
-  {
-    method: 'get',
-    path: '/v2/user/:user_id',
-    auth: 'team',
-    title: 'One user',
-    handle: ({ world, bearer, request }) => {
-      const { user_id } = check(PATH, request.params, 'path');
-      return { json: userJson(world.users.get(bearer.id, user_id)) };
-    },
-  },
-  {
-    method: 'delete',
-    path: '/v2/user/:user_id',
-    auth: 'team',
-    title: 'Delete a user: connections at once, data after 7 days',
-    handle: ({ world, bearer, request }) => {
-      const { user_id } = check(PATH, request.params, 'path');
-      world.users.delete(bearer.id, user_id);
-      return { json: { success: true } };
-    },
-  },
-  {
-    method: 'get',
-    path: '/v2/user/:user_id/insurance/latest',
-    auth: 'team',
-    title: 'Latest insurance of a user; one user in ten has none',
-    handle: ({ world, bearer, request }) => {
-      const { user_id } = check(PATH, request.params, 'path');
-      const user = world.users.get(bearer.id, user_id);
+  ),
+  team('get', '/v2/user/:user_id', 'One user', (call) => userJson(userOf(call))),
+  team('delete', '/v2/user/:user_id', 'Delete a user: connections at once, data after 7 days', (call) => {
+    call.world.users.delete(userOf(call));
+    return { success: true };
+  }),
+  team(
+    'get',
+    '/v2/user/:user_id/insurance/latest',
+    'Latest insurance of a user; one user in ten has none',
+    (call) => {
+      const user = userOf(call);
       if (user.index % 10 === 7) throw new Refusal(404, 'No insurance found for this user');
-      return { json: insuranceOf(user) };
+      return insuranceOf(user);
     },
-  },
+  ),
 ];
+
+/** The active user that the path names. @throws Refusal 404 */
+export function userOf({ world, bearer, path }: Call<Team>): User {
+  return world.users.get(bearer.id, path(z.object({ user_id: uuid })).user_id);
+}
 
 function insuranceOf({ id, index }: User): object {
   return {

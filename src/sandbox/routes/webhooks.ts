@@ -1,19 +1,17 @@
 import { z } from 'zod';
-import { check } from '../check.ts';
 import type { Endpoint } from '../endpoints.ts';
 import type { ManagementKey } from '../keys.ts';
-import type { Call, ManagementOperation } from '../operation.ts';
-import { teamOf } from './management.ts';
+import { ofTeam, type Call, type Operation } from '../operation.ts';
 
-const URL_FIELD = z.url({ protocol: /^https?$/ });
+const url = z.url({ protocol: /^https?$/ });
 const CREATE = z.object({
-  url: URL_FIELD,
+  url,
   event_types: z.array(z.string()).default([]),
   secret: z.string().optional(),
   header_family: z.enum(['svix', 'webhook']).default('svix'),
 });
 const UPDATE = z.object({
-  url: URL_FIELD.optional(),
+  url: url.optional(),
   event_types: z.array(z.string()).optional(),
   disabled: z.boolean().optional(),
 });
@@ -24,108 +22,73 @@ const HEADERS = z.object({
     z.string(),
   ),
 });
-const COLLECTION = '/management/v1/team/:team_id/webhook';
-const ONE = `${COLLECTION}/:webhook_id`;
 
-export const webhookOperations: readonly ManagementOperation[] = [
-  {
-    method: 'get',
-    path: COLLECTION,
-    auth: 'management',
-    title: 'Webhooks of a team',
-    handle: (call) => ({ json: { data: call.world.endpoints.list(teamOf(call).id).map(webhookJson) } }),
-  },
-  {
-    method: 'post',
-    path: COLLECTION,
-    auth: 'management',
-    title: 'Create a webhook; the answer carries its secret',
-    handle: (call) => {
-      const team = teamOf(call);
-      const { url, event_types, secret, header_family } = check(CREATE, call.request.body, 'body');
-      const made = { url, eventTypes: event_types, secret, family: header_family };
-      const endpoint = call.world.endpoints.create(team.id, made);
-      return { json: { ...webhookJson(endpoint), secret: endpoint.secrets[0] } };
+export const webhookOperations: readonly Operation[] = [
+  ofTeam('get', '/webhook', 'Webhooks of a team', ({ world }, { id }) => ({
+    data: world.endpoints.list(id).map(webhookJson),
+  })),
+  ofTeam('post', '/webhook', 'Create a webhook; the answer carries its secret', ({ world, body }, { id }) => {
+    const { event_types: eventTypes, header_family: family, ...rest } = body(CREATE);
+    const endpoint = world.endpoints.create(id, { ...rest, eventTypes, family });
+    return { ...webhookJson(endpoint), ...secretJson(endpoint) };
+  }),
+  ofWebhook('get', '', 'One webhook', (_call, endpoint) => webhookJson(endpoint)),
+  ofWebhook(
+    'patch',
+    '',
+    'Update a webhook; disabled: false enables it again',
+    ({ world, body }, endpoint) => {
+      const update = body(UPDATE);
+      endpoint.url = update.url ?? endpoint.url;
+      endpoint.eventTypes = update.event_types ?? endpoint.eventTypes;
+      endpoint.disabled = update.disabled ?? endpoint.disabled;
+      if (update.disabled === false) endpoint.failingSince = null;
+      world.endpoints.save(endpoint);
+      return webhookJson(endpoint);
     },
-  },
-  {
-    method: 'get',
-    path: ONE,
-    auth: 'management',
-    title: 'One webhook',
-    handle: (call) => ({ json: webhookJson(endpointOf(call)) }),
-  },
-  {
-    method: 'patch',
-    path: ONE,
-    auth: 'management',
-    title: 'Update a webhook; disabled: false enables it again',
-    handle: (call) => {
-      const endpoint = endpointOf(call);
-      const { url, event_types, disabled } = check(UPDATE, call.request.body, 'body');
-      endpoint.url = url ?? endpoint.url;
-      endpoint.eventTypes = event_types ?? endpoint.eventTypes;
-      endpoint.disabled = disabled ?? endpoint.disabled;
-      if (disabled === false) endpoint.failingSince = null;
-      call.world.endpoints.save(endpoint);
-      return { json: webhookJson(endpoint) };
+  ),
+  ofWebhook('delete', '', 'Delete a webhook and what waits for it', ({ world }, endpoint) => {
+    world.endpoints.delete(endpoint);
+    return { success: true };
+  }),
+  ofWebhook('get', '/headers', 'Headers that a webhook sends along', (_call, { headers }) => ({ headers })),
+  ofWebhook(
+    'put',
+    '/headers',
+    'Replace the headers that a webhook sends along',
+    ({ world, body }, endpoint) => {
+      endpoint.headers = body(HEADERS).headers;
+      world.endpoints.save(endpoint);
+      return { headers: endpoint.headers };
     },
-  },
-  {
-    method: 'delete',
-    path: ONE,
-    auth: 'management',
-    title: 'Delete a webhook; what waits for it is let go',
-    handle: (call) => {
-      call.world.endpoints.delete(endpointOf(call));
-      return { json: { success: true } };
+  ),
+  ofWebhook('get', '/secret', 'The signing secret of a webhook', (_call, endpoint) => secretJson(endpoint)),
+  ofWebhook(
+    'post',
+    '/secret',
+    'Replace the signing secret; the old one signs along for a day',
+    ({ world, body }, endpoint) => {
+      world.endpoints.rotate(endpoint, body(z.object({ secret: z.string().optional() })).secret);
+      return secretJson(endpoint);
     },
-  },
-  {
-    method: 'get',
-    path: `${ONE}/headers`,
-    auth: 'management',
-    title: 'Headers that a webhook sends along',
-    handle: (call) => ({ json: { headers: endpointOf(call).headers } }),
-  },
-  {
-    method: 'put',
-    path: `${ONE}/headers`,
-    auth: 'management',
-    title: 'Replace the headers that a webhook sends along',
-    handle: (call) => {
-      const endpoint = endpointOf(call);
-      endpoint.headers = check(HEADERS, call.request.body, 'body').headers;
-      call.world.endpoints.save(endpoint);
-      return { json: { headers: endpoint.headers } };
-    },
-  },
-  {
-    method: 'get',
-    path: `${ONE}/secret`,
-    auth: 'management',
-    title: 'The signing secret of a webhook',
-    handle: (call) => ({ json: { secret: endpointOf(call).secrets[0] } }),
-  },
-  {
-    method: 'post',
-    path: `${ONE}/secret`,
-    auth: 'management',
-    title: 'Replace the signing secret; the old one signs along for a day',
-    handle: (call) => {
-      const endpoint = endpointOf(call);
-      const { secret } = check(z.object({ secret: z.string().optional() }), call.request.body, 'body');
-      call.world.endpoints.rotate(endpoint, secret);
-      return { json: { secret: endpoint.secrets[0] } };
-    },
-  },
+  ),
 ];
 
-function endpointOf(call: Call<ManagementKey>): Endpoint {
-  const { webhook_id } = check(z.object({ webhook_id: z.string() }), call.request.params, 'path');
-  return call.world.endpoints.get(teamOf(call).id, webhook_id);
+function ofWebhook(
+  method: Operation['method'],
+  path: string,
+  title: string,
+  handle: (call: Call<ManagementKey>, endpoint: Endpoint) => object,
+): Operation {
+  return ofTeam(method, `/webhook/:webhook_id${path}`, title, (call, { id }) =>
+    handle(call, call.world.endpoints.get(id, String(call.request.params['webhook_id']))),
+  );
 }
 
-function webhookJson({ id, url, eventTypes, disabled }: Endpoint): object {
-  return { id, url, event_types: eventTypes, disabled };
+function webhookJson({ id, url: address, eventTypes, disabled }: Endpoint): object {
+  return { id, url: address, event_types: eventTypes, disabled };
+}
+
+function secretJson({ secrets }: Endpoint): object {
+  return { secret: secrets[0] };
 }
