@@ -24,23 +24,8 @@ else {
 async function main(): Promise<void> {
   const { currentGuest } = await import('./lib/attribution.ts');
   const io = processIo(currentGuest);
-  const { CommanderError } = await import('commander');
-  const { EXIT, MillraceError, messageOf } = await import('./core/errors.ts');
-  const { visibleLines } = await import('./lib/visible.ts');
-  const { ServiceError } = await import('./service/errors.ts');
-  const { createProgram } = await import('./cli/program.ts');
-  try {
-    const program = await createProgram(io, process.argv[2]);
-    await program.parseAsync(process.argv);
-  } catch (error) {
-    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    else {
-      process.stderr.write(visibleLines(`millrace: ${messageOf(error)}\n`));
-      process.exitCode = error instanceof MillraceError ? error.exit : EXIT.failed;
-      const expected = error instanceof MillraceError || error instanceof ServiceError;
-      if (!expected && error instanceof Error) process.stderr.write(visibleLines(`${error.stack ?? ''}\n`));
-    }
-  }
+  const { runProgram } = await import('./cli/program.ts');
+  await runProgram(io, process.argv.slice(2));
   // A handle that someone forgot must not turn an ended command into one that hangs.
   setTimeout(() => process.exit(), 2000).unref();
 }

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { nameThisProcess } from '../lib/lock-owner.ts';
 import { visibleLines } from '../lib/visible.ts';
+import { ServiceError } from '../service/errors.ts';
 import type { Io } from './io.ts';
 
 /** In the order of the help. Loaded one by one: a command starts without the rooms that only others need. */
@@ -44,6 +46,19 @@ Start here:
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 partly done and resumable, 4 a verification found a difference.
 Results go to stdout, progress and logs to stderr.`;
 
+/** Runs one command line to its end and sets the exit code. Never rejects. */
+export async function runProgram(io: Io, args: readonly string[]): Promise<void> {
+  try {
+    await (await createProgram(io, args[0])).parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) return io.setExit(error.exitCode === 0 ? EXIT.done : EXIT.usage);
+    io.stderr.write(visibleLines(`millrace: ${messageOf(error)}\n`));
+    io.setExit(error instanceof MillraceError ? error.exit : EXIT.failed);
+    const expected = error instanceof MillraceError || error instanceof ServiceError;
+    if (!expected && error instanceof Error) io.stderr.write(visibleLines(`${error.stack ?? ''}\n`));
+  }
+}
+
 /**
  * The command line; every command is a file beside this one.
  * @param only the command that will run, when it is known; without it, or when there is none of that name, all are there
@@ -71,7 +86,7 @@ function nameOf(command: Command): string {
   return isTop ? command.name() : `${nameOf(parent)} ${command.name()}`;
 }
 
-/** Usage errors become exit code 2 in main.ts; nothing below it may end the process. */
+/** Usage errors become exit code 2 above; nothing here may end the process. */
 function configure(command: Command, io: Io): Command {
   command.exitOverride();
   command.configureOutput({

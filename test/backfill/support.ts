@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
-import { millrace, type Ended } from '../support/millrace.ts';
+import { millraceProcess, type Ended } from '../support/millrace.ts';
 
 export type SandboxOptions = NonNullable<Parameters<typeof startSandbox>[0]>;
 
@@ -30,7 +30,10 @@ export function environment({ url, apiKey }: Pick<Sandbox, 'url' | 'apiKey'>): R
 }
 
 export function backfill(service: Sandbox, out: string, ...args: string[]): Promise<Ended> {
-  return millrace(['backfill', '--out', out, '--json', ...args], { env: environment(service), cwd: out });
+  return millraceProcess(['backfill', '--out', out, '--json', ...args], {
+    env: environment(service),
+    cwd: out,
+  });
 }
 
 export function lines(path: string): Record<string, unknown>[] {

@@ -4,14 +4,18 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
+import { type Ended, millrace, millraceProcess, ROOT, writeConfig } from '../support/millrace.ts';
 import { SECRET } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
 /** How a command ended that could not do its work, and which of `said` it did not say. */
-async function refusal(args: readonly string[], ...said: readonly string[]): Promise<object> {
-  const { code, stdout, stderr } = await millrace(args);
+function refusal(args: readonly string[], ...said: readonly string[]): Promise<object> {
+  return ending(millrace(args), said);
+}
+
+async function ending(ended: Promise<Ended>, said: readonly string[]): Promise<object> {
+  const { code, stdout, stderr } = await ended;
   const unsaid = said.filter((text) => !stderr.includes(text)).map((text) => `${text} in: ${stderr}`);
   return { code, stdout, unsaid, stack: /^\s+at /m.test(stderr) };
 }
@@ -27,9 +31,8 @@ describe('a start that cannot be', () => {
     const file = join(folder, 'millrace.yaml');
     writeFileSync(file, 'server: { prot: 8080 }\nsigning: { secrets: [x] }\n');
     for (const command of ['serve', 'check']) {
-      expect(await refusal([command, '--config', file], `${file}:1:17`, 'server.prot', 'port')).toEqual(
-        refused(2),
-      );
+      const ended = millraceProcess([command, '--config', file]);
+      expect(await ending(ended, [`${file}:1:17`, 'server.prot', 'port'])).toEqual(refused(2));
     }
   });
 
@@ -77,11 +80,12 @@ describe('a start that cannot be', () => {
     const folder = await temporaryFolder();
     for (const listener of ['server', 'admin']) {
       const config = writeConfig(folder, { [listener]: { host: '127.0.0.1', port } });
-      expect(await refusal(['serve', '--config', config], `127.0.0.1:${port}`, 'EADDRINUSE')).toEqual(
-        refused(1),
-      );
+      const ended = millraceProcess(['serve', '--config', config]);
+      expect(await ending(ended, [`127.0.0.1:${port}`, 'EADDRINUSE'])).toEqual(refused(1));
+      // Nothing stays locked behind a start that failed, not even in the process that tried.
+      for (let n = 0; n < 2; n += 1)
+        expect(await refusal(['serve', '--config', config], `127.0.0.1:${port}`)).toEqual(refused(1));
     }
-    // Nothing stays locked behind a start that failed.
     expect((await millrace(['status', '--config', writeConfig(folder)])).code).toBe(0);
   });
 
@@ -150,7 +154,7 @@ test('wrong usage of any command is 2', async () => {
   ];
   const folder = await temporaryFolder();
   const env = { MILLRACE_CONFIG: writeConfig(folder), MILLRACE_SECRET: SECRET };
-  const ended = await Promise.all(wrong.map((args) => millrace(args, { env, cwd: folder })));
+  const ended = await Promise.all(wrong.map((args) => millrace(args, { env })));
   for (const [index, result] of ended.entries()) {
     expect({ args: wrong[index], code: result.code }, `stderr: ${result.stderr}`).toEqual({
       args: wrong[index],
@@ -181,7 +185,9 @@ test('--help of every command gives examples and exits with 0; so does --version
   };
   await look();
   expect(seen).toEqual(expect.arrayContaining(['serve', 'demo', 'archive verify', 'quarantine retry']));
-  expect(await millrace(['--version'])).toMatchObject({
+  expect(await millraceProcess(['serve', '--help'])).toMatchObject({ code: 0, stderr: '' });
+  expect(await millraceProcess(['no-such-command'])).toMatchObject({ code: 2, stdout: '' });
+  expect(await millraceProcess(['--version'])).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^\d+\.\d+/),
   });
@@ -190,7 +196,7 @@ test('--help of every command gives examples and exits with 0; so does --version
 test('demo: the last line is JSON, the counts add up, exit 0', async () => {
   // From another folder: nothing of it may depend on where it is started.
   const cwd = await temporaryFolder();
-  const { code, stdout, stderr } = await millrace(['demo', '--events', '200', '--json'], {
+  const { code, stdout, stderr } = await millraceProcess(['demo', '--events', '200', '--json'], {
     cwd,
     env: { TMPDIR: cwd },
   });
@@ -205,6 +211,6 @@ test('demo: the last line is JSON, the counts add up, exit 0', async () => {
 
 test('the shipped configs are taken as they are', async () => {
   const env = { MILLRACE_SECRET: SECRET };
-  const { code, stderr } = await millrace(['check'], { cwd: ROOT, env });
+  const { code, stderr } = await millraceProcess(['check'], { cwd: ROOT, env });
   expect({ code }, `stderr: ${stderr}`).toEqual({ code: 0 });
 });

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 120_000 });
 test('fault 08: a second receiver on one journal exits at once and names the first', async () => {
   const config = writeConfig(await temporaryFolder());
   const first = await ReceiverProcess.start(config);
-  const second = await millrace(['serve', '--config', config]);
+  const second = await millraceProcess(['serve', '--config', config]);
   expect(second).toMatchObject({ code: 1, stdout: '' });
   expect(second.stderr).toContain(`millrace: Journal is in use by another process: `);
   expect(second.stderr).toContain(`is held by process ${first.pid}`);
@@ -27,7 +27,7 @@ test('fault 08: a killed receiver leaves no lock, and its name is not given for 
   await (await ReceiverProcess.start(config)).kill('SIGKILL');
   const next = await ReceiverProcess.start(config);
   expect(await postSigned(next.url)).toMatchObject({ status: 202 });
-  expect((await millrace(['serve', '--config', config])).stderr).toContain(`process ${next.pid}`);
+  expect((await millraceProcess(['serve', '--config', config])).stderr).toContain(`process ${next.pid}`);
 });
 
 for (const name of ['journal.db', 'journal.db-wal', 'owner.json', 'owner.json.tmp']) {
@@ -65,6 +65,6 @@ function saying(name: string): string {
 
 async function said(config: string, name: string): Promise<string> {
   if (!name.startsWith('journal.db')) await ReceiverProcess.start(config);
-  const { code, stderr } = await millrace(['serve', '--config', config]);
+  const { code, stderr } = await millraceProcess(['serve', '--config', config]);
   return `${code} ${stderr}`;
 }

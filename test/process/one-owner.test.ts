@@ -8,7 +8,14 @@ import { mealIds, rowIds } from '../backfill/support.ts';
 import { writeArchive } from '../replay/made-up-archive.ts';
 import { MASTER, MASTER_TEXT, owner } from '../seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { childEnvironment, MAIN, millrace, writeConfig, type Ended } from '../support/millrace.ts';
+import {
+  childEnvironment,
+  MAIN,
+  millrace,
+  millraceProcess,
+  writeConfig,
+  type Ended,
+} from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { until } from '../support/until.ts';
 
@@ -97,7 +104,7 @@ const CASES: Readonly<Record<string, (folder: string) => Case | Promise<Case>>> 
     const keys = join(folder, 'keys');
     const store = await KeyStore.open(keys, MASTER);
     // As many as take a while to be wrapped anew.
-    await store.keysFor(Array.from({ length: 50_000 }, (_, n) => owner(n)));
+    await store.keysFor(Array.from({ length: 10_000 }, (_, n) => owner(n)));
     await store.close();
     const env = { MADE_UP_KEY: MASTER_TEXT };
     const names = ['--master-key-env', 'MADE_UP_KEY', '--new-master-key-env', 'MADE_UP_KEY'];
@@ -130,7 +137,7 @@ async function stoppedWithLock({
     const look = (): void => {
       if (existsSync(`${lock}-owner`) && child.kill('SIGSTOP')) resolve();
       else if (child.exitCode !== null) reject(new Error(`it ended with ${child.exitCode}: ${said}`));
-      else setImmediate(look);
+      else setTimeout(look, 1);
     };
     look();
   });
@@ -198,7 +205,7 @@ test('four backfills started at the same moment leave the rows of one', async ()
   const { sandbox, env } = await service();
   const out = await temporaryFolder();
   const run = (): Promise<Ended> =>
-    millrace(['backfill', '--out', out, '--all-users', '--json', ...RANGE], { env });
+    millraceProcess(['backfill', '--out', out, '--all-users', '--json', ...RANGE], { env });
   const ended = await Promise.all([run(), run(), run(), run()]);
   expect(ended.map(({ code }) => code).filter((code) => code !== 2)).toContain(0);
   for (const { code, stderr } of ended) {

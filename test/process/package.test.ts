@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { childEnvironment, millrace, ROOT, writeConfig } from '../support/millrace.ts';
+import { childEnvironment, millraceProcess, ROOT, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -62,9 +62,9 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 test.skipIf(lack !== null)(`the packed package runs: --help, demo, serve${skipped(lack)}`, async () => {
   const program = [process.execPath, join(installed, 'node_modules/millrace/dist/main.js')] as const;
   const cwd = await temporaryFolder();
-  const help = await millrace(['--help'], { program, cwd });
+  const help = await millraceProcess(['--help'], { program, cwd });
   expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: millrace') });
-  const demo = await millrace(['demo', '--events', '50', '--json'], { program, cwd, env: { TMPDIR: cwd } });
+  const demo = await millraceProcess(['demo', '--events', '50', '--json'], { program, cwd, env: { TMPDIR: cwd } });
   expect({ code: demo.code }, `stderr: ${demo.stderr}`).toEqual({ code: 0 });
   expect(JSON.parse(demo.stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
     ok: true,

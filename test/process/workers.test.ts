@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { LoadSender } from '../support/load-sender.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { millraceProcess, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
@@ -211,7 +211,7 @@ test('an address that is taken is said by name, and nothing is left running', as
   onTestFinished(() => void taken.close());
   await new Promise<void>((resolve) => void taken.listen(0, '127.0.0.1', resolve));
   const { port } = taken.address() as { port: number };
-  const { code, stderr } = await millrace(['serve', '--config', config(folder, { server: { port } })]);
+  const { code, stderr } = await millraceProcess(['serve', '--config', config(folder, { server: { port } })]);
   expect(code).toBe(1);
   expect(stderr).toContain(`Cannot listen on the address: 127.0.0.1:${port}: `);
 });

@@ -1,6 +1,9 @@
 import { execFile, type ExecFileOptions } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import type { Io } from '../../src/cli/io.ts';
+import { runProgram } from '../../src/cli/program.ts';
 import { SECRET } from './signed-events.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -26,8 +29,36 @@ export function childEnvironment(env: RunOptions['env'] = {}): NodeJS.ProcessEnv
   return { ...Object.fromEntries(own), NODE_ENV: 'production', ...env };
 }
 
-/** Runs one command line to its end, as a user would: `millrace('status', '--json')`. Never rejects. */
-export function millrace(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+/** Runs one command line to its end, as a user would: `millrace('status', '--json')`, inside the test. Never rejects. */
+export async function millrace(
+  args: readonly string[],
+  options: Pick<RunOptions, 'env'> = {},
+): Promise<Ended> {
+  const written = { stdout: '', stderr: '' };
+  const into = (name: 'stdout' | 'stderr'): Writable =>
+    new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        written[name] += String(chunk);
+        done();
+      },
+    });
+  let code = 0;
+  const io: Io = {
+    stdout: into('stdout'),
+    stderr: into('stderr'),
+    stdin: Readable.from([]),
+    env: childEnvironment(options.env),
+    signal: new AbortController().signal,
+    onHangUp: () => undefined,
+    onUncaught: () => undefined,
+    setExit: (exit) => (code = exit),
+  };
+  await runProgram(io, args);
+  return { code, signal: null, ...written };
+}
+
+/** The same in a process of its own, for tests of what only a process does. Never rejects. */
+export function millraceProcess(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const [file, ...before] = options.program ?? [process.execPath, MAIN];
   const settings: ExecFileOptions = { env: childEnvironment(options.env), timeout: 100_000 };
   if (options.cwd !== undefined) settings.cwd = options.cwd;
