@@ -6,7 +6,7 @@ import { replayCommand } from '../../src/cli/replay/command.ts';
 import type { Event } from '../../src/core/event.ts';
 import { run } from '../cli/run.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { millraceProcess, writeConfig } from '../support/millrace.ts';
 import { expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { writeArchive } from './made-up-archive.ts';
 
@@ -142,7 +142,7 @@ describe('where events go', () => {
 test('events that go to stdout have it to themselves', async () => {
   const { folder, events } = await setting();
   const config = writeConfig(folder, { sinks: { out: { type: 'stdout' } } });
-  const { code, stdout, stderr } = await millrace([
+  const { code, stdout, stderr } = await millraceProcess([
     'replay',
     join(folder, 'source'),
     '--to',
