@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import type { Io } from '../../src/cli/io.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { nameThisProcess } from '../../src/lib/lock-owner.ts';
 import { SECRET } from './signed-events.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -54,6 +55,7 @@ export async function millrace(
     setExit: (exit) => (code = exit),
   };
   await runProgram(io, args);
+  nameThisProcess('millrace');
   return { code, signal: null, ...written };
 }
 
