@@ -12,7 +12,7 @@ export default defineConfig({
     // Every process that a test starts reads V8's compiled form of the sources and packages here: half of a start was
     // compiling them.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/millrace-compiled') },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 });

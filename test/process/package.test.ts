@@ -64,7 +64,11 @@ test.skipIf(lack !== null)(`the packed package runs: --help, demo, serve${skippe
   const cwd = await temporaryFolder();
   const help = await millraceProcess(['--help'], { program, cwd });
   expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: millrace') });
-  const demo = await millraceProcess(['demo', '--events', '50', '--json'], { program, cwd, env: { TMPDIR: cwd } });
+  const demo = await millraceProcess(['demo', '--events', '50', '--json'], {
+    program,
+    cwd,
+    env: { TMPDIR: cwd },
+  });
   expect({ code: demo.code }, `stderr: ${demo.stderr}`).toEqual({ code: 0 });
   expect(JSON.parse(demo.stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
     ok: true,
