@@ -12,7 +12,7 @@ import { messageOf, type MillraceError } from './core/errors.ts';
 import { GuardedIngest } from './core/ingest.ts';
 import type { EventStore } from './core/journal.ts';
 import type { Operations } from './core/operations.ts';
-import type { NotedHead, Proof } from './core/proof.ts';
+import type { NotedHead } from './core/proof.ts';
 import { parseTarget } from './core/route.ts';
 import type { Inlet } from './core/sink.ts';
 import type { SourceContext } from './core/source.ts';
@@ -22,6 +22,7 @@ import { Delivery } from './deliver/delivery.ts';
 import { Status } from './admin/status.ts';
 import { ErasedUsers } from './erase/erased-users.ts';
 import { runErasures } from './erase/running-erasures.ts';
+import { Cell, type Live } from './lib/live.ts';
 import { Meter } from './metrics/meter.ts';
 import { RefusalLog } from './metrics/refusal-log.ts';
 import { createTracing } from './metrics/tracing.ts';
@@ -72,8 +73,8 @@ export interface App {
  */
 export async function startApp(loaded: ResolvedConfig, options: AppOptions): Promise<App> {
   const { log, clock = systemClock, onFailure } = options;
-  let plan = makePlan(loaded);
-  const { config } = plan;
+  const plan = new Cell(makePlan(loaded));
+  const { config } = plan.value;
   const started: { stop(signal: AbortSignal): Promise<void> }[] = [];
   const stop = async (signal: AbortSignal): Promise<void> => {
     for (const part of started.toReversed()) await part.stop(signal);
@@ -81,8 +82,8 @@ export async function startApp(loaded: ResolvedConfig, options: AppOptions): Pro
   };
 
   try {
-    const validate: Validator = (body, known) => plan.validate(body, known);
-    const meter = new Meter({ clock, routeOf: (type) => plan.table.routesFor(type).index });
+    const validate: Validator = (body, known) => plan.value.validate(body, known);
+    const meter = new Meter({ clock, plan });
     const tracing = createTracing() ?? undefined;
     const onCommit: Meter['committed'] = (events, ms) => meter.committed(events, ms);
     const users = ErasedUsers.open(config.erasure.path);
@@ -91,7 +92,7 @@ export async function startApp(loaded: ResolvedConfig, options: AppOptions): Pro
       config.acknowledge === 'delivered'
         ? null
         : await openJournal(config, { clock, log, onFailure, onCommit, isErased });
-    const store = journal ?? openMemory(() => plan, log);
+    const store = journal ?? openMemory(plan, log);
     warnOfReaders(config, log);
     const ingest = new GuardedIngest(store, isErased, meter);
     const folder = ownerFolder(config);
@@ -118,16 +119,12 @@ export async function startApp(loaded: ResolvedConfig, options: AppOptions): Pro
       tracing,
     });
     const take = createTake({ ingest, validate, maxBytes: config.server.maxBodyBytes });
-    const inlet = journal === null ? {} : { inlet: { fields: () => plan.config.envelope, take } };
-    let heads: ReadonlyMap<string, NotedHead> = new Map();
-    const openOnce = openProof(config);
-    const proof = async (): Promise<Proof> => {
-      const opened = await openOnce();
-      heads = opened.heads.known;
-      return opened;
-    };
+    const inlet = journal === null ? {} : { inlet: { fields: () => plan.value.config.envelope, take } };
+    const heads = new Map<string, NotedHead>();
+    const proof = openProof(config, heads);
     const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...inlet });
     const delivery = new Delivery({
+      plan,
       dispatcher,
       sinks,
       routes: store,
@@ -152,14 +149,14 @@ export async function startApp(loaded: ResolvedConfig, options: AppOptions): Pro
             ...running,
             journal,
             validate,
-            hasSink: (name) => plan.config.sinks[name] !== undefined,
+            hasSink: (name) => plan.value.config.sinks[name] !== undefined,
             dropSink: (sink) => delivery.giveUp(sink),
           });
     const { recent } = meter;
     const audit = new Audit(folder);
     const erasures = runErasures({
       noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
-      config: () => plan.config,
+      plan,
       users,
       store,
       journal,
@@ -172,10 +169,9 @@ export async function startApp(loaded: ResolvedConfig, options: AppOptions): Pro
     });
     const refusalLog = new RefusalLog(clock, log);
     started.push(refusalLog);
-    const { receiver, change } = await createReceiving(plan, {
+    const receiver = await createReceiving(plan, {
       clock,
       log,
-      validate,
       admission: () => admit(config, store, dispatcher),
       ingest,
       tracing,
@@ -188,8 +184,8 @@ export async function startApp(loaded: ResolvedConfig, options: AppOptions): Pro
     });
     const board = new ActivityBoard(clock);
     const status = new Status({
-      plan: () => plan,
-      heads: () => heads,
+      plan,
+      heads,
       meter,
       clock,
       store,
@@ -208,23 +204,23 @@ export async function startApp(loaded: ResolvedConfig, options: AppOptions): Pro
       announceOwner(folder, { admin: admin.url, token }, log);
     }
     started.push(delivery);
-    await delivery.start(plan);
-    const readers = startReaders(plan, take, { log, clock, checkpoints: store.checkpoints });
+    await delivery.start();
+    const readers = startReaders(plan.value, take, { log, clock, checkpoints: store.checkpoints });
     started.push(...readers);
     started.push({ stop: () => receiver.close() }, { stop: (signal) => receiver.drain(signal) });
     started.push(erasures);
     const { url } = await receiver.listen();
     erasures.start();
-    log.info({ url, admin: admin?.url ?? null, sinks: [...plan.sinks.keys()] }, 'listening');
+    log.info({ url, admin: admin?.url ?? null, sinks: [...plan.value.sinks.keys()] }, 'listening');
 
     const reload = async (changed: ResolvedConfig): Promise<void> => {
       const next = makePlan(changed);
       for (const key of needsRestart(config, next.config))
         log.warn({ key }, 'a change of this needs a restart');
       const deadline = AbortSignal.timeout(config.shutdown.deadline);
-      await delivery.change(next, () => (plan = next), deadline);
-      await change(next);
-      await delivery.part(next, deadline);
+      await delivery.prepare(next, deadline);
+      await plan.replace(next);
+      await delivery.part(deadline);
       meter.reloaded(null);
       log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
     };
@@ -261,13 +257,13 @@ async function openJournal(
   return journal;
 }
 
-function openMemory(plan: () => Plan, log: Logger): DeliveredLog {
+function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
   return new DeliveredLog({
-    isRequired: (sink) => plan().config.sinks[sink]?.required === true,
+    isRequired: (sink) => plan.value.config.sinks[sink]?.required === true,
     targetsOf: ({ type, handling }) =>
-      handling.only?.map(parseTarget) ?? plan().table.routesFor(type).targets,
-    quarantineTo: () => plan().config.quarantine.to,
-    maxBytes: plan().config.delivery.maxPendingBytes,
+      handling.only?.map(parseTarget) ?? plan.value.table.routesFor(type).targets,
+    quarantineTo: () => plan.value.config.quarantine.to,
+    maxBytes: plan.value.config.delivery.maxPendingBytes,
     onSkipped: (sink, events) => log.warn({ sink, events }, 'best-effort sink fell behind; events skipped'),
   });
 }

@@ -7,6 +7,7 @@ import type { EventLog } from '../core/journal.ts';
 import type { Operations, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { NotedHead } from '../core/proof.ts';
 import { formatTarget } from '../core/route.ts';
+import type { Live } from '../lib/live.ts';
 import type { MetricState } from '../metrics/catalogue.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { History, type Totals } from '../metrics/history.ts';
@@ -17,8 +18,7 @@ import type { ArchiveHead, Health } from './health.ts';
 export interface StatusOptions {
   readonly meter: Meter;
   readonly clock: Clock;
-  /** The plan in force; a reload replaces it. */
-  readonly plan: () => { readonly config: DescribedConfig };
+  readonly plan: Live<{ readonly config: DescribedConfig }>;
   readonly store: EventLog;
   readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
   readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
@@ -29,7 +29,7 @@ export interface StatusOptions {
   /** Erasures, replays and backfills that are known of. */
   readonly activities: () => readonly Activity[];
   /** Heads of manifests, by the archive's folder. */
-  readonly heads: () => ReadonlyMap<string, NotedHead>;
+  readonly heads: ReadonlyMap<string, NotedHead>;
 }
 
 /** Milliseconds: whoever asks more often than that shares an answer of the journal. */
@@ -65,7 +65,7 @@ export class Status {
     const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
       name: `sink ${sink}`,
       ok: mode === 'running' && troubles.length === 0,
-      required: plan().config.sinks[sink]?.required ?? false,
+      required: plan.value.config.sinks[sink]?.required ?? false,
       state: mode,
       // Codes only: the rest is for those who have a token.
       ...(troubles.length === 0
@@ -87,17 +87,16 @@ export class Status {
 
   #archives(): ArchiveHead[] {
     const { plan, heads } = this.#options;
-    const known = heads();
-    return Object.entries(plan().config.sinks).flatMap(([sink, { description }]) => {
+    return Object.entries(plan.value.config.sinks).flatMap(([sink, { description }]) => {
       const { archive } = description;
-      const noted = archive === undefined ? undefined : known.get(realPath(archive));
+      const noted = archive === undefined ? undefined : heads.get(realPath(archive));
       return noted === undefined ? [] : [{ sink, ...noted }];
     });
   }
 
   async metrics(): Promise<{ contentType: string; text: string }> {
     const { meter, plan, receiver } = this.#options;
-    const { config } = plan();
+    const { config } = plan.value;
     const state: MetricState = {
       meter,
       status: await this.#currentStatus(),
@@ -117,13 +116,13 @@ export class Status {
   /** What the console is shown. */
   get console(): ConsoleSource {
     const state: ConsoleSource['state'] = (since, after) => this.#consoleState(since, after);
-    if (!this.#options.plan().config.console.payloads) return { state };
+    if (!this.#options.plan.value.config.console.payloads) return { state };
     return { state, body: (seq) => this.#bodyOf(seq) };
   }
 
   async #consoleState(since: number, after: number): Promise<object> {
     const { meter, plan, clock, activities, receiver } = this.#options;
-    const { config } = plan();
+    const { config } = plan.value;
     const { journal, sinks, receiving } = await this.#currentStatus();
     return {
       now: clock.now(),

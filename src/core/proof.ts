@@ -46,8 +46,6 @@ export interface Heads {
    * @param lost the one noted before, when the manifest does not hold it any more: that stays on record
    */
   note(root: string, head: ManifestHead, lost: ManifestHead | null): Promise<void>;
-  /** Those this process has noted or read, by folder. */
-  readonly known: ReadonlyMap<string, NotedHead>;
 }
 
 /** What an installation proves its archives with; it lies apart from them. */

@@ -9,10 +9,12 @@ import type { SinkLog } from '../core/sink.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { buryWaiting, countWaiting, type WaitingFor } from './waiting.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
+import type { Live } from '../lib/live.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
 
 export interface DeliveryParts {
+  readonly plan: Live<DeliveryPlan>;
   readonly dispatcher: Dispatcher;
   readonly sinks: LiveSinks;
   readonly routes: RouteKeeper;
@@ -43,6 +45,8 @@ export class Delivery {
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
+    // Where the journal cannot note the routes, all that is open goes on by those of before.
+    parts.plan.subscribe((plan) => this.#acceptUnder(plan).finally(() => parts.dispatcher.begin()));
   }
 
   /** Everywhere an event goes. */
@@ -51,11 +55,12 @@ export class Delivery {
   }
 
   /**
-   * Opens the sinks of the first plan and begins to deliver.
+   * Opens the sinks of the plan and begins to deliver.
    * @throws MillraceError sink_waited_for when the journal has events for a sink that the plan has not
    */
-  async start(plan: DeliveryPlan): Promise<void> {
+  async start(): Promise<void> {
     const { journal, sinks, dispatcher } = this.#parts;
+    const plan = this.#parts.plan.value;
     if (journal === null) {
       await sinks.open(plan);
       await this.#acceptUnder(plan);
@@ -75,12 +80,12 @@ export class Delivery {
   }
 
   /**
-   * Opens what is new, exchanges what has changed, and goes by the routes of `to` from now on; `switched` is called when
-   * that is decided. Sinks that `to` does not name are there until `part`. When it fails all is as before.
+   * Opens what is new and exchanges what has changed, before the plan is replaced by `to`: from then on its routes decide.
+   * Sinks that `to` does not name are there until `part`. When it fails all is as before.
    * @throws MillraceError sink_waited_for, and what LiveSinks.change throws
    */
-  async change(to: DeliveryPlan, switched: () => void, signal: AbortSignal): Promise<void> {
-    const { journal, sinks, dispatcher } = this.#parts;
+  async prepare(to: DeliveryPlan, signal: AbortSignal): Promise<void> {
+    const { journal, sinks } = this.#parts;
     const named = new Set(Array.from(to.sinks, ([name, { continues }]) => [name, continues]).flat());
     const recalled = [...this.#leaving.keys()].filter((name) => named.has(name));
     for (const name of recalled) await this.#recall(name);
@@ -94,15 +99,12 @@ export class Delivery {
         if (journal !== null && sinks.names.includes(name)) void this.#begin(name, journal, false);
       throw error;
     }
-    switched();
-    // Where the journal cannot note the routes, all that is open goes on by those of before.
-    await this.#acceptUnder(to).finally(() => dispatcher.begin());
   }
 
   /** Lets the sinks go that the plan does not name; waits for them until `signal` aborts, and then they go on alone. */
-  async part(plan: PlannedSinks, signal: AbortSignal): Promise<void> {
-    const { sinks, journal, log } = this.#parts;
-    const gone = sinks.names.filter((name) => !plan.sinks.has(name) && !this.#leaving.has(name));
+  async part(signal: AbortSignal): Promise<void> {
+    const { sinks, journal, log, plan } = this.#parts;
+    const gone = sinks.names.filter((name) => !plan.value.sinks.has(name) && !this.#leaving.has(name));
     await Promise.all(
       gone.map(async (name) => {
         if (journal === null) return sinks.remove(name, signal);

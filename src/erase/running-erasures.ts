@@ -22,7 +22,7 @@ const CHECK_EVERY = 60_000;
 const SETTLE_WAIT = 30_000;
 
 /** The running system around the erasures. */
-export interface ErasingSystem extends Pick<ErasingParts, 'config' | 'users' | 'proof' | 'log'> {
+export interface ErasingSystem extends Pick<ErasingParts, 'plan' | 'users' | 'proof' | 'log'> {
   readonly store: Pick<EventStore, 'settled' | 'lastSeq'>;
   /** Null when nothing is kept on disk. */
   readonly journal: ErasableJournal | null;

@@ -4,6 +4,7 @@ import { systemClock, type Clock } from '../core/clock.ts';
 import type { ErasableStore, LeftItem, Subject } from '../core/erasure.ts';
 import type { KeyLedger, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
+import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { FolderStore } from './folder-store.ts';
@@ -16,7 +17,7 @@ export interface ErasableJournal extends ErasableStore {
 
 /** What an erasure needs of the system around it; a command that works alone has a journal at most. */
 export interface ErasingParts {
-  readonly config: () => DescribedConfig;
+  readonly plan: Live<{ readonly config: DescribedConfig }>;
   readonly users: ErasedUsers;
   /** Asked for when there is something to erase: null when there is none, or none yet. */
   readonly journal: () => Promise<ErasableJournal | null>;
@@ -33,8 +34,8 @@ export interface ErasingParts {
 
 /** Erasures over everything the config knows of: the journal, the folders of sinks, `erasure.folders`. */
 export function createErasures(parts: ErasingParts): LocalErasures {
-  const { config, users, journal, settle, clock = systemClock, log, signal } = parts;
-  const { path: folder, grace } = config().erasure;
+  const { plan, users, journal, settle, clock = systemClock, log, signal } = parts;
+  const { path: folder, grace } = plan.value.config.erasure;
   return new LocalErasures({
     folder,
     grace,
@@ -55,17 +56,17 @@ export function createErasures(parts: ErasingParts): LocalErasures {
 }
 
 /** The keys of sealed archives: of the sink that has them open, else of the store as it lies there. */
-function keyStores({ config, erasable, proof }: ErasingParts): ErasableStore[] {
+function keyStores({ plan, erasable, proof }: ErasingParts): ErasableStore[] {
   const ledger = async (): Promise<KeyLedger> => (await proof()).ledger;
-  return Object.entries(config().sinks).flatMap(([name, { description }]) => {
+  return Object.entries(plan.value.config.sinks).flatMap(([name, { description }]) => {
     const { keys } = description;
     if (keys === undefined) return [];
     return erasable?.(name) ?? KeyErasure.at(name, keys.store, () => keys.masterKey(), ledger);
   });
 }
 
-function folderStores({ config, settleSink, log, proof }: ErasingParts): FolderStore[] {
-  const { sinks, erasure, journal, envelope } = config();
+function folderStores({ plan, settleSink, log, proof }: ErasingParts): FolderStore[] {
+  const { sinks, erasure, journal, envelope } = plan.value.config;
   const { team, user, clientUser } = envelope;
   const found = new Map<string, { name: string; sinks: string[] }>();
   for (const [name, { description }] of Object.entries(sinks)) {

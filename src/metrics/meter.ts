@@ -3,6 +3,7 @@ import { CATALOGUE } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import { ID_REUSED, type AppendResult, type Unfitness } from '../core/ingest.ts';
 import type { Delivery } from '../core/sink.ts';
+import type { Live } from '../lib/live.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
 import { Refusals } from './refusals.ts';
@@ -11,8 +12,8 @@ import { TAKEN } from './taken.ts';
 
 export interface MeterOptions {
   readonly clock: Clock;
-  /** Index of the route that decides for a type; null when none does. */
-  readonly routeOf: (type: string) => number | null;
+  /** `index` is that of the route which decides for a type; null when none does. */
+  readonly plan: Live<{ readonly table: { routesFor(type: string): { readonly index: number | null } } }>;
 }
 
 /** When and how often deliveries matched one of the configured secrets. */
@@ -40,7 +41,7 @@ export const NO_ROUTE = 'none';
  */
 export class Meter {
   readonly #clock: Clock;
-  readonly #routeOf: MeterOptions['routeOf'];
+  readonly #plan: MeterOptions['plan'];
   readonly startedAt: number;
   /** By source, then by outcome. */
   readonly events = new Map<string, Tally>();
@@ -69,9 +70,9 @@ export class Meter {
   refused = 0;
   reloads: Reloads;
 
-  constructor({ clock, routeOf }: MeterOptions) {
+  constructor({ clock, plan }: MeterOptions) {
     this.#clock = clock;
-    this.#routeOf = routeOf;
+    this.#plan = plan;
     this.refusals = new Refusals(clock);
     this.startedAt = clock.now();
     this.reloads = { succeeded: 0, failed: 0, lastSuccess: this.startedAt, error: null };
@@ -110,7 +111,7 @@ export class Meter {
     if (result.status === 'accepted') {
       this.accepted += 1;
       this.types.add(event.type);
-      this.routes.add(String(this.#routeOf(event.type) ?? NO_ROUTE));
+      this.routes.add(String(this.#plan.value.table.routesFor(event.type).index ?? NO_ROUTE));
       this.recent.add(event, 'accepted', result.seq);
     } else if (result.status === 'duplicate') {
       this.duplicates += 1;

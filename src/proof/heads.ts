@@ -29,17 +29,23 @@ export class HeadFiles implements Heads {
   readonly #folder: string;
   readonly #signer: Signer | null;
   readonly #trusted: ReadonlySet<string>;
-  /** What was noted last by this process, or read by it. */
-  readonly #known = new Map<string, NotedHead>();
+  readonly #known: Map<string, NotedHead>;
 
   /**
    * @param signer null for notes that are only read
    * @param trusted public keys whose notes count
+   * @param known is filled with what this process notes or reads, by folder
    */
-  constructor(folder: string, signer: Signer | null, trusted: ReadonlySet<string>) {
+  constructor(
+    folder: string,
+    signer: Signer | null,
+    trusted: ReadonlySet<string>,
+    known = new Map<string, NotedHead>(),
+  ) {
     this.#folder = folder;
     this.#signer = signer;
     this.#trusted = trusted;
+    this.#known = known;
   }
 
   of(root: string): ManifestHead | null {
@@ -58,10 +64,6 @@ export class HeadFiles implements Heads {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     await writeDurably(this.#folder, nameOf(root), `${text}\n`, OWNER_ONLY);
     this.#known.set(root, { head, bytes, lost: all.length });
-  }
-
-  get known(): ReadonlyMap<string, NotedHead> {
-    return this.#known;
   }
 
   /** To be read before the manifest is: it may go on meanwhile. */

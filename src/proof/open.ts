@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { KeyLedger, OpenProof, Proof } from '../core/proof.ts';
+import type { KeyLedger, NotedHead, OpenProof, Proof } from '../core/proof.ts';
 import type { Signer } from '../core/signature.ts';
 import { HeadFiles } from './heads.ts';
 import { LedgerFile } from './ledger.ts';
@@ -18,12 +18,13 @@ export interface ProofPlace {
 
 /**
  * For who writes: opened when it is asked for the first time, and the key is then made when there is none.
+ * @param heads where those that are read or noted by this process are kept, by folder
  * @returns what rejects with MillraceError proof_unusable, and may be called again
  */
-export function openProof(place: ProofPlace): OpenProof {
+export function openProof(place: ProofPlace, heads = new Map<string, NotedHead>()): OpenProof {
   let opened: Promise<Proof> | null = null;
   return () => {
-    opened ??= open(place).catch((error: unknown) => {
+    opened ??= open(place, heads).catch((error: unknown) => {
       opened = null;
       throw error;
     });
@@ -31,9 +32,9 @@ export function openProof(place: ProofPlace): OpenProof {
   };
 }
 
-async function open(place: ProofPlace): Promise<Proof> {
+async function open(place: ProofPlace, heads: Map<string, NotedHead>): Promise<Proof> {
   const signer = await openSigner(keyFile(place));
-  return { signer, heads: headsOf(place, signer), ledger: ledgerOf(place, signer) };
+  return { signer, heads: headsOf(place, signer, heads), ledger: ledgerOf(place, signer) };
 }
 
 /** For who reads: nothing is made. @throws MillraceError proof_unusable */
@@ -65,8 +66,8 @@ function ledgerOf(place: ProofPlace, signer: Signer | null): KeyLedger {
   return new LedgerFile(join(place.erasure.path, 'ledger.jsonl'), signer, trustedBy(place, signer));
 }
 
-function headsOf(place: ProofPlace, signer: Signer | null): HeadFiles {
-  return new HeadFiles(join(place.erasure.path, 'heads'), signer, trustedBy(place, signer));
+function headsOf(place: ProofPlace, signer: Signer | null, known?: Map<string, NotedHead>): HeadFiles {
+  return new HeadFiles(join(place.erasure.path, 'heads'), signer, trustedBy(place, signer), known);
 }
 
 function trustedBy({ proof }: ProofPlace, signer: Signer | null): ReadonlySet<string> {

@@ -1,35 +1,33 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../core/clock.ts';
+import type { Live } from '../lib/live.ts';
 import { DEFAULT_LIMITS, type ReceiverLimits } from '../receive/limits.ts';
 import type { Receiver, ReceiverOptions, Replaceable } from '../receive/options.ts';
 import { createReceiver } from '../receive/receiver.ts';
+import type { WorkerPool } from './pool.ts';
 
 /** All that a process which only receives has to know of the config. */
 export type Settings = Pick<Config, 'server' | 'signing' | 'envelope' | 'quarantine'>;
 
-export interface ReceivingPlan extends Pick<Replaceable, 'verifier'> {
+export interface ReceivingPlan extends Pick<Replaceable, 'verifier' | 'validate'> {
   readonly config: Settings;
-}
-
-/** The open endpoint, in this process or in several. */
-export interface Receiving {
-  readonly receiver: Omit<Receiver, 'replace'>;
-  /** Resolves when every delivery from now on is handled as this plan says. */
-  readonly change: (plan: ReceivingPlan) => Promise<void>;
 }
 
 export interface ReceivingOptions extends Pick<
   ReceiverOptions,
-  'validate' | 'admission' | 'ingest' | 'onOutcome' | 'onError' | 'tracing'
+  'admission' | 'ingest' | 'onOutcome' | 'onError' | 'tracing'
 > {
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** What receives by this plan: one process, this one, unless `server.workers` asks for more. */
-export async function createReceiving(plan: ReceivingPlan, options: ReceivingOptions): Promise<Receiving> {
-  const { server, quarantine } = plan.config;
+/** The open endpoint, in this process or, where `server.workers` asks for it, in several; it goes by the plan of now. */
+export async function createReceiving(
+  plan: Live<ReceivingPlan>,
+  options: ReceivingOptions,
+): Promise<Omit<Receiver, 'replace'>> {
+  const { server } = plan.value.config;
   if (server.workers > 1) return createWorkers(plan, options);
   const { host, port, path, reusePort } = server;
   const receiver = createReceiver({
@@ -38,22 +36,27 @@ export async function createReceiving(plan: ReceivingPlan, options: ReceivingOpt
     path,
     reusePort,
     limits: limitsOf(server),
-    verifier: plan.verifier,
-    quarantineStatus: quarantine.respond,
+    ...replaceable(plan.value),
     ...options,
   });
-  const change: Receiving['change'] = ({ verifier, config }) => {
-    receiver.replace({ verifier, quarantineStatus: config.quarantine.respond });
-    return Promise.resolve();
-  };
-  return { receiver, change };
+  plan.subscribe((next) => receiver.replace(replaceable(next)));
+  return receiver;
 }
 
-async function createWorkers({ config }: ReceivingPlan, options: ReceivingOptions): Promise<Receiving> {
+function replaceable({ verifier, validate, config }: ReceivingPlan): Replaceable {
+  return { verifier, validate, quarantineStatus: config.quarantine.respond };
+}
+
+async function createWorkers(
+  plan: Live<ReceivingPlan>,
+  options: ReceivingOptions,
+): Promise<WorkerPool<Settings>> {
   const { WorkerPool } = await import('./pool.ts');
+  const { config } = plan.value;
   const { workers, port, reusePort } = config.server;
   const pool = new WorkerPool({ workers, port, reusePort, settings: settingsOf(config), ...options });
-  return { receiver: pool, change: (next) => pool.change(settingsOf(next.config)) };
+  plan.subscribe((next) => pool.change(settingsOf(next.config)));
+  return pool;
 }
 
 /** No sinks and no keys of theirs: those stay in the first process. */

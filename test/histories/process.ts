@@ -7,6 +7,7 @@ import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { Delivery, dropSink, type DeliveryPlan } from '../../src/deliver/delivery.ts';
 import { answer } from '../../src/journal/perform.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
+import { Cell } from '../../src/lib/live.ts';
 import { Store } from '../../src/journal/store.ts';
 import type { Writer } from '../../src/journal/writer-thread.ts';
 import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
@@ -29,6 +30,7 @@ export class Process {
   readonly #world: World;
   readonly #journal: SqliteJournal;
   readonly #delivery: Delivery;
+  readonly #plan: Cell<DeliveryPlan>;
   readonly #alive: { now: boolean };
   readonly #writer: InlineWriter;
   /** One for each process: what waits for one that all share would be kept for ever. */
@@ -38,12 +40,14 @@ export class Process {
     world: World;
     journal: SqliteJournal;
     delivery: Delivery;
+    plan: Cell<DeliveryPlan>;
     alive: { now: boolean };
     writer: InlineWriter;
   }) {
     this.#world = parts.world;
     this.#journal = parts.journal;
     this.#delivery = parts.delivery;
+    this.#plan = parts.plan;
     this.#alive = parts.alive;
     this.#writer = parts.writer;
   }
@@ -69,7 +73,9 @@ export class Process {
     });
     const sinks = new LiveSinks(dispatcher, { log: silentLog, clock: world.clock });
     const seen = defects.forgetsSinks === true ? forgetful(journal) : journal;
+    const plan = new Cell(planOf(world, alive, settings));
     const delivery: Delivery = new Delivery({
+      plan,
       dispatcher,
       sinks,
       routes: journal,
@@ -78,15 +84,14 @@ export class Process {
       clock: world.clock,
       log: silentLog,
     });
-    const plan = planOf(world, alive, settings);
     try {
-      await delivery.start(plan);
+      await delivery.start();
     } catch (error) {
       alive.now = false;
       await writer.close();
       throw error;
     }
-    return new Process({ world, journal, delivery, alive, writer });
+    return new Process({ world, journal, delivery, plan, alive, writer });
   }
 
   /** What `millrace sink drop` does while nothing runs. */
@@ -109,9 +114,10 @@ export class Process {
    */
   async reload(settings: Settings, fails: boolean): Promise<void> {
     const next = planOf(this.#world, this.#alive, settings, fails);
-    await this.#delivery.change(next, () => undefined, this.#never);
+    await this.#delivery.prepare(next, this.#never);
+    await this.#plan.replace(next);
     // The receiver waits for it within its deadline, and then goes on as well.
-    void this.#delivery.part(next, this.#never).catch(() => undefined);
+    void this.#delivery.part(this.#never).catch(() => undefined);
   }
 
   /** The sinks that events can wait for, open or not. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { Cell } from '../../src/lib/live.ts';
 import { Distribution } from '../../src/metrics/distribution.ts';
 import { History, type Totals } from '../../src/metrics/history.ts';
 import { Meter } from '../../src/metrics/meter.ts';
@@ -24,7 +25,7 @@ test('a tally has room for so many names, and loses no count', () => {
 });
 
 test('recent events: the newest first, only what was not seen yet, and no more than a ring holds', () => {
-  const meter = new Meter({ clock: new ManualClock(), routeOf: () => null });
+  const meter = new Meter({ clock: new ManualClock(), plan: routed(() => null) });
   for (let seq = 1; seq <= 250; seq += 1)
     meter.stored(makeEvent({ id: `msg_${seq}` }), { status: 'accepted', seq });
   expect(meter.recent.after(247).map(({ id, seq }) => [id, seq])).toEqual([
@@ -40,7 +41,7 @@ test('recent events: the newest first, only what was not seen yet, and no more t
 });
 
 test('recent events of an erased user are forgotten, and those that may be of one; the numbers go on', () => {
-  const meter = new Meter({ clock: new ManualClock(), routeOf: () => null });
+  const meter = new Meter({ clock: new ManualClock(), plan: routed(() => null) });
   for (const [index, user] of ['made-up-1', 'made-up-2', null].entries())
     meter.stored(makeEvent({ id: `msg_${index}`, user }), { status: 'accepted', seq: index + 1 });
   meter.storedUnfit(makeEvent({ id: 'msg_3', user: 'no id' }), [], { status: 'accepted', seq: 0 });
@@ -55,7 +56,7 @@ test('recent events of an erased user are forgotten, and those that may be of on
 test('events of every outcome and source add up', () => {
   const meter = new Meter({
     clock: new ManualClock(),
-    routeOf: (type) => (type.startsWith('daily.') ? 0 : null),
+    plan: routed((type) => (type.startsWith('daily.') ? 0 : null)),
   });
   const event = makeEvent({ source: 'hub' });
   meter.stored(event, { status: 'accepted', seq: 1 });
@@ -100,3 +101,7 @@ test('the history is in events a second, whatever the clock and the sinks do', (
   expect(history.after(0).length).toBe(300);
   expect(history.after(519_000)).toMatchObject([{ at: 520_000 }]);
 });
+
+function routed(index: (type: string) => number | null): ConstructorParameters<typeof Meter>[0]['plan'] {
+  return new Cell({ table: { routesFor: (type: string) => ({ index: index(type) }) } });
+}

@@ -8,6 +8,7 @@ import { ErasedUsers } from '../../erase/erased-users.ts';
 import { createErasures } from '../../erase/stores.ts';
 import { ownerFolder } from '../../journal/owner.ts';
 import { SqliteJournal } from '../../journal/sqlite-journal.ts';
+import { Cell } from '../../lib/live.ts';
 import { openProof } from '../../proof/open.ts';
 import { note, type Io } from '../io.ts';
 import { accessTo, ask, type Access } from '../receiver-access.ts';
@@ -27,7 +28,7 @@ export async function withErasures<T>(
   let opened: Promise<SqliteJournal | null> | null = null;
   const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
   const erasures = createErasures({
-    config: () => config,
+    plan: new Cell(loaded),
     users: ErasedUsers.open(config.erasure.path),
     journal: () => (opened ??= openJournal(config)),
     proof: openProof(config),
