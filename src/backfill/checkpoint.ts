@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { folderError, MillraceError, messageOf } from '../core/errors.ts';
-import { errorCode, syncFolder, writeDurably } from '../lib/durable.ts';
+import { folderError } from '../core/errors.ts';
+import { syncFolder } from '../lib/durable.ts';
+import { goesOn, readState, writeState } from '../lib/work-folder.ts';
 import { planId, type BackfillPlan } from './plan.ts';
 
 /** What is known of the trigger of one provider. */
@@ -71,20 +72,14 @@ export class Checkpoint {
    */
   static async open(output: string, plan: BackfillPlan, resume: boolean): Promise<Checkpoint> {
     const folder = join(output, FOLDER);
-    const before = await readState(folder);
-    if (before !== null && !resume) {
-      throw new MillraceError(
-        'usage',
-        `${folder} holds an unfinished backfill: add --resume, or remove the folder`,
-      );
-    }
-    if (before !== null && planId(before.plan) !== planId(plan)) {
-      throw new MillraceError(
-        'usage',
-        `${folder} belongs to other users, providers or dates; --resume needs the same`,
-      );
-    }
     try {
+      const before = stateIn(folder);
+      goesOn(folder, before === null ? null : planId(before.plan), {
+        kind: 'backfill',
+        fingerprint: planId(plan),
+        resume,
+        otherwise: '--resume needs the same users, providers and dates',
+      });
       // Without a state, what lies there is of a run that was ended while it removed it.
       if (before === null) await rm(folder, { recursive: true, force: true });
       const checkpoint = new Checkpoint(folder, before ?? newState(plan));
@@ -97,8 +92,13 @@ export class Checkpoint {
   }
 
   /** The plan of an unfinished run, for a `--resume` that does not repeat it. */
-  static async planOf(output: string): Promise<BackfillPlan | null> {
-    return (await readState(join(output, FOLDER)))?.plan ?? null;
+  static planOf(output: string): BackfillPlan | null {
+    const folder = join(output, FOLDER);
+    try {
+      return stateIn(folder)?.plan ?? null;
+    } catch (error) {
+      throw folderError(folder, error);
+    }
   }
 
   get state(): State {
@@ -142,7 +142,7 @@ export class Checkpoint {
   }
 
   async #save(): Promise<void> {
-    await writeDurably(this.folder, STATE, `${JSON.stringify(this.#state)}\n`);
+    await writeState(this.folder, STATE, this.#state);
   }
 }
 
@@ -151,16 +151,13 @@ function newState(plan: BackfillPlan): State {
   return { plan, run, triggered: {}, without: {}, checked: false, followed: false };
 }
 
-async function readState(folder: string): Promise<State | null> {
-  try {
-    const { failed = {}, ...state } = JSON.parse(await readFile(join(folder, STATE), 'utf8')) as OldState;
-    const without = Object.entries(failed).map(([key, reason]): [string, Without] => [
-      key,
-      { status: 'failed', reason },
-    ]);
-    return { run: OLD_RUN, checked: false, without: Object.fromEntries(without), ...state } as State;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
-    throw new MillraceError('usage', `${join(folder, STATE)}: ${messageOf(error)}`, { cause: error });
-  }
+function stateIn(folder: string): State | null {
+  const state = readState<OldState>(folder, STATE);
+  if (state === null) return null;
+  const { failed = {}, ...known } = state;
+  const without = Object.entries(failed).map(([key, reason]): [string, Without] => [
+    key,
+    { status: 'failed', reason },
+  ]);
+  return { run: OLD_RUN, checked: false, without: Object.fromEntries(without), ...known } as State;
 }

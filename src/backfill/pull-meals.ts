@@ -1,9 +1,8 @@
-import { mkdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
 import type { ServiceClient } from '../service/client.ts';
-import { errorCode, writeDurably } from '../lib/durable.ts';
+import { readState, writeState } from '../lib/work-folder.ts';
 import { eachMeal, type OnMeals } from './each-meal.ts';
 import type { Task } from './plan.ts';
 
@@ -22,13 +21,8 @@ export interface TaskResult {
 const DONE = 'done.json';
 
 /** The result of a task that was finished by this or an earlier run; null when it has to be done. */
-export async function finishedTask(folder: string): Promise<TaskResult | null> {
-  try {
-    return JSON.parse(await readFile(join(folder, DONE), 'utf8')) as TaskResult;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
-    throw error;
-  }
+export function finishedTask(folder: string): TaskResult | null {
+  return readState<TaskResult>(folder, DONE);
 }
 
 /**
@@ -68,7 +62,7 @@ export async function pullMeals(
       rejects: shaped.rejects,
       unknown: [...unknown].toSorted(),
     };
-    await writeDurably(folder, DONE, `${JSON.stringify(result)}\n`);
+    await writeState(folder, DONE, result);
     return result;
   } catch (error) {
     await files.discard();

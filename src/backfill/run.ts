@@ -147,7 +147,7 @@ async function pullAll(
       provider === null ? undefined : checkpoint.state.without[connectionKey({ user, provider })];
     if (without !== undefined) return without;
     const folder = checkpoint.taskFolder(task.index);
-    return (await finishedTask(folder)) ?? pullWithTries(service, task, folder, clock, signal);
+    return finishedTask(folder) ?? pullWithTries(service, task, folder, clock, signal);
   };
   for (const task of tasksOf(plan)) {
     // A queue for each provider: one that is slow or throttled does not hold up the others.

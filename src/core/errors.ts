@@ -1,4 +1,4 @@
-import { FolderInUse } from '../lib/lock-owner.ts';
+import { FolderRefused } from '../lib/folder-refused.ts';
 
 /** One entry of the catalogue. `status` is the HTTP answer, `exit` the command's exit code; `retryable` tells both. */
 interface Entry {
@@ -106,8 +106,10 @@ export class MillraceError extends Error {
 /** What a command says that could not have its folder. */
 export function folderError(path: string, error: unknown): MillraceError {
   if (error instanceof MillraceError) return error;
-  if (error instanceof FolderInUse)
-    return new MillraceError('folder_in_use', error.message, { cause: error });
+  if (error instanceof FolderRefused)
+    return new MillraceError(error.why === 'in_use' ? 'folder_in_use' : 'usage', error.message, {
+      cause: error,
+    });
   return new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });
 }
 

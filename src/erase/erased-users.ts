@@ -1,12 +1,11 @@
 import { createHmac, createSecretKey, randomBytes, type Hmac, type KeyObject } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { wordsOf, type ErasedUser, type Ownership, type Said, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { USER_MALFORMED, type IsErased } from '../core/ingest.ts';
 import { canonicalId, namedIds } from '../core/named-ids.ts';
-import { errorCode, OWNER_ONLY, writeOnce } from '../lib/durable.ts';
+import { OWNER_ONLY, readIfThere, writeOnce } from '../lib/durable.ts';
 import { HalfSip } from '../lib/half-sip.ts';
 import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
 
@@ -192,13 +191,8 @@ export class ErasedUsers {
 
 /** Null when there is none yet. */
 function readKey(folder: string): KeyObject | null {
-  let text: string;
-  try {
-    text = readFileSync(join(folder, KEY), 'utf8').trim();
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
-    throw error;
-  }
+  const text = readIfThere(join(folder, KEY))?.trim();
+  if (text === undefined) return null;
   if (!/^[0-9a-f]{64}$/.test(text)) throw new Error(`${KEY} is not 64 hex digits`);
   return createSecretKey(Buffer.from(text, 'hex'));
 }

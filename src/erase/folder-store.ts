@@ -6,7 +6,7 @@ import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
-import { FolderInUse } from '../lib/lock-owner.ts';
+import { FolderRefused } from '../lib/folder-refused.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { hashFile } from '../archive/facts.ts';
 import { kindOf, LineOwners, namesNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
@@ -75,7 +75,7 @@ export class FolderStore implements ErasableStore {
       return await WorkFolder.take(root);
     } catch (error) {
       // What cannot be written is searched all the same.
-      if (!(error instanceof FolderInUse)) return null;
+      if (!(error instanceof FolderRefused)) return null;
       run.leave(leftBy(this.name, '', run.subjects, error));
       return 'in use';
     }

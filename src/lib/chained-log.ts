@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppendFile } from './append-file.ts';
-import { errorCode, OWNER_ONLY, writeDurably } from './durable.ts';
+import { errorCode, OWNER_ONLY, readIfThere, writeDurably } from './durable.ts';
 import { lockInTurn } from './file-lock.ts';
 import { Serial } from './serial.ts';
 
@@ -60,7 +60,7 @@ export class ChainedLog {
   async #write(entries: readonly object[]): Promise<void> {
     const { folder, name } = this.#options;
     await this.#withFile(async (file, last) => {
-      let tip = (await readTip(folder, name)) ?? CHAIN_START;
+      let tip = readTip(folder, name) ?? CHAIN_START;
       // Written, and not in the head: the process died in between.
       if (last !== null && last.n > tip.n) tip = last;
       let text = '';
@@ -130,11 +130,8 @@ export async function asideFiles(folder: string, name: string): Promise<{ file: 
 }
 
 /** Null when nothing was ever written. */
-export async function readTip(folder: string, name: string): Promise<ChainTip | null> {
-  const text = await readFile(join(folder, `${name}.head`), 'utf8').catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT') return null;
-    throw error;
-  });
+export function readTip(folder: string, name: string): ChainTip | null {
+  const text = readIfThere(join(folder, `${name}.head`));
   return text === null ? null : (JSON.parse(text) as ChainTip);
 }
 

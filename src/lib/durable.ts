@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, readFileSync } from 'node:fs';
 import { type FileHandle, link, lstat, mkdir, open, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
@@ -61,6 +61,16 @@ export async function openPlain(path: string, flags: number, mode = 0o640): Prom
   if (stats.isFile()) return handle;
   await handle.close();
   throw new NotFollowed(path, 'not a plain file');
+}
+
+/** The text of a small file; null when there is none. @throws the system's error */
+export function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
 }
 
 const CHUNK = 256 * 1024;

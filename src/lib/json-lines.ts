@@ -1,18 +1,10 @@
-import { readFileSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { APPEND, errorCode, openPlain, OWNER_ONLY, syncFolder, writeAll } from './durable.ts';
+import { APPEND, openPlain, OWNER_ONLY, readIfThere, syncFolder, writeAll } from './durable.ts';
 
 /** The values of a file that has one on each line; none when there is no such file. */
 export function readJsonLines<T>(path: string): T[] {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-  return text.split('\n').flatMap((line) => {
+  return (readIfThere(path) ?? '').split('\n').flatMap((line) => {
     try {
       return line === '' ? [] : [JSON.parse(line) as T];
     } catch {

@@ -2,14 +2,6 @@ import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { readAdvice, writeAdvice } from './advice.ts';
 
-/** A folder that another command writes. The message names it. */
-export class FolderInUse extends Error {
-  constructor(path: string, owner: string) {
-    super(`${path} is written by ${owner}`);
-    this.name = 'FolderInUse';
-  }
-}
-
 /** Whoever holds a lock; advice for people, never the lock itself. */
 interface Owner {
   readonly command: string;

@@ -33,7 +33,7 @@ export async function verifyChain(
   { head, onLine }: { readonly head?: string; readonly onLine?: (line: ChainedLine) => void } = {},
 ): Promise<ChainReport> {
   // Before the lines: one that is added meanwhile is then only further than the head.
-  const written = await readTip(folder, name);
+  const written = readTip(folder, name);
   const problems: string[] = [];
   let [before, lines, first, cleared] = [CHAIN_START, 0, 0, 0];
   let isKnown = head === undefined;

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from './durable.ts';
+import { errorCode, readIfThere, writeDurably } from './durable.ts';
 import { own, type FileLock } from './file-lock.ts';
-import { FolderInUse } from './lock-owner.ts';
+import { FolderRefused } from './folder-refused.ts';
 
 const LOCK = '.millrace-lock';
 const TRIES = 10;
@@ -19,14 +19,14 @@ export class WorkFolder {
 
   /**
    * Makes the folder if there is none, and holds it until `release` or the end of the process, however that comes.
-   * @throws FolderInUse; NotFollowed, or the system's error
+   * @throws FolderRefused; NotFollowed, or the system's error
    */
   static async take(path: string, mode = 0o777): Promise<WorkFolder> {
     for (let tries = 1; ; tries += 1) {
       try {
         await mkdir(path, { recursive: true, mode });
         const lock = await own(join(path, LOCK));
-        if (typeof lock === 'string') throw new FolderInUse(path, lock);
+        if (typeof lock === 'string') throw new FolderRefused('in_use', `${path} is written by ${lock}`);
         return new WorkFolder(path, lock);
       } catch (error) {
         // Its last owner has just removed it.
@@ -38,4 +38,51 @@ export class WorkFolder {
   release(): void {
     this.#lock.release('remove');
   }
+}
+
+/** A run that keeps in its folder how far it is. */
+export interface Run {
+  /** What it is called, such as `replay`. */
+  readonly kind: string;
+  /** Equal for those that can go on with each other's work. */
+  readonly fingerprint: string;
+  /** Whether this one may. */
+  readonly resume: boolean;
+  /** What to do about a run with another fingerprint. */
+  readonly otherwise: string;
+}
+
+/**
+ * Whether a run goes on with what an earlier one has left in its folder.
+ * @param left fingerprint of the earlier one; null when there is none, or all of it is done
+ * @throws FolderRefused
+ */
+export function goesOn(folder: string, left: string | null, run: Run): boolean {
+  const { kind, fingerprint, resume, otherwise } = run;
+  if (left === null) return false;
+  if (!resume)
+    throw new FolderRefused(
+      'not_ours',
+      `${folder} holds an unfinished ${kind}: add --resume, or remove the folder to start over`,
+    );
+  if (left !== fingerprint)
+    throw new FolderRefused('not_ours', `${folder} holds another ${kind}; ${otherwise}`);
+  return true;
+}
+
+/** What was written of a run's state under a name; null when nothing was. @throws FolderRefused when it cannot be read */
+export function readState<T>(folder: string, name: string): T | null {
+  const path = join(folder, name);
+  try {
+    const text = readIfThere(path);
+    return text === null ? null : (JSON.parse(text) as T);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new FolderRefused('not_ours', `${path}: ${reason}`, { cause: error });
+  }
+}
+
+/** Writes the state of a run as JSON. It is there whole or as it was before; durable once it resolves. */
+export async function writeState(folder: string, name: string, state: object, mode?: number): Promise<void> {
+  await writeDurably(folder, name, `${JSON.stringify(state)}\n`, mode);
 }

@@ -1,11 +1,10 @@
 import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Heads, ManifestHead, NotedHead } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
-import { errorCode, OWNER_ONLY, writeDurably } from '../lib/durable.ts';
+import { OWNER_ONLY, readIfThere, writeDurably } from '../lib/durable.ts';
 
 /** What is noted of one archive, as its file has it, but for the signature. */
 interface Note extends ManifestHead {
@@ -75,13 +74,13 @@ export class HeadFiles implements Heads {
 
   #read(root: string): { readonly note: Note | null; readonly forged: boolean } {
     const path = join(this.#folder, nameOf(root));
-    let text: string;
+    let text: string | undefined;
     try {
-      text = readFileSync(path, 'utf8').trimEnd();
+      text = readIfThere(path)?.trimEnd();
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return { note: null, forged: false };
       throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
     }
+    if (text === undefined) return { note: null, forged: false };
     const { state, by } = checkSigned('head', text);
     const note = state === 'valid' && this.#trusted.has(by) ? (JSON.parse(text) as Note) : null;
     return note?.archive === root ? { note, forged: false } : { note: null, forged: true };

@@ -1,10 +1,9 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Signer } from '../core/signature.ts';
-import { errorCode, OWNER_ONLY, writeOnce } from '../lib/durable.ts';
+import { OWNER_ONLY, readIfThere, writeOnce } from '../lib/durable.ts';
 
 /**
  * The key that signs, from its file: Ed25519, PKCS #8 in PEM.
@@ -13,11 +12,12 @@ import { errorCode, OWNER_ONLY, writeOnce } from '../lib/durable.ts';
  */
 export function readSigner(path: string): Signer | null {
   try {
-    const key = createPrivateKey(readFileSync(path));
+    const pem = readIfThere(path);
+    if (pem === null) return null;
+    const key = createPrivateKey(pem);
     if (key.asymmetricKeyType !== 'ed25519') throw new Error('is no Ed25519 key');
     return { key, publicKey: publicKeyOf(key) };
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
     throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -1,11 +1,12 @@
 import { createReadStream, existsSync } from 'node:fs';
-import { readFile, rm, rmdir, type FileHandle } from 'node:fs/promises';
+import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { folderError, MillraceError, messageOf } from '../core/errors.ts';
-import { CREATE, errorCode, openPlain, syncFolder, writeAll, writeDurably } from '../lib/durable.ts';
+import { folderError } from '../core/errors.ts';
+import { AppendFile } from '../lib/append-file.ts';
+import { CREATE, openPlain, writeAll } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
-import { Serial } from '../lib/serial.ts';
-import { WorkFolder } from '../lib/work-folder.ts';
+import { FolderRefused } from '../lib/folder-refused.ts';
+import { goesOn, readState, WorkFolder, writeState } from '../lib/work-folder.ts';
 import type { Counts } from './counts.ts';
 import type { Place } from './tracker.ts';
 import type { Unit } from './unit.ts';
@@ -52,8 +53,7 @@ export class Checkpoint {
   readonly plan: Plan;
   readonly before: State | null;
   readonly #own: WorkFolder;
-  readonly #refusals = new Serial();
-  #refused: { readonly handle: FileHandle; length: number } | null = null;
+  #refused: Promise<AppendFile> | null = null;
 
   private constructor(own: WorkFolder, plan: Plan, before: State | null) {
     this.folder = own.path;
@@ -67,33 +67,25 @@ export class Checkpoint {
    * and `resume` is false; folder_in_use, folder_unwritable
    */
   static async open(folder: string, options: CheckpointOptions): Promise<Checkpoint> {
-    const own = await WorkFolder.take(folder, 0o700).catch((error: unknown) => {
-      throw folderError(folder, error);
-    });
+    let own: WorkFolder | null = null;
     try {
-      const plan = await readJson<Plan>(folder, PLAN);
-      const state = await readJson<State>(folder, STATE);
-      if (options.resume) {
-        if (plan === null) throw new MillraceError('usage', `there is nothing to resume in ${folder}`);
-        if (plan.fingerprint !== options.fingerprint) {
-          throw new MillraceError(
-            'usage',
-            `${folder} belongs to another replay; --resume needs the same inputs, filters and targets`,
-          );
-        }
+      own = await WorkFolder.take(folder, 0o700);
+      const plan = readState<Plan>(folder, PLAN);
+      const state = readState<State>(folder, STATE);
+      const { resume, fingerprint } = options;
+      if (resume && plan === null)
+        throw new FolderRefused('not_ours', `there is nothing to resume in ${folder}`);
+      const isOver = state?.done === true && !resume;
+      const otherwise = '--resume needs the same inputs, filters and targets';
+      const run = { kind: 'replay', fingerprint, resume, otherwise };
+      if (plan !== null && goesOn(folder, isOver ? null : plan.fingerprint, run))
         return new Checkpoint(own, plan, state);
-      }
-      if (plan !== null && state?.done !== true) {
-        throw new MillraceError(
-          'usage',
-          `${folder} holds an unfinished replay: add --resume, or remove the folder to start over`,
-        );
-      }
-      if (plan === null && state?.done !== true) refuseStrangers(folder);
+      if (plan === null && !isOver) refuseStrangers(folder);
       return new Checkpoint(own, await begin(folder, options), null);
     } catch (error) {
-      own.release();
-      throw error;
+      own?.release();
+      // What the list of units ends with is not about this folder.
+      throw own === null || error instanceof FolderRefused ? folderError(folder, error) : error;
     }
   }
 
@@ -107,31 +99,27 @@ export class Checkpoint {
   }
 
   async save(state: State): Promise<void> {
-    await writeDurably(this.folder, STATE, `${JSON.stringify(state)}\n`);
+    await writeState(this.folder, STATE, state);
   }
 
   /** Notes a refused event. Resolves when the line is on disk. */
-  refuse(line: object): Promise<void> {
-    // Sinks refuse side by side, and the file has one end.
-    return this.#refusals.run(() => this.#note(line));
+  async refuse(line: object): Promise<void> {
+    this.#refused ??= this.#openRefused();
+    await (await this.#refused).append(Buffer.from(`${JSON.stringify(line)}\n`));
   }
 
-  async #note(line: object): Promise<void> {
-    if (this.#refused === null) {
-      const handle = await openPlain(join(this.folder, REFUSED), CREATE);
-      this.#refused = { handle, length: await lengthOfLines(handle) };
-      await syncFolder(this.folder);
+  async #openRefused(): Promise<AppendFile> {
+    try {
+      return (await AppendFile.openLines(join(this.folder, REFUSED))).file;
+    } catch (error) {
+      this.#refused = null;
+      throw error;
     }
-    const text = Buffer.from(`${JSON.stringify(line)}\n`);
-    const at = this.#refused.length;
-    this.#refused.length += text.length;
-    await writeAll(this.#refused.handle, text, at);
-    await this.#refused.handle.sync();
   }
 
   /** @param keep false removes what was written here, and the folder when nothing of anybody else's lies in it */
   async close(keep: boolean): Promise<void> {
-    await this.#refused?.handle.close();
+    await (await this.#refused)?.close();
     try {
       // By name: `--state` may have named a folder that holds more than this replay. The state goes last: as long as
       // anything is there, it says that all of it was done.
@@ -144,20 +132,12 @@ export class Checkpoint {
   }
 }
 
-/** Without what a power cut may have left of a last line. */
-async function lengthOfLines(handle: FileHandle): Promise<number> {
-  const text = await handle.readFile();
-  const length = text.lastIndexOf('\n') + 1;
-  await handle.truncate(length);
-  return length;
-}
-
 /** Neither is without its plan, unless all of it was done: they are not ours to remove. */
 function refuseStrangers(folder: string): void {
   const stranger = [STATE, REFUSED].find((name) => existsSync(join(folder, name)));
   if (stranger === undefined) return;
   const path = join(folder, stranger);
-  throw new MillraceError('usage', `${path} is there, and is not of a replay; name another folder`);
+  throw new FolderRefused('not_ours', `${path} is there, and is not of a replay; name another folder`);
 }
 
 /** Lists what is to be replayed. The plan comes last, and goes first: with it, all of it is there. */
@@ -188,15 +168,6 @@ async function begin(folder: string, { fingerprint, id, list }: CheckpointOption
     await handle.close();
   }
   const plan: Plan = { id, fingerprint, units, bytes };
-  await writeDurably(folder, PLAN, `${JSON.stringify(plan)}\n`);
+  await writeState(folder, PLAN, plan);
   return plan;
-}
-
-async function readJson<T>(folder: string, name: string): Promise<T | null> {
-  try {
-    return JSON.parse(await readFile(join(folder, name), 'utf8')) as T;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
-    throw new MillraceError('usage', `${join(folder, name)}: ${messageOf(error)}`, { cause: error });
-  }
 }

@@ -131,7 +131,7 @@ function titleOf({ users, since, until }: BackfillPlan): string {
 async function planOf(io: Io, options: Options, service: ServiceClient): Promise<BackfillPlan> {
   const named = options.user !== undefined || options.usersFile !== undefined || options.allUsers === true;
   if (options.resume === true && !named) {
-    const before = await Checkpoint.planOf(options.out);
+    const before = Checkpoint.planOf(options.out);
     if (before === null) throw new MillraceError('usage', `there is nothing to resume in ${options.out}`);
     return before;
   }

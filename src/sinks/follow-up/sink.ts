@@ -101,10 +101,10 @@ export class FollowUpSink implements Sink {
     };
     let own: WorkFolder | null = null;
     try {
-      if ((await finishedTask(folder)) !== null) return DELIVERED;
+      if (finishedTask(folder) !== null) return DELIVERED;
       // Beside a replay, or another receiver with the same tables: one of them pulls, the other finds it done.
       own = await WorkFolder.take(folder);
-      if ((await finishedTask(folder)) !== null) return DELIVERED;
+      if (finishedTask(folder) !== null) return DELIVERED;
       const onMeals = this.#events ? journal : undefined;
       const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, onMeals);
       log.info({ sink: name, folder, meals, rejects, events }, 'follow-up pull done');
