@@ -1,18 +1,11 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { folderError, MillraceError, messageOf } from '../core/errors.ts';
-import {
-  CREATE,
-  ensureFolder,
-  errorCode,
-  openPlain,
-  readPlain,
-  syncFolder,
-  writeAll,
-} from '../lib/durable.ts';
+import { folderError, messageOf } from '../core/errors.ts';
+import { AppendFile } from '../lib/append-file.ts';
+import { ensureFolder, errorCode, readPlain, syncFolder } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
-import { WorkFolder } from '../lib/work-folder.ts';
+import { goesOn, WorkFolder } from '../lib/work-folder.ts';
 import { temporaryName } from './outputs.ts';
 
 /** Lists what an export holds and what it is made of; JSON lines. Its name sets it apart from data. */
@@ -58,14 +51,14 @@ const first = z.object({ export: z.record(z.string(), z.unknown()) });
 export class Ledger {
   readonly folder: string;
   readonly #own: WorkFolder;
+  readonly #file: AppendFile;
   readonly #steps: ExportStep[];
-  #end: number;
 
-  private constructor(own: WorkFolder, steps: ExportStep[], end: number) {
+  private constructor(own: WorkFolder, file: AppendFile, steps: ExportStep[]) {
     this.folder = own.path;
     this.#own = own;
+    this.#file = file;
     this.#steps = steps;
-    this.#end = end;
   }
 
   /**
@@ -74,20 +67,24 @@ export class Ledger {
    */
   static async open(folder: string, terms: Readonly<Record<string, unknown>>): Promise<Ledger> {
     let own: WorkFolder | null = null;
+    let file: AppendFile | null = null;
     try {
       own = await WorkFolder.take(folder);
       await ensureFolder(folder, WORK);
-      const { steps, found, end } = await readLedger(folder);
-      if (found !== null && JSON.stringify(found) !== JSON.stringify(terms))
-        throw new MillraceError(
-          'usage',
-          `${folder} holds another export: ${describe(found)}; name another folder`,
-        );
-      const ledger = new Ledger(own, steps, end);
+      ({ file } = await AppendFile.openLines(join(folder, LEDGER)));
+      const { steps, found } = await readLedger(file.path);
+      goesOn(folder, found === null ? null : JSON.stringify(found), {
+        kind: 'export',
+        fingerprint: JSON.stringify(terms),
+        resume: true,
+        otherwise: `${describe(found ?? {})}; name another folder`,
+      });
+      const ledger = new Ledger(own, file, steps);
       if (found === null) await ledger.#append({ export: terms });
       await ledger.#settle();
       return ledger;
     } catch (error) {
+      await file?.close();
       own?.release();
       throw folderError(folder, error);
     }
@@ -118,6 +115,7 @@ export class Ledger {
   /** Forgets what is unfinished and lets go of the folder. */
   async close(): Promise<void> {
     await this.#clear().catch(() => undefined);
+    await this.#file.close();
     this.#own.release();
   }
 
@@ -142,49 +140,32 @@ export class Ledger {
     for (const name of await readdir(this.work)) await rm(join(this.work, name), { recursive: true });
   }
 
-  async #append(line: object): Promise<void> {
-    const handle = await openPlain(join(this.folder, LEDGER), CREATE);
-    try {
-      // What lies beyond was cut short by a crash.
-      await handle.truncate(this.#end);
-      const text = Buffer.from(`${JSON.stringify(line)}\n`);
-      await writeAll(handle, text, this.#end);
-      await handle.sync();
-      this.#end += text.length;
-    } finally {
-      await handle.close();
-    }
-    await syncFolder(this.folder);
+  #append(line: object): Promise<void> {
+    return this.#file.append(Buffer.from(`${JSON.stringify(line)}\n`));
   }
 }
 
 interface Found {
   readonly steps: ExportStep[];
   readonly found: Record<string, unknown> | null;
-  /** Offset after the last whole line. */
-  readonly end: number;
 }
 
-async function readLedger(folder: string): Promise<Found> {
+async function readLedger(path: string): Promise<Found> {
   const steps: ExportStep[] = [];
   let found: Record<string, unknown> | null = null;
-  let end = 0;
   try {
-    for await (const lines of cutLines(readPlain(join(folder, LEDGER)))) {
-      for (const { bytes, ended, number, end: after } of lines) {
-        if (!ended || bytes === null) break;
-        const value = parse(bytes.toString());
+    for await (const lines of cutLines(readPlain(path))) {
+      for (const { bytes, number } of lines) {
+        const value = parse(String(bytes));
         if (number === 1) found = first.parse(value).export;
         else steps.push(step.parse(value));
-        end = after;
       }
     }
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return { steps, found, end };
     const detail = error instanceof z.ZodError ? 'not a line of an export' : messageOf(error);
     throw new Error(`${LEDGER}: ${detail}`, { cause: error });
   }
-  return { steps, found, end };
+  return { steps, found };
 }
 
 function parse(text: string): unknown {
