@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { copyFile, rename, rm } from 'node:fs/promises';
+import { copyFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import {
@@ -12,7 +12,8 @@ import { messageOf } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { AppendFile } from '../lib/append-file.ts';
-import { ensureFolder, openPlain, READ_WRITE, readPlain, syncFolder, writeNew } from '../lib/durable.ts';
+import { ensureFolder, openPlain, READ_WRITE, readPlain, syncFolder } from '../lib/durable.ts';
+import { writeNew } from '../lib/new-file.ts';
 import { lockInTurn } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
 import { Serial } from '../lib/serial.ts';
@@ -81,7 +82,6 @@ export class ManifestWriter {
         await copy.close();
       }
       const temporary = join(this.#root, OPEN_FOLDER, `${MANIFEST}.tmp`);
-      await rm(temporary, { force: true });
       const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
       await writeNew(temporary, text);
       await rename(temporary, this.path);

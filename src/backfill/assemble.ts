@@ -1,16 +1,8 @@
-import type { FileHandle } from 'node:fs/promises';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
-import {
-  CREATE,
-  errorCode,
-  openPlain,
-  readPlain,
-  syncFolder,
-  writeAll,
-  writeDurably,
-} from '../lib/durable.ts';
+import { errorCode, readPlain, syncFolder } from '../lib/durable.ts';
+import { fillNew, NewFile, writeDurably } from '../lib/new-file.ts';
 import type { Checkpoint, Without } from './checkpoint.ts';
 import { tasksOf, type BackfillPlan, type Task } from './plan.ts';
 import type { TaskResult } from './pull-meals.ts';
@@ -61,21 +53,18 @@ export async function assemble(
   const files: string[] = [];
   for (const { name, column, said } of FILES) {
     const path = join(output, `${name}.ndjson`);
-    const target = await Target.open(`${path}.part`);
-    try {
+    const target = await fillNew(NewFile.create(`${path}.part`), async (file) => {
       for (const task of tasksOf(plan)) {
         const result = results.get(task.index);
         if (result === undefined || 'status' in result) continue;
         const part = join(checkpoint.taskFolder(task.index), `${name}.ndjson`);
         // What had nothing to reject has no such file.
         if (name === '_rejects' && result.rejects === 0) continue;
-        const rows = await target.append(part);
+        const rows = await append(file, part);
         if (rows !== result[said]) throw missing(part, rows, Number(result[said]), checkpoint);
         outcomes.add(task, column, rows);
       }
-    } finally {
-      await target.close();
-    }
+    });
     await rename(`${path}.part`, path);
     if (target.bytes > 0 || name !== '_rejects') files.push(path);
   }
@@ -93,44 +82,18 @@ function missing(part: string, rows: number | null, said: number, { folder }: Ch
   );
 }
 
-/** The file that is put together, under a name that is not yet its own. */
-class Target {
-  bytes = 0;
-  readonly #handle: FileHandle;
-
-  private constructor(handle: FileHandle) {
-    this.#handle = handle;
-  }
-
-  static async open(path: string): Promise<Target> {
-    const handle = await openPlain(path, CREATE);
-    await handle.truncate();
-    return new Target(handle);
-  }
-
-  /** Adds all of a file. @returns its lines; null when there is no such file */
-  async append(path: string): Promise<number | null> {
-    let lines = 0;
-    try {
-      for await (const chunk of readPlain(path)) {
-        await writeAll(this.#handle, chunk, this.bytes);
-        this.bytes += chunk.length;
-        for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
-      }
-      return lines;
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return null;
-      throw error;
+/** Adds all of a file. @returns its lines; null when there is no such file */
+async function append(target: NewFile, path: string): Promise<number | null> {
+  let lines = 0;
+  try {
+    for await (const chunk of readPlain(path)) {
+      await target.write(chunk);
+      for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
     }
-  }
-
-  /** What was added is on disk afterwards. */
-  async close(): Promise<void> {
-    try {
-      await this.#handle.sync();
-    } finally {
-      await this.#handle.close();
-    }
+    return lines;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
   }
 }
 

@@ -152,7 +152,7 @@ function newState(plan: BackfillPlan): State {
 }
 
 function stateIn(folder: string): State | null {
-  const state = readState<OldState>(folder, STATE);
+  const state = readState(folder, STATE) as OldState | null;
   if (state === null) return null;
   const { failed = {}, ...known } = state;
   const without = Object.entries(failed).map(([key, reason]): [string, Without] => [

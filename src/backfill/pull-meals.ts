@@ -22,7 +22,7 @@ const DONE = 'done.json';
 
 /** The result of a task that was finished by this or an earlier run; null when it has to be done. */
 export function finishedTask(folder: string): TaskResult | null {
-  return readState<TaskResult>(folder, DONE);
+  return readState(folder, DONE) as TaskResult | null;
 }
 
 /**

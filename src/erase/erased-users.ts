@@ -5,7 +5,8 @@ import { wordsOf, type ErasedUser, type Ownership, type Said, type Subject } fro
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { USER_MALFORMED, type IsErased } from '../core/ingest.ts';
 import { canonicalId, namedIds } from '../core/named-ids.ts';
-import { OWNER_ONLY, readIfThere, writeOnce } from '../lib/durable.ts';
+import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { writeOnce } from '../lib/new-file.ts';
 import { HalfSip } from '../lib/half-sip.ts';
 import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
 

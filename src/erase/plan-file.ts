@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { readFile, unlink } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { ERASED_USER } from '../core/erasure.ts';
 import type { Owners } from '../core/erasure.ts';
-import { writeNew } from '../lib/durable.ts';
+import { writeNew } from '../lib/new-file.ts';
 import { temporaryPath } from './temporary.ts';
 
 /** The part of a backfill's state that names users. */
@@ -51,7 +51,6 @@ export async function rewritePlan(
   };
   const bytes = Buffer.from(`${JSON.stringify(next)}\n`);
   const temporary = temporaryPath(path);
-  await unlink(temporary).catch(() => undefined);
   await writeNew(temporary, bytes);
   return {
     removed,

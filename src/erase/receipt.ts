@@ -5,7 +5,8 @@ import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import type { ReceiptFile, Receipts } from '../core/proof.ts';
 import { isWaiting } from './requests.ts';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
-import { OWNER_ONLY, writeDurably } from '../lib/durable.ts';
+import { OWNER_ONLY } from '../lib/durable.ts';
+import { writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'receipts';
 

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import type { ErasureRequest, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { canonicalId } from '../core/named-ids.ts';
-import { OWNER_ONLY, syncFolder, writeDurably } from '../lib/durable.ts';
+import { OWNER_ONLY, syncFolder } from '../lib/durable.ts';
+import { writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'requests';
 const SUFFIX = '.json';

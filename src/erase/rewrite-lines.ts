@@ -1,21 +1,17 @@
 import { createHash } from 'node:crypto';
 import { rename, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { PassThrough, type Duplex } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGzip, createZstdCompress } from 'node:zlib';
 import { fileLines } from '../archive/file-lines.ts';
+import { writeArchiveFile } from '../archive/write-file.ts';
+import type { Compression } from '../core/archive.ts';
 import type { IdSearch } from '../core/id-search.ts';
-import { CREATE_NEW, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
+import { syncFolder } from '../lib/durable.ts';
 import { Contents } from './contents.ts';
 import type { LineOwners } from './file-kinds.ts';
 import { mayHold } from './search-file.ts';
 import { temporaryPath } from './temporary.ts';
 
-const CHUNK = 256 * 1024;
 const LINE_FEED = Buffer.from('\n');
-/** As the sink that wrote the file. */
-const GZIP_LEVEL = 4;
 
 /** What rewriting a file comes to, before anything has happened to the file itself. */
 export interface Rewrite {
@@ -43,14 +39,9 @@ export async function rewriteLines(
   const removed = new Map<string, number>();
   const contents = new Contents();
   const before = createHash('sha256');
-  const after = createHash('sha256');
   const temporary = temporaryPath(path);
-  await unlink(temporary).catch(() => undefined);
-  const { mode, uid, gid } = await stat(path);
-  const target = await openPlain(temporary, CREATE_NEW);
   let lines = 0;
   let kept = 0;
-  let bytes = 0;
   const keep = async function* (): AsyncGenerator<Buffer> {
     for await (const batch of fileLines(path, (chunk) => before.update(chunk))) {
       const pieces: Buffer[] = [];
@@ -70,36 +61,15 @@ export async function rewriteLines(
       if (pieces.length > 0) yield Buffer.concat(pieces);
     }
   };
-  try {
-    // Whoever could read the file still can; giving it back to another owner takes the right to.
-    await target.chmod(mode & 0o777);
-    await target.chown(uid, gid).catch(() => undefined);
-    await pipeline(
-      keep,
-      compressorFor(path),
-      async (chunks: AsyncIterable<Buffer>) => {
-        for await (const chunk of chunks) {
-          after.update(chunk);
-          await writeAll(target, chunk, bytes);
-          bytes += chunk.length;
-        }
-      },
-      { signal },
-    );
-    await target.sync();
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  } finally {
-    await target.close();
-  }
+  // Whoever could read the file still can.
+  const after = await writeArchiveFile(temporary, keep, compressionOf(path), signal, await stat(path));
   if (lines === 0 || kept === 0) await unlink(temporary);
   if (lines === 0) return null;
   return {
     removed: Object.fromEntries(removed),
     lines,
     before: before.digest('hex'),
-    after: kept === 0 ? null : { sha256: after.digest('hex'), bytes },
+    after: kept === 0 ? null : after,
     contents,
   };
 }
@@ -111,7 +81,7 @@ export async function commitRewrite(path: string, { after }: Pick<Rewrite, 'afte
   await syncFolder(dirname(path));
 }
 
-function compressorFor(path: string): Duplex {
-  if (path.endsWith('.gz')) return createGzip({ chunkSize: CHUNK, level: GZIP_LEVEL });
-  return path.endsWith('.zst') ? createZstdCompress({ chunkSize: CHUNK }) : new PassThrough();
+function compressionOf(path: string): Compression {
+  if (path.endsWith('.gz')) return 'gzip';
+  return path.endsWith('.zst') ? 'zstd' : 'none';
 }

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip, zstdCompress } from 'node:zlib';
-import { Appender, GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
+import { HashedFile } from '../lib/new-file.ts';
+import { GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
 
 /** Lines are gathered to pieces of this size, and each is compressed on its own. */
 const PIECE = 1024 * 1024;
@@ -16,19 +17,19 @@ export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.
 
 /** Rows as lines of NDJSON. */
 export class NdjsonFile implements RowFile {
-  readonly #out: Appender;
+  readonly #out: HashedFile;
   readonly #compress: (bytes: Buffer) => Promise<Buffer>;
   #pieces: Buffer[] = [];
   #held = 0;
   #rows = 0;
 
-  private constructor(out: Appender, compression: ExportCompression) {
+  private constructor(out: HashedFile, compression: ExportCompression) {
     this.#out = out;
     this.#compress = COMPRESS[compression];
   }
 
   static async create(path: string, compression: ExportCompression): Promise<NdjsonFile> {
-    return new NdjsonFile(await Appender.create(path), compression);
+    return new NdjsonFile(await HashedFile.create(path), compression);
   }
 
   get rows(): number {
@@ -51,15 +52,16 @@ export class NdjsonFile implements RowFile {
     const piece = Buffer.concat(this.#pieces, this.#held);
     this.#pieces = [];
     this.#held = 0;
-    await this.#out.append(await this.#compress(piece));
+    await this.#out.write(await this.#compress(piece));
   }
 
   async finish(): Promise<{ bytes: number; sha256: string }> {
     await this.relieve();
-    return await this.#out.finish();
+    await this.#out.finish();
+    return this.#out.facts();
   }
 
   async abandon(): Promise<void> {
-    await this.#out.close();
+    await this.#out.abandon();
   }
 }

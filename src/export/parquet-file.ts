@@ -1,7 +1,8 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { TableDefinition } from '../warehouse/definition.ts';
-import { Appender, GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
+import { HashedFile } from '../lib/new-file.ts';
+import { GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
 import { RowColumns } from './row-columns.ts';
 import { hasStatistics, schemaOf } from './values.ts';
 
@@ -21,16 +22,16 @@ const compressors = {
 
 /** The writer's buffer; what is in it goes to the file after each row group. */
 class GroupWriter extends ByteWriter {
-  readonly #out: Appender;
+  readonly #out: HashedFile;
 
-  constructor(out: Appender) {
+  constructor(out: HashedFile) {
     super();
     this.#out = out;
   }
 
   async flush(): Promise<void> {
     const bytes = this.getBytes();
-    await this.#out.append(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    await this.#out.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     // `offset` goes on counting the bytes of the file, `index` those of the buffer.
     this.index = 0;
   }
@@ -38,14 +39,14 @@ class GroupWriter extends ByteWriter {
 
 /** Rows as a Parquet file. Memory is that of one row group, whatever the size of the file. */
 export class ParquetFile implements RowFile {
-  readonly #out: Appender;
+  readonly #out: HashedFile;
   readonly #columns: RowColumns;
   readonly #bytes: GroupWriter;
   readonly #writer: ParquetWriter;
   #held = 0;
   #rows = 0;
 
-  private constructor(out: Appender, definition: TableDefinition, compression: ExportCompression) {
+  private constructor(out: HashedFile, definition: TableDefinition, compression: ExportCompression) {
     this.#out = out;
     this.#columns = new RowColumns(definition);
     this.#bytes = new GroupWriter(out);
@@ -63,7 +64,7 @@ export class ParquetFile implements RowFile {
     definition: TableDefinition,
     compression: ExportCompression,
   ): Promise<ParquetFile> {
-    return new ParquetFile(await Appender.create(path), definition, compression);
+    return new ParquetFile(await HashedFile.create(path), definition, compression);
   }
 
   get rows(): number {
@@ -103,10 +104,11 @@ export class ParquetFile implements RowFile {
     this.#writer.schema = schemaOf(this.#columns.columns, 'footer');
     await this.#writer.finish();
     await this.#bytes.flush();
-    return await this.#out.finish();
+    await this.#out.finish();
+    return this.#out.facts();
   }
 
   async abandon(): Promise<void> {
-    await this.#out.close();
+    await this.#out.abandon();
   }
 }

@@ -2,7 +2,8 @@ import { hash } from 'node:crypto';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppendFile } from './append-file.ts';
-import { errorCode, OWNER_ONLY, readIfThere, writeDurably } from './durable.ts';
+import { errorCode, OWNER_ONLY, readIfThere } from './durable.ts';
+import { writeDurably } from './new-file.ts';
 import { lockInTurn } from './file-lock.ts';
 import { Serial } from './serial.ts';
 

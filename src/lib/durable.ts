@@ -1,6 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { constants, readFileSync } from 'node:fs';
-import { type FileHandle, link, lstat, mkdir, open, rename, rm, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 // Windows has neither flag; there, lstat in the callers is all the protection there is.
@@ -102,46 +101,6 @@ export async function writeAll(handle: FileHandle, data: Buffer, position: numbe
     const { bytesWritten } = await handle.write(data, done, data.length - done, position + done);
     done += bytesWritten;
   }
-}
-
-/** Makes a file with this content, which is on disk once it resolves; its name is only after `syncFolder`. */
-export async function writeNew(path: string, content: Buffer, mode?: number): Promise<void> {
-  const handle = await openPlain(path, CREATE_NEW, mode);
-  try {
-    await writeAll(handle, content, 0);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Ends the name of what `writeDurably` has not finished. */
-export const UNFINISHED = '.tmp';
-
-/** A file that is there whole or not at all, in place of any other of its name; durable once it resolves. */
-export async function writeDurably(
-  folder: string,
-  name: string,
-  content: Buffer | string,
-  mode?: number,
-): Promise<void> {
-  const temporary = join(folder, `${name}${UNFINISHED}`);
-  await rm(temporary, { force: true });
-  await writeNew(temporary, Buffer.from(content), mode);
-  await rename(temporary, join(folder, name));
-  await syncFolder(folder);
-}
-
-/** Makes a file that is there whole or not at all; one that is there already stays. Durable once it resolves. */
-export async function writeOnce(path: string, content: Buffer, mode?: number): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}${UNFINISHED}`;
-  await writeNew(temporary, content, mode);
-  // Two processes can be at it: the first one's file counts.
-  await link(temporary, path).catch((error: unknown) => {
-    if (errorCode(error) !== 'EEXIST') throw error;
-  });
-  await unlink(temporary);
-  await syncFolder(dirname(path));
 }
 
 /** Makes the names inside a folder survive a power cut. */

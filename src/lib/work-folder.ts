@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode, readIfThere, writeDurably } from './durable.ts';
+import { errorCode, readIfThere } from './durable.ts';
+import { writeDurably } from './new-file.ts';
 import { own, type FileLock } from './file-lock.ts';
 import { FolderRefused } from './folder-refused.ts';
 
@@ -71,11 +72,11 @@ export function goesOn(folder: string, left: string | null, run: Run): boolean {
 }
 
 /** What was written of a run's state under a name; null when nothing was. @throws FolderRefused when it cannot be read */
-export function readState<T>(folder: string, name: string): T | null {
+export function readState(folder: string, name: string): unknown {
   const path = join(folder, name);
   try {
     const text = readIfThere(path);
-    return text === null ? null : (JSON.parse(text) as T);
+    return text === null ? null : JSON.parse(text);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new FolderRefused('not_ours', `${path}: ${reason}`, { cause: error });

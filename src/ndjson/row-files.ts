@@ -1,19 +1,13 @@
-import type { FileHandle } from 'node:fs/promises';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { CREATE, openPlain, syncFolder, writeAll } from '../lib/durable.ts';
+import { syncFolder } from '../lib/durable.ts';
+import { NewFile } from '../lib/new-file.ts';
 
 /** Holds what was rejected; its name sets it apart from the tables. */
 const REJECTS = '_rejects';
 
 const REJECTS_PIECE = 64 * 1024;
-
-interface RowFile {
-  readonly name: string;
-  readonly handle: FileHandle;
-  bytes: number;
-}
 
 /**
  * A file of NDJSON for each table, `meals.ndjson` and so on, and `_rejects.ndjson`. They have their names only when all are complete; until then
@@ -21,11 +15,11 @@ interface RowFile {
  */
 export class RowFiles {
   readonly #folder: string;
-  readonly #files: readonly RowFile[];
+  readonly #files: ReadonlyMap<string, NewFile>;
   #rejects = '';
   #rejecting: Promise<void> = Promise.resolve();
 
-  private constructor(folder: string, files: readonly RowFile[]) {
+  private constructor(folder: string, files: ReadonlyMap<string, NewFile>) {
     this.#folder = folder;
     this.#files = files;
   }
@@ -35,16 +29,13 @@ export class RowFiles {
    * @throws MillraceError folder_unwritable
    */
   static async open(folder: string, names: readonly string[]): Promise<RowFiles> {
-    const files: RowFile[] = [];
+    const files = new Map<string, NewFile>();
     try {
       await mkdir(folder, { recursive: true });
-      for (const name of [...names, REJECTS]) {
-        const handle = await openPlain(join(folder, partOf(name)), CREATE);
-        files.push({ name, handle, bytes: 0 });
-        await handle.truncate();
-      }
+      for (const name of [...names, REJECTS])
+        files.set(name, await NewFile.create(join(folder, partOf(name))));
     } catch (error) {
-      for (const { handle } of files) await handle.close();
+      for (const file of files.values()) await file.abandon();
       throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
     }
     return new RowFiles(folder, files);
@@ -52,10 +43,9 @@ export class RowFiles {
 
   /** Appends whole lines; one call at a time for each name. */
   async write(name: string, rows: Buffer): Promise<void> {
-    const file = this.#files.find((one) => one.name === name);
+    const file = this.#files.get(name);
     if (file === undefined) throw new Error(`no file for ${name}`);
-    await writeAll(file.handle, rows, file.bytes);
-    file.bytes += rows.length;
+    await file.write(rows);
   }
 
   /** Notes a rejected row. It is written in its time; an error shows when the files are finished. */
@@ -75,14 +65,10 @@ export class RowFiles {
   async finish(): Promise<string[]> {
     this.#writeRejects();
     await this.#rejecting;
-    for (const { handle } of this.#files) {
-      await handle.sync();
-      await handle.close();
-    }
+    for (const file of this.#files.values()) await file.finish();
     const paths: string[] = [];
-    for (const { name, bytes } of this.#files) {
+    for (const [name, { path: part, bytes }] of this.#files) {
       const path = join(this.#folder, `${name}.ndjson`);
-      const part = join(this.#folder, partOf(name));
       if (name === REJECTS && bytes === 0) {
         // One that an earlier run left would tell of rows that are there now.
         await rm(part);
@@ -99,10 +85,7 @@ export class RowFiles {
   /** Removes what was written. */
   async discard(): Promise<void> {
     await this.#rejecting.catch(() => undefined);
-    for (const { name, handle } of this.#files) {
-      await handle.close().catch(() => undefined);
-      await rm(join(this.#folder, partOf(name)), { force: true });
-    }
+    for (const file of this.#files.values()) await file.abandon();
   }
 }
 

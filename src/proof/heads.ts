@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Heads, ManifestHead, NotedHead } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
-import { OWNER_ONLY, readIfThere, writeDurably } from '../lib/durable.ts';
+import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { writeDurably } from '../lib/new-file.ts';
 
 /** What is noted of one archive, as its file has it, but for the signature. */
 interface Note extends ManifestHead {

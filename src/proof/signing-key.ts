@@ -3,7 +3,8 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Signer } from '../core/signature.ts';
-import { OWNER_ONLY, readIfThere, writeOnce } from '../lib/durable.ts';
+import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { writeOnce } from '../lib/new-file.ts';
 
 /**
  * The key that signs, from its file: Ed25519, PKCS #8 in PEM.

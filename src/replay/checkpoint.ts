@@ -3,9 +3,9 @@ import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { folderError } from '../core/errors.ts';
 import { AppendFile } from '../lib/append-file.ts';
-import { CREATE, openPlain, writeAll } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
+import { fillNew, NewFile } from '../lib/new-file.ts';
 import { goesOn, readState, WorkFolder, writeState } from '../lib/work-folder.ts';
 import type { Counts } from './counts.ts';
 import type { Place } from './tracker.ts';
@@ -70,8 +70,8 @@ export class Checkpoint {
     let own: WorkFolder | null = null;
     try {
       own = await WorkFolder.take(folder, 0o700);
-      const plan = readState<Plan>(folder, PLAN);
-      const state = readState<State>(folder, STATE);
+      const plan = readState(folder, PLAN) as Plan | null;
+      const state = readState(folder, STATE) as State | null;
       const { resume, fingerprint } = options;
       if (resume && plan === null)
         throw new FolderRefused('not_ours', `there is nothing to resume in ${folder}`);
@@ -143,30 +143,20 @@ function refuseStrangers(folder: string): void {
 /** Lists what is to be replayed. The plan comes last, and goes first: with it, all of it is there. */
 async function begin(folder: string, { fingerprint, id, list }: CheckpointOptions): Promise<Plan> {
   for (const name of [PLAN, REFUSED, STATE]) await rm(join(folder, name), { force: true });
-  const handle = await openPlain(join(folder, UNITS), CREATE);
   let units = 0;
   let bytes = 0;
-  try {
-    await handle.truncate();
-    let at = 0;
+  await fillNew(NewFile.create(join(folder, UNITS)), async (file) => {
     let text = '';
-    const write = async (): Promise<void> => {
-      const lines = Buffer.from(text);
-      await writeAll(handle, lines, at);
-      at += lines.length;
-      text = '';
-    };
     for await (const unit of list()) {
       text += `${JSON.stringify(unit)}\n`;
       units += 1;
       if (unit.kind === 'file') bytes += unit.bytes;
-      if (text.length >= WRITE_AT_ONCE) await write();
+      if (text.length < WRITE_AT_ONCE) continue;
+      await file.write(Buffer.from(text));
+      text = '';
     }
-    await write();
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+    await file.write(Buffer.from(text));
+  });
   const plan: Plan = { id, fingerprint, units, bytes };
   await writeState(folder, PLAN, plan);
   return plan;

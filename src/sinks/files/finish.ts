@@ -1,19 +1,12 @@
-import { createHash } from 'node:crypto';
 import { rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PassThrough, type Duplex } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGzip, createZstdCompress } from 'node:zlib';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
+import { writeArchiveFile } from '../../archive/write-file.ts';
 import type { Compression } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { CREATE_NEW, ensureFolder, openPlain, readPlain, syncFolder, writeAll } from '../../lib/durable.ts';
+import { ensureFolder, readPlain, syncFolder } from '../../lib/durable.ts';
 import type { Part } from './part.ts';
-
-const CHUNK = 256 * 1024;
-/** On JSON, two thirds faster than zlib's default and 4 % larger: at full load compression is the archive's largest cost. */
-const GZIP_LEVEL = 4;
 
 /** Steps of finishing a file, each named after what has just become true. A crash between any two is mended at open. */
 export const FINISH_STEPS = ['sealed', 'written', 'renamed', 'listed', 'removed'] as const;
@@ -42,10 +35,7 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   const compression = part.compression ?? finish.compression;
   const name = part.finishedName(compression);
   onStep('sealed');
-  const written = await writeFinished(part, compression, signal).catch(async (error: unknown) => {
-    await unlink(part.temporaryPath).catch(() => undefined);
-    throw error;
-  });
+  const written = await writeArchiveFile(part.temporaryPath, () => recordsOf(part), compression, signal);
   onStep('written');
   signal.throwIfAborted();
   const folder = await ensureFolder(root, part.place.folder);
@@ -70,51 +60,15 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   return name;
 }
 
-/** Writes and syncs the finished file under its temporary name. */
-async function writeFinished(
-  part: Part,
-  compression: Compression,
-  signal: AbortSignal,
-): Promise<{ bytes: number; sha256: string }> {
-  await unlink(part.temporaryPath).catch(() => undefined);
-  const target = await openPlain(part.temporaryPath, CREATE_NEW);
-  try {
-    const hash = createHash('sha256');
-    let bytes = 0;
-    let read = 0;
-    await pipeline(
-      // What lies beyond the part's length was never acknowledged.
-      readPlain(part.path, part.length),
-      async function* (chunks: AsyncIterable<Buffer>) {
-        for await (const chunk of chunks) {
-          read += chunk.length;
-          yield chunk;
-        }
-        if (read < part.length)
-          throw new Error(`${part.path} has shrunk from ${part.length} to ${read} bytes`);
-      },
-      COMPRESSORS[compression](),
-      async (chunks: AsyncIterable<Buffer>) => {
-        for await (const chunk of chunks) {
-          hash.update(chunk);
-          await writeAll(target, chunk, bytes);
-          bytes += chunk.length;
-        }
-      },
-      { signal },
-    );
-    await target.sync();
-    return { bytes, sha256: hash.digest('hex') };
-  } finally {
-    await target.close();
+/** What lies beyond the part's length was never acknowledged. */
+async function* recordsOf(part: Part): AsyncGenerator<Buffer> {
+  let read = 0;
+  for await (const chunk of readPlain(part.path, part.length)) {
+    read += chunk.length;
+    yield chunk;
   }
+  if (read < part.length) throw new Error(`${part.path} has shrunk from ${part.length} to ${read} bytes`);
 }
-
-const COMPRESSORS = {
-  gzip: () => createGzip({ chunkSize: CHUNK, level: GZIP_LEVEL }),
-  zstd: () => createZstdCompress({ chunkSize: CHUNK }),
-  none: () => new PassThrough(),
-} as const satisfies Record<Compression, () => Duplex>;
 
 /** A part none of whose records can be read has no times but the one in its name, that of its first record. */
 function isoTime(ms: number, { place }: Part): string {

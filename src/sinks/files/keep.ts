@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import { rename, rm } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -7,7 +7,8 @@ import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { CLAIMS_FOLDER } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
-import { ensureFolder, syncFolder, writeNew } from '../../lib/durable.ts';
+import { ensureFolder, syncFolder } from '../../lib/durable.ts';
+import { writeNew } from '../../lib/new-file.ts';
 import { safeLevel } from './partition.ts';
 
 /**
@@ -30,12 +31,7 @@ export async function keepEvent(
   const folder = await ensureFolder(root, place);
   const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
   const content = compress ? await promisify(gzip)(event.body) : event.body;
-  try {
-    await writeNew(temporary, content);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
+  await writeNew(temporary, content);
   await rename(temporary, file);
   await syncFolder(folder);
   const sha256 = hash('sha256', event.body, 'hex');
