@@ -4,12 +4,13 @@ import type { RunOptions, Tally } from './campaign.ts';
 import { CAMPAIGNS } from './registry.ts';
 import { run } from './run.ts';
 
-// A few cycles of each, whole and broken. `npm run campaign` has the long runs, and the seeds again.
+// A few cycles of each, whole and broken; MILLRACE_CAMPAIGN_CYCLES=15 for more of them. `npm run campaign` has the long runs,
+// and the seeds again.
 
 vi.setConfig({ testTimeout: 300_000, maxConcurrency: 2 });
 
 const SHORT: Readonly<Record<string, { readonly fault: string; readonly cycles: number }>> = {
-  kill: { fault: 'fault 01: kill -9 under load', cycles: 3 },
+  kill: { fault: 'fault 01: kill -9 under load', cycles: 5 },
   'power-cut': { fault: 'fault 02: power cut under load', cycles: 2 },
   'disk-full': { fault: 'fault 06: disk full', cycles: 2 },
   eio: { fault: 'fault 07: EIO on fsync', cycles: 2 },
@@ -21,7 +22,8 @@ test('there is a short run of each campaign', () => {
 });
 
 for (const [name, campaign] of Object.entries(CAMPAIGNS)) {
-  const { fault, cycles } = SHORT[name] ?? { fault: name, cycles: 1 };
+  const { fault, cycles: few } = SHORT[name] ?? { fault: name, cycles: 1 };
+  const cycles = Number(process.env['MILLRACE_CAMPAIGN_CYCLES'] ?? few);
   const go = (options: RunOptions): Promise<Tally> =>
     run(campaign, options, { note: () => undefined, signal: new AbortController().signal });
 
