@@ -22,58 +22,77 @@ import { signJson, type Signer } from './signature.ts';
  */
 export type ManifestLine = FileLine | ClaimLine | ErasureLine;
 
-/** One finished file of records. */
-export interface FileLine {
-  /** Path inside the archive folder, `/`-separated. */
-  readonly file: string;
-  readonly records: number;
-  readonly bytes: number;
-  readonly sha256: string;
-  /** Of the first and the last record by `received_at`. */
-  readonly first_received_at: string;
-  readonly last_received_at: string;
-  /** Records per event type. */
-  readonly types: Readonly<Record<string, number>>;
+// Not held to 64 digits: a line with a digit changed is better named for what it no longer matches.
+const sha256 = z.string();
+const count = z.number().int().nonnegative();
+// Not a record of zod's, which would drop a type named __proto__.
+const types = z.custom<Readonly<Record<string, number>>>(
+  (value) => isFields(value) && Object.values(value).every((n) => count.safeParse(n).success),
+);
+
+/** Path inside the archive folder, `/`-separated. */
+const file = z.string().refine(isInside);
+/** Ends each line. */
+const end = {
   /** Set where a repair listed the file, not the writer that made it: from then on it is proven, not before. */
-  readonly repaired_at?: string | undefined;
+  repaired_at: z.string().optional(),
   /** Hash of the previous line without its line break; of the empty string for the first. */
-  readonly previous: string;
-}
+  previous: sha256,
+};
+
+// Fields that are not known here are for a newer reader; the chain covers them all the same.
+const fileLine = z.object({
+  file,
+  records: count,
+  bytes: count,
+  sha256,
+  /** Of the first and the last record by `received_at`. */
+  first_received_at: z.string(),
+  last_received_at: z.string(),
+  /** Records per event type. */
+  types,
+  ...end,
+});
+
+const claimLine = z.object({
+  /** Id of the event. */
+  claim_check: z.string(),
+  file,
+  event_type: z.string(),
+  bytes: count,
+  sha256,
+  /** Hash of the event's own bytes, as in its pointer: another than `sha256` where the file is compressed. */
+  body_sha256: sha256,
+  ...end,
+});
+
+const erasureLine = z.object({
+  /** Id of the receipt. */
+  erasure: z.string(),
+  /** When the file was rewritten or removed. */
+  at: z.string(),
+  file,
+  /** Records taken out by this rewrite. */
+  removed: count,
+  /** What the file holds now; 0 for a removed file, and for a kept event that is removed. */
+  records: count,
+  bytes: count,
+  sha256: sha256.nullable(),
+  /** As in a file line, of what is left; null when no record is. */
+  first_received_at: z.string().nullable(),
+  last_received_at: z.string().nullable(),
+  types,
+  ...end,
+});
+
+/** One finished file of records. */
+export type FileLine = Readonly<z.output<typeof fileLine>>;
 
 /** One event too large for a sink, kept whole; what points at it carries its path too. */
-export interface ClaimLine {
-  /** Id of the event. */
-  readonly claim_check: string;
-  readonly file: string;
-  readonly event_type: string;
-  readonly bytes: number;
-  readonly sha256: string;
-  /** Hash of the event's own bytes, as in its pointer: another than `sha256` where the file is compressed. */
-  readonly body_sha256: string;
-  readonly repaired_at?: string | undefined;
-  readonly previous: string;
-}
+type ClaimLine = Readonly<z.output<typeof claimLine>>;
 
 /** What an erasure left of a file. With `sha256: null` it left nothing: the file is removed, and every count is 0. */
-export interface ErasureLine {
-  /** Id of the receipt. */
-  readonly erasure: string;
-  /** When the file was rewritten or removed. */
-  readonly at: string;
-  readonly file: string;
-  /** Records taken out by this rewrite. */
-  readonly removed: number;
-  /** What the file holds now; 0 for a removed file, and for a kept event that is removed. */
-  readonly records: number;
-  readonly bytes: number;
-  readonly sha256: string | null;
-  /** As in a file line, of what is left; null when no record is. */
-  readonly first_received_at: string | null;
-  readonly last_received_at: string | null;
-  readonly types: Readonly<Record<string, number>>;
-  readonly repaired_at?: string | undefined;
-  readonly previous: string;
-}
+export type ErasureLine = Readonly<z.output<typeof erasureLine>>;
 
 /** A line to be added; its link to the one before it is made when it is. */
 export type NewManifestLine =
@@ -108,54 +127,6 @@ export function parseManifestLine(line: string): ManifestLine | null {
   return schemaOf(value).safeParse(value).data ?? null;
 }
 
-// Not held to 64 digits: a line with a digit changed is better named for what it no longer matches.
-const sha256 = z.string();
-const count = z.number().int().nonnegative();
-const path = z.string().refine(isInside);
-// Not a record of zod's, which would drop a type named __proto__.
-const types = z.custom<Readonly<Record<string, number>>>(
-  (value) => isFields(value) && Object.values(value).every((n) => count.safeParse(n).success),
-);
-
-// Fields that are not known here are for a newer reader; the chain covers them all the same.
-const fileLine = z.object({
-  file: path,
-  records: count,
-  bytes: count,
-  sha256,
-  first_received_at: z.string(),
-  last_received_at: z.string(),
-  types,
-  repaired_at: z.string().optional(),
-  previous: sha256,
-});
-
-const claimLine = z.object({
-  claim_check: z.string(),
-  file: path,
-  event_type: z.string(),
-  bytes: count,
-  sha256,
-  body_sha256: sha256,
-  repaired_at: z.string().optional(),
-  previous: sha256,
-});
-
-const erasureLine = z.object({
-  erasure: z.string(),
-  at: z.string(),
-  file: path,
-  removed: count,
-  records: count,
-  bytes: count,
-  sha256: sha256.nullable(),
-  first_received_at: z.string().nullable(),
-  last_received_at: z.string().nullable(),
-  types,
-  repaired_at: z.string().optional(),
-  previous: sha256,
-});
-
 /** Told by its first key, so that what is wrong with an erasure line cannot make it a file line. */
 function schemaOf(value: unknown): z.ZodType<ManifestLine> {
   if (!isFields(value)) return fileLine;
@@ -167,8 +138,8 @@ function isFields(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isInside(file: string): boolean {
+function isInside(name: string): boolean {
   return (
-    !/[\\\0]/.test(file) && file.split('/').every((level) => level !== '' && level !== '.' && level !== '..')
+    !/[\\\0]/.test(name) && name.split('/').every((level) => level !== '' && level !== '.' && level !== '..')
   );
 }
