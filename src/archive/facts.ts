@@ -65,9 +65,12 @@ export async function readFacts(
     before = at;
   }
   // The reader stops where a file is damaged; its bytes are hashed to the end all the same.
-  const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(join(root, file));
-  if (typeof onDisk === 'string') return onDisk;
-  return { ...onDisk, records, types, first, last, disorderedAt, whole };
+  try {
+    const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(join(root, file));
+    return { ...onDisk, records, types, first, last, disorderedAt, whole };
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 /** What the manifest counts an item as; null for what is no record. */
@@ -79,17 +82,13 @@ function countedAs(item: ArchiveItem): { type: string; at: string } | null {
   return { type: item.sealed ? SEALED_TYPE : type, at };
 }
 
-/** Size and hash of a file, or why it cannot be read. */
-export async function hashFile(path: string): Promise<{ bytes: number; sha256: string } | string> {
+/** Size and hash of a file. @throws NotFollowed, or the system's error */
+export async function hashFile(path: string): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash('sha256');
   let bytes = 0;
-  try {
-    for await (const chunk of readPlain(path)) {
-      hash.update(chunk);
-      bytes += chunk.length;
-    }
-  } catch (error) {
-    return messageOf(error);
+  for await (const chunk of readPlain(path)) {
+    hash.update(chunk);
+    bytes += chunk.length;
   }
   return { bytes, sha256: hash.digest('hex') };
 }

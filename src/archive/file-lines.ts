@@ -21,6 +21,21 @@ export async function* fileLines(path: string, onBytes?: (chunk: Buffer) => void
   yield* cutLines(fileChunks(path, onBytes), LONGEST_LINE);
 }
 
+/** Larger files are no single event, whatever their names say. */
+const LARGEST_EVENT = 256 * 2 ** 20;
+
+/** The bytes of a file that holds one event. Throws what `fileLines` does, and when there are too many of them. */
+export async function wholeEvent(path: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of fileChunks(path)) {
+    size += chunk.length;
+    if (size > LARGEST_EVENT) throw new Error(`more than ${LARGEST_EVENT} bytes are no single event`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
 /** The bytes of a file, decompressed by its extension, as `fileLines` cuts them. Throws what that does. */
 export async function* fileChunks(path: string, onBytes?: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
   let size = 0;

@@ -1,6 +1,6 @@
 import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileLines } from '../archive/file-lines.ts';
+import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -16,7 +16,6 @@ import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
 import { mayHold, requestsInFile, searchFile } from './search-file.ts';
 import { walkFolder } from './walk.ts';
-import { wholeEvent } from './whole-event.ts';
 import { holdWriters } from './writers.ts';
 
 /** Steps of rewriting one file, each named after what has just become true. A crash between any two is mended by the next run. */
@@ -221,9 +220,8 @@ export class FolderStore implements ErasableStore {
     run.searched(bytes);
     if (!found) return;
     const requests = owners.ofEvent(await wholeEvent(path));
-    const before = requests.length === 0 ? '' : await hashFile(path);
     if (requests.length === 0) return;
-    if (typeof before === 'string') throw new Error(before);
+    const before = await hashFile(path);
     run.onStep('found');
     const removed = Object.fromEntries(requests.map((request) => [request, 1]));
     const rewrite = { removed, lines: 1, before: before.sha256, after: null };

@@ -58,7 +58,6 @@ export class Listing {
       const listed: ManifestLine | undefined = entries.get(file);
       if (listed === undefined || listed.sha256 !== before || before === after) continue;
       const onDisk = existsSync(join(this.#root, file)) ? await hashFile(join(this.#root, file)) : null;
-      if (typeof onDisk === 'string') throw new Error(onDisk);
       if ((onDisk?.sha256 ?? null) !== after) continue;
       const contents = onDisk === null ? new Contents() : await contentsOf(join(this.#root, file));
       const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);

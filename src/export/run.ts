@@ -5,7 +5,6 @@ import { Ledger, type ExportStep } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
 import { StepRun } from './step.ts';
-import { Totals } from './totals.ts';
 
 /** Files of one step: its line in the ledger lists them all. */
 const STEP_SOURCES = 1000;
@@ -23,7 +22,6 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
   const opener = await options.opener?.();
   const ledger = await Ledger.open(out, { table, format, compression, partition, ...selection });
-  const totals = new Totals(list.problems.length);
   try {
     const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
     const fresh = new Set(ledger.standing.filter((step) => !stale.includes(step)).flatMap(identities));
@@ -32,25 +30,25 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       replaces: stale.map(({ step }) => step),
       removes: stale.flatMap(({ files }) => files.map(({ file }) => file)),
     };
-    totals.before = list.sources.length - sources.length;
+    const before = list.sources.length - sources.length;
+    const done: ExportStep[] = [];
     let at = 0;
+    let records = 0;
     let complete = sources.length === 0 && stale.length === 0;
     while (!complete && !signal.aborted) {
-      const run = new StepRun({ ...options, keys: opener }, ledger, {
-        done: at,
-        total: sources.length,
-        records: totals.records,
-      });
+      const so = { done: at, total: sources.length, records };
+      const run = new StepRun({ ...options, keys: opener }, ledger, so);
       const made = await run.run(sources.slice(at, at + STEP_SOURCES));
       if (made === null) break;
       at += made.sources.length;
+      records += made.records;
       complete = at === sources.length;
       // The old goes with the last of the new: until then rows are there twice, never not at all.
       const step = complete ? { ...made, ...replacing } : made;
       await ledger.commit(step);
-      totals.add(step);
+      done.push(step);
     }
-    return totals.summary(list, complete);
+    return summaryOf(list, before, done, complete);
   } finally {
     await ledger.close();
   }
@@ -75,4 +73,32 @@ function identityOf({ file, sha256 }: Pick<Source, 'file' | 'sha256'>): string {
 
 function identities({ sources }: ExportStep): string[] {
   return sources.map(identityOf);
+}
+
+function summaryOf(
+  { passedOver, unfinished, problems }: SourceList,
+  before: number,
+  steps: readonly ExportStep[],
+  complete: boolean,
+): ExportSummary {
+  const sum = (of: (step: ExportStep) => number): number => steps.reduce((all, step) => all + of(step), 0);
+  const files = steps.flatMap((step) => step.files);
+  const rows: Record<string, number> = {};
+  for (const { table, rows: count } of files) rows[table] = (rows[table] ?? 0) + count;
+  return {
+    steps: steps.length,
+    read: sum(({ sources }) => sources.length),
+    before,
+    passed_over: passedOver,
+    unfinished,
+    records: sum(({ records }) => records),
+    rows,
+    files: files.length,
+    bytes: files.reduce((all, { bytes }) => all + bytes, 0),
+    replaced: sum(({ removes }) => removes.length),
+    rejects: sum(({ rejects }) => rejects),
+    problems: problems.length + sum((step) => step.problems),
+    erased: sum(({ erased }) => erased),
+    complete,
+  };
 }

@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { hashFile } from '../archive/facts.ts';
 import { listArchive } from '../archive/list.ts';
 import { readManifest } from '../archive/manifest.ts';
-import { readPlain } from '../lib/durable.ts';
 import { canHoldWanted, type Selection } from './select.ts';
 
 /** A finished file of an archive, as it is now. */
@@ -55,17 +54,11 @@ export async function listSources(
       const at = join(root, file);
       const entry = entries.get(file);
       const listed = entry !== undefined && 'types' in entry ? entry : null;
-      const sha256 = listed?.sha256 ?? (await hashFile(at));
+      const sha256 = listed?.sha256 ?? (await hashFile(at)).sha256;
       present.set(at, sha256);
       if (listed !== null && !canHoldWanted(listed, selection, prefix)) passedOver += 1;
       else found.set(at, { root, file, sha256 });
     }
   }
   return { sources: [...found.values()], present, roots, unfinished, passedOver, problems };
-}
-
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of readPlain(path)) hash.update(chunk);
-  return hash.digest('hex');
 }

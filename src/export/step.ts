@@ -23,11 +23,7 @@ export class StepRun {
   readonly #rows: Rows;
   readonly #before: { readonly done: number; readonly total: number; readonly records: number };
   #rejected: ExportReject[] = [];
-  #records = 0;
-  #rejects = 0;
-  #problems = 0;
-  #erased = 0;
-  #sealed = 0;
+  readonly #counts = { records: 0, rejects: 0, problems: 0, erased: 0, sealed: 0 };
   #bytes = 0;
 
   constructor(
@@ -65,11 +61,7 @@ export class StepRun {
         sources: read,
         files: await this.#outputs.finish(),
         removes: [],
-        records: this.#records,
-        rejects: this.#rejects,
-        problems: this.#problems,
-        erased: this.#erased,
-        sealed: this.#sealed,
+        ...this.#counts,
         destroyed: this.#options.keys?.destroyed ?? 0,
       };
     } catch (error) {
@@ -88,12 +80,12 @@ export class StepRun {
         continue;
       }
       this.#bytes += item.text.length;
-      if (item.sealed) this.#sealed += 1;
+      if (item.sealed) this.#counts.sealed += 1;
       if (!isWanted(item.record, selection, prefix)) continue;
-      this.#records += 1;
+      this.#counts.records += 1;
       await this.#rows.add(item, this.#outputs);
       if (this.#rejected.length > 0) await this.#writeRejects();
-      if (this.#records % 1000 === 0) this.#show(file, nth);
+      if (this.#counts.records % 1000 === 0) this.#show(file, nth);
     }
     this.#show(file, nth + 1);
   }
@@ -101,17 +93,17 @@ export class StepRun {
   #note({ file, line, reason, sealed }: ArchiveItem & { kind: 'problem' }): void {
     if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
     if (sealed?.why === 'erased') {
-      this.#erased += 1;
+      this.#counts.erased += 1;
       return;
     }
-    this.#problems += 1;
+    this.#counts.problems += 1;
     this.#options.onProblem(file, line, reason);
   }
 
   async #writeRejects(): Promise<void> {
     const rejects = this.#rejected;
     this.#rejected = [];
-    this.#rejects += rejects.length;
+    this.#counts.rejects += rejects.length;
     for (const reject of rejects) this.#options.onReject(reject);
     const lines = Buffer.from(rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
     await this.#outputs.write(REJECTS, '', lines, rejects.length);
@@ -119,6 +111,6 @@ export class StepRun {
 
   #show(file: string, read: number): void {
     const { done, total, records } = this.#before;
-    this.#options.onProgress({ done: done + read, total, records: records + this.#records, file });
+    this.#options.onProgress({ done: done + read, total, records: records + this.#counts.records, file });
   }
 }

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileLines } from '../archive/file-lines.ts';
+import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import { finishedNames } from '../archive/read.ts';
 import { messageOf } from '../core/errors.ts';
 import { LineReader, type Reading } from './line-reader.ts';
-import { readWhole } from './read-whole.ts';
 import { StepMaker, type FileUnit, type Step } from './unit.ts';
 
 /** Reads files of events: archive records, lines of events, and events that have a file each. */
@@ -72,7 +71,7 @@ export class FileReader {
     const step = new StepMaker(0);
     const taken = this.#lines.passesOverBlob(where)
       ? 'passed'
-      : this.#lines.takeBlob(where, await readWhole(where));
+      : this.#lines.takeBlob(where, await wholeEvent(where));
     step.take(1, where, taken);
     yield step.made(unit.bytes);
   }
