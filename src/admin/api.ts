@@ -1,4 +1,4 @@
-import express, { type Request, type Response, type Router } from 'express';
+import express, { type Response, type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
@@ -20,28 +20,18 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
     const { since, until } = request.query;
     response.json(await operationsOf(response).account(wholeNumber(since), wholeNumber(until)));
   });
-  api.get('/quarantine', async (request, response) => {
-    response.json(
-      await operationsOf(response).listQuarantine(selectionOf(request.query), wantsBodies(request)),
-    );
-  });
-  api.post('/quarantine/retry', async (request, response) => {
-    response.json(await operationsOf(response).retryQuarantine(selectionIn(request.body)));
-  });
-  api.post('/quarantine/drop', async (request, response) => {
-    response.json({ dropped: await operationsOf(response).dropQuarantine(selectionIn(request.body)) });
-  });
-  api.get('/dead-letters', async (request, response) => {
-    response.json(
-      await operationsOf(response).listDeadLetters(selectionOf(request.query), wantsBodies(request)),
-    );
-  });
-  api.post('/dead-letters/retry', async (request, response) => {
-    response.json(await operationsOf(response).retryDeadLetters(selectionIn(request.body)));
-  });
-  api.post('/dead-letters/drop', async (request, response) => {
-    response.json({ dropped: await operationsOf(response).dropDeadLetters(selectionIn(request.body)) });
-  });
+  for (const [kind, { list, retry, drop }] of Object.entries(LETTERS)) {
+    api.get(`/${kind}`, async (request, response) => {
+      const bodies = request.query['bodies'] === 'true';
+      response.json(await operationsOf(response)[list](selectionOf(request.query), bodies));
+    });
+    api.post(`/${kind}/retry`, async (request, response) => {
+      response.json(await operationsOf(response)[retry](selectionIn(request.body)));
+    });
+    api.post(`/${kind}/drop`, async (request, response) => {
+      response.json({ dropped: await operationsOf(response)[drop](selectionIn(request.body)) });
+    });
+  }
   api.post('/sinks/drop', async (request, response) => {
     const { sink } = request.body as { sink?: unknown };
     if (typeof sink !== 'string') throw new MillraceError('usage', 'the body must name the sink');
@@ -50,9 +40,11 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
   return api;
 }
 
-function wantsBodies(request: Request): boolean {
-  return request.query['bodies'] === 'true';
-}
+/** The operations on each kind of letters. */
+export const LETTERS = {
+  quarantine: { list: 'listQuarantine', retry: 'retryQuarantine', drop: 'dropQuarantine' },
+  'dead-letters': { list: 'listDeadLetters', retry: 'retryDeadLetters', drop: 'dropDeadLetters' },
+} as const;
 
 const SELECTS: ReadonlySet<string> = new Set(['keys', 'sink', 'limit', 'after']);
 

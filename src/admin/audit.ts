@@ -4,6 +4,7 @@ import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import { ChainedLog } from '../lib/chained-log.ts';
+import { LETTERS } from './api.ts';
 import type { TokenName } from './tokens.ts';
 
 /** Name of the log's files, beside `owner.json`. */
@@ -12,6 +13,8 @@ export const AUDIT = 'audit';
 const LIMITS = { maxBytes: 10 * 2 ** 20, keep: 20 };
 /** Ids on one line. */
 const IDS = 500;
+
+type Letters = keyof typeof LETTERS;
 
 /** Who asked: by which token, a command that had the journal to itself, or the receiver by itself. */
 export type Asker = TokenName | 'command' | 'receiver';
@@ -60,36 +63,29 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
     return events;
   };
   const keysOf = async function* (
-    entry: Pick<AuditEntry, 'action' | 'what'>,
+    entry: { readonly action: 'retry' | 'drop'; readonly what: Letters },
     selection: Selection,
   ): AsyncGenerator<Selection> {
-    const list = (part: Selection) =>
-      entry.what === 'quarantine'
-        ? operations.listQuarantine(part, false)
-        : operations.listDeadLetters(part, false);
+    const list = (part: Selection) => operations[LETTERS[entry.what].list](part, false);
     for await (const page of pagesOf<{ key: number; id: string }>(list, selection)) {
       await note(entry, page);
       yield { keys: page.map(({ key }) => key) };
     }
   };
-  const retry = async (what: 'quarantine' | 'dead-letters', selection: Selection) => {
+  const retry = async (what: Letters, selection: Selection) => {
     let [retried, kept] = [0, 0];
     const isNamed = selection.keys !== undefined;
     for await (const part of keysOf({ action: 'retry', what }, selection)) {
-      const done = await (what === 'quarantine'
-        ? operations.retryQuarantine(part, isNamed)
-        : operations.retryDeadLetters(part));
+      const done = await operations[LETTERS[what].retry](part, isNamed);
       retried += done.retried;
       kept += done.kept;
     }
     return { retried, kept };
   };
-  const drop = async (what: 'quarantine' | 'dead-letters', selection: Selection) => {
+  const drop = async (what: Letters, selection: Selection) => {
     let dropped = 0;
     for await (const part of keysOf({ action: 'drop', what }, selection))
-      dropped += await (what === 'quarantine'
-        ? operations.dropQuarantine(part)
-        : operations.dropDeadLetters(part));
+      dropped += await operations[LETTERS[what].drop](part);
     return dropped;
   };
   return {
