@@ -3,7 +3,7 @@ import type { ConnectionCounts, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import type { NotedHead } from '../core/proof.ts';
 import { Distribution } from './distribution.ts';
-import { NO_ROUTE, type Meter } from './meter.ts';
+import { NO_ROUTE, type Meter, type SecretUse } from './meter.ts';
 
 /** All that the metrics are read from, at one moment. */
 export interface MetricState {
@@ -34,19 +34,24 @@ export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
   readonly labels: readonly string[];
-  readonly read: (state: MetricState) => Iterable<Sample>;
+  /** One sample without labels, or one for each set of them. */
+  readonly read: (state: MetricState) => Sample['value'] | Iterable<Sample>;
 }
 
 const counter = define('counter');
 const gauge = define('gauge');
 const histogram = define('histogram');
+const sinkGauge = ofSinks('gauge', ({ status }) => status.sinks);
+const sinkCounter = ofSinks('counter', ({ status }) => status.sinks);
+const cursorGauge = ofSinks('gauge', cursors);
+const archiveGauge = ofSinks('gauge', ({ archives }) => archives);
 
 /** Every metric of our own, in the order of the reference. Labels are bounded by the config, or by a Tally. */
 export const METRICS: readonly MetricDefinition[] = [
   gauge('millrace_info', 'Always 1.', ['version', 'acknowledge'], ({ version, acknowledge }) => [
     { labels: { version, acknowledge }, value: 1 },
   ]),
-  gauge('millrace_ready', '1 while deliveries are welcome, as /readyz says.', [], ({ ready }) => one(+ready)),
+  gauge('millrace_ready', '1 while deliveries are welcome, as /readyz says.', ({ ready }) => +ready),
 
   counter(
     'millrace_events_total',
@@ -72,91 +77,80 @@ export const METRICS: readonly MetricDefinition[] = [
       { labels: { route: NO_ROUTE, match: '' }, value: meter.routes.get(NO_ROUTE) },
     ],
   ),
-  counter('millrace_received_bytes_total', 'Body bytes read, after decompression.', [], ({ meter }) =>
-    one(meter.receivedBytes),
+  counter(
+    'millrace_received_bytes_total',
+    'Body bytes read, after decompression.',
+    ({ meter }) => meter.receivedBytes,
   ),
-  gauge('millrace_receive_in_flight', 'Deliveries that have begun and are not answered.', [], (state) =>
-    one(state.receiving),
+  gauge(
+    'millrace_receive_in_flight',
+    'Deliveries that have begun and are not answered.',
+    (state) => state.receiving,
   ),
-  gauge('millrace_decompress_queue', 'Bodies that wait to be decompressed.', [], (state) =>
-    one(state.decompressing),
-  ),
-  gauge('millrace_connections', 'Connections of senders that are open.', [], ({ connections }) =>
-    one(connections.open),
+  gauge('millrace_decompress_queue', 'Bodies that wait to be decompressed.', (state) => state.decompressing),
+  gauge(
+    'millrace_connections',
+    'Connections of senders that are open.',
+    ({ connections }) => connections.open,
   ),
   counter(
     'millrace_connections_evicted_total',
     'Idle connections closed because server.maxConnections was reached and a new one needed their place.',
-    [],
-    ({ connections }) => one(connections.evicted),
+    ({ connections }) => connections.evicted,
   ),
   counter(
     'millrace_connections_dropped_total',
     'New connections closed at once: server.maxConnections was reached and none was idle.',
-    [],
-    ({ connections }) => one(connections.dropped),
+    ({ connections }) => connections.dropped,
   ),
   histogram(
     'millrace_receive_seconds',
     'From the end of the headers of a delivery to its answer.',
-    [],
-    ({ meter }) => one(meter.receiving),
+    ({ meter }) => meter.receiving,
   ),
   histogram(
     'millrace_commit_seconds',
     'One group commit of the journal, fsync included, as those who wait for it see it.',
-    [],
-    ({ meter }) => one(meter.committing),
+    ({ meter }) => meter.committing,
   ),
   counter(
     'millrace_signature_matches_total',
     'Deliveries by the secret that matched: its index in signing.secrets. Begins anew with each reload.',
     ['index'],
-    ({ meter, secrets }) =>
-      indices(secrets).map((index) => ({
-        labels: { index: String(index) },
-        value: meter.secrets.get(index)?.matches ?? 0,
-      })),
+    (state) => bySecret(state, (use) => use?.matches ?? 0),
   ),
   gauge(
     'millrace_signature_secret_last_used_timestamp_seconds',
     'When a secret last matched; 0 when it has not since the start or the last reload. One that stays 0 can be retired.',
     ['index'],
-    ({ meter, secrets }) =>
-      indices(secrets).map((index) => ({
-        labels: { index: String(index) },
-        value: (meter.secrets.get(index)?.lastUsed ?? 0) / 1000,
-      })),
+    (state) => bySecret(state, (use) => (use?.lastUsed ?? 0) / 1000),
   ),
 
-  gauge('millrace_journal_bytes', 'Size of the journal, free pages not counted.', [], ({ status }) =>
-    one(status.journal.bytes),
+  gauge(
+    'millrace_journal_bytes',
+    'Size of the journal, free pages not counted.',
+    ({ status }) => status.journal.bytes,
   ),
   gauge(
     'millrace_journal_max_bytes',
     'journal.maxBytes: above it deliveries are answered 503.',
-    [],
-    (state) => one(state.status.journal.maxBytes),
+    (state) => state.status.journal.maxBytes,
   ),
   gauge(
     'millrace_journal_events',
     'Events in the journal, delivered ones within retention included.',
-    [],
-    (state) => one(state.status.journal.events),
+    (state) => state.status.journal.events,
   ),
   gauge(
     'millrace_journal_damaged_records',
     'Records of the journal found not to be what was written. Any is worth a look at the disk.',
-    [],
-    ({ status }) => one(status.journal.damaged),
+    ({ status }) => status.journal.damaged,
   ),
 
-  gauge(
+  sinkGauge(
     'millrace_sink_up',
     '1 while the sink takes events; 0 while it is being opened, paused after trouble, or stopped.',
-    ['sink'],
-    ({ status }) =>
-      status.sinks.map(({ sink, mode }) => ({ labels: { sink }, value: +(mode === 'running') })),
+    ({ mode }) => +(mode === 'running'),
   ),
   gauge(
     'millrace_sink_trouble_since_timestamp_seconds',
@@ -164,48 +158,41 @@ export const METRICS: readonly MetricDefinition[] = [
     ['sink', 'code'],
     ({ status }) => status.sinks.flatMap(({ sink, troubles }) => [...earliest(sink, troubles)]),
   ),
-  gauge(
+  sinkGauge(
     'millrace_sink_lost_records',
     'Records the sink had confirmed and that are gone, found within a day; `millrace status` says how to write them again.',
-    ['sink'],
-    ({ status }) =>
-      status.sinks.map(({ sink, troubles }) => ({
-        labels: { sink },
-        value: troubles.reduce((sum, { lost = 0 }) => sum + lost, 0),
-      })),
+    ({ troubles }) => troubles.reduce((sum, { lost = 0 }) => sum + lost, 0),
   ),
-  gauge(
+  cursorGauge(
     'millrace_sink_backlog_events',
     'Events after the cursor of the sink, routed to it or not.',
-    ['sink'],
-    ({ status }) => cursors(status, ({ backlog }) => backlog),
+    ({ backlog }) => backlog,
   ),
-  gauge('millrace_sink_backlog_bytes', 'Body bytes of those events.', ['sink'], ({ status }) =>
-    cursors(status, ({ backlogBytes }) => backlogBytes),
+  cursorGauge(
+    'millrace_sink_backlog_bytes',
+    'Body bytes of those events.',
+    ({ backlogBytes }) => backlogBytes,
   ),
-  gauge('millrace_sink_backlog_age_seconds', 'Age of the oldest of them.', ['sink'], ({ status }) =>
-    cursors(status, ({ backlogAge }) => backlogAge / 1000),
+  cursorGauge(
+    'millrace_sink_backlog_age_seconds',
+    'Age of the oldest of them.',
+    ({ backlogAge }) => backlogAge / 1000,
   ),
-  gauge(
+  sinkGauge(
     'millrace_sink_queue_events',
     'Deliveries held in memory for the sink, those being sent among them.',
-    ['sink'],
-    ({ status }) => status.sinks.map(({ sink, pending }) => ({ labels: { sink }, value: pending })),
+    ({ pending }) => pending,
   ),
-  gauge('millrace_sink_sends_in_flight', 'Batches being sent now.', ['sink'], ({ status }) =>
-    status.sinks.map(({ sink, inFlight }) => ({ labels: { sink }, value: inFlight })),
-  ),
-  counter(
+  sinkGauge('millrace_sink_sends_in_flight', 'Batches being sent now.', ({ inFlight }) => inFlight),
+  sinkCounter(
     'millrace_sink_delivered_total',
     'Deliveries the sink has confirmed. Begins anew when a reload exchanges the sink.',
-    ['sink'],
-    ({ status }) => status.sinks.map(({ sink, delivered }) => ({ labels: { sink }, value: delivered })),
+    ({ delivered }) => delivered,
   ),
-  counter(
+  sinkCounter(
     'millrace_sink_retries_total',
     'Deliveries that have to be tried again. Begins anew when a reload exchanges the sink.',
-    ['sink'],
-    ({ status }) => status.sinks.map(({ sink, retried }) => ({ labels: { sink }, value: retried })),
+    ({ retried }) => retried,
   ),
   counter(
     'millrace_sink_dead_letters_total',
@@ -223,23 +210,20 @@ export const METRICS: readonly MetricDefinition[] = [
     distributions(meter.sending),
   ),
 
-  gauge(
+  archiveGauge(
     'millrace_archive_head',
     'Hash of the last line of the manifest, its first 12 digits as a number: written in hexadecimal again, it is what `archive verify --head` takes.',
-    ['sink'],
-    ({ archives }) => heads(archives, ({ head }) => Number.parseInt(head.slice(0, 12), 16)),
+    ({ head }) => Number.parseInt(head.slice(0, 12), 16),
   ),
-  gauge(
+  archiveGauge(
     'millrace_archive_manifest_bytes',
     'Size of the manifest, which only grows.',
-    ['sink'],
-    ({ archives }) => heads(archives, ({ bytes }) => bytes),
+    ({ bytes }) => bytes,
   ),
-  gauge(
+  archiveGauge(
     'millrace_archive_heads_lost',
     'Heads that were noted of the manifest and that it does not hold any more: an older one was put back, or it was changed.',
-    ['sink'],
-    ({ archives }) => heads(archives, ({ lost }) => lost),
+    ({ lost }) => lost,
   ),
 
   counter(
@@ -248,11 +232,15 @@ export const METRICS: readonly MetricDefinition[] = [
     ['code'],
     (state) => flat(state.meter.unfit, 'code'),
   ),
-  gauge('millrace_quarantine_events', 'Events in quarantine now.', [], ({ status }) =>
-    one(status.journal.quarantined),
+  gauge(
+    'millrace_quarantine_events',
+    'Events in quarantine now.',
+    ({ status }) => status.journal.quarantined,
   ),
-  gauge('millrace_dead_letter_events', 'Dead letters that wait for a decision now.', [], ({ status }) =>
-    one(status.journal.deadLetters),
+  gauge(
+    'millrace_dead_letter_events',
+    'Dead letters that wait for a decision now.',
+    ({ status }) => status.journal.deadLetters,
   ),
 
   counter('millrace_reloads_total', 'Reloads of the config by result.', ['result'], ({ meter }) => [
@@ -262,39 +250,48 @@ export const METRICS: readonly MetricDefinition[] = [
   gauge(
     'millrace_config_in_force',
     '1 when the config file as last read is in force; 0 when it could not be used and the one before it still is.',
-    [],
-    ({ meter }) => one(+(meter.reloads.error === null)),
+    ({ meter }) => +(meter.reloads.error === null),
   ),
-  gauge('millrace_config_loaded_timestamp_seconds', 'When the config in force was loaded.', [], ({ meter }) =>
-    one(meter.reloads.lastSuccess / 1000),
+  gauge(
+    'millrace_config_loaded_timestamp_seconds',
+    'When the config in force was loaded.',
+    ({ meter }) => meter.reloads.lastSuccess / 1000,
   ),
 ];
 
-function heads(archives: MetricState['archives'], read: (head: NotedHead) => number): Sample[] {
-  return archives.map((head) => ({ labels: { sink: head.sink }, value: read(head) }));
+type Read = MetricDefinition['read'];
+
+/** @param rest its labels, if it has any, and what it reads */
+function define(type: MetricDefinition['type']) {
+  return (name: string, help: string, ...rest: [Read] | [readonly string[], Read]): MetricDefinition => {
+    const [labels, read] = rest.length === 1 ? [[], rest[0]] : rest;
+    return { name, type, help, labels, read };
+  };
 }
 
-function define(type: MetricDefinition['type']) {
-  return (
-    name: string,
-    help: string,
-    labels: readonly string[],
-    read: MetricDefinition['read'],
-  ): MetricDefinition => ({ name, type, help, labels, read });
+/** Defines metrics with one sample for each of what belongs to a sink. */
+function ofSinks<T extends { readonly sink: string }>(
+  type: MetricDefinition['type'],
+  list: (state: MetricState) => readonly T[],
+) {
+  return (name: string, help: string, valueOf: (each: T) => number): MetricDefinition => {
+    const read: Read = (state) =>
+      list(state).map((each) => ({ labels: { sink: each.sink }, value: valueOf(each) }));
+    return { name, type, help, labels: ['sink'], read };
+  };
+}
+
+function bySecret({ meter, secrets }: MetricState, read: (use: SecretUse | undefined) => number): Sample[] {
+  return Array.from({ length: secrets }, (_, index) => ({
+    labels: { index: String(index) },
+    value: read(meter.secrets.get(index)),
+  }));
 }
 
 /** One sample a code. */
 function* earliest(sink: string, troubles: readonly SinkTrouble[]): Generator<Sample> {
   for (const [code, [first]] of Map.groupBy(troubles, (trouble) => trouble.code))
     yield { labels: { sink, code }, value: (first?.since ?? 0) / 1000 };
-}
-
-function one(value: Sample['value']): Sample[] {
-  return [{ labels: {}, value }];
-}
-
-function indices(count: number): number[] {
-  return Array.from({ length: count }, (_, index) => index);
 }
 
 function* flat(counts: Iterable<[string, number]>, label: string): Generator<Sample> {
@@ -315,11 +312,6 @@ function* distributions(bySink: ReadonlyMap<string, Distribution>): Generator<Sa
 }
 
 /** Of the sinks that are configured now: a cursor that nobody moves any more is no backlog. */
-function cursors(
-  { journal, sinks }: SystemStatus,
-  read: (cursor: SystemStatus['journal']['cursors'][number]) => number,
-): Sample[] {
-  return journal.cursors
-    .filter((cursor) => sinks.some(({ sink }) => sink === cursor.sink))
-    .map((cursor) => ({ labels: { sink: cursor.sink }, value: read(cursor) }));
+function cursors({ status: { journal, sinks } }: MetricState): SystemStatus['journal']['cursors'] {
+  return journal.cursors.filter((cursor) => sinks.some(({ sink }) => sink === cursor.sink));
 }

@@ -46,7 +46,10 @@ export function createExposition(): Exposition {
 }
 
 function valuesOf({ name, read }: MetricDefinition, state: MetricState): Value[] {
-  return Array.from(read(state)).flatMap(({ labels, value }: Sample) =>
+  const found = read(state);
+  const samples =
+    typeof found === 'object' && Symbol.iterator in found ? found : [{ labels: {}, value: found }];
+  return Array.from(samples).flatMap(({ labels, value }: Sample) =>
     typeof value === 'number' ? [{ labels, value }] : bucketsOf(name, labels, value),
   );
 }
