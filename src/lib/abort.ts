@@ -23,3 +23,34 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }
+
+/** The result of the work, or `fallback` as soon as the signal aborts; the work then goes on unheeded. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fallback: T): Promise<T> {
+  const aborted = Promise.withResolvers<T>();
+  const stop = (): void => aborted.resolve(fallback);
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/**
+ * The result of the work; the work goes on unheeded when this throws.
+ * @throws `late` a moment after `ms`, for the work's own deadline tells more; an AbortError when the signal aborts
+ */
+export async function within<T>(work: Promise<T>, ms: number, signal: AbortSignal, late: Error): Promise<T> {
+  const end = Promise.withResolvers<never>();
+  const timer = setTimeout(() => end.reject(late), ms + LAST_MOMENT);
+  const stop = (): void => end.reject(new DOMException('aborted', 'AbortError'));
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await Promise.race([work, end.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+  }
+}

@@ -2,7 +2,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { resultOf, toFailure } from '../../src/sinks/event-hubs/failure.ts';
+import { toFailure } from '../../src/sinks/event-hubs/failure.ts';
+import { resultOf } from '../../src/sinks/failure.ts';
 import { ArrayJournal, ManualClock, ScriptedSink, silentLog } from '../deliver/support.ts';
 import { until } from '../support/until.ts';
 import { idsAt, makeSubject, openSubject, type Subject } from './event-hubs-support.ts';
@@ -108,7 +109,7 @@ describe('event-hubs sink in trouble', () => {
       new AggregateError([busy, late]),
       new AggregateError([late, new AggregateError([busy])]),
     ])
-      expect(resultOf('events', toFailure(error), 3)).toMatchObject({
+      expect(resultOf('event hub events', toFailure(error), 3)).toMatchObject({
         status: 'retry',
         sink: true,
         delayMs: 4000,

@@ -1,7 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { resultOf, toFailure } from '../../src/sinks/pubsub/failure.ts';
+import { resultOf } from '../../src/sinks/failure.ts';
+import { toFailure } from '../../src/sinks/pubsub/failure.ts';
 import { ScriptedSink, type ArrayJournal } from '../deliver/support.ts';
 import { PROJECT } from '../support/pubsub-peer/peer.ts';
 import type { PeerMessage } from '../support/pubsub-peer/topics.ts';
@@ -78,7 +79,11 @@ describe('pubsub sink in trouble', () => {
   it('fault 12: RESOURCE_EXHAUSTED is heard in the text of a time-out, as the SDK reports it', () => {
     const text = 'Total timeout of API exceeded 600000 milliseconds; 8 RESOURCE_EXHAUSTED: quota';
     const error = Object.assign(new Error(text), { code: 4 });
-    expect(resultOf('t', toFailure(error), 3)).toMatchObject({ status: 'retry', sink: true, delayMs: 1000 });
+    expect(resultOf('topic t', toFailure(error), 3)).toMatchObject({
+      status: 'retry',
+      sink: true,
+      delayMs: 1000,
+    });
   });
 
   it('fault 12: being throttled again and again never makes a dead letter', async () => {

@@ -70,7 +70,7 @@ function checked<T>(name: string, parse: () => T): T {
 }
 
 async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker> {
-  const [{ parseOptions }, { Producer }, { toFailure, explain }] = await Promise.all([
+  const [{ parseOptions }, { Producer }, { toFailure }] = await Promise.all([
     import('../../sinks/event-hubs/config.ts'),
     import('../../sinks/event-hubs/producer.ts'),
     import('../../sinks/event-hubs/failure.ts'),
@@ -110,7 +110,7 @@ async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker
       } catch (error) {
         if (error instanceof Refused) throw error;
         const failure = toFailure(error);
-        const told = explain(hub, failure);
+        const told = `event hub ${hub}: ${failure.reason}`;
         throw failure.kind === 'rejected' || failure.kind === 'too-large'
           ? new Refused(told)
           : new Error(told);

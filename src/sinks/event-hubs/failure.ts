@@ -1,18 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
-import type { SendResult } from '../../core/sink.ts';
-
-/**
- * What went wrong between us and a hub.
- * - `busy`: it throttles; it asks for four seconds of rest
- * - `too-large`, `rejected`: it does not want this message
- * - `denied`, `missing`: the key, the identity or the hub's name is wrong, which an operator can mend
- * - `aborted`: we were told to stop
- * - `lost`: everything else: no connection, no answer in time, a link that was closed
- */
-export interface Failure {
-  readonly kind: 'busy' | 'too-large' | 'rejected' | 'denied' | 'missing' | 'aborted' | 'lost';
-  readonly reason: string;
-}
+import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 
 /** Milliseconds the service wants to be left alone after it answered that it is busy. */
 const BUSY_DELAY = 4000;
@@ -31,44 +18,23 @@ const KINDS: readonly (readonly [code: string, kind: Failure['kind']])[] = [
   ['InvalidFieldError', 'rejected'],
 ];
 
-export function toFailure(error: unknown): Failure {
-  const errors = flatten(error);
-  for (const [code, kind] of KINDS) {
-    const found = errors.find((each) => 'code' in each && each.code === code);
-    if (found !== undefined) return { kind, reason: clean(found.message) };
-  }
-  const last = errors.at(-1);
-  if (last?.name === 'AbortError') return { kind: 'aborted', reason: 'stopped before it was confirmed' };
-  return { kind: 'lost', reason: clean(messageOf(last ?? error)) };
-}
-
-/** What an operator is told. */
-export function explain(hub: string, { kind, reason }: Failure): string {
-  return `event hub ${hub}: ${TOLD[kind] ?? ''}${reason}`;
-}
-
-const TOLD: Partial<Record<Failure['kind'], string>> = {
+const ADVICE: Partial<Record<Failure['kind'], string>> = {
   denied: 'access is not allowed; check the key or the identity: ',
   missing: 'it does not exist or is disabled: ',
 };
 
-/** Trouble with the hub or the way to it, whatever was to be sent: nothing is refused because of it. */
-export function troubleWith(hub: string, failure: Failure): SendResult {
-  if (failure.kind === 'aborted') return { status: 'retry', reason: failure.reason };
-  const reason = explain(hub, failure);
-  if (failure.kind === 'busy') return { status: 'retry', reason, sink: true, delayMs: BUSY_DELAY };
-  return { status: 'retry', reason, sink: true };
+export function toFailure(error: unknown): Failure {
+  const errors = flatten(error);
+  for (const [code, kind] of KINDS) {
+    const found = errors.find((each) => 'code' in each && each.code === code);
+    if (found === undefined) continue;
+    const reason = `${ADVICE[kind] ?? ''}${clean(found.message)}`;
+    return kind === 'busy' ? { kind, reason, delayMs: BUSY_DELAY } : { kind, reason };
+  }
+  const last = errors.at(-1);
+  if (last?.name === 'AbortError') return STOPPED_FAILURE;
+  return { kind: 'lost', reason: clean(messageOf(last ?? error)) };
 }
-
-/** What a failed send means for the `count` events that were sent together. */
-export function resultOf(hub: string, failure: Failure, count: number): SendResult {
-  const code = REFUSALS[failure.kind];
-  if (code === undefined) return troubleWith(hub, failure);
-  const reason = explain(hub, failure);
-  return count > 1 ? { status: 'refused', code, reason, batch: true } : { status: 'refused', code, reason };
-}
-
-const REFUSALS: Partial<Record<Failure['kind'], string>> = { 'too-large': 'too_large', rejected: 'rejected' };
 
 /** After retries of its own the SDK throws all errors in one. */
 function flatten(error: unknown): Error[] {

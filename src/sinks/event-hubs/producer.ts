@@ -38,6 +38,11 @@ export class Producer {
     return this.#options.hub;
   }
 
+  /** For messages. */
+  get place(): string {
+    return `event hub ${this.#options.hub}`;
+  }
+
   /** True once it should be replaced by a new one. */
   get worn(): boolean {
     return this.#failures >= FAILURES;

@@ -1,9 +1,9 @@
 import type { EventData, EventDataBatch } from '@azure/event-hubs';
-import type { JournalEvent } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
-import { orAborted } from '../../lib/abort.ts';
+import { orAborted, unlessAborted } from '../../lib/abort.ts';
+import { ABORTED, resultOf, troubleWith } from '../failure.ts';
 import type { EventHubsOptions } from './config.ts';
-import { explain, resultOf, toFailure, troubleWith } from './failure.ts';
+import { toFailure } from './failure.ts';
 import { partitionKeyOf, toMessage } from './message.ts';
 import { Producer } from './producer.ts';
 
@@ -11,11 +11,8 @@ import { Producer } from './producer.ts';
 const LANES = 32;
 const IN_FLIGHT = 4;
 
-/** Events of one partition key in one `send`, in order, and where their results go. */
-interface Group {
-  readonly key: string | null;
-  readonly events: { readonly index: number; readonly event: JournalEvent }[];
-}
+/** A delivery, and where its result goes. */
+type Indexed = readonly [index: number, delivery: Delivery];
 
 interface Entry {
   readonly index: number;
@@ -67,7 +64,7 @@ export class EventHubsSink implements Sink {
     const producer = this.#producer(hub);
     const opened = producer.open().then(
       () => null,
-      (error: unknown) => explain(hub, toFailure(error)),
+      (error: unknown) => `${producer.place}: ${toFailure(error).reason}`,
     );
     const trouble = await unlessAborted(opened, signal, 'stopped before the connection was there');
     if (trouble !== null) throw new Error(trouble);
@@ -99,23 +96,23 @@ export class EventHubsSink implements Sink {
   }
 
   async #send(job: Job): Promise<void> {
-    const groups = groupByKey(job.batch).values();
+    const groups = Map.groupBy(job.batch.entries(), ([, { event }]) => partitionKeyOf(event)).entries();
     const lanes = Array.from({ length: LANES }, async () => {
-      for (const group of groups) await this.#sendGroup(job, group);
+      for (const [key, group] of groups) await this.#sendGroup(job, key, group);
     });
     await Promise.all(lanes);
     if (job.producer.worn) this.#replace(job.producer);
   }
 
   /** Sends the events of one key one message after another; nothing of them follows what has to be sent again. */
-  async #sendGroup(job: Job, { key, events }: Group): Promise<void> {
+  async #sendGroup(job: Job, key: string | null, group: readonly Indexed[]): Promise<void> {
     const { results, signal } = job;
     if (job.trouble !== null) {
-      for (const { index } of events) results[index] = job.trouble;
+      for (const [index] of group) results[index] = job.trouble;
       return;
     }
     const { compression } = this.#options;
-    const entries = events.map(async ({ index, event }) => ({
+    const entries = group.map(async ([index, { event }]) => ({
       index,
       message: await toMessage(event, compression),
     }));
@@ -161,22 +158,10 @@ export class EventHubsSink implements Sink {
   }
 }
 
-const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it was confirmed' };
 const NO_HUB: SendResult = {
   status: 'retry',
   reason: 'the route names no event hub, and the sink has no default one (hub)',
 };
-
-function groupByKey(batch: readonly Delivery[]): Group[] {
-  const groups = new Map<string | null, Group>();
-  for (const [index, { event }] of batch.entries()) {
-    const key = partitionKeyOf(event);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, { key, events: [{ index, event }] });
-    else group.events.push({ index, event });
-  }
-  return [...groups.values()];
-}
 
 interface Sent {
   /** What the message held, all with the same result. */
@@ -193,7 +178,7 @@ async function sendMessage(job: Job, key: string | null, entries: readonly Entry
   try {
     batch = await producer.createBatch(key, signal);
   } catch (error) {
-    return { sent: entries, result: troubleWith(producer.hub, toFailure(error)), left: [] };
+    return { sent: entries, result: troubleWith(producer.place, toFailure(error)), left: [] };
   }
   const { added: sent, left } = fill(batch, entries, job.results);
   if (sent.length === 0) return { sent, result: DELIVERED, left };
@@ -201,7 +186,7 @@ async function sendMessage(job: Job, key: string | null, entries: readonly Entry
     await producer.send(batch, signal);
     return { sent, result: DELIVERED, left };
   } catch (error) {
-    return { sent, result: resultOf(producer.hub, toFailure(error), sent.length), left };
+    return { sent, result: resultOf(producer.place, toFailure(error), sent.length), left };
   }
 }
 
@@ -223,13 +208,4 @@ function fill(
 function tooLarge(limit: number): SendResult {
   const reason = `with its properties it is above the ${limit} bytes that the event hub takes`;
   return { status: 'refused', code: 'too_large', reason };
-}
-
-/** The result of the work, or `fallback` as soon as the signal says so; the work then goes on unheeded. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fallback: T): Promise<T> {
-  const aborted = Promise.withResolvers<T>();
-  const stop = (): void => aborted.resolve(fallback);
-  if (signal.aborted) stop();
-  signal.addEventListener('abort', stop, { once: true });
-  return Promise.race([work, aborted.promise]).finally(() => signal.removeEventListener('abort', stop));
 }

@@ -10,12 +10,3 @@ export function retryAfter(error: unknown): SendResult {
   if (error instanceof NotFollowed) return { status: 'retry', reason: error.message };
   return { status: 'retry', reason: explain(error), sink: true };
 }
-
-/** The result, or ABORTED as soon as the signal says so; the work then goes on unheeded. */
-export function unlessAborted(work: Promise<SendResult>, signal: AbortSignal): Promise<SendResult> {
-  if (signal.aborted) return work;
-  const aborted = Promise.withResolvers<SendResult>();
-  const stop = (): void => aborted.resolve(ABORTED);
-  signal.addEventListener('abort', stop, { once: true });
-  return Promise.race([work, aborted.promise]).finally(() => signal.removeEventListener('abort', stop));
-}

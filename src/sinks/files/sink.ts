@@ -12,6 +12,7 @@ import {
   type SinkContext,
   type SinkTrouble,
 } from '../../core/sink.ts';
+import { unlessAborted } from '../../lib/abort.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import { Sealer } from '../../seal/sealer.ts';
 import { Appender } from './append.ts';
@@ -26,7 +27,7 @@ import type { Part } from './part.ts';
 import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
-import { unlessAborted } from './results.ts';
+import { ABORTED } from './results.ts';
 import { explain, FolderTroubles } from './troubles.ts';
 import { Watch } from './watch.ts';
 
@@ -144,7 +145,7 @@ export class FilesSink implements Sink {
     }
     const sends = Array.from(groups, async ([folder, indexes]) => {
       const own = indexes.flatMap((index) => batch[index] ?? []);
-      const result = await unlessAborted(this.#appender.append(folder, own, signal), signal);
+      const result = await unlessAborted(this.#appender.append(folder, own, signal), signal, ABORTED);
       if (result !== DELIVERED) for (const index of indexes) results[index] = result;
     });
     await Promise.all(sends);

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { constants, gzip, gzipSync } from 'node:zlib';
 import type { JournalEvent } from '../../core/event.ts';
 import type { Delivery } from '../../core/sink.ts';
-import { traceMetadata } from '../../core/trace.ts';
+import { INLINE_BYTES, isZipped, metadataOf } from '../message.ts';
 import type { PubSubOptions } from './config.ts';
 
 type Encoding = Pick<PubSubOptions, 'compression' | 'ordering'>;
@@ -17,12 +17,11 @@ export interface Message {
   readonly orderingKey: string;
 }
 
-/** Bodies up to this size are not worth compressing; consumers of the service's own pipelines expect the same bound. */
-const PLAIN_BYTES = 1024;
-/** Up to this size gzip takes less time than handing the work to another thread would. */
-const INLINE_BYTES = 16 * 1024;
 /** The service's limit for an attribute's value and for an ordering key, bytes. */
 const VALUE_BYTES = 1024;
+
+const PLAIN = { 'blob-type': 'json' };
+const ZIPPED = { ...PLAIN, 'blob-codec': 'gzip' };
 
 /** Setting up the usual 256 KiB of state would take longer than compressing a small body. */
 const INLINE = { windowBits: 12, memLevel: 5 };
@@ -36,8 +35,8 @@ const TURN = 32;
  */
 export function toMessage(event: JournalEvent, options: Encoding): Message | Promise<Message> {
   const { body } = event;
-  const zipped = isZipped(event, options);
-  const attributes = attributesOf(event, zipped);
+  const zipped = isZipped(event, options.compression);
+  const attributes = metadataOf(event, zipped ? ZIPPED : PLAIN, fitted);
   const orderingKey = options.ordering ? orderingKeyOf(event) : '';
   if (!zipped) return { data: body, attributes, orderingKey };
   if (body.length <= INLINE_BYTES) return { data: gzipSync(body, INLINE), attributes, orderingKey };
@@ -54,7 +53,7 @@ export async function toMessages(batch: readonly Delivery[], options: Encoding):
   const large: Promise<void>[] = [];
   let compressed = 0;
   for (const [index, { event }] of batch.entries()) {
-    if (isZipped(event, options)) compressed += 1;
+    if (isZipped(event, options.compression)) compressed += 1;
     if (compressed > TURN) {
       compressed = 1;
       await setImmediate();
@@ -67,12 +66,8 @@ export async function toMessages(batch: readonly Delivery[], options: Encoding):
   return messages;
 }
 
-function isZipped({ body }: JournalEvent, { compression }: Encoding): boolean {
-  return compression === 'always' || (compression === 'auto' && body.length > PLAIN_BYTES);
-}
-
 /** Messages of one key are handed to subscribers in the order of their publishing; without a user there is no order. */
-export function orderingKeyOf({ user }: JournalEvent): string {
+function orderingKeyOf({ user }: JournalEvent): string {
   return user === null ? '' : fitted(user);
 }
 
@@ -88,20 +83,6 @@ export function requestBytes(topic: string, { data, attributes, orderingKey }: M
 /** Tags and lengths that protobuf adds: to the request with one message, and to an attribute. */
 const FRAMING = 32;
 const ATTRIBUTE_FRAMING = 12;
-
-function attributesOf(event: JournalEvent, zipped: boolean): Record<string, string> {
-  const { team, user, clientUser, handling } = event;
-  const attributes: Record<string, string> = { 'event-type': fitted(event.type), 'blob-type': 'json' };
-  if (zipped) attributes['blob-codec'] = 'gzip';
-  attributes['idempotency-key'] = fitted(event.id);
-  if (user !== null) attributes['user-id'] = fitted(user);
-  if (team !== null) attributes['team-id'] = fitted(team);
-  if (clientUser !== null) attributes['client-user-id'] = fitted(clientUser);
-  if (handling.replayId !== undefined) attributes['replay-id'] = fitted(handling.replayId);
-  if (handling.claimCheck === true) attributes['claim-check'] = 'true';
-  if (handling.trace !== undefined) Object.assign(attributes, traceMetadata(handling.trace));
-  return attributes;
-}
 
 /**
  * The text, as UTF-8 that every reader takes, within the service's limit. What is too long is cut and ends in its hash,

@@ -1,3 +1,4 @@
+import { within } from '../../lib/abort.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { closeClient, createClient, ready, type Client, type EncodedRequest } from './client.ts';
 import type { Connection } from './connection.ts';
@@ -76,7 +77,12 @@ export class Publisher {
   ): Promise<T> {
     const { timeout } = this.#options;
     try {
-      const result = await within(this.#run(signal, operation), timeout, signal);
+      const result = await within(
+        this.#run(signal, operation),
+        timeout,
+        signal,
+        new LateError(`no answer in ${timeout} ms`),
+      );
       this.#note(null);
       return result;
     } catch (error) {
@@ -120,21 +126,3 @@ export class Publisher {
     this.#onReplaced();
   }
 }
-
-/** The result of the work, or an error once `ms` are over or the signal aborts; the work then goes on unheeded. */
-async function within<T>(work: Promise<T>, ms: number, signal: AbortSignal): Promise<T> {
-  const end = Promise.withResolvers<never>();
-  const stop = (): void => end.reject(new DOMException('aborted', 'AbortError'));
-  // A moment more than the call's own deadline, whose error tells more.
-  const timer = setTimeout(() => end.reject(new LateError(`no answer in ${ms} ms`)), ms + MOMENT);
-  signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
-  try {
-    return await Promise.race([work, end.promise]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
-  }
-}
-
-const MOMENT = 250;

@@ -1,7 +1,8 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
+import { ABORTED, resultOf, troubleWith } from '../failure.ts';
 import type { PubSubOptions } from './config.ts';
-import { resultOf, toFailure, troubleWith } from './failure.ts';
+import { codeOf, PERMISSION_DENIED, toFailure } from './failure.ts';
 import { requestBytes, toMessages, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';
@@ -11,11 +12,6 @@ const LANES = 64;
 
 /** Bytes that topic, ordering key and attributes can never reach: there are few, and each is cut at 1 KiB. */
 const ENVELOPE_MOST = 64 * 1024;
-
-/** One publish request's worth of a batch. */
-interface Group {
-  readonly indexes: readonly number[];
-}
 
 interface Job {
   readonly topic: string;
@@ -65,9 +61,8 @@ export class PubSubSink implements Sink {
       if (topic === null) await this.#publisher.connect(signal);
       else await this.#publisher.seeTopic(topicPath(project, topic), signal);
     } catch (error) {
-      if (isForbidden(error)) return;
-      const trouble = troubleWith(topic ?? 'none', toFailure(error));
-      throw new Error(trouble.status === 'retry' ? trouble.reason : 'refused', { cause: error });
+      if (codeOf(error) === PERMISSION_DENIED) return;
+      throw new Error(troubleWith(`topic ${topic ?? 'none'}`, toFailure(error)).reason, { cause: error });
     }
   }
 
@@ -110,8 +105,8 @@ export class PubSubSink implements Sink {
       else results[index] = tooLarge(bytes, maxEventBytes);
     }
     const job: Job = { topic, messages, results, signal };
-    if (!ordering) return this.#publish(job, { indexes: fitting });
-    const groups = groupByKey(fitting, messages).values();
+    if (!ordering) return this.#publish(job, fitting);
+    const groups = Map.groupBy(fitting, (index) => messages[index]?.orderingKey).values();
     const lanes = Array.from({ length: LANES }, async () => {
       for (const group of groups) await this.#publishInOrder(job, group);
     });
@@ -119,14 +114,14 @@ export class PubSubSink implements Sink {
   }
 
   /** One request; all of its events have the same result. */
-  async #publish({ topic, messages, results, signal }: Job, { indexes }: Group): Promise<void> {
+  async #publish({ topic, messages, results, signal }: Job, indexes: readonly number[]): Promise<void> {
     if (indexes.length === 0 || signal.aborted) return;
     const group = indexes.flatMap((index) => messages[index] ?? []);
     let result = DELIVERED;
     try {
       await this.#publisher.publish(topic, group, signal);
     } catch (error) {
-      result = resultOf(topic, toFailure(error), group.length);
+      result = resultOf(`topic ${topic}`, toFailure(error), group.length);
     }
     for (const index of indexes) results[index] = result;
   }
@@ -135,22 +130,21 @@ export class PubSubSink implements Sink {
    * The events of one user. When they are refused together they are sent one by one here: to leave that to the
    * dispatcher would be to send the other users' events, which have arrived, once more.
    */
-  async #publishInOrder(job: Job, group: Group): Promise<void> {
+  async #publishInOrder(job: Job, group: readonly number[]): Promise<void> {
     await this.#publish(job, group);
-    const result = resultAt(job, group.indexes[0]);
+    const result = resultAt(job, group[0]);
     if (result.status !== 'refused' || result.batch !== true) return;
-    for (const [at, index] of group.indexes.entries()) {
-      await this.#publish(job, { indexes: [index] });
+    for (const [at, index] of group.entries()) {
+      await this.#publish(job, [index]);
       const { status, ...rest } = resultAt(job, index);
       if (status !== 'retry') continue;
       // Nothing of a user may follow what has to be sent again.
-      for (const later of group.indexes.slice(at)) job.results[later] = { status, reason: '', ...rest };
+      for (const later of group.slice(at)) job.results[later] = { status, reason: '', ...rest };
       return;
     }
   }
 }
 
-const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it was confirmed' };
 const NO_TOPIC: SendResult = {
   status: 'retry',
   reason: 'the route names no topic, and the sink has no default one (topic)',
@@ -167,23 +161,6 @@ function tooLarge(bytes: number, limit: number): SendResult {
   return { status: 'refused', code: 'too_large', reason };
 }
 
-function isForbidden(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === PERMISSION_DENIED;
-}
-
-const PERMISSION_DENIED = 7;
-
 function resultAt({ results }: Job, index: number | undefined): SendResult {
   return results[index ?? -1] ?? ABORTED;
-}
-
-function groupByKey(indexes: readonly number[], messages: readonly Message[]): Group[] {
-  const groups = new Map<string, number[]>();
-  for (const index of indexes) {
-    const key = messages[index]?.orderingKey ?? '';
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [index]);
-    else group.push(index);
-  }
-  return Array.from(groups.values(), (group) => ({ indexes: group }));
 }

@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream';
 import { formatRecords } from '../../core/archive-record.ts';
 import { messageOf } from '../../core/errors.ts';
+import { unlessAborted } from '../../lib/abort.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../core/sink.ts';
 
 /**
@@ -51,12 +52,10 @@ export class StdoutSink implements Sink {
     if (signal.aborted) return Promise.resolve(ABORTED);
     if (this.#failure !== null) return Promise.resolve(gone(this.#failure));
     const { promise, resolve } = Promise.withResolvers<SendResult>();
-    const stop = (): void => resolve(ABORTED);
-    signal.addEventListener('abort', stop, { once: true });
     this.#stream.write(formatRecords(batch.map(({ event }) => event)), (error) => {
       resolve(error ? gone(messageOf(error)) : DELIVERED);
     });
-    return promise.finally(() => signal.removeEventListener('abort', stop));
+    return unlessAborted(promise, signal, ABORTED);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { EventHubConsumerClient, PartitionContext, ReceivedEventData } from '@azure/event-hubs';
 import type { IncomingMessage, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted } from '../../lib/abort.ts';
-import { explain, toFailure } from '../../sinks/event-hubs/failure.ts';
+import { toFailure } from '../../sinks/event-hubs/failure.ts';
 import { openBlobStore } from './blob-store.ts';
 import { createClient } from './client.ts';
 import type { EventHubsSourceOptions } from './config.ts';
@@ -121,7 +121,7 @@ export class EventHubsSource implements Source {
   }
 
   #explained(error: unknown): Error {
-    return new Error(explain(this.#options.hub, toFailure(error)), { cause: error });
+    return new Error(`event hub ${this.#options.hub}: ${toFailure(error).reason}`, { cause: error });
   }
 
   async #letGo(signal: AbortSignal): Promise<void> {

@@ -1,12 +1,11 @@
 import type { Message, PubSub, Subscription } from '@google-cloud/pubsub';
 import { messageOf } from '../../core/errors.ts';
 import type { IncomingMessage, Source } from '../../core/source.ts';
-import { orAborted, untilAborted } from '../../lib/abort.ts';
+import { orAborted, untilAborted, within } from '../../lib/abort.ts';
 import { createPubSub } from '../../sinks/pubsub/connection.ts';
+import { codeOf, PERMISSION_DENIED } from '../../sinks/pubsub/failure.ts';
 import type { PubSubSourceOptions } from './config.ts';
 import { Reading } from './reading.ts';
-
-const PERMISSION_DENIED = 7;
 
 type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
 
@@ -34,7 +33,7 @@ export class PubSubSource implements Source {
     const { subscription, timeout } = this.#options;
     try {
       const look = client.subscription(subscription).getMetadata({ timeout, retry: null });
-      await withinTime(look, timeout, signal);
+      await within(look, timeout, signal, new Error(`no answer in ${timeout} ms`));
     } catch (error) {
       if (codeOf(error) !== PERMISSION_DENIED) throw this.#explained(error);
     }
@@ -87,21 +86,5 @@ export class PubSubSource implements Source {
         client.close().catch(() => undefined),
         signal,
       );
-  }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : null;
-}
-
-async function withinTime(work: Promise<unknown>, ms: number, signal: AbortSignal): Promise<void> {
-  const late = Promise.withResolvers<never>();
-  // A moment more than the call's own deadline, whose error tells more.
-  const timer = setTimeout(() => late.reject(new Error(`no answer in ${ms} ms`)), ms + 250);
-  try {
-    await Promise.race([work, late.promise, untilAborted(signal)]);
-    signal.throwIfAborted();
-  } finally {
-    clearTimeout(timer);
   }
 }
