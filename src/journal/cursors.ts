@@ -1,7 +1,14 @@
 import type Database from 'better-sqlite3';
 import type { RouteRecord } from '../core/route-record.ts';
+import type { Events } from './events.ts';
 import type { LedgerReader } from './ledger-reader.ts';
 import type { RouteRecords } from './route-records.ts';
+
+interface CursorParts {
+  readonly ledger: LedgerReader;
+  readonly routes: RouteRecords;
+  readonly events: Pick<Events, 'lastSeq'>;
+}
 
 /** How far each sink is, in the database and in memory. */
 export class Cursors {
@@ -9,6 +16,7 @@ export class Cursors {
   readonly #transaction: <T>(work: () => T) => T;
   readonly #ledger: LedgerReader;
   readonly #routes: RouteRecords;
+  readonly #events: Pick<Events, 'lastSeq'>;
   readonly #seqs = new Map<string, number>();
   /** Nothing waits for them, and nothing is routed to them. */
   readonly #left: Set<string>;
@@ -20,13 +28,14 @@ export class Cursors {
   constructor(
     db: Database.Database,
     transaction: <T>(work: () => T) => T,
-    { ledger, routes }: { readonly ledger: LedgerReader; readonly routes: RouteRecords },
+    { ledger, routes, events }: CursorParts,
   ) {
     this.#db = db;
     this.#transaction = transaction;
     this.#ledger = ledger;
     this.#routes = routes;
-    this.#left = new Set(routes.record.left);
+    this.#events = events;
+    this.#left = new Set(routes.read().left);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#seqs.set(row.sink, row.seq);
     }
@@ -38,12 +47,12 @@ export class Cursors {
   }
 
   /** Of the sinks that events can wait for. */
-  get known(): readonly (readonly [sink: string, seq: number])[] {
+  known(): readonly (readonly [sink: string, seq: number])[] {
     return this.all.filter(([sink]) => !this.#left.has(sink));
   }
 
-  /** @param end the newest seq: a sink that is new starts there */
-  open(sink: string, end: number): number {
+  open(sink: string): number {
+    const end = this.#events.lastSeq;
     this.#delivers = true;
     const before = this.#seqs.get(sink);
     if (before !== undefined && !this.#left.has(sink)) {
@@ -122,9 +131,9 @@ export class Cursors {
   }
 
   /** The newest seq that every sink is done with; 0 before one is open, as in a command that only looks. */
-  settled(end: number): number {
+  settled(): number {
     if (!this.#delivers) return 0;
-    return Math.min(end, ...this.known.map(([, seq]) => seq));
+    return Math.min(this.#events.lastSeq, ...this.known().map(([, seq]) => seq));
   }
 
   /** Inside a transaction; `note` follows when it is committed. */

@@ -10,8 +10,8 @@ const VERSION = 3;
 const FILE = 'journal.db';
 
 /** Columns that hold an event, the same in every table that holds one. */
-export const EVENT_COLUMNS =
-  'id, source, type, team, user, client_user, received_at, headers, handling, body' as const;
+export const ROW_COLUMNS = 'id, source, type, team, user, client_user, received_at, headers, handling';
+export const EVENT_COLUMNS = `${ROW_COLUMNS}, body`;
 
 const EVENT_DDL = `
   id TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL, team TEXT, user TEXT, client_user TEXT,

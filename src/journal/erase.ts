@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { Owners, type Subject } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
+import { Checkpoints } from './checkpoints.ts';
 
 /** Rows looked at in one transaction: a few milliseconds, so that deliveries hardly wait. */
 const SLICE = 5000;
@@ -56,6 +57,7 @@ export class Eraser {
   readonly #db: Database.Database;
   readonly #transaction: <T>(work: () => T) => T;
   readonly #rebuildBytes: number;
+  readonly #checkpoints: Checkpoints;
   #heldBytes = 0;
 
   /** @param rebuildBytes size up to which the file is rebuilt while deliveries wait; above, free pages are written over */
@@ -63,6 +65,7 @@ export class Eraser {
     this.#db = db;
     this.#transaction = transaction;
     this.#rebuildBytes = rebuildBytes;
+    this.#checkpoints = new Checkpoints(db);
     // Left by a process that was ended in the middle.
     db.exec('DROP TABLE IF EXISTS scrub');
   }
@@ -90,7 +93,7 @@ export class Eraser {
           return this.#scrub(step.alone) ? step : null;
         case 'forget':
           this.#transaction(() => {
-            for (const { request } of subjects) this.#saveCounts(request, null);
+            for (const { request } of subjects) this.#checkpoints.remove(COUNTS + request);
           });
           return null;
         default:
@@ -103,11 +106,8 @@ export class Eraser {
 
   /** Counted in the transaction that took them out, so that a crash neither loses nor doubles any. */
   counts(request: string): ErasedCounts {
-    const value = this.#db
-      .prepare('SELECT value FROM checkpoints WHERE key = ?')
-      .pluck()
-      .get(COUNTS + request);
-    return typeof value === 'string' ? (JSON.parse(value) as ErasedCounts) : NOTHING;
+    const value = this.#checkpoints.load(COUNTS + request);
+    return value === null ? NOTHING : (JSON.parse(value) as ErasedCounts);
   }
 
   #events(subjects: readonly Subject[], { after, upTo }: EraseStep & { do: 'events' }): EraseStep {
@@ -167,18 +167,8 @@ export class Eraser {
     }
     for (const [request, count] of added) {
       const before = this.counts(request);
-      this.#saveCounts(request, { ...before, [table]: before[table] + count });
-    }
-  }
-
-  #saveCounts(request: string, counts: ErasedCounts | null): void {
-    if (counts === null) this.#db.prepare('DELETE FROM checkpoints WHERE key = ?').run(COUNTS + request);
-    else {
-      this.#db
-        .prepare(
-          'INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
-        )
-        .run(COUNTS + request, JSON.stringify(counts));
+      const counts = { ...before, [table]: before[table] + count };
+      this.#checkpoints.save(COUNTS + request, JSON.stringify(counts));
     }
   }
 

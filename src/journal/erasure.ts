@@ -1,29 +1,36 @@
 import type { ErasureRun } from '../core/erasure.ts';
+import type { Remote } from '../lib/remote.ts';
 import type { EraseStep } from './erase.ts';
-import type { Writer } from './writer-thread.ts';
+import type { Store } from './store.ts';
 
 /**
  * Takes the subjects out of the database, a slice at a time, so that events go on coming in between.
  * @param alone whether nothing comes in: then nobody waits, and a slice may take its time
  */
 export async function eraseFrom(
-  thread: Writer,
+  { eraser }: Pick<Remote<Store>, 'eraser'>,
   { subjects, signal, record, onStep }: ErasureRun,
-  store: string,
+  name: string,
   alone: boolean,
 ): Promise<void> {
   let next: EraseStep | null = { do: 'letters' };
   while (next !== null) {
     signal.throwIfAborted();
     const step: EraseStep = next.do === 'scrub' ? { do: 'scrub', alone } : next;
-    next = await thread.call('erase', { op: 'erase', subjects, step });
+    next = await eraser.perform(subjects, step);
     if (next?.do !== step.do) onStep(`journal ${step.do}`);
   }
   for (const { request } of subjects) {
-    const counts = await thread.call('erasedCounts', { op: 'erasedCounts', request });
+    const counts = await eraser.counts(request);
     for (const [item, count] of Object.entries(counts)) {
       if (count === 0) continue;
-      await record({ store, item, removed: { [request]: count }, sha256_before: null, sha256_after: null });
+      await record({
+        store: name,
+        item,
+        removed: { [request]: count },
+        sha256_before: null,
+        sha256_after: null,
+      });
     }
   }
 }

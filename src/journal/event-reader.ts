@@ -1,16 +1,15 @@
 import type Database from 'better-sqlite3';
 import { EVENT_COLUMNS, sqliteCode } from './database.ts';
 import { PageReader, type PageLimits, type ReadPage } from './page-reader.ts';
-import type { EventRow } from './protocol.ts';
-import { checksumOf, storedOf, type StoredEvent } from './rows.ts';
+import { checksumOf, packRows, type EventRow } from './rows.ts';
 
-type Found = [seq: number, crc: number | null, ...row: EventRow];
+type Found = [...row: EventRow, body: Buffer, crc: number | null, seq: number];
 
-/** A record that is not what was written. `event` is what can still be read of it. */
+/** A record that is not what was written. `row` and `body` are what can still be read of it. */
 export interface DamagedRecord {
   readonly seq: number;
-  readonly id: string | null;
-  readonly event: StoredEvent | null;
+  readonly row: EventRow | null;
+  readonly body: Buffer;
 }
 
 /**
@@ -21,19 +20,17 @@ export class EventReader {
   readonly #pages: PageReader;
   readonly #select;
   readonly #selectOne;
-  readonly #onDamage: (record: DamagedRecord) => void;
 
-  constructor(db: Database.Database, onDamage: (record: DamagedRecord) => void) {
+  constructor(db: Database.Database) {
     this.#pages = new PageReader(db);
-    const columns = `seq, crc, ${EVENT_COLUMNS}`;
+    const columns = `${EVENT_COLUMNS}, crc, seq`;
     this.#select = db.prepare(`SELECT ${columns} FROM events WHERE seq > ? ORDER BY seq LIMIT ?`).raw();
     this.#selectOne = db.prepare(`SELECT ${columns} FROM events WHERE seq = ?`).raw();
-    this.#onDamage = onDamage;
   }
 
   /** @param last the newest seq there is */
-  read(after: number, last: number, limits: PageLimits): ReadPage {
-    return this.#readSound(after, limits) ?? this.#readEach(after, last, limits);
+  read(after: number, last: number, limits: PageLimits, onDamage: (record: DamagedRecord) => void): ReadPage {
+    return this.#readSound(after, limits) ?? this.#readEach(after, last, limits, onDamage);
   }
 
   #readSound(after: number, limits: PageLimits): ReadPage | null {
@@ -46,11 +43,16 @@ export class EventReader {
   }
 
   /** One record after the other, up to the page of the file that cannot be read. */
-  #readEach(after: number, last: number, limits: PageLimits): ReadPage {
-    const page = new Page(limits.bytes);
+  #readEach(
+    after: number,
+    last: number,
+    limits: PageLimits,
+    onDamage: (record: DamagedRecord) => void,
+  ): ReadPage {
+    const page = new Page(limits.bytes, onDamage);
     try {
       for (const found of this.#select.iterate(after, limits.count) as Iterable<Found>) {
-        if (!this.#take(page, found)) break;
+        if (!page.take(found)) break;
       }
     } catch (error) {
       if (!isDamage(error)) throw error;
@@ -65,68 +67,58 @@ export class EventReader {
       try {
         const found = this.#selectOne.get(seq) as Found | undefined;
         if (found === undefined) continue;
-        this.#take(page, found);
+        page.take(found);
         return;
       } catch (error) {
         if (!isDamage(error)) throw error;
-        this.#onDamage({ seq, id: null, event: null });
-        page.add(seq, NOBODY, NOTHING);
+        page.damaged({ seq, row: null, body: NOTHING });
       }
     }
-  }
-
-  /** False when the page is full. */
-  #take(page: Page, [seq, crc, ...row]: Found): boolean {
-    const body = row[9] as unknown as Buffer;
-    if (!page.hasRoom(body.length)) return false;
-    const event = storedOf(row, body);
-    if (crc === null || checksumOf(event) === crc) page.add(seq, row, body);
-    else {
-      this.#onDamage({ seq, id: event.id, event });
-      page.add(seq, NOBODY, NOTHING);
-    }
-    return true;
   }
 }
 
 /** What stands for a record that cannot be used: nobody's target. */
-const NOBODY: EventRow = ['', '', '', null, null, null, 0, '{}', '{"only":[]}', 0];
+const NOBODY: EventRow = ['', '', '', null, null, null, 0, '{}', '{"only":[]}'];
 const NOTHING = Buffer.alloc(0);
 
-/** Rows and bodies as they travel to the main thread. */
+/** Gathers records, each checked. */
 class Page {
   readonly #rows: EventRow[] = [];
   readonly #bodies: Buffer[] = [];
   readonly #most: number;
+  readonly #onDamage: (record: DamagedRecord) => void;
   readonly seqs: number[] = [];
   #bytes = 0;
 
-  constructor(most: number) {
+  constructor(most: number, onDamage: (record: DamagedRecord) => void) {
     this.#most = most;
+    this.#onDamage = onDamage;
   }
 
-  /** The first always fits. */
-  hasRoom(bytes: number): boolean {
-    return this.seqs.length === 0 || this.#bytes + bytes <= this.#most;
+  /** False when the page is full; the first always fits. */
+  take(found: Found): boolean {
+    const [body, crc, seq] = found.splice(-3) as [Buffer, number | null, number];
+    const row = found as unknown as EventRow;
+    if (this.seqs.length > 0 && this.#bytes + body.length > this.#most) return false;
+    if (crc === null || checksumOf(row, body) === crc) this.#add(seq, row, body);
+    else this.damaged({ seq, row, body });
+    return true;
   }
 
-  add(seq: number, row: EventRow, body: Buffer): void {
-    this.seqs.push(seq);
-    (row as { 9: number })[9] = body.length;
-    this.#rows.push(row);
-    this.#bodies.push(body);
-    this.#bytes += body.length;
+  damaged(record: DamagedRecord): void {
+    this.#onDamage(record);
+    this.#add(record.seq, NOBODY, NOTHING);
   }
 
   packed(): ReadPage {
-    // A buffer of its own: it is transferred.
-    const bodies = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const body of this.#bodies) {
-      bodies.set(body, at);
-      at += body.length;
-    }
-    return { rows: this.#rows, bodies, seqs: this.seqs };
+    return { ...packRows(this.#rows, this.#bodies), seqs: this.seqs };
+  }
+
+  #add(seq: number, row: EventRow, body: Buffer): void {
+    this.seqs.push(seq);
+    this.#rows.push(row);
+    this.#bodies.push(body);
+    this.#bytes += body.length;
   }
 }
 

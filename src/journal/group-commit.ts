@@ -8,8 +8,8 @@ export interface Waiting {
   readonly handling: Handling | undefined;
   /** Reasons as JSON for an event that goes to quarantine. */
   readonly unfit: string | null;
-  /** What tells a repetition; null for the event's id. */
-  readonly dedupKey: string | null;
+  /** What tells a repetition; the event's id when left out. */
+  readonly dedupKey: string | undefined;
   readonly resolve: (result: AppendResult) => void;
   readonly reject: (error: MillraceError) => void;
   readonly answered: Promise<AppendResult>;

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import type { EventHead, JournalAccount } from '../core/journal.ts';
 import type { Handling } from '../core/event.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import { HourCounts } from './hour-counts.ts';
 
 const STARTED = 'sink-started/';
@@ -12,11 +13,13 @@ type HeadRow = [seq: number, id: string, type: string, receivedAt: number, handl
 /** Reads what a reconciliation needs: heads without bodies, and the counts. */
 export class LedgerReader {
   readonly #db: Database.Database;
+  readonly #checkpoints: Checkpoints;
   readonly #heads;
   readonly counts: HourCounts;
 
-  constructor(db: Database.Database) {
+  constructor(db: Database.Database, checkpoints: Checkpoints) {
     this.#db = db;
+    this.#checkpoints = checkpoints;
     this.counts = new HourCounts(db);
     // The columns in front of the body only: what a body has overflowed into is not touched.
     this.#heads = db
@@ -24,6 +27,7 @@ export class LedgerReader {
       .raw();
   }
 
+  /** Heads of the events after `seq`, as many as an answer should hold. */
   heads(after: number): EventHead[] {
     return (this.#heads.all(after, PAGE) as HeadRow[]).map(([seq, id, type, receivedAt, text]) => {
       const handling = text === null ? {} : (JSON.parse(text) as Handling & { erased?: boolean });
@@ -41,11 +45,11 @@ export class LedgerReader {
 
   /** Remembers where a sink that is new begins: it never gets what came before. */
   sinkStarted(sink: string, seq: number): void {
-    this.#db.prepare('INSERT OR IGNORE INTO checkpoints VALUES (?, ?)').run(STARTED + sink, String(seq));
+    if (this.#checkpoints.load(STARTED + sink) === null) this.#checkpoints.save(STARTED + sink, String(seq));
   }
 
   sinkForgotten(sink: string): void {
-    this.#db.prepare('DELETE FROM checkpoints WHERE key = ?').run(STARTED + sink);
+    this.#checkpoints.remove(STARTED + sink);
   }
 
   sinkRenamed(from: string, to: string): void {

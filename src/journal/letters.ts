@@ -1,99 +1,112 @@
 import type Database from 'better-sqlite3';
-import type { Selection } from '../core/journal.ts';
+import type { Unfitness } from '../core/ingest.ts';
+import type { Burial, DeadLetter, Selection } from '../core/journal.ts';
 import { formatTarget } from '../core/route.ts';
-import { EVENT_COLUMNS } from './database.ts';
-import type { Answers, BuryRequest, LetterRow, Packed } from './protocol.ts';
-import { bodyOf, packStored, storedOf, valuesOf, type StoredEvent } from './rows.ts';
+import { EVENT_COLUMNS, ROW_COLUMNS } from './database.ts';
+import { bodiesOf, packRows, type EventRow, type Packed } from './rows.ts';
 
-type Listed = StoredEvent & {
-  key: number;
-  body_bytes?: number;
-};
+/** A dead letter without its event. */
+export type LetterRow = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'> & { readonly seq: number };
 
-type StoredLetter = Listed & {
-  sink: string;
-  destination: string | null;
-  code: string;
-  reason: string;
-  attempts: number;
-  died_at: number;
-  seq: number;
-};
+/** Events that wait for a person, and what is said of each; `bodyBytes` where bodies were left out. */
+export interface LetterPage<About> extends Packed {
+  readonly about: readonly (About & { readonly key: number; readonly bodyBytes?: number })[];
+}
+
+type Table = keyof typeof ABOUT;
+/** Columns in front of those of the event, in their order. */
+const ABOUT = {
+  quarantine: ['reasons'],
+  dead_letters: ['sink', 'destination', 'code', 'reason', 'attempts', 'died_at', 'seq'],
+} as const;
+
+type AboutLetter = [string, string | null, string, string, number, number, number];
+
+interface Found {
+  readonly key: number;
+  /** Bytes of the body. */
+  readonly size: number;
+  readonly about: unknown[];
+  readonly row: EventRow;
+  readonly body: Buffer;
+}
 
 /** Dead letters and quarantine: events that wait for a person, each a whole copy that no retention touches. */
 export class Letters {
   readonly #db: Database.Database;
-  readonly #put: (event: StoredEvent) => number;
+  readonly #put: (row: EventRow, body: Buffer) => number;
+  readonly #quarantine;
+  readonly #add;
 
   /** @param put appends an event to the journal proper, inside the running transaction. */
-  constructor(db: Database.Database, put: (event: StoredEvent) => number) {
+  constructor(db: Database.Database, put: (row: EventRow, body: Buffer) => number) {
     this.#db = db;
     this.#put = put;
+    this.#quarantine = db.prepare(insertInto('quarantine'));
+    this.#add = db.prepare(insertInto('dead_letters'));
+  }
+
+  /** @param reasons as JSON */
+  quarantine(reasons: string, row: EventRow, body: Buffer): void {
+    this.#quarantine.run(reasons, ...row, body);
   }
 
   add(letter: LetterRow, event: Packed): void {
-    const row = event.rows[0];
-    if (row === undefined) return;
     const { sink, destination, code, reason, attempts, diedAt, seq } = letter;
-    this.#db
-      .prepare(
-        `INSERT INTO dead_letters (sink, destination, code, reason, attempts, died_at, seq, ${EVENT_COLUMNS})
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      )
-      .run(
-        sink,
-        destination,
-        code,
-        reason,
-        attempts,
-        diedAt,
-        seq,
-        ...valuesOf(storedOf(row, bodyOf(event, 0, row[9]))),
-      );
+    for (const [index, body] of bodiesOf(event).entries()) {
+      const row = event.rows[index] as EventRow;
+      this.#add.run(sink, destination, code, reason, attempts, diedAt, seq, ...row, body);
+    }
   }
 
   /** A dead letter of an event that the journal holds. */
-  addCopy(sink: string, letter: BuryRequest['letters'][number]): void {
+  addCopy(sink: string, letter: Burial['letters'][number]): void {
     const { seq, destination, code, reason, diedAt } = letter;
     this.#db
       .prepare(
-        `INSERT INTO dead_letters (sink, destination, code, reason, attempts, died_at, seq, ${EVENT_COLUMNS})
+        `INSERT INTO dead_letters (${ABOUT.dead_letters.join()}, ${EVENT_COLUMNS})
          SELECT ?, ?, ?, ?, 0, ?, seq, ${EVENT_COLUMNS} FROM events WHERE seq = ?`,
       )
       .run(sink, destination, code, reason, diedAt, seq);
   }
 
-  list(selection: Selection, bodies: boolean): Answers['listDeadLetters'] {
-    const found = this.#select('dead_letters', selection, bodies) as StoredLetter[];
-    return {
-      ...packStored(found),
-      ...pageOf(found, bodies),
-      letters: found.map(({ sink, destination, code, reason, attempts, died_at, seq }) => {
-        return { sink, destination, code, reason, attempts, diedAt: died_at, seq };
-      }),
-    };
+  list(selection: Selection, bodies: boolean): LetterPage<LetterRow> {
+    return pageOf(this.#select('dead_letters', selection, bodies), bodies, (about) => {
+      const [sink, destination, code, reason, attempts, diedAt, seq] = about as AboutLetter;
+      return { sink, destination, code, reason, attempts, diedAt, seq };
+    });
+  }
+
+  listQuarantine(
+    selection: Selection,
+    bodies: boolean,
+  ): LetterPage<{ readonly reasons: readonly Unfitness[] }> {
+    return pageOf(this.#select('quarantine', selection, bodies), bodies, ([reasons]) => {
+      return { reasons: JSON.parse(String(reasons)) as Unfitness[] };
+    });
   }
 
   /** Puts letters back at the end of the journal, for the target that refused them and no other. */
   retry(selection: Selection): { readonly count: number; readonly sinks: ReadonlySet<string> } {
     const sinks = new Set<string>();
     let count = 0;
-    let page: StoredLetter[];
+    let page: Found[];
     do {
-      page = this.#select('dead_letters', { ...selection, limit: 500 }) as StoredLetter[];
-      for (const letter of page) {
-        const handling = letter.handling === null ? {} : (JSON.parse(letter.handling) as object);
-        const target = formatTarget(letter);
-        this.#put({ ...letter, handling: JSON.stringify({ ...handling, only: [target] }) });
-        this.#db.prepare('DELETE FROM dead_letters WHERE key = ?').run(letter.key);
-        sinks.add(letter.sink);
+      page = this.#select('dead_letters', { ...selection, limit: 500 }, true);
+      for (const { key, about, row, body } of page) {
+        const [sink, destination] = about as AboutLetter;
+        const handling = JSON.parse(row[8] ?? '{}') as object;
+        const only = [formatTarget({ sink, destination })];
+        this.#put(row.with(8, JSON.stringify({ ...handling, only })) as unknown as EventRow, body);
+        this.#db.prepare('DELETE FROM dead_letters WHERE key = ?').run(key);
+        sinks.add(sink);
         count += 1;
       }
     } while (page.length > 0);
     return { count, sinks };
   }
 
-  drop(table: 'dead_letters' | 'quarantine', selection: Selection): number {
+  drop(table: Table, selection: Selection): number {
     const { where, values } = conditions(table, selection);
     const sink = table === 'dead_letters' ? 'sink' : `''`;
     return this.#db.transaction(() => {
@@ -107,29 +120,32 @@ export class Letters {
     })();
   }
 
-  listQuarantine(selection: Selection, bodies: boolean): Answers['listQuarantine'] {
-    const found = this.#select('quarantine', selection, bodies) as (Listed & { reasons: string })[];
-    return {
-      ...packStored(found),
-      ...pageOf(found, bodies),
-      unfit: found.map(({ reasons }) => reasons),
-    };
-  }
-
   /** A page whose bytes are bounded: bodies of 10 MiB, a hundred at a time, would not fit into memory. */
-  #select(table: 'dead_letters' | 'quarantine', selection: Selection, bodies = true): Listed[] {
+  #select(table: Table, selection: Selection, bodies: boolean): Found[] {
     const { where, values } = conditions(table, selection);
+    const about = ABOUT[table];
+    // Without bodies SQLite reads no page of them.
     const rows = this.#db
-      .prepare(`SELECT ${bodies ? '*' : LISTED[table]} FROM ${table} ${where} ORDER BY key LIMIT ?`)
-      .iterate(...values, selection.limit ?? 100) as IterableIterator<
-      Listed & Partial<Record<string, string>>
-    >;
-    const page: Listed[] = [];
-    let size = 0;
-    for (const row of rows) {
-      size += row.body.length + row.headers.length + (row['reasons'] ?? row['reason'] ?? '').length;
-      if (page.length > 0 && size > PAGE_BYTES) break;
-      page.push(row);
+      .prepare(
+        `SELECT key, length(body), ${about.join()}, ${ROW_COLUMNS}, ${bodies ? 'body' : `x''`}
+         FROM ${table} ${where} ORDER BY key LIMIT ?`,
+      )
+      .raw()
+      .iterate(...values, selection.limit ?? 100) as IterableIterator<[number, number, ...unknown[]]>;
+    const page: Found[] = [];
+    let bytes = 0;
+    for (const [key, size, ...rest] of rows) {
+      const body = rest.pop() as Buffer;
+      const found = {
+        key,
+        size,
+        about: rest.splice(0, about.length),
+        row: rest as unknown as EventRow,
+        body,
+      };
+      bytes += body.length + found.row[7].length + found.about.join('').length;
+      if (page.length > 0 && bytes > PAGE_BYTES) break;
+      page.push(found);
     }
     return page;
   }
@@ -137,27 +153,29 @@ export class Letters {
 
 /** Of events and what is said of them, in one answer; the first is there whatever its size. */
 const PAGE_BYTES = 8 * 2 ** 20;
-/** Without bodies: SQLite reads no page of them. */
-const HEADS = `${EVENT_COLUMNS.slice(0, -', body'.length)}, x'' AS body, length(body) AS body_bytes`;
-const LISTED = {
-  quarantine: `key, reasons, ${HEADS}`,
-  dead_letters: `key, sink, destination, code, reason, attempts, died_at, seq, ${HEADS}`,
-} as const;
 
-function pageOf(
-  found: readonly Listed[],
+function insertInto(table: Table): string {
+  const columns = `${ABOUT[table].join()}, ${EVENT_COLUMNS}`;
+  return `INSERT INTO ${table} (${columns}) VALUES (${columns.split(',').fill('?').join()})`;
+}
+
+function pageOf<About extends object>(
+  found: readonly Found[],
   bodies: boolean,
-): Pick<Answers['listQuarantine'], 'keys' | 'bodyBytes'> {
+  aboutOf: (about: unknown[]) => About,
+): LetterPage<About> {
   return {
-    keys: found.map(({ key }) => key),
-    bodyBytes: bodies ? null : found.map(({ body_bytes: bytes }) => bytes ?? 0),
+    ...packRows(
+      found.map(({ row }) => row),
+      found.map(({ body }) => body),
+    ),
+    about: found.map(({ key, size, about }) => {
+      return { key, ...aboutOf(about), ...(bodies ? {} : { bodyBytes: size }) };
+    }),
   };
 }
 
-function conditions(
-  table: 'dead_letters' | 'quarantine',
-  selection: Selection,
-): { where: string; values: unknown[] } {
+function conditions(table: Table, selection: Selection): { where: string; values: unknown[] } {
   const parts: string[] = [];
   const values: unknown[] = [];
   if (selection.keys !== undefined) {

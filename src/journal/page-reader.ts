@@ -1,10 +1,11 @@
 import type Database from 'better-sqlite3';
-import { EVENT_COLUMNS } from './database.ts';
-import type { Answers, EventRow } from './protocol.ts';
-import { bodyOf, checksumOf, storedOf } from './rows.ts';
+import { ROW_COLUMNS } from './database.ts';
+import { bodiesOf, checksumOf, type EventRow, type Packed } from './rows.ts';
 
 /** Records in order, as they travel to the main thread. */
-export type ReadPage = Omit<Answers['read'], 'damaged'>;
+export interface ReadPage extends Packed {
+  readonly seqs: readonly number[];
+}
 
 export interface PageLimits {
   readonly count: number;
@@ -13,7 +14,7 @@ export interface PageLimits {
 }
 
 /** A record without its body. */
-type Head = [...row: EventRow, crc: number | null, seq: number];
+type Head = [...row: EventRow, size: number, crc: number | null, seq: number];
 
 /** Reads whole pages of sound records: first what stands beside the bodies, then all bodies in one piece. */
 export class PageReader {
@@ -21,10 +22,9 @@ export class PageReader {
   readonly #bodies;
 
   constructor(db: Database.Database) {
-    const columns = EVENT_COLUMNS.replace('body', 'length(body)');
     // As arrays: an object for each row costs as much as the row.
     this.#heads = db
-      .prepare(`SELECT ${columns}, crc, seq FROM events WHERE seq > ? ORDER BY seq LIMIT ?`)
+      .prepare(`SELECT ${ROW_COLUMNS}, length(body), crc, seq FROM events WHERE seq > ? ORDER BY seq LIMIT ?`)
       .raw();
     // To make a Buffer of each body takes longer than to read it. Texts are joined byte by byte, whatever they hold.
     this.#bodies = db
@@ -37,31 +37,24 @@ export class PageReader {
 
   /** The page after a seq; null when one of its records is not what was written. Throws SQLite's errors. */
   read(after: number, limits: PageLimits): ReadPage | null {
-    const heads = this.#heads.all(after, limits.count) as Head[];
-    const { rows, crcs, seqs } = cut(heads, limits.bytes);
+    const rows: EventRow[] = [];
+    const sizes: number[] = [];
+    const crcs: (number | null)[] = [];
+    const seqs: number[] = [];
+    let length = 0;
+    for (const head of this.#heads.all(after, limits.count) as Head[]) {
+      const size = head[9];
+      if (rows.length > 0 && length + size > limits.bytes) break;
+      length += size;
+      seqs.push(head.pop() as number);
+      crcs.push(head.pop() as number | null);
+      sizes.push(head.pop() as number);
+      rows.push(head as unknown as EventRow);
+    }
     const read = this.#bodies.get(after, seqs.at(-1) ?? after) as Buffer | null;
-    const page = { rows, seqs, bodies: read === null ? new Uint8Array() : transferable(read) };
-    return isSound(page, crcs) ? page : null;
+    const page = { rows, sizes, seqs, bodies: read === null ? new Uint8Array() : transferable(read) };
+    return page.bodies.length === length && isSound(page, crcs) ? page : null;
   }
-}
-
-/** As many as the bytes allow, and the first anyway. */
-function cut(
-  heads: readonly Head[],
-  most: number,
-): { rows: EventRow[]; crcs: (number | null)[]; seqs: number[] } {
-  const rows: EventRow[] = [];
-  const crcs: (number | null)[] = [];
-  const seqs: number[] = [];
-  let size = 0;
-  for (const head of heads) {
-    size += head[9];
-    if (rows.length > 0 && size > most) break;
-    seqs.push(head.pop() as number);
-    crcs.push(head.pop() as number | null);
-    rows.push(head as unknown as EventRow);
-  }
-  return { rows, crcs, seqs };
 }
 
 /** The bytes in a buffer that is all theirs: what is transferred must not take others with it. */
@@ -72,13 +65,9 @@ function transferable(bytes: Buffer): Uint8Array<ArrayBuffer> {
 }
 
 /** Records without a checksum, of an older format, are taken for what they are. */
-function isSound(page: ReadPage, crcs: readonly (number | null)[]): boolean {
-  if (page.rows.reduce((sum, row) => sum + row[9], 0) !== page.bodies.length) return false;
-  let at = 0;
-  return page.rows.every((row, index) => {
+function isSound(page: Packed, crcs: readonly (number | null)[]): boolean {
+  return bodiesOf(page).every((body, index) => {
     const crc = crcs[index] ?? null;
-    const body = bodyOf(page, at, row[9]);
-    at += row[9];
-    return crc === null || checksumOf(storedOf(row, body)) === crc;
+    return crc === null || checksumOf(page.rows[index] as EventRow, body) === crc;
   });
 }

@@ -1,6 +1,6 @@
-import type Database from 'better-sqlite3';
 import type { Route } from '../core/route.ts';
 import { NO_ROUTES, type RouteEra, type RouteRecord } from '../core/route-record.ts';
+import type { Checkpoints } from './checkpoints.ts';
 
 const KEY = 'routes';
 /** Eras that are kept although no event of theirs is left: for whoever asks later where an event was to go. */
@@ -15,22 +15,22 @@ interface Former {
 
 /** Which routes events were accepted under, in the database. Changed inside transactions of the store only. */
 export class RouteRecords {
-  readonly #db: Database.Database;
+  readonly #checkpoints: Checkpoints;
 
-  constructor(db: Database.Database) {
-    this.#db = db;
+  constructor(checkpoints: Checkpoints) {
+    this.#checkpoints = checkpoints;
   }
 
-  get record(): RouteRecord {
-    const text = this.#db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck().get(KEY);
-    if (typeof text !== 'string') return NO_ROUTES;
+  read(): RouteRecord {
+    const text = this.#checkpoints.load(KEY);
+    if (text === null) return NO_ROUTES;
     const found = JSON.parse(text) as RouteRecord | Former;
     return 'eras' in found ? found : carriedOver(found);
   }
 
   /** What comes after `lastSeq` is accepted under these routes. @param firstSeq the oldest event there is */
   accept(routes: readonly Route[], lastSeq: number, firstSeq: number): RouteRecord {
-    const found = this.record;
+    const found = this.read();
     const record = { ...found, heirs: found.heirs.map((heir) => ({ ...heir, upTo: heir.upTo ?? lastSeq })) };
     const newest = record.eras.at(-1);
     if (newest !== undefined && JSON.stringify(newest.tables) === JSON.stringify([routes]))
@@ -44,7 +44,7 @@ export class RouteRecords {
 
   /** Until the next era begins; the same the other way round takes it back. */
   succeed(from: string, to: string): RouteRecord {
-    const { record } = this;
+    const record = this.read();
     const last = record.heirs.at(-1);
     const isTakenBack = last?.upTo === null && last.from === to && last.to === from;
     const heirs = isTakenBack ? record.heirs.slice(0, -1) : [...record.heirs, { upTo: null, from, to }];
@@ -52,22 +52,20 @@ export class RouteRecords {
   }
 
   leave(sink: string): RouteRecord {
-    const { record } = this;
+    const record = this.read();
     return this.#save({ ...record, left: [...record.left.filter((name) => name !== sink), sink] });
   }
 
   /** True when the sink had left. */
   comeBack(sink: string): boolean {
-    const { record } = this;
+    const record = this.read();
     if (!record.left.includes(sink)) return false;
     this.#save({ ...record, left: record.left.filter((name) => name !== sink) });
     return true;
   }
 
   #save(record: RouteRecord): RouteRecord {
-    this.#db
-      .prepare('INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value')
-      .run(KEY, JSON.stringify(record));
+    this.#checkpoints.save(KEY, JSON.stringify(record));
     return record;
   }
 }

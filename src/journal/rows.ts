@@ -1,72 +1,101 @@
 import { crc32 } from 'node:zlib';
-import type { EventRow, Packed } from './protocol.ts';
+import type { Event, Handling, JournalEvent } from '../core/event.ts';
 
-/** What the tables hold of an event, in the order of EVENT_COLUMNS. */
-export interface StoredEvent {
-  id: string;
-  source: string;
-  type: string;
-  team: string | null;
-  user: string | null;
-  client_user: string | null;
-  received_at: number;
-  headers: string;
-  handling: string | null;
-  body: Buffer;
+/**
+ * An event beside its body, in the tables and on its way between threads and processes alike, in the order of
+ * ROW_COLUMNS. It is a flat tuple: cloning an object an event costs more than the insert it is for.
+ */
+export type EventRow = readonly [
+  id: string,
+  source: string,
+  type: string,
+  team: string | null,
+  user: string | null,
+  clientUser: string | null,
+  receivedAt: number,
+  /** JSON, as is the handling. */
+  headers: string,
+  handling: string | null,
+];
+
+/** Events whose bodies stand one after the other in `bodies`, a buffer of their own: it is transferred. */
+export interface Packed {
+  readonly rows: readonly EventRow[];
+  /** Of the bodies. */
+  readonly sizes: readonly number[];
+  readonly bodies: Uint8Array;
 }
 
-/** The body at `at` of a packed batch, without a copy. */
-export function bodyOf(packed: Packed, at: number, length: number): Buffer {
-  return Buffer.from(packed.bodies.buffer, packed.bodies.byteOffset + at, length);
+export interface Handled {
+  readonly event: Event;
+  readonly handling?: Handling | undefined;
 }
 
-export function storedOf(row: EventRow, body: Buffer): StoredEvent {
-  const [id, source, type, team, user, client_user, received_at, headers, handling] = row;
-  return { id, source, type, team, user, client_user, received_at, headers, handling, body };
+export const NO_HANDLING: Handling = Object.freeze({});
+
+function rowOf({ event, handling }: Handled): EventRow {
+  const { id, source, type, team, user, clientUser, receivedAt, headers } = event;
+  const isEmpty = handling === undefined || Object.keys(handling).length === 0;
+  const text = isEmpty ? null : JSON.stringify(handling);
+  return [id, source, type, team, user, clientUser, receivedAt, JSON.stringify(headers), text];
+}
+
+function eventOf(row: EventRow, body: Buffer, seq: number): JournalEvent {
+  const [id, source, type, team, user, clientUser, receivedAt, headers, handling] = row;
+  return {
+    seq,
+    id,
+    source,
+    type,
+    team,
+    user,
+    clientUser,
+    receivedAt,
+    headers: JSON.parse(headers) as Record<string, string>,
+    handling: handling === null ? NO_HANDLING : (JSON.parse(handling) as Handling),
+    body,
+  };
+}
+
+export function pack(events: readonly Handled[]): Packed {
+  return packRows(
+    events.map(rowOf),
+    events.map(({ event }) => event.body),
+  );
+}
+
+export function packRows(rows: readonly EventRow[], parts: readonly Uint8Array[]): Packed {
+  const sizes = parts.map(({ length }) => length);
+  // Never a slice of Node's pool: it is transferred, and the pool must not go with it.
+  const bodies = new Uint8Array(sizes.reduce((sum, size) => sum + size, 0));
+  let at = 0;
+  for (const part of parts) {
+    bodies.set(part, at);
+    at += part.length;
+  }
+  return { rows, sizes, bodies };
+}
+
+/** Bodies come back as views into the one buffer they travelled in. @param seqs 0 where left out */
+export function unpack(packed: Packed, seqs: readonly number[] = []): JournalEvent[] {
+  const bodies = bodiesOf(packed);
+  return packed.rows.map((row, index) => eventOf(row, bodies[index] as Buffer, seqs[index] ?? 0));
+}
+
+/** Without a copy. */
+export function bodiesOf({ bodies, sizes }: Omit<Packed, 'rows'>): Buffer[] {
+  const { buffer, byteOffset } = bodies;
+  let at = byteOffset;
+  return sizes.map((size) => {
+    const body = Buffer.from(buffer, at, size);
+    at += size;
+    return body;
+  });
 }
 
 /** CRC-32 over all that is stored of an event: what a disk gives back wrong is noticed before it is delivered. */
-export function checksumOf(event: StoredEvent): number {
-  const { id, source, type, team, user, client_user, received_at, headers, handling, body } = event;
-  const head = `${id}\n${source}\n${type}\n${team}\n${user}\n${client_user}\n${received_at}\n${headers}\n${handling}`;
+export function checksumOf(row: EventRow, body: Uint8Array): number {
+  const [id, source, type, team, user, clientUser, receivedAt, headers, handling] = row;
+  const head = `${id}\n${source}\n${type}\n${team}\n${user}\n${clientUser}\n${receivedAt}\n${headers}\n${handling}`;
   return crc32(body, crc32(head));
-}
-
-/** In the order of EVENT_COLUMNS. */
-export function valuesOf(event: StoredEvent): unknown[] {
-  return [
-    event.id,
-    event.source,
-    event.type,
-    event.team,
-    event.user,
-    event.client_user,
-    event.received_at,
-    event.headers,
-    event.handling,
-    event.body,
-  ];
-}
-
-/** Packs table rows for the way back to the main thread. */
-export function packStored(events: readonly StoredEvent[]): Packed {
-  const bodies = new Uint8Array(events.reduce((sum, event) => sum + event.body.length, 0));
-  let at = 0;
-  const rows = events.map((event): EventRow => {
-    bodies.set(event.body, at);
-    at += event.body.length;
-    return [
-      event.id,
-      event.source,
-      event.type,
-      event.team,
-      event.user,
-      event.client_user,
-      event.received_at,
-      event.headers,
-      event.handling,
-      event.body.length,
-    ];
-  });
-  return { rows, bodies };
 }

@@ -1,17 +1,18 @@
 import { Worker } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Answers, JournalOptions, Opened, Reply, Request } from './protocol.ts';
+import { transferable, type Call } from '../lib/remote.ts';
+import type { JournalOptions, Opened, Reply } from './protocol.ts';
 
-interface Call {
+interface Waiting {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: MillraceError) => void;
 }
 
-/** What carries out the journal's requests, in the order they are made. */
+/** What carries out calls of the journal's store, in the order they are made. */
 export type Writer = Pick<WriterThread, 'lastSeq' | 'call' | 'close'>;
 
 /**
- * The thread that owns the database, seen from the main thread: requests are answered in the order they are made.
+ * The thread that owns the database, seen from the main thread: calls are answered in the order they are made.
  *
  * Modes: running → failed (a write went wrong in a way that is not "full", or the thread ended: every call rejects, and
  * `onFailure` is called once). Either → closed.
@@ -19,7 +20,7 @@ export type Writer = Pick<WriterThread, 'lastSeq' | 'call' | 'close'>;
 export class WriterThread {
   readonly #worker: Worker;
   readonly #onFailure: (error: MillraceError) => void;
-  readonly #calls: Call[] = [];
+  readonly #calls: Waiting[] = [];
   #mode: 'running' | 'failed' | 'closed' = 'running';
   readonly lastSeq: number;
 
@@ -53,19 +54,19 @@ export class WriterThread {
   }
 
   /** Rejects with a MillraceError: journal_full, journal_unreadable, journal_failed. */
-  call<Op extends Request['op']>(_op: Op, request: Extract<Request, { op: Op }>): Promise<Answers[Op]> {
+  call(call: Call): Promise<unknown> {
     if (this.#mode !== 'running')
       return Promise.reject(new MillraceError('journal_failed', `the journal is ${this.#mode}`));
     return new Promise((resolve, reject) => {
-      this.#calls.push({ resolve: resolve as (value: unknown) => void, reject });
-      this.#worker.postMessage(request, 'bodies' in request ? [request.bodies.buffer as ArrayBuffer] : []);
+      this.#calls.push({ resolve, reject });
+      this.#worker.postMessage(call, transferable(call.args));
     });
   }
 
   /** Closes the database, unless a write has failed, and ends the thread. */
   async close(): Promise<void> {
     if (this.#mode === 'closed') return;
-    const closing = this.#mode === 'running' ? this.call('close', { op: 'close' }) : null;
+    const closing = this.#mode === 'running' ? this.call({ op: 'close', args: [] }) : null;
     this.#mode = 'closed';
     await closing?.catch(() => undefined);
     await this.#worker.terminate();

@@ -1,7 +1,7 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult, Ingest, IngestOptions, Unfitness } from '../core/ingest.ts';
-import { pack } from '../journal/protocol.ts';
+import { pack } from '../journal/rows.ts';
 import type { DeliveryInfo, ReceiverLoad } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
 import type { Report, ResultRow } from './protocol.ts';

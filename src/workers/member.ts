@@ -1,7 +1,7 @@
 import type { Worker } from 'node:cluster';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Unfitness } from '../core/ingest.ts';
-import { unpack } from '../journal/protocol.ts';
+import { unpack } from '../journal/rows.ts';
 import type { ReceiverLoad, ReceiverOptions } from '../receive/options.ts';
 import type { Order, Report, ResultRow, WorkReport } from './protocol.ts';
 
@@ -132,7 +132,7 @@ export class Member<Settings> {
   #work(report: WorkReport): void {
     this.load = report.load;
     for (const [outcome, info] of report.answered) this.#hooks.onOutcome?.(outcome, info);
-    const events = unpack({ rows: report.rows, bodies: report.bodies }, []);
+    const events = unpack(report);
     for (const [index, event] of events.entries()) {
       const ticket = report.first + index;
       const unfit = report.unfit[index] ?? null;

@@ -192,12 +192,12 @@ class InlineWriter implements Writer {
     this.lastSeq = store.lastSeq;
   }
 
-  readonly call: Writer['call'] = async (_op, request) => {
+  readonly call: Writer['call'] = async (call) => {
     await new Promise((resolve) => setImmediate(resolve));
     if (this.dead) return new Promise<never>(() => undefined);
-    const reply = answer(this.#store, request);
+    const reply = answer(this.#store, call);
     if (!reply.ok) throw new MillraceError(reply.code, reply.detail);
-    return reply.value as never;
+    return reply.value;
   };
 
   close(): Promise<void> {

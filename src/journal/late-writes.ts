@@ -1,0 +1,63 @@
+import type { Clock } from '../core/clock.ts';
+import type { Remote } from '../lib/remote.ts';
+import type { Store } from './store.ts';
+
+/** Milliseconds that what may be late waits for more. */
+const DELAY = 200;
+
+/**
+ * What may be written a little late: a cursor that is behind costs repeated deliveries after a crash, never a loss. Moves
+ * of cursors, and events of erased users that are not counted yet.
+ */
+export class LateWrites {
+  readonly #store: Remote<Store>;
+  readonly #clock: Clock;
+  readonly #moves = new Map<string, number>();
+  #erased: number[] = [];
+  #cancel: (() => void) | null = null;
+  #stopped = false;
+
+  constructor(store: Remote<Store>, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  move(sink: string, seq: number): void {
+    this.#moves.set(sink, seq);
+    this.#schedule();
+  }
+
+  /** @param receivedAt milliseconds since the epoch */
+  countErased(receivedAt: number): void {
+    this.#erased.push(receivedAt);
+    this.#schedule();
+  }
+
+  async flush(): Promise<void> {
+    const erased = this.#erased.splice(0);
+    if (erased.length > 0)
+      await this.#store.countErased(erased).catch((error: unknown) => {
+        this.#erased.push(...erased);
+        throw error;
+      });
+    const moves = [...this.#moves];
+    if (moves.length === 0) return;
+    await this.#store.cursors.move(moves);
+    for (const [sink, seq] of moves) if (this.#moves.get(sink) === seq) this.#moves.delete(sink);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancel?.();
+  }
+
+  #schedule(): void {
+    if (this.#stopped) return;
+    this.#cancel ??= this.#clock.after(DELAY, () => {
+      this.#cancel = null;
+      // On a full disk the move is kept in memory and tried again, and not only with the next one: a journal that is
+      // full gets no next one until the moves it has are known to the writer.
+      this.flush().catch(() => this.#schedule());
+    });
+  }
+}
