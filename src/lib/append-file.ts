@@ -13,6 +13,8 @@ import {
 import { Serial } from './serial.ts';
 import { lastEnd, lineBefore } from './tail.ts';
 
+const LINE_BREAK = Buffer.from('\n');
+
 /** Somebody has removed, replaced or cut a file: what it holds is not what was written any more. */
 export class FileGone extends Error {
   constructor(path: string) {
@@ -47,18 +49,25 @@ export class AppendFile {
   }
 
   /**
-   * Opens a file of lines, and makes it if there is none. An incomplete last line, as a crash leaves it, is cut off.
-   * @returns `cut`: bytes of that line
+   * Opens a file of lines, and makes it if there is none.
+   * @param torn what becomes of an incomplete last line, as a crash leaves it: it is cut off, or its line is ended
+   * @returns `cut`: bytes that were cut off
    * @throws NotFollowed, or the system's error
    */
-  static async openLines(path: string, mode?: number): Promise<{ file: AppendFile; cut: number }> {
+  static async openLines(
+    path: string,
+    mode?: number,
+    torn: 'cut' | 'end' = 'cut',
+  ): Promise<{ file: AppendFile; cut: number }> {
     const handle = await openPlain(path, CREATE, mode);
     try {
       const { size } = await handle.stat();
       if (size === 0) await syncFolder(dirname(path));
-      const file = new AppendFile(path, await lastEnd(handle, size));
+      const end = await lastEnd(handle, size);
+      const file = new AppendFile(path, torn === 'cut' ? end : size);
       await file.#take(handle);
-      return { file, cut: file.length === size ? 0 : await file.mend() };
+      if (end < size && torn === 'end') await file.append(LINE_BREAK);
+      return { file, cut: file.length < size ? await file.mend() : 0 };
     } catch (error) {
       await handle.close();
       throw error;

@@ -14,8 +14,6 @@ export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_E
 /** Mode of what nobody but the receiver's user may read. */
 export const OWNER_ONLY = 0o600;
 export const CREATE = constants.O_RDWR | constants.O_CREAT;
-/** Makes the file; wherever it is written, that is its end. */
-export const APPEND = CREATE | constants.O_APPEND;
 
 /** Something other than a plain file or folder stood where one was needed. The message names it. */
 export class NotFollowed extends Error {

@@ -1,6 +1,5 @@
-import type { FileHandle } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { APPEND, openPlain, OWNER_ONLY, readIfThere, syncFolder, writeAll } from './durable.ts';
+import { AppendFile } from './append-file.ts';
+import { OWNER_ONLY, readIfThere } from './durable.ts';
 
 /** The values of a file that has one on each line; none when there is no such file. */
 export function readJsonLines<T>(path: string): T[] {
@@ -14,31 +13,18 @@ export function readJsonLines<T>(path: string): T[] {
   });
 }
 
-/** Adds a line, durable once it resolves, to a file that only its owner may read. */
+/** Adds a line, durable once it resolves, to a file that only its owner may read and nobody else writes meanwhile. */
 export function appendJsonLine(path: string, value: object): Promise<void> {
   return appendLines(path, [JSON.stringify(value)]);
 }
 
 /** The same for several lines at once, as texts without line breaks. */
 export async function appendLines(path: string, lines: readonly string[]): Promise<void> {
-  const handle = await openPlain(path, APPEND, OWNER_ONLY);
-  let size: number;
+  // Not cut off: a line that lacks only its break may have been read, and acted upon.
+  const { file } = await AppendFile.openLines(path, OWNER_ONLY, 'end');
   try {
-    ({ size } = await handle.stat());
-    // A line that a crash cut short was never acted upon; the next begins on a line of its own.
-    const start = size === 0 || (await lastByte(handle, size)) === LINE_FEED ? '' : '\n';
-    await writeAll(handle, Buffer.from(start + lines.map((line) => `${line}\n`).join('')), size);
-    await handle.sync();
+    await file.append(Buffer.from(lines.map((line) => `${line}\n`).join('')));
   } finally {
-    await handle.close();
+    await file.close();
   }
-  if (size === 0) await syncFolder(dirname(path));
-}
-
-const LINE_FEED = 10;
-
-async function lastByte(handle: FileHandle, size: number): Promise<number> {
-  const byte = Buffer.alloc(1);
-  await handle.read(byte, 0, 1, size - 1);
-  return byte[0] ?? 0;
 }

@@ -3,15 +3,17 @@ import { dirname } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { KeyLedger, LedgerEntry } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
+import { lockInTurn } from '../lib/file-lock.ts';
 import { appendLines, readJsonLines } from '../lib/json-lines.ts';
-import { Serial } from '../lib/serial.ts';
+
+/** Milliseconds to wait for others that write a line. */
+const PATIENCE = 10_000;
 
 /** The ledger as a file of JSON lines: `{"store","epoch","key","signed_by","signature"}`. */
 export class LedgerFile implements KeyLedger {
   readonly path: string;
   readonly #signer: Signer | null;
   readonly #trusted: ReadonlySet<string>;
-  readonly #serial = new Serial();
 
   /**
    * @param signer null for one that is only read
@@ -39,17 +41,21 @@ export class LedgerFile implements KeyLedger {
     return lines.filter((line) => line.store === store);
   }
 
-  append(entries: readonly LedgerEntry[]): Promise<void> {
+  async append(entries: readonly LedgerEntry[]): Promise<void> {
     const signer = this.#signer;
     if (signer === null)
       throw new MillraceError('proof_unusable', `${this.path}: there is no key to sign with`);
     const lines = entries.map(({ store, epoch, key }) =>
       signJson('ledger', JSON.stringify({ store, epoch, key }), signer),
     );
-    return this.#serial.run(async () => {
-      await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+    // Other processes have key stores of their own, and this ledger.
+    const lock = await lockInTurn(`${this.path}.lock`, PATIENCE);
+    try {
       await appendLines(this.path, lines);
-    });
+    } finally {
+      lock.release();
+    }
   }
 
   #forged(index: number, why: string): MillraceError {

@@ -11,6 +11,12 @@ import type { Counts } from './counts.ts';
 import type { Place } from './tracker.ts';
 import type { Unit } from './unit.ts';
 
+const PLAN = 'plan.json';
+const UNITS = 'units.ndjson';
+const STATE = 'state.json';
+const REFUSED = 'refused.ndjson';
+const WRITE_AT_ONCE = 64 * 1024;
+
 /** What is written once, when a replay starts. */
 interface Plan {
   readonly id: string;
@@ -27,12 +33,6 @@ interface State {
   readonly counts: Counts;
   readonly done: boolean;
 }
-
-const PLAN = 'plan.json';
-const UNITS = 'units.ndjson';
-const STATE = 'state.json';
-const REFUSED = 'refused.ndjson';
-const WRITE_AT_ONCE = 64 * 1024;
 
 export interface CheckpointOptions {
   readonly fingerprint: string;

@@ -103,6 +103,21 @@ test('an incomplete last line is cut off when a file of lines is opened', async 
   }
 });
 
+test('where it may have been read, an incomplete last line is ended', async () => {
+  const cases: [before: string, kept: string][] = [
+    ['', ''],
+    ['one\n', 'one\n'],
+    ['one\ntwo', 'one\ntwo\n'],
+  ];
+  for (const [before, kept] of cases) {
+    const path = await newPath();
+    writeFileSync(path, before);
+    const { file, cut } = await AppendFile.openLines(path, 0o600, 'end');
+    expect([file.length, cut, readFileSync(path, 'utf8')]).toEqual([kept.length, 0, kept]);
+    await file.close();
+  }
+});
+
 test('after a failed sync nothing of that append counts, and the next one is on a new handle', async () => {
   const path = await newPath();
   const file = await created(path);
