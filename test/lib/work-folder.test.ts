@@ -15,7 +15,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { tryLock } from '../../src/lib/file-lock.ts';
-import { WorkFolder } from '../../src/lib/work-folder.ts';
+import { goesOn, readState, WorkFolder, writeState } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 
@@ -117,5 +117,31 @@ describe('a folder that one at a time writes', () => {
     const taken = await second;
     expect(taken.path).toBe(path);
     taken.release();
+  });
+});
+
+describe('what a run has left in its folder', () => {
+  const run = { kind: 'replay', fingerprint: 'ours', resume: true, otherwise: 'name another folder' };
+
+  test('is gone on with by the same command, when it is told to, and refused to all others', () => {
+    expect(goesOn('/made-up', null, { ...run, resume: false })).toBe(false);
+    expect(goesOn('/made-up', 'ours', run)).toBe(true);
+    expect(() => goesOn('/made-up', 'theirs', run)).toThrow(
+      '/made-up holds another replay; name another folder',
+    );
+    for (const left of ['ours', 'theirs'])
+      expect(() => goesOn('/made-up', left, { ...run, resume: false })).toThrow(
+        '/made-up holds an unfinished replay: add --resume',
+      );
+  });
+
+  test('is read as it was written, is nothing at first, and is refused when it is no JSON', async () => {
+    const path = await temporaryFolder();
+    expect(readState(path, 'state.json')).toBeNull();
+    await writeState(path, 'state.json', { place: 1 }, 0o600);
+    expect(readFileSync(join(path, 'state.json'), 'utf8')).toBe('{"place":1}\n');
+    expect(readState(path, 'state.json')).toEqual({ place: 1 });
+    writeFileSync(join(path, 'state.json'), '{"pla');
+    expect(() => readState(path, 'state.json')).toThrow(join(path, 'state.json'));
   });
 });
