@@ -1,3 +1,5 @@
+import { parseDuration } from '../lib/units.ts';
+
 /** How fast the service works triggers off: so many connections in so many milliseconds; 0 is at once. */
 export interface TriggerRate {
   readonly connections: number;
@@ -12,15 +14,10 @@ export function triggerTime(connections: number, { connections: batch, everyMs }
   return Math.ceil(connections / batch) * everyMs;
 }
 
-/** Reads `provider=150/5m` or `provider=250` (so many at a time, no pause). Null when it is neither. */
-export function parseRate(
-  text: string,
-  parseDuration: (text: string) => number,
-): [string, TriggerRate] | null {
-  const [, provider, connections, every] = /^([a-z0-9_-]+)=(\d+)(?:\/(\w+))?$/.exec(text) ?? [];
-  if (provider === undefined || connections === undefined || Number(connections) < 1) return null;
-  return [
-    provider,
-    { connections: Number(connections), everyMs: every === undefined ? 0 : parseDuration(every) },
-  ];
+/** Reads `provider=150/5m` or `provider=250` (so many at a time, no pause). @throws RangeError when it is neither */
+export function parseRate(text: string): [provider: string, rate: TriggerRate] {
+  const [, provider, connections = '0', every = '0'] = /^([a-z0-9_-]+)=(\d+)(?:\/(\w+))?$/.exec(text) ?? [];
+  if (provider === undefined || Number(connections) < 1)
+    throw new RangeError('must be like provider=150/5m or provider=250');
+  return [provider, { connections: Number(connections), everyMs: parseDuration(every) }];
 }

@@ -1,12 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { Command } from 'commander';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
 import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
-import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/load.ts';
-import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
 import { isPublicKey } from '../core/signature.ts';
 import type { Verifier } from '../core/verifier.ts';
 import { visible } from '../lib/visible.ts';
@@ -15,6 +12,7 @@ import { openProof, readProof } from '../proof/open.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { collect, configOf, readAs, textOf } from './options.ts';
 import { StatusLine } from './status-line.ts';
 
 const HELP = `
@@ -46,8 +44,6 @@ interface Options extends KeyOptions {
   readonly repair?: boolean;
   readonly dryRun?: boolean;
 }
-
-const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
 
 /** `millrace archive …`: looks at what the files sink wrote. */
 export function archiveCommand(io: Io): Command {
@@ -112,7 +108,7 @@ async function work(
     if (options.json === true) note(io, line);
     else print(io, line);
   };
-  const proof = options.config === undefined ? undefined : openProof(configOf(options, io));
+  const proof = options.config === undefined ? undefined : openProof(configOf(options, io).config);
   const { actions, after } = await repairArchive(path, { ...how, dryRun, now: Date.now(), onAction, proof });
   if (actions.length === 0) note(io, 'nothing to repair');
   return { report: after, actions };
@@ -134,7 +130,7 @@ async function proofOf(
   const signed = publicKey.length > 0;
   if (options.config === undefined)
     return { heads: given, signed, trust: { keys: new Set(publicKey), receipts: null } };
-  const config = configOf(options, io);
+  const { config } = configOf(options, io);
   const { trusted, heads } = readProof(config);
   const noted = heads.noted(await realpath(path).catch(() => path));
   if (noted.forged)
@@ -147,10 +143,6 @@ async function proofOf(
       receipts: receiptsIn(config.erasure.path, trusted),
     },
   };
-}
-
-function configOf({ config: file }: Options, io: Io): Config {
-  return loadConfig({ file, env: io.env, lenient: true }).config;
 }
 
 /** Null when nothing says how to check. Age is no fault in an archive, so the tolerance has no bounds. */
@@ -168,19 +160,15 @@ function verifierOf({ config, secretEnv = [], secretFile = [] }: Options, io: Io
   const signing: Pick<SigningOptions, 'scheme' | 'secrets'> =
     config === undefined
       ? { scheme: 'standard-webhooks', secrets: [] }
-      : loadConfig({ file: config, env: io.env, lenient: true }).config.signing;
+      : configOf({ config }, io).config.signing;
   const secrets = [...signing.secrets, ...given];
   return createVerifier({ ...signing, secrets, tolerance: Number.POSITIVE_INFINITY });
 }
 
 function readSecrets(file: string): string[] {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new MillraceError('usage', `--secret-file ${messageOf(error)}`, { cause: error });
-  }
-  const lines = text.split('\n').map((line) => line.trim());
+  const lines = readAs('--secret-file', file, textOf)
+    .split('\n')
+    .map((line) => line.trim());
   const secrets = lines.filter((line) => line !== '' && !line.startsWith('#'));
   if (secrets.length === 0) throw new MillraceError('usage', `--secret-file ${file} holds no secret`);
   return secrets;

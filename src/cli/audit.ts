@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { AUDIT, type AuditEntry } from '../admin/audit.ts';
-import { loadConfig } from '../config/load.ts';
-import { EXIT, MillraceError } from '../core/errors.ts';
+import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine } from '../lib/verify-chain.ts';
 import { note, print, type Io } from './io.ts';
+import { configOf, configOption, option, wholeNumber } from './options.ts';
 import { renderTable } from './table.ts';
 
 const HELP = `
@@ -24,7 +24,6 @@ Exit codes: 0 as it was written, 2 usage or config, 4 lines are missing or were 
 interface Options {
   readonly config?: string;
   readonly json?: boolean;
-  readonly limit?: string;
   readonly head?: string;
 }
 
@@ -37,13 +36,13 @@ export function auditCommand(io: Io): Command {
     audit
       .command(name)
       .description(description)
-      .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+      .addOption(configOption())
       .option('--json', 'print JSON')
       .addHelpText('after', HELP);
   verb('list', 'the newest entries, oldest first')
-    .option('--limit <n>', 'entries at most', '50')
-    .action(async (options: Options) => {
-      const limit = limitOf(options.limit ?? '50');
+    .addOption(option('--limit <n>', 'entries at most', wholeNumber(1), '50'))
+    .action(async (options: Options & { readonly limit: number }) => {
+      const { limit } = options;
       const newest: (ChainedLine & AuditEntry)[] = [];
       const { problems } = await verifyChain(folderOf(io, options), AUDIT, {
         onLine: (line) => {
@@ -73,8 +72,8 @@ export function auditCommand(io: Io): Command {
   return audit;
 }
 
-function folderOf(io: Io, { config }: Options): string {
-  return ownerFolder(loadConfig({ file: config, env: io.env, lenient: true }).config);
+function folderOf(io: Io, options: Options): string {
+  return ownerFolder(configOf(options, io).config);
 }
 
 const SHOWN = 3;
@@ -83,9 +82,4 @@ function row({ n, at, who, action, what, ids, cleared }: ChainedLine & AuditEntr
   if (cleared !== undefined) return [String(n), at, 'receiver', 'clear', 'audit', `1 to ${cleared}`];
   const more = ids.length > SHOWN ? ` and ${ids.length - SHOWN} more` : '';
   return [String(n), at, who, action, what, ids.slice(0, SHOWN).join(' ') + more];
-}
-
-function limitOf(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new MillraceError('usage', `--limit ${text} is not a whole number`);
 }

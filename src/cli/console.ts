@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
-import { loadConfig } from '../config/load.ts';
 import { MillraceError } from '../core/errors.ts';
 import { note, print, type Io } from './io.ts';
+import { configOf, configOption } from './options.ts';
 import { accessTo, ask } from './receiver-access.ts';
 
 const HELP = `
@@ -18,11 +18,11 @@ owner.json beside the journal, is never shown.`;
 export function consoleCommand(io: Io): Command {
   return new Command('console')
     .description('print a link that opens the console of the running receiver, once')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option('--json', 'print one JSON object: url, valid_seconds')
     .addHelpText('after', HELP)
     .action(async (options: { config?: string; json?: boolean }) => {
-      const { config } = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const { config } = configOf(options, io);
       if (!config.console.enabled) throw new MillraceError('usage', 'console.enabled is false');
       const access = accessTo(config);
       if (access === null)

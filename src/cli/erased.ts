@@ -1,7 +1,7 @@
-import { loadConfig } from '../config/load.ts';
 import { MillraceError } from '../core/errors.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { note, type Io } from './io.ts';
+import { configOf } from './options.ts';
 
 /** The users whose data was not erased: history of the others is not to be fetched again. */
 export function withoutErased(io: Io, config: string | undefined, users: readonly string[]): string[] {
@@ -15,7 +15,7 @@ export function withoutErased(io: Io, config: string | undefined, users: readonl
 /** Null where there is no config to say where the list is. */
 function erasedUsers(io: Io, config: string | undefined): ErasedUsers | null {
   try {
-    return ErasedUsers.open(loadConfig({ file: config, env: io.env, lenient: true }).config.erasure.path);
+    return ErasedUsers.open(configOf({ config }, io).config.erasure.path);
   } catch (error) {
     if (config === undefined && error instanceof MillraceError && error.code === 'config_missing')
       return null;

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { EXIT } from '../core/errors.ts';
 import { EXPORTABLE } from '../export/documents.ts';
 import type { ExportFormat } from '../export/outputs.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/row-file.ts';
@@ -9,6 +9,7 @@ import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
 import { print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { collect, endInstant, instant, option } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 
@@ -37,17 +38,15 @@ interface Options extends KeyOptions {
   readonly format: ExportFormat;
   readonly compress: ExportCompression;
   readonly partition: 'dt' | 'none';
-  readonly since?: string;
-  readonly until?: string;
+  readonly since?: number;
+  readonly until?: number;
   readonly type: readonly string[];
   readonly team: readonly string[];
   readonly user: readonly string[];
-  readonly fileSize: string;
+  readonly fileSize: number;
   readonly again?: boolean;
   readonly json?: boolean;
 }
-
-const collect = (value: string, values: readonly string[]): readonly string[] => [...values, value];
 
 /** `millrace export`: archives into files of table rows, for a warehouse or object storage. */
 export function exportCommand(io: Io): Command {
@@ -67,12 +66,14 @@ export function exportCommand(io: Io): Command {
     .addOption(
       new Option('--partition <by>', 'a folder a day, or none').choices(['dt', 'none']).default('dt'),
     )
-    .option('--since <time>', 'from then on: 2026-11-01, or 2026-11-01T12:00:00Z')
-    .option('--until <time>', 'up to then')
+    .addOption(option('--since <time>', 'from then on: 2026-11-01, or 2026-11-01T12:00:00Z', instant))
+    .addOption(option('--until <time>', 'up to then', endInstant))
     .option('--type <prefix>', 'only event types that begin so; may be repeated', collect, [])
     .option('--team <id>', 'only this team; may be repeated', collect, [])
     .option('--user <id>', 'only this user; may be repeated', collect, [])
-    .option('--file-size <size>', 'begin new files after so many bytes of records', '256MiB')
+    .addOption(
+      option('--file-size <size>', 'begin new files after so many bytes of records', parseBytes, '256MiB'),
+    )
     .option('--again', 'export everything anew, and remove what was there')
     .option('--config <file>', 'open sealed records with the keys of the sinks of this config')
     .option('--json', 'end with a line of JSON: {ok, steps, read, records, rows, files, bytes, …}')
@@ -99,7 +100,7 @@ function prepare(
   paths: readonly string[],
   options: Options,
 ): Omit<ExportOptions, keyof Reporting | 'signal' | 'opener'> {
-  const { out, table, format, compress, partition, type, team, user } = options;
+  const { out, table, format, compress, partition, type, team, user, fileSize: stepBytes } = options;
   return {
     paths,
     out,
@@ -108,38 +109,20 @@ function prepare(
     partition,
     compression: compress,
     selection: {
-      since: timeOf('--since', options.since, 0),
-      until: timeOf('--until', options.until, DAY),
+      since: timeOf(options.since),
+      until: timeOf(options.until),
       types: type,
       teams: team,
       users: user,
     },
-    stepBytes: sizeOf(options.fileSize),
+    stepBytes,
     again: options.again === true,
   };
 }
 
-function sizeOf(text: string): number {
-  try {
-    return parseBytes(text);
-  } catch (error) {
-    throw new MillraceError('usage', `--file-size ${messageOf(error)}`, { cause: error });
-  }
-}
-
-const DAY = 86_400_000;
-
-/**
- * ISO 8601 in UTC with milliseconds, so that it compares with what the archive has.
- * @param day milliseconds from the first moment of a day that is named to the one that is meant
- */
-function timeOf(option: string, text: string | undefined, day: number): string | null {
-  if (text === undefined) return null;
-  const iso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
-  const ms = iso.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms))
-    throw new MillraceError('usage', `${option} ${text}: write it as 2026-11-01 or 2026-11-01T12:00:00Z`);
-  return new Date(text.includes('T') ? ms : ms + day).toISOString();
+/** As the archive writes times, to compare with those. */
+function timeOf(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
 }
 
 function reporting(io: Io): Reporting {

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { resolveConfig } from '../config/load.ts';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
 import { readProof } from '../proof/open.ts';
@@ -10,6 +9,7 @@ import { KeyStore, requireCurrent } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
 import type { Io } from './io.ts';
+import { resolvedConfigOf, readAs } from './options.ts';
 
 /** The variable that is looked at when none is named. */
 export const MASTER_KEY = 'MILLRACE_MASTER_KEY';
@@ -94,7 +94,7 @@ export async function keyPlaces(
   if (options.masterKeyEnv !== undefined)
     throw new MillraceError('usage', '--master-key-env goes with --keys');
   if (options.config === undefined) return [];
-  const { config, unset } = await resolveConfig({ file: options.config, env: io.env, lenient: true });
+  const { config, unset } = await resolvedConfigOf(options, io);
   const sealed = Object.entries(config.sinks).flatMap(
     ([
       name,
@@ -118,9 +118,5 @@ export async function keyPlaces(
 export function masterKeyFrom(io: Io, option: string, name: string): Buffer {
   const text = io.env[name];
   if (text === undefined || text === '') throw new MillraceError('usage', `${option} ${name}: not set`);
-  try {
-    return parseMasterKey(text);
-  } catch (error) {
-    throw new MillraceError('usage', `${option} ${name}: ${messageOf(error)}`, { cause: error });
-  }
+  return readAs(option, name, () => parseMasterKey(text));
 }

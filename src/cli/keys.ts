@@ -1,11 +1,11 @@
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { KeyStore } from '../seal/key-store.ts';
 import { newMasterKey } from '../seal/master-key.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
 import { note, print, type Io } from './io.ts';
+import { configOf, configOption } from './options.ts';
 
 const HELP = `
 Examples:
@@ -86,9 +86,9 @@ export function keysCommand(io: Io): Command {
   keys
     .command('public', { isDefault: true })
     .description('print the public half of the key that signs manifests and receipts')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .action((options: Options) => {
-      const { config } = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const { config } = configOf(options, io);
       const { publicKey, keyFile } = readProof(config);
       if (publicKey === null)
         throw new MillraceError(

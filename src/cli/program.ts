@@ -6,32 +6,44 @@ import { visibleLines } from '../lib/visible.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { Io } from './io.ts';
 
-/** In the order of the help. Loaded one by one: a command starts without the rooms that only others need. */
-const COMMANDS: Readonly<Record<string, () => Promise<(io: Io) => Command>>> = {
-  serve: async () => (await import('./serve/command.ts')).serveCommand,
-  dev: async () => (await import('./dev/command.ts')).devCommand,
-  demo: async () => (await import('./demo/command.ts')).demoCommand,
-  check: async () => (await import('./check/command.ts')).checkCommand,
-  route: async () => (await import('./route.ts')).routeCommand,
-  send: async () => (await import('./send.ts')).sendCommand,
-  status: async () => (await import('./status.ts')).statusCommand,
-  console: async () => (await import('./console.ts')).consoleCommand,
-  quarantine: async () => (await import('./set-aside/quarantine.ts')).quarantineCommand,
-  'dead-letters': async () => (await import('./set-aside/dead-letters.ts')).deadLettersCommand,
-  sink: async () => (await import('./sink.ts')).sinkCommand,
-  audit: async () => (await import('./audit.ts')).auditCommand,
-  archive: async () => (await import('./archive.ts')).archiveCommand,
-  reconcile: async () => (await import('./reconcile/command.ts')).reconcileCommand,
-  erase: async () => (await import('./erase/command.ts')).eraseCommand,
-  backfill: async () => (await import('./backfill/command.ts')).backfillCommand,
-  pull: async () => (await import('./pull.ts')).pullCommand,
-  replay: async () => (await import('./replay/command.ts')).replayCommand,
-  export: async () => (await import('./export.ts')).exportCommand,
-  keys: async () => (await import('./keys.ts')).keysCommand,
-  sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
-  ndjson: async () => (await import('./ndjson/command.ts')).ndjsonCommand,
-  schema: async () => (await import('./schema.ts')).schemaCommand,
-  completion: async () => (await import('./completion/command.ts')).completionCommand,
+type Load = () => Promise<(io: Io) => Command>;
+
+/** As the help shows them. Loaded one by one: a command starts without the rooms that only others need. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
+  'Run:': {
+    serve: async () => (await import('./serve/command.ts')).serveCommand,
+    check: async () => (await import('./check/command.ts')).checkCommand,
+    quarantine: async () => (await import('./set-aside/quarantine.ts')).quarantineCommand,
+    'dead-letters': async () => (await import('./set-aside/dead-letters.ts')).deadLettersCommand,
+    sink: async () => (await import('./sink.ts')).sinkCommand,
+    keys: async () => (await import('./keys.ts')).keysCommand,
+  },
+  'Inspect:': {
+    status: async () => (await import('./status.ts')).statusCommand,
+    console: async () => (await import('./console.ts')).consoleCommand,
+    route: async () => (await import('./route.ts')).routeCommand,
+    archive: async () => (await import('./archive.ts')).archiveCommand,
+    reconcile: async () => (await import('./reconcile/command.ts')).reconcileCommand,
+    audit: async () => (await import('./audit.ts')).auditCommand,
+  },
+  'History:': {
+    backfill: async () => (await import('./backfill/command.ts')).backfillCommand,
+    pull: async () => (await import('./pull.ts')).pullCommand,
+    replay: async () => (await import('./replay/command.ts')).replayCommand,
+  },
+  'Data:': {
+    export: async () => (await import('./export.ts')).exportCommand,
+    ndjson: async () => (await import('./ndjson/command.ts')).ndjsonCommand,
+    schema: async () => (await import('./schema.ts')).schemaCommand,
+    erase: async () => (await import('./erase/command.ts')).eraseCommand,
+  },
+  'Develop:': {
+    dev: async () => (await import('./dev/command.ts')).devCommand,
+    demo: async () => (await import('./demo/command.ts')).demoCommand,
+    send: async () => (await import('./send.ts')).sendCommand,
+    sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
+    completion: async () => (await import('./completion/command.ts')).completionCommand,
+  },
 };
 /** Works on the whole tree. */
 const NEEDS_ALL = 'completion';
@@ -60,7 +72,7 @@ export async function runProgram(io: Io, args: readonly string[]): Promise<void>
 }
 
 /**
- * The command line; every command is a file beside this one.
+ * The command line; every command is a file or a folder beside this one.
  * @param only the command that will run, when it is known; without it, or when there is none of that name, all are there
  */
 export async function createProgram(io: Io, only?: string): Promise<Command> {
@@ -72,11 +84,13 @@ export async function createProgram(io: Io, only?: string): Promise<Command> {
     .version(version)
     .addHelpText('after', HELP)
     .hook('preAction', (_, command) => nameThisProcess(nameOf(command)));
-  const isOne = only !== undefined && only !== NEEDS_ALL && Object.hasOwn(COMMANDS, only);
-  const one = isOne ? COMMANDS[only] : undefined;
-  for (const load of one === undefined ? Object.values(COMMANDS) : [one])
-    program.addCommand((await load())(io));
-  return configure(program, io);
+  const known = Object.values(GROUPS).some((group) => only !== undefined && Object.hasOwn(group, only));
+  for (const [heading, commands] of Object.entries(GROUPS)) {
+    program.commandsGroup(heading);
+    for (const [name, load] of Object.entries(commands))
+      if (!known || only === NEEDS_ALL || only === name) program.addCommand((await load())(io));
+  }
+  return configure(program.helpCommand(true), io);
 }
 
 /** `archive verify`: as it was typed, without the program's own name. */

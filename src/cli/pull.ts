@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { pullReference, RESOURCES } from '../backfill/reference.ts';
-import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
 import { note, print, type Io } from './io.ts';
+import { collect, readAs, textOf } from './options.ts';
 import { owningFolder } from './own-folder.ts';
 import { openService } from './service.ts';
 
@@ -27,8 +27,6 @@ interface Options {
   readonly baseUrl?: string;
   readonly json?: boolean;
 }
-
-const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
 
 /** `millrace pull`: reference data from the service into tables. */
 export function pullCommand(io: Io): Command {
@@ -69,9 +67,5 @@ export function pullCommand(io: Io): Command {
 
 function usersOf({ user = [], usersFile }: Options): readonly string[] {
   if (usersFile === undefined) return user;
-  try {
-    return [...user, ...readFileSync(usersFile, 'utf8').split(/\s+/).filter(Boolean)];
-  } catch (error) {
-    throw new MillraceError('usage', `--users-file ${messageOf(error)}`, { cause: error });
-  }
+  return [...user, ...readAs('--users-file', usersFile, textOf).split(/\s+/).filter(Boolean)];
 }

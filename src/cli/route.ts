@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/load.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent } from '../route/explain.ts';
 import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
 import { note, print, type Io } from './io.ts';
+import { configOf, configOption } from './options.ts';
 
 const HELP = `
 Examples:
@@ -23,14 +23,14 @@ export function routeCommand(io: Io): Command {
     .description('explain where events go: which rule decides, which sinks and destinations, by which key')
     .argument('[type...]', 'event types, such as daily.data.meal.created')
     .option('--event <file>', 'read the type, the ids and the size from an event')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option('--json', 'print one JSON document: {"results":[{type, rule, targets, skipped, event}]}')
     .addHelpText('after', HELP)
     .action((types: string[], options: { event?: string; config?: string; json?: boolean }) => {
       if (types.length === 0 && options.event === undefined) {
         throw new MillraceError('usage', 'name at least one event type, or give --event FILE');
       }
-      const { config, warnings } = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const { config, warnings } = configOf(options, io);
       const table = compileRoutes(config.routes);
       const subjects = [
         ...types,

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { isDeliveryId } from '../core/delivery-id.ts';
-import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { note, print, type Io } from './io.ts';
+import { httpUrl, option, readAs, wholeNumber } from './options.ts';
 import { Sender } from './sender.ts';
 
 const HELP = `
@@ -21,30 +22,28 @@ interface Options {
   readonly type?: string;
   readonly file?: string;
   readonly id?: string;
-  readonly count: string;
+  readonly count: number;
 }
 
 /** `millrace send`: signs events and posts them to a receiver, to try a setup end to end. */
 export function sendCommand(io: Io): Command {
   return new Command('send')
     .description('sign events and post them to a receiver')
-    .option('--url <url>', 'where to', 'http://127.0.0.1:8080/webhooks')
+    .addOption(option('--url <url>', 'where to', httpUrl, 'http://127.0.0.1:8080/webhooks'))
     .option('--type <type>', 'event type of the made-up events (default: the documented types in turn)')
     .option('--file <file>', 'send this body as it is')
     .option('--id <id>', 'delivery id (default: a new one each)')
-    .option('--count <n>', 'how many', '1')
+    .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const secret = io.env['MILLRACE_SECRET'];
       if (secret === undefined || secret === '') {
         throw new MillraceError('secret_missing', 'set MILLRACE_SECRET to the secret the receiver has');
       }
-      const count = Number(options.count);
-      if (!Number.isSafeInteger(count) || count < 1)
-        throw new MillraceError('usage', '--count must be 1 or more');
+      const { url, count } = options;
       if (options.id !== undefined && !isDeliveryId(options.id))
         throw new MillraceError('usage', '--id must be 1 to 256 visible ASCII characters');
-      const sender = new Sender(urlOf(options.url), Math.min(count, 16));
+      const sender = new Sender(url, Math.min(count, 16));
       let refused = 0;
       try {
         const answers: Promise<void>[] = [];
@@ -73,17 +72,10 @@ function eventOf(options: Options, n: number): { id: string; body: Buffer } {
     const event = options.type === undefined ? madeUpEvent(n) : madeUpEvent(n, options.type);
     return { id: options.id ?? event.id, body: event.body };
   }
-  try {
-    return { id: options.id ?? newDeliveryId(), body: readFileSync(options.file) };
-  } catch (error) {
-    throw new MillraceError('usage', `--file ${options.file}: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-function urlOf(text: string): string {
-  if (!/^https?:$/.test(URL.parse(text)?.protocol ?? ''))
-    throw new MillraceError('usage', `--url ${text} is not a URL of http or https`);
-  return text;
+  return {
+    id: options.id ?? newDeliveryId(),
+    body: readAs('--file', options.file, (file) => readFileSync(file)),
+  };
 }
 
 function parse(text: string): unknown {

@@ -1,8 +1,8 @@
-import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/config.ts';
 import { MillraceError } from '../core/errors.ts';
 import { ServiceClient } from '../service/client.ts';
 import { note, type Io } from './io.ts';
+import { configOf } from './options.ts';
 
 export interface ServiceFlags {
   readonly config?: string;
@@ -36,7 +36,7 @@ export function openService(io: Io, flags: ServiceFlags): ServiceClient {
 
 function serviceSettings(io: Io, { config }: ServiceFlags): Config['service'] {
   try {
-    return loadConfig({ file: config, env: io.env, lenient: true }).config.service;
+    return configOf({ config }, io).config.service;
   } catch (error) {
     const optional =
       config === undefined && error instanceof MillraceError && error.code === 'config_missing';

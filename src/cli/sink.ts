@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
 import type { GivenUp } from '../core/operations.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
+import { configOf, configOption } from './options.ts';
 
 const HELP = `
 Examples:
@@ -20,11 +20,11 @@ export function sinkCommand(io: Io): Command {
     .command('drop')
     .description('make dead letters of what waits for a sink the config does not name any more')
     .argument('<name>', 'the sink')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
     .action(async (name: string, options: { config?: string; json?: boolean }) => {
-      const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const loaded = configOf(options, io);
       const result = await withOperations(loaded, (operations) => operations.dropSink(name));
       print(io, options.json === true ? JSON.stringify(result) : render(result));
     });

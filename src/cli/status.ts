@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
 import type { ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import { formatBytes, formatDuration } from '../lib/units.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
+import { configOf, configOption } from './options.ts';
 import { renderTable } from './table.ts';
 
 const HELP = `
@@ -18,11 +18,11 @@ Asks the running receiver if there is one, else reads the journal itself.`;
 export function statusCommand(io: Io): Command {
   return new Command('status')
     .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
     .action(async (options: { config?: string; json?: boolean }) => {
-      const loaded = loadConfig({ file: options.config, env: io.env, lenient: true });
+      const loaded = configOf(options, io);
       const status = await withOperations(loaded, (operations) => operations.status());
       print(io, options.json === true ? JSON.stringify(status) : render(status));
     });

@@ -60,7 +60,7 @@ export function* walk(node: CommandNode): Generator<CommandNode> {
 }
 
 function optionNode(option: Option): OptionNode {
-  const { flags, description, argChoices, required, optional, variadic, defaultValue } = option;
+  const { flags, description, argChoices, required, optional, variadic } = option;
   const takesValue = required || optional;
   return {
     long: option.long ?? flags,
@@ -69,7 +69,7 @@ function optionNode(option: Option): OptionNode {
     description,
     value: takesValue ? valueOf(/[<[]([^>\]]+)[>\]]/.exec(flags)?.[1] ?? '', argChoices) : null,
     repeatable: variadic || description.includes('may be repeated'),
-    fallback: fallbackOf(defaultValue),
+    fallback: fallbackOf(option.defaultValueDescription ?? option.defaultValue),
   };
 }
 

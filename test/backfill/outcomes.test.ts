@@ -159,7 +159,7 @@ describe('a bulk operation that does not succeed ends the backfill, which can be
 
   test('the patience that nobody has asked for has an end', async () => {
     const { stdout } = await millrace(['backfill', '--help']);
-    const [, patience = '0'] = /--patience [^]*?\(default:\s+"(\w+)"\)/.exec(stdout) ?? [];
+    const [, patience = '0'] = /--patience [^]*?\(default:\s+(\w+)\)/.exec(stdout) ?? [];
     expect(parseDuration(patience)).toBeGreaterThan(0);
   });
 });

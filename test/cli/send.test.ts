@@ -7,12 +7,12 @@ const ENV = { MILLRACE_SECRET: `whsec_${Buffer.alloc(24, 7).toString('base64')}`
 describe('send', () => {
   test('says which option is wrong, before anything is sent', async () => {
     const cases: [string[], RegExp][] = [
-      [['--url', 'ftp://127.0.0.1/'], /--url ftp:\/\/127\.0\.0\.1\/ is not a URL/],
-      [['--url', 'nowhere'], /--url nowhere is not a URL/],
+      [['--url', 'ftp://127.0.0.1/'], /--url ftp:\/\/127\.0\.0\.1\/: must be a URL/],
+      [['--url', 'nowhere'], /--url nowhere: must be a URL/],
       [['--id', 'a\nb'], /--id must be/],
       [['--id', 'ä'], /--id must be/],
       [['--file', '/no/such/file'], /--file \/no\/such\/file: ENOENT/],
-      [['--count', '0'], /--count must be/],
+      [['--count', '0'], /--count 0: must be/],
     ];
     for (const [args, message] of cases) {
       await expect(run(sendCommand, args, ENV)).rejects.toMatchObject({

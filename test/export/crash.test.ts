@@ -143,6 +143,9 @@ describe('millrace export', () => {
       expect.stringContaining('Allowed choices are events, meals'),
     ]);
     const time = await millrace(['export', path, '--out', path, '--since', 'yesterday']);
-    expect([time.code, time.stderr]).toEqual([2, expect.stringContaining('--since yesterday: write it as')]);
+    expect([time.code, time.stderr]).toEqual([
+      2,
+      expect.stringContaining('--since yesterday: must be a day or time'),
+    ]);
   });
 });

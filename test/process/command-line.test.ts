@@ -166,8 +166,8 @@ test('wrong usage of any command is 2', async () => {
 
 /** Names of the commands below one, as its help lists them. */
 function commandsIn(help: string): string[] {
-  const [, list = ''] = help.split('Commands:\n');
-  const lines = list.split('\n\n', 1)[0] ?? '';
+  const groups = help.matchAll(/^(?:Run|Inspect|History|Data|Develop|Commands):\n((?: {2}.*\n)+)/gm);
+  const lines = Array.from(groups, ([, list]) => list).join('');
   const names = [...lines.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => String(name));
   return names.filter((name) => name !== 'help');
 }
@@ -184,7 +184,17 @@ test('--help of every command gives examples and exits with 0; so does --version
     await Promise.all(commandsIn(stdout).map((name) => look(...path, name)));
   };
   await look();
-  expect(seen).toEqual(expect.arrayContaining(['serve', 'demo', 'archive verify', 'quarantine retry']));
+  expect(seen).toEqual(
+    expect.arrayContaining([
+      'serve',
+      'demo',
+      'status',
+      'pull',
+      'schema',
+      'archive verify',
+      'quarantine retry',
+    ]),
+  );
   expect(await millraceProcess(['serve', '--help'])).toMatchObject({ code: 0, stderr: '' });
   expect(await millraceProcess(['no-such-command'])).toMatchObject({ code: 2, stdout: '' });
   expect(await millraceProcess(['--version'])).toMatchObject({

@@ -1,17 +1,17 @@
-import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { countTasks, makePlan, type BackfillPlan } from '../../backfill/plan.ts';
 import { runBackfill, type BackfillSummary } from '../../backfill/run.ts';
 import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
-import { EXIT, MillraceError, messageOf } from '../../core/errors.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { visible } from '../../lib/visible.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { backfillProgress, backfillReport } from './progress.ts';
 import { withoutErased } from '../erased.ts';
 import { note, print, type Io } from '../io.ts';
+import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
 import { openService } from '../service.ts';
 
@@ -38,20 +38,18 @@ interface Options {
   readonly provider?: readonly string[];
   readonly since?: string;
   readonly until?: string;
-  readonly window: string;
+  readonly window: number;
   readonly trigger?: boolean;
   readonly resume?: boolean;
   readonly dryRun?: boolean;
-  readonly concurrency: string;
-  readonly poll: string;
-  readonly patience: string;
+  readonly concurrency: number;
+  readonly poll: number;
+  readonly patience: number;
   readonly rate?: readonly string[];
   readonly config?: string;
   readonly baseUrl?: string;
   readonly json?: boolean;
 }
-
-const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
 
 /** `millrace backfill`: history from the service into tables. */
 export function backfillCommand(io: Io): Command {
@@ -64,16 +62,26 @@ export function backfillCommand(io: Io): Command {
     .option('--provider <id>', 'only this provider; may be repeated', collect)
     .option('--since <day>', 'first day, YYYY-MM-DD')
     .option('--until <day>', 'last day (default: today)')
-    .option('--window <days>', 'days of one request; 0 asks for the whole range at once', '0')
+    .addOption(
+      option(
+        '--window <days>',
+        'days of one request; 0 asks for the whole range at once',
+        wholeNumber(),
+        '0',
+      ),
+    )
     .option('--trigger', 'trigger the bulk historical pull first, and follow it to its end')
     .option('--resume', 'go on with what is unfinished in --out')
     .option('--dry-run', 'print the plan, fetch nothing')
-    .option('--concurrency <n>', 'requests of one provider at once', '8')
-    .option('--poll <duration>', 'time between two looks at the pulls', '10s')
-    .option(
-      '--patience <duration>',
-      'longest wait without progress of the bulk operation or of a pull; 0 waits for ever',
-      '6h',
+    .addOption(option('--concurrency <n>', 'requests of one provider at once', wholeNumber(1), '8'))
+    .addOption(option('--poll <duration>', 'time between two looks at the pulls', parseDuration, '10s'))
+    .addOption(
+      option(
+        '--patience <duration>',
+        'longest wait without progress of the bulk operation or of a pull; 0 waits for ever',
+        parseDuration,
+        '6h',
+      ),
     )
     .option('--rate <provider=n/time>', "the service's trigger rate, for the estimate", collect)
     .option('--config <file>', 'the config file, for its service section')
@@ -104,9 +112,9 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
       output: options.out,
       resume: options.resume === true,
       trigger: options.trigger === true,
-      concurrency: wholeNumber('--concurrency', options.concurrency, 1),
-      pollMs: durationOf('--poll', options.poll),
-      patienceMs: durationOf('--patience', options.patience),
+      concurrency: options.concurrency,
+      pollMs: options.poll,
+      patienceMs: options.patience,
       signal: io.signal,
       onProgress: (progress) => {
         show(progress);
@@ -142,7 +150,7 @@ async function planOf(io: Io, options: Options, service: ServiceClient): Promise
     providers: options.provider ?? [],
     since: options.since,
     until: options.until ?? new Date().toISOString().slice(0, 10),
-    windowDays: wholeNumber('--window', options.window, 0),
+    windowDays: options.window,
   });
 }
 
@@ -157,15 +165,11 @@ async function usersOf(io: Io, options: Options, service: ServiceClient): Promis
 
 async function readUsers(io: Io, file: string): Promise<string> {
   if (file === '-') return text(io.stdin);
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new MillraceError('usage', `--users-file ${messageOf(error)}`, { cause: error });
-  }
+  return readAs('--users-file', file, textOf);
 }
 
 function showPlan(io: Io, plan: BackfillPlan, options: Options): void {
-  const rates = new Map((options.rate ?? []).map(rateOf));
+  const rates = new Map((options.rate ?? []).map((given) => readAs('--rate', given, parseRate)));
   const triggers = plan.providers.map((provider) => {
     const rate: TriggerRate = rates.get(provider) ?? USUAL_RATE;
     return { provider, connections: plan.users.length, estimate_ms: triggerTime(plan.users.length, rate) };
@@ -188,13 +192,6 @@ function showPlan(io: Io, plan: BackfillPlan, options: Options): void {
       `trigger    ${provider}: ${connections} connections, about ${formatDuration(ms)} at the service's rate`,
     );
   }
-}
-
-function rateOf(given: string): [string, TriggerRate] {
-  const rate = parseRate(given, parseDuration);
-  if (rate === null)
-    throw new MillraceError('usage', `--rate ${given} is not like provider=150/5m or provider=250`);
-  return rate;
 }
 
 function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
@@ -225,18 +222,4 @@ const NAMED = 50;
 function name(io: Io, what: string, users: readonly string[]): void {
   for (const user of users.slice(0, NAMED)) note(io, `${what}: ${user} (the reason is in _backfill.ndjson)`);
   if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
-}
-
-function durationOf(flag: string, given: string): number {
-  try {
-    return parseDuration(given);
-  } catch (error) {
-    throw new MillraceError('usage', `${flag} ${messageOf(error)}`, { cause: error });
-  }
-}
-
-function wholeNumber(flag: string, given: string, least: number): number {
-  const number = Number(given);
-  if (Number.isSafeInteger(number) && number >= least) return number;
-  throw new MillraceError('usage', `${flag} ${given} must be a whole number of at least ${least}`);
 }

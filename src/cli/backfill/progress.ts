@@ -1,9 +1,9 @@
 import type { BackfillProgress } from '../../backfill/run.ts';
-import { loadConfig } from '../../config/load.ts';
 import type { Activity } from '../../core/activity.ts';
 import { formatDuration } from '../../lib/units.ts';
 import { ActivityReport } from '../activity-report.ts';
 import { note, type Io } from '../io.ts';
+import { configOf } from '../options.ts';
 
 /** Milliseconds between two lines. */
 const EVERY = 2000;
@@ -31,7 +31,7 @@ export function backfillProgress(io: Io): (progress: BackfillProgress) => void {
 /** What a running receiver is told of a backfill, for its console; null where no config says which receiver that is. */
 export function backfillReport(io: Io, config: string | undefined, title: string): BackfillReport | null {
   try {
-    const loaded = loadConfig({ file: config, env: io.env, lenient: true });
+    const loaded = configOf({ config }, io);
     const fixed = { kind: 'backfill', id: `${process.pid}-${Date.now()}`, title, unit: 'requests' } as const;
     return new BackfillReport(new ActivityReport(loaded, fixed));
   } catch {

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { readArchive } from '../../archive/read.ts';
 import type { Config, LoadedConfig } from '../../config/config.ts';
-import { loadConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { createValidatorFor } from '../../validate/envelope.ts';
 import { Comparison, fatesBy, QUARANTINED, type Fate } from '../../route/compare.ts';
@@ -10,6 +9,7 @@ import { differingSinks, type AgainstReport } from './against-report.ts';
 import { note, type Io } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { openOperations } from '../operations.ts';
+import { configOf } from '../options.ts';
 
 /** An event of the past, as far as a config decides about it. */
 interface PastEvent {
@@ -73,7 +73,7 @@ export async function checkAgainst(
  */
 export function currentConfig(io: Io, named: string | undefined, next: LoadedConfig): LoadedConfig | null {
   try {
-    const current = loadConfig({ file: named, env: io.env, lenient: true });
+    const current = configOf({ config: named }, io);
     return resolve(current.file) === resolve(next.file) ? null : current;
   } catch (error) {
     if (named === undefined && error instanceof MillraceError && error.code === 'config_missing') return null;

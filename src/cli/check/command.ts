@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import { stringify } from 'yaml';
-import { resolveConfig } from '../../config/load.ts';
 import { printable } from '../../config/print.ts';
 import type { LoadedConfig } from '../../config/config.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
@@ -9,6 +8,7 @@ import { createVerifier } from '../../verify/registry.ts';
 import { renderAgainst } from './against-report.ts';
 import { checkAgainst, currentConfig } from './against.ts';
 import { note, print, type Io } from '../io.ts';
+import { resolvedConfigOf, configOption } from '../options.ts';
 
 const HELP = `
 Examples:
@@ -38,7 +38,7 @@ interface Options {
 export function checkCommand(io: Io): Command {
   return new Command('check')
     .description('validate the config; print it as resolved, without its secrets, and the route table')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option(
       '--against <path>',
       'an archive, or `journal`: say what this config would have done to its events',
@@ -48,7 +48,7 @@ export function checkCommand(io: Io): Command {
     .option('--json', 'print one JSON document: file, config (milliseconds and bytes), routes, warnings')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const loaded = await resolveConfig({ file: options.config, env: io.env, lenient: true });
+      const loaded = await resolvedConfigOf(options, io);
       const { signing } = loaded.config;
       const awaited = loaded.unset.some((key) => key.startsWith('signing.secrets'));
       if (signing.secrets.length > 0 || !awaited) createVerifier(signing);

@@ -8,6 +8,7 @@ import { demoRequests, Tally } from './requests.ts';
 import { startDemoApp, untilDelivered } from './app.ts';
 import { demoHistory, type DemoHistory } from './history.ts';
 import { note, print, type Io } from '../io.ts';
+import { option, wholeNumber } from '../options.ts';
 import { Sender } from '../sender.ts';
 
 const HELP = `
@@ -27,20 +28,17 @@ const CONNECTIONS = 16;
 export function demoCommand(io: Io): Command {
   return new Command('demo')
     .description('send events through a receiver made for the occasion; prove the counts from the files')
-    .option('--events <n>', 'good events to send', '1000')
+    .addOption(option('--events <n>', 'good events to send', wholeNumber(1), '1000'))
     .option('--json', 'print one JSON object as the last line')
     .addHelpText('after', HELP)
-    .action(async (options: { events: string; json?: boolean }) => {
-      const events = Number(options.events);
-      if (!Number.isSafeInteger(events) || events < 1)
-        throw new MillraceError('usage', '--events must be 1 or more');
+    .action(async (options: { events: number; json?: boolean }) => {
       const folder = await mkdtemp(join(tmpdir(), 'millrace-demo-'));
       const app = await startDemoApp(io, folder);
       note(io, `receiver   ${app.url}`);
       const tally = new Tally();
       let history: DemoHistory;
       try {
-        await send(io, app.url, demoRequests(events, app.secret), tally);
+        await send(io, app.url, demoRequests(options.events, app.secret), tally);
         note(io, `answered   ${tally.sent} requests`);
         note(io, 'history    a bulk pull from a stand-in of the service');
         history = await demoHistory(app, folder, io.signal);

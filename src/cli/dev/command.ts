@@ -1,11 +1,12 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { MillraceError } from '../../core/errors.ts';
-import { parseDuration } from '../../lib/units.ts';
+import { untilAborted } from '../../lib/abort.ts';
+import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { madeUpEvent } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
 import { startDev, type DevApp } from './app.ts';
 import { note, print, type Io } from '../io.ts';
+import { option, wholeNumber } from '../options.ts';
 
 const HELP = `
 Examples:
@@ -20,40 +21,42 @@ Prints where everything is, on stdout, and a request to try. Ctrl-C ends it: wha
 
 interface Options {
   readonly folder: string;
-  readonly port?: string;
-  readonly adminPort?: string;
-  readonly servicePort?: string;
-  readonly users: string;
-  readonly every: string;
+  readonly port?: number;
+  readonly adminPort?: number;
+  readonly servicePort?: number;
+  readonly users: number;
+  readonly every: number;
   readonly json?: boolean;
 }
 
 const FLUSH_DEADLINE = 10_000;
+const anyPort = wholeNumber(0, 65_535);
 
 /** `millrace dev`: everything at once on this machine, until a signal ends it. */
 export function devCommand(io: Io): Command {
   return new Command('dev')
     .description('receiver, files, console and a stand-in of the service, all on this machine')
     .option('--folder <dir>', 'where everything is kept', './data/dev')
-    .option('--port <n>', 'port of the receiver; 0 takes a free one')
-    .option('--admin-port <n>', 'port of the console and the health checks')
-    .option('--service-port <n>', 'port of the stand-in')
-    .option('--users <n>', 'made-up users of the stand-in', '100')
-    .option('--every <duration>', 'time between two events that it sends; 0 sends none', '5s')
+    .addOption(option('--port <n>', 'port of the receiver; 0 takes a free one', anyPort))
+    .addOption(option('--admin-port <n>', 'port of the console and the health checks', anyPort))
+    .addOption(option('--service-port <n>', 'port of the stand-in', anyPort))
+    .addOption(option('--users <n>', 'made-up users of the stand-in', wholeNumber(0, 1_000_000), '100'))
+    .addOption(
+      option(
+        '--every <duration>',
+        'time between two events that it sends; 0 sends none',
+        parseDuration,
+        '5s',
+      ),
+    )
     .option('--json', 'print one JSON object')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const dev = await startDev(io, {
-        folder: resolve(options.folder),
-        port: portOf('--port', options.port),
-        adminPort: portOf('--admin-port', options.adminPort),
-        servicePort: portOf('--service-port', options.servicePort),
-        users: wholeNumber('--users', options.users, 1_000_000),
-        every: durationOf(options.every),
-      });
+      const { folder, users, every, port = null, adminPort = null, servicePort = null } = options;
+      const dev = await startDev(io, { folder: resolve(folder), port, adminPort, servicePort, users, every });
       try {
-        print(io, options.json === true ? JSON.stringify(describe(dev)) : render(dev, options.every));
-        await Promise.race([dev.failed, aborted(io.signal)]);
+        print(io, options.json === true ? JSON.stringify(describe(dev)) : render(dev, every));
+        await Promise.race([dev.failed, untilAborted(io.signal)]);
         note(io, 'stopping');
       } finally {
         await dev.stop(AbortSignal.timeout(FLUSH_DEADLINE));
@@ -74,10 +77,10 @@ function describe({ app, sandbox, secret, config }: DevApp): Readonly<Record<str
   };
 }
 
-function render(dev: DevApp, every: string): string {
+function render(dev: DevApp, every: number): string {
   const shown = describe(dev);
   const facts = Object.entries(shown).map(([name, value]) => `${name.padEnd(9)} ${value}`);
-  const sends = durationOf(every) === 0 ? 'nothing by itself' : `a signed event every ${every}`;
+  const sends = every === 0 ? 'nothing by itself' : `a signed event every ${formatDuration(every)}`;
   return [
     ...facts,
     '',
@@ -108,28 +111,4 @@ function curl({ app, secret }: DevApp): string {
 /** Quoted for a shell where it needs to be. */
 function word(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    if (signal.aborted) done();
-    signal.addEventListener('abort', () => done(), { once: true });
-  });
-}
-
-function portOf(option: string, text: string | undefined): number | null {
-  return text === undefined ? null : wholeNumber(option, text, 65_535);
-}
-
-function wholeNumber(option: string, text: string, most: number): number {
-  if (/^\d{1,9}$/.test(text) && Number(text) <= most) return Number(text);
-  throw new MillraceError('usage', `${option} ${text} is not a whole number from 0 to ${most}`);
-}
-
-function durationOf(text: string): number {
-  try {
-    return text === '0' ? 0 : parseDuration(text);
-  } catch (error) {
-    throw new MillraceError('usage', `--every ${text} is not a duration such as 5s`, { cause: error });
-  }
 }

@@ -1,10 +1,10 @@
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { resolveConfig } from '../../config/load.ts';
 import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { note, print, type Io } from '../io.ts';
+import { resolvedConfigOf, configOption } from '../options.ts';
 import { openService } from '../service.ts';
 import { renderTable } from '../table.ts';
 
@@ -57,11 +57,11 @@ export function eraseCommand(io: Io): Command {
     .option('--run', 'perform what is due')
     .option('--service', 'also ask the service to delete the user, or to undo that')
     .option('--base-url <url>', 'address of the service')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option('--json', 'print JSON: requests, receipts')
     .addHelpText('after', HELP)
     .action(async (given: string[], options: Options) => {
-      const loaded = await resolveConfig({ file: options.config, env: io.env, lenient: true });
+      const loaded = await resolvedConfigOf(options, io);
       const ids = await idsOf(io, given);
       checkUsage(ids, options);
       const subjects = ids.map((id): Omit<Subject, 'request'> => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { EXIT, MillraceError, messageOf } from '../../core/errors.ts';
-import { parseBytes } from '../../lib/units.ts';
+import { formatBytes, parseBytes } from '../../lib/units.ts';
 import { decompressed, openFile, type Input } from '../../ndjson/input.ts';
 import { pickText } from '../../ndjson/pick.ts';
 import { RowFiles } from '../../ndjson/row-files.ts';
@@ -15,6 +15,7 @@ import { checkGiven } from '../../warehouse/given.ts';
 import { TABLES, withNested } from '../../warehouse/tables.ts';
 import { note, print, type Io } from '../io.ts';
 import { NdjsonProgress } from './progress.ts';
+import { collect, option } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
 
 const TABLE_LIST = `the tables are ${[...TABLES.keys()].join(', ')}`;
@@ -39,7 +40,7 @@ interface Options {
   readonly at?: string;
   readonly lines?: boolean;
   readonly gzip: 'auto' | 'no';
-  readonly longest: string;
+  readonly longest: number;
   readonly set: readonly string[];
   readonly json?: boolean;
 }
@@ -62,11 +63,18 @@ export function ndjsonCommand(io: Io): Command {
         .choices(['auto', 'no'])
         .default('auto'),
     )
-    .option('--longest <size>', 'reject documents that are longer', `${LONGEST_ELEMENT / 1024 / 1024}MiB`)
+    .addOption(
+      option(
+        '--longest <size>',
+        'reject documents that are longer',
+        parseBytes,
+        formatBytes(LONGEST_ELEMENT),
+      ),
+    )
     .option(
       '--set <column=value>',
       'fill a column that the document leaves empty, such as user_id or _loaded_at; may be repeated',
-      (value: string, values: readonly string[]) => [...values, value],
+      collect,
       [],
     )
     .option('--json', 'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, files}')
@@ -117,7 +125,7 @@ function valuesOf(options: Options, tables: readonly string[]): Pick<Work['shapi
   );
   try {
     checkGiven(tables, given);
-    return { given, longest: parseBytes(options.longest) };
+    return { given, longest: options.longest };
   } catch (error) {
     throw new MillraceError('usage', messageOf(error), { cause: error });
   }

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { makePlan } from '../../backfill/plan.ts';
 import type { DescribedConfig } from '../../config/config.ts';
-import { resolveConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { countFiles } from '../../reconcile/count-files.ts';
 import { MealIds } from '../../reconcile/meal-ids.ts';
 import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
 import { compareWithService } from '../../reconcile/service-side.ts';
-import { parseWindow, type Window } from '../../reconcile/window.ts';
+import { windowOf, type Window } from '../../reconcile/window.ts';
 import { note, print, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { withOperations } from '../operations.ts';
+import { collect, resolvedConfigOf, configOption, endInstant, instant, readAs } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
 import { owningFolder } from '../own-folder.ts';
 import { openService } from '../service.ts';
@@ -47,15 +47,13 @@ interface Options extends KeyOptions {
   readonly fill?: string;
 }
 
-const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
-
 /** `millrace reconcile`: is all that came in where it should be? */
 export function reconcileCommand(io: Io): Command {
   const command = new Command('reconcile')
     .description('account for every delivery of a window: counted in the journal and in the files')
     .option('--since <time>', 'first day or time of receipt, UTC (default: 24 hours before --until)')
     .option('--until <time>', 'up to then; a day is all of it (default: now)')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option('--service', 'hold the meals of the service against the archives')
     .option('--base-url <url>', 'with --service: its address')
     .option(
@@ -80,13 +78,17 @@ export function reconcileCommand(io: Io): Command {
         'usage',
         `--${strays[0] === 'baseUrl' ? 'base-url' : strays[0]} goes with --service`,
       );
-    const loaded = await resolveConfig({ file: options.config, env: io.env, lenient: true });
+    const loaded = await resolvedConfigOf(options, io);
     if (loaded.config.acknowledge === 'delivered' && options.service !== true)
       throw new MillraceError('usage', 'with acknowledge: delivered there is no journal to count from');
     const opener = await openerOf({ ...options, config: loaded.file }, io);
     const sinks = countedSinks(loaded.config, opener);
     if (options.service === true) return againstService(io, options, sinks);
-    const window = parseWindow(options.since, options.until, Date.now());
+    const window = windowOf(
+      options.since === undefined ? null : readAs('--since', options.since, instant),
+      options.until === undefined ? null : readAs('--until', options.until, endInstant),
+      Date.now(),
+    );
     const report = await withOperations(loaded, (operations) =>
       reconcile({
         operations,

@@ -1,11 +1,11 @@
 import { Command } from 'commander';
-import { resolveConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
 import { note, print, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
-import { replayOrder, type ReplayFlags } from './options.ts';
+import { collect, resolvedConfigOf, configOption, endInstant, instant, option } from '../options.ts';
+import { rate, replayOrder, type ReplayFlags } from './options.ts';
 import { ReplayProgress } from './progress.ts';
 import { runReplay, type ReplaySummary } from './run.ts';
 import { ReplayStore } from './store.ts';
@@ -36,8 +36,6 @@ Sealed records are opened with the keys of the config, or with --keys.
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (see --resume), or done except for what is named.`;
 
-const collect = (value: string, values: readonly string[] = []): readonly string[] => [...values, value];
-
 /** `millrace replay`: plays events again. */
 export function replayCommand(io: Io): Command {
   const command = new Command('replay')
@@ -52,14 +50,14 @@ export function replayCommand(io: Io): Command {
     .option('--type <prefix>', 'only event types that begin so; may be repeated', collect)
     .option('--team <id>', 'only this team; may be repeated', collect)
     .option('--user <id>', 'only this user; may be repeated', collect)
-    .option('--since <time>', 'only received at this time or later: a day, or ISO 8601')
-    .option('--until <time>', 'only received before this time; a day is the whole day')
+    .addOption(option('--since <time>', 'only received at this time or later: a day, or ISO 8601', instant))
+    .addOption(option('--until <time>', 'only received before this time; a day is the whole day', endInstant))
     .option(
       '--sink <name>',
       'only what the routes lead to this sink, or what it has refused; may be repeated',
       collect,
     )
-    .option('--rate <n/s>', 'events a second at most; also n/m and n/h')
+    .addOption(option('--rate <n/s>', 'events a second at most; also n/m and n/h', rate))
     .option('--dry-run', 'count by type and destination, send nothing')
     .option('--resume', 'go on with an interrupted replay')
     .option('--state <dir>', 'folder of the state (default: replay/<hash of the command> beside the journal)')
@@ -69,11 +67,11 @@ export function replayCommand(io: Io): Command {
     .option('--key-env <name>', 'variable with the secret key of the pseudonyms', 'MILLRACE_PSEUDONYM_KEY')
     .option('--key-file <file>', 'file with that key')
     .option('--no-yield', 'do not wait for live traffic')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .option('--json', 'print one JSON object as the last line; on stderr where events go to stdout')
     .addHelpText('after', HELP)
     .action(async (inputs: string[], flags: ReplayFlags & KeyOptions) => {
-      const loaded = await resolveConfig({ file: flags.config, env: io.env, lenient: true });
+      const loaded = await resolvedConfigOf(flags, io);
       const order = replayOrder(inputs, flags, loaded.config, io);
       const store = new ReplayStore(loaded, io.signal);
       try {

@@ -1,13 +1,13 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { MillraceError, messageOf } from '../../core/errors.ts';
+import { MillraceError } from '../../core/errors.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
 import { Disguise } from '../../replay/disguise.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
 import type { Io } from '../io.ts';
+import { readAs, textOf } from '../options.ts';
 
 /** As they are given. */
 export interface ReplayFlags {
@@ -16,10 +16,12 @@ export interface ReplayFlags {
   readonly type?: readonly string[];
   readonly team?: readonly string[];
   readonly user?: readonly string[];
-  readonly since?: string;
-  readonly until?: string;
+  /** Milliseconds since the epoch. */
+  readonly since?: number;
+  readonly until?: number;
   readonly sink?: readonly string[];
-  readonly rate?: string;
+  /** Events a second. */
+  readonly rate?: number;
   readonly dryRun?: boolean;
   readonly resume?: boolean;
   readonly state?: string;
@@ -69,8 +71,8 @@ export function replayOrder(
     types: flags.type ?? [],
     teams: flags.team ?? [],
     users: flags.user ?? [],
-    since: timeOf('--since', flags.since, false),
-    until: timeOf('--until', flags.until, true),
+    since: flags.since ?? null,
+    until: flags.until ?? null,
   };
   const to = targetsOf(flags, config);
   const sinks = flags.sink ?? [];
@@ -91,7 +93,7 @@ export function replayOrder(
     selection,
     to,
     sinks,
-    rate: rateOf(flags.rate),
+    rate: flags.rate ?? null,
     disguise: users.size === 0 && key === null ? null : new Disguise({ users, key, fields: config.envelope }),
     id: flags.id ?? `replay-${randomBytes(9).toString('base64url')}`,
     state: resolve(flags.state ?? folder),
@@ -126,29 +128,14 @@ function requireSink(flag: string, name: string, { sinks }: Config): void {
   );
 }
 
-const DAY = /^\d{4}-\d\d-\d\d$/;
-
-/** Milliseconds since the epoch; a day for an end is all of that day. */
-function timeOf(flag: string, text: string | undefined, isEnd: boolean): number | null {
-  if (text === undefined) return null;
-  const time = DAY.test(text) ? Date.parse(`${text}T00:00:00Z`) : Date.parse(text);
-  if (Number.isNaN(time) || !/^\d{4}-/.test(text)) {
-    throw new MillraceError(
-      'usage',
-      `${flag} ${text}: write a day (2026-11-21) or a time (2026-11-21T10:00:00Z)`,
-    );
-  }
-  return isEnd && DAY.test(text) ? time + 86_400_000 : time;
-}
-
 const PER: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
 
-function rateOf(text: string | undefined): number | null {
-  if (text === undefined) return null;
+/** Events a second of `500/s`, `3000/m` or `100/h`. */
+export function rate(text: string): number {
   const [, count = '', unit = 's'] = /^(\d+(?:\.\d+)?)(?:\/([smh]))?$/.exec(text) ?? [];
   const perSecond = Number(count) / (PER[unit] ?? 1);
   if (perSecond > 0) return perSecond;
-  throw new MillraceError('usage', `--rate ${text}: write it as 500/s, 3000/m or 100/h`);
+  throw new RangeError('must be like 500/s, 3000/m or 100/h');
 }
 
 function userPair(text: string): [from: string, to: string] {
@@ -160,12 +147,8 @@ function userPair(text: string): [from: string, to: string] {
 
 function keyOf({ keyEnv, keyFile }: ReplayFlags, io: Io): Buffer {
   const from = keyFile === undefined ? `--key-env ${keyEnv}` : `--key-file ${keyFile}`;
-  let text: string;
-  try {
-    text = keyFile === undefined ? (io.env[keyEnv] ?? '') : readFileSync(keyFile, 'utf8').trimEnd();
-  } catch (error) {
-    throw new MillraceError('usage', `--key-file ${messageOf(error)}`, { cause: error });
-  }
+  const text =
+    keyFile === undefined ? (io.env[keyEnv] ?? '') : readAs('--key-file', keyFile, textOf).trimEnd();
   const key = Buffer.from(text);
   if (key.length >= SHORTEST_KEY) return key;
   const lack = key.length === 0 ? 'not set' : `shorter than ${SHORTEST_KEY} bytes`;

@@ -4,8 +4,10 @@ import { startApp, type App } from '../../app.ts';
 import type { DescribedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, type MillraceError } from '../../core/errors.ts';
+import { untilAborted } from '../../lib/abort.ts';
 import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
+import { configOption } from '../options.ts';
 import { filesAllowed, filesNeeded } from './open-files.ts';
 
 const HELP = `
@@ -22,7 +24,7 @@ acknowledged is never lost.`;
 export function serveCommand(io: Io): Command {
   return new Command('serve')
     .description('receive signed webhooks, keep them durably, deliver them to the sinks')
-    .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+    .addOption(configOption())
     .addHelpText('after', HELP)
     .action(async (options: { config?: string }) => {
       const loaded = await resolveConfig({ file: options.config, env: io.env });
@@ -42,10 +44,7 @@ export function serveCommand(io: Io): Command {
       const app = await Promise.race([starting, broken.promise]);
       if (app === null) return io.setExit(EXIT.failed);
       started.resolve(app);
-      const stopped = new Promise<null>((resolve) => {
-        if (io.signal.aborted) resolve(null);
-        io.signal.addEventListener('abort', () => resolve(null), { once: true });
-      });
+      const stopped = untilAborted(io.signal).then(() => null);
       const failed = await Promise.race([failure.promise, broken.promise, stopped]);
       if (failed !== null) log.fatal({ code: failed.code, detail: failed.detail }, 'journal failed; exiting');
       else log.info('stopping');

@@ -1,11 +1,11 @@
 import { Command } from 'commander';
-import { loadConfig } from '../../config/load.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Selection } from '../../core/journal.ts';
 import { pagesOf } from '../../core/page.ts';
 import type { EventSummary, Operations, RetryResult } from '../../core/operations.ts';
 import { note, print, type Io } from '../io.ts';
 import { withOperations } from '../operations.ts';
+import { configOf, configOption, option, readAs, wholeNumber } from '../options.ts';
 import { renderTable } from '../table.ts';
 
 /** What quarantine and dead letters do differently; the four verbs are the same for both. */
@@ -26,7 +26,6 @@ interface Options {
   readonly json?: boolean;
   readonly all?: boolean;
   readonly sink?: string;
-  readonly limit?: string;
 }
 
 /** `list`, `show`, `retry`, `drop` over one box of events that wait for a person. */
@@ -36,21 +35,20 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     const child = command
       .command(name)
       .description(description)
-      .option('--config <file>', 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)')
+      .addOption(configOption())
       .option('--json', 'print JSON')
       .addHelpText('after', box.help);
     if (box.hasSink && name !== 'show') child.option('--sink <name>', 'only those of one sink');
     return child;
   };
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
-    withOperations(loadConfig({ file: options.config, env: io.env, lenient: true }), work);
+    withOperations(configOf(options, io), work);
 
   verb('list', 'one line each; never a body')
-    .option('--limit <n>', 'lines at most', '100')
-    .action(async (options: Options) => {
-      const limit = wholeNumber(options.limit ?? '100', '--limit');
+    .addOption(option('--limit <n>', 'lines at most', wholeNumber(), '100'))
+    .action(async (options: Options & { readonly limit: number }) => {
       const found = await run(options, (operations) =>
-        all((part) => box.list(operations, part, false), { ...sinkOf(options), limit }),
+        all((part) => box.list(operations, part, false), { ...sinkOf(options), limit: options.limit }),
       );
       if (options.json === true) for (const summary of found) print(io, JSON.stringify(summary));
       else if (found.length === 0) note(io, 'none');
@@ -67,7 +65,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
   verb('show', 'one event whole, its body included')
     .argument('<key>', 'as `list` prints it')
     .action(async (key: string, options: Options) => {
-      const keys = [wholeNumber(key, 'key')];
+      const keys = [keyOf(key)];
       const [found] = await run(options, (operations) => box.list(operations, { keys }, true));
       if (found === undefined) throw new MillraceError('usage', `${box.name} has no ${key}`);
       const { body_base64: body = '', ...rest } = found;
@@ -127,7 +125,7 @@ async function all<Summary extends EventSummary>(
 
 /** All of them only when asked for in words: an empty list of keys is more likely a slip. */
 function selectionOf(keys: readonly string[], options: Options): Selection {
-  if (keys.length > 0) return { keys: keys.map((key) => wholeNumber(key, 'key')), ...sinkOf(options) };
+  if (keys.length > 0) return { keys: keys.map(keyOf), ...sinkOf(options) };
   if (options.all === true || options.sink !== undefined) return sinkOf(options);
   throw new MillraceError('usage', 'name the keys, or say --all');
 }
@@ -136,7 +134,6 @@ function sinkOf({ sink }: Options): Selection {
   return sink === undefined ? {} : { sink };
 }
 
-function wholeNumber(text: string, what: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new MillraceError('usage', `${what} ${text} is not a whole number`);
+function keyOf(text: string): number {
+  return readAs('key', text, wholeNumber());
 }
