@@ -1,0 +1,78 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+import { resolveConfig } from '../../src/config/load.ts';
+import type { ErasureResult } from '../../src/core/erasure.ts';
+import { eventOf, find, secretOf, userId } from '../erase/support.ts';
+import { runReconcile } from '../reconcile/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+
+const FILES = pathToFileURL(join(ROOT, 'src/sinks/files/index.ts')).href;
+
+/** A sink of a user's own that keeps an archive, in a folder that its option `lake` names. */
+const LAKE = `
+import * as files from '${FILES}';
+export const parseOptions = ({ lake }) => files.parseOptions({ path: lake });
+export const createSink = files.createSink;
+export const describe = ({ lake }) => ({
+  folders: [{ path: lake, option: 'lake', erase: true }],
+  archive: lake,
+  keepsClaims: true,
+});`;
+
+function configOf(folder: string, changes: Readonly<Record<string, object>> = {}): string {
+  writeFileSync(join(folder, 'lake.mjs'), LAKE);
+  const sinks = {
+    own: { type: './lake.mjs', lake: join(folder, 'lake') },
+    small: { type: 'stdout', oversize: 'claim-check' },
+  };
+  return writeConfig(folder, { sinks, routes: [{ match: '*', to: ['own'] }], ...changes });
+}
+
+test('a sink of a user’s own that describes itself has its folder to itself, and keeps large events', async () => {
+  const folder = await temporaryFolder();
+  const { config } = await resolveConfig({ file: configOf(folder), env: {} });
+  expect(config.sinks['own']?.description.archive).toBe(join(folder, 'lake'));
+  const clash = configOf(folder, { journal: { path: join(folder, 'lake', 'journal') } });
+  await expect(resolveConfig({ file: clash, env: {} })).rejects.toMatchObject({
+    problems: [
+      { key: 'sinks.own.lake', message: expect.stringContaining('holds the folder of journal.path') },
+    ],
+  });
+});
+
+test('it is counted by reconcile and searched by an erasure, in a running receiver and without one', async () => {
+  const folder = await temporaryFolder();
+  const config = configOf(folder);
+  const receiver = await ReceiverProcess.start(config);
+  for (const user of [1, 2, 3]) {
+    for (let n = 0; n < 3; n += 1) {
+      const { id, body } = eventOf(user, n);
+      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    }
+  }
+  await receiver.drained();
+  const { stdout, exit } = await runReconcile(['--config', config, '--json']);
+  expect(JSON.parse(stdout)).toMatchObject({
+    sinks: [{ sink: 'own', counted_from: 'files', delivered: 9, missing: 0 }, { sink: 'small' }],
+  });
+  expect(exit).toBe(0);
+
+  const erase = async (user: number): Promise<ErasureResult> => {
+    const { code, stdout: result } = await millrace([
+      ...['erase', userId(user), '--now', '--json', '--config', config],
+    ]);
+    expect(code).toBe(0);
+    expect(find([join(folder, 'lake')], [secretOf(user)])).toEqual([]);
+    return JSON.parse(result.split('\n').at(-2) ?? '') as ErasureResult;
+  };
+  expect((await erase(1)).files_searched).toBeGreaterThan(0);
+  await receiver.kill('SIGTERM');
+  expect((await erase(2)).files_searched).toBeGreaterThan(0);
+  expect(find([join(folder, 'lake')], [secretOf(3)])).not.toEqual([]);
+  expect((await runReconcile(['--config', config])).exit).toBe(0);
+});
