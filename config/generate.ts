@@ -10,7 +10,16 @@ import { format, resolveConfig } from 'prettier';
 import { createProgram } from '../src/cli/program.ts';
 import { commandReference, environmentReference } from '../src/cli/reference.ts';
 import { jsonSchema } from '../src/config/json-schema.ts';
-import { errorReference, exitReference, keyReference, requireDefault } from '../src/config/reference.ts';
+import {
+  errorReference,
+  exitReference,
+  keyReference,
+  optionReference,
+  requireDefault,
+} from '../src/config/reference.ts';
+import { loadSinkModule, SINK_TYPES } from '../src/sinks/registry.ts';
+import { loadSourceModule, SOURCE_TYPES } from '../src/sources/registry.ts';
+import type { OptionsSchema, SinkModule } from '../src/core/sink.ts';
 import { metricReference } from '../src/metrics/reference.ts';
 import { decimalRule, tableReference, typeReference } from '../src/warehouse/reference.ts';
 
@@ -32,18 +41,36 @@ async function generated(): Promise<{ path: string; text: string }[]> {
     commands: () => commandReference(program),
     environment: environmentReference,
   };
+  const options = {
+    sinks: await schemasOf(SINK_TYPES, (type) => loadSinkModule(type, '.')),
+    sources: await schemasOf(SOURCE_TYPES, loadSourceModule),
+  };
+  const sections = {
+    ...SECTIONS,
+    'sink-options': () => optionReference(options.sinks),
+    'source-options': () => optionReference(options.sources),
+  };
   const schema = join(import.meta.dirname, 'schema.json');
   const readme = join(import.meta.dirname, 'README.md');
   const commands = join(import.meta.dirname, 'commands.md');
   const metrics = join(import.meta.dirname, 'metrics.md');
   const tables = join(import.meta.dirname, '../src/warehouse/README.md');
   return [
-    { path: schema, text: await pretty(JSON.stringify(jsonSchema()), schema) },
-    { path: readme, text: await pretty(replaceSections(readme, SECTIONS), readme) },
+    { path: schema, text: await pretty(JSON.stringify(jsonSchema(options)), schema) },
+    { path: readme, text: await pretty(replaceSections(readme, sections), readme) },
     { path: commands, text: await pretty(replaceSections(commands, commandSections), commands) },
     { path: metrics, text: await pretty(replaceSections(metrics, METRIC_SECTIONS), metrics) },
     { path: tables, text: await pretty(replaceSections(tables, WAREHOUSE_SECTIONS), tables) },
   ];
+}
+
+/** What the modules of these types say of their options. */
+async function schemasOf(
+  types: readonly string[],
+  load: (type: string) => Promise<Pick<SinkModule, 'optionsSchema'>>,
+): Promise<Record<string, OptionsSchema>> {
+  const schemas = types.map(async (type) => [type, (await load(type)).optionsSchema?.() ?? {}] as const);
+  return Object.fromEntries(await Promise.all(schemas));
 }
 
 /** The command line, to be looked at only. */

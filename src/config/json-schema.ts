@@ -1,47 +1,46 @@
-import { z } from 'zod';
-import type { Format, Leaf } from './leaf.ts';
+import type { OptionsSchema } from '../core/sink.ts';
+import { isField, type Kind } from '../lib/fields.ts';
+import { writtenSchema } from '../lib/parse-options.ts';
 import { LISTS, ONE_OR_MORE } from './lists.ts';
-import { keyOf, type Mapping } from './paths.ts';
-import { isLeaf } from './scalar-keys.ts';
+import { isMapping, keyOf, type Mapping } from './paths.ts';
 import { SCALARS } from './scalars.ts';
+
+/** JSON Schemas of options by type. */
+export interface OptionSchemas {
+  readonly sinks: Readonly<Record<string, OptionsSchema>>;
+  readonly sources: Readonly<Record<string, OptionsSchema>>;
+}
 
 /** Text with a `${…}` inside may stand wherever a value may. */
 const PLACEHOLDER = { type: 'string', pattern: String.raw`\$\{[^}]+\}` };
 
-const DURATION = String.raw`^\s*\d+(\.\d+)?\s*(ms|s|m|h|d|w)?\s*$`;
-const BYTES = String.raw`^\s*\d+(\.\d+)?\s*([KMGTkmgt][Ii]?)?[Bb]?\s*$`;
-
-/** The ways to write each format, placeholders aside. */
-const VALUES: Readonly<Record<Format, (leaf: Leaf<unknown>) => Mapping[]>> = {
-  text: ({ pattern }) => [pattern === null ? { type: 'string' } : { type: 'string', pattern }],
-  texts: () => [{ type: 'array', items: { type: 'string' } }],
-  flag: () => [{ type: 'boolean' }],
-  count: (leaf) => [range(leaf)],
-  port: (leaf) => [range(leaf)],
-  duration: (leaf) => [{ type: 'string', pattern: DURATION }, range(leaf)],
-  bytes: (leaf) => [{ type: 'string', pattern: BYTES }, range(leaf)],
-  choice: ({ options }) => [{ enum: options }],
-  status: ({ options }) => [{ enum: options }],
+/** Other ways to write a value of a kind. */
+const WRITTEN: Readonly<Partial<Record<Kind, Mapping>>> = {
+  duration: { type: 'string', pattern: String.raw`^\s*\d+(\.\d+)?\s*(ms|s|m|h|d|w)?\s*$` },
+  bytes: { type: 'string', pattern: String.raw`^\s*\d+(\.\d+)?\s*([KMGTkmgt][Ii]?)?[Bb]?\s*$` },
 };
 
 /** The JSON Schema (draft 2020-12) of a config file, for editors. `check` knows more than it can say. */
-export function jsonSchema(): Mapping {
+export function jsonSchema(options: OptionSchemas): Mapping {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'millrace config',
-    ...section(SCALARS, []),
+    ...section(SCALARS, [], options),
   };
 }
 
-function section(node: object, path: readonly string[]): Mapping {
+function section(node: object, path: readonly string[], options: OptionSchemas): Mapping {
   const scalars = Object.entries(node).map(([key, child]: [string, object]) => [
     key,
-    isLeaf(child) ? leafSchema(child) : section(child, [...path, key]),
+    isField(child) ? forEditors(writtenSchema(child)) : section(child, [...path, key], options),
   ]);
   const lists = Object.entries(LISTS)
-    .map(([key, schema]) => ({ steps: key.split('.'), schema }))
+    .map(([key, schema]) => ({ key, steps: key.split('.'), schema: forEditors(writtenSchema(schema)) }))
     .filter(({ steps }) => keyOf(steps.slice(0, -1)) === keyOf(path))
-    .map(({ steps, schema }) => [steps.at(-1), listSchema(schema)]);
+    .map(({ key, steps, schema }) => [
+      steps.at(-1),
+      key === 'sinks' || key === 'sources' ? withTypes(schema, options[key]) : schema,
+    ]);
   return {
     // An empty section (`server:` with nothing after it) is an absent one.
     type: ['object', 'null'],
@@ -50,28 +49,53 @@ function section(node: object, path: readonly string[]): Mapping {
   };
 }
 
-function leafSchema(leaf: Leaf<unknown>): Mapping {
-  const nullable = leaf.nullable ? [{ type: 'null' }] : [];
-  const values = VALUES[leaf.format](leaf);
-  const placeholder = values.some((value) => value['type'] === 'string' && !('pattern' in value))
-    ? []
-    : [PLACEHOLDER];
-  return { description: leaf.doc, default: leaf.default, anyOf: [...values, ...placeholder, ...nullable] };
+/** Each type brings its own options. */
+function withTypes(schema: Mapping, types: OptionSchemas['sinks']): Mapping {
+  const cases = Object.entries(types).map(([type, { properties = {} }]) => ({
+    if: { properties: { type: { const: type } } },
+    // oxlint-disable-next-line unicorn/no-thenable -- JSON Schema calls it so, and nobody awaits it
+    then: forEditors({ properties }),
+  }));
+  return { ...schema, additionalProperties: { ...Object(schema['additionalProperties']), allOf: cases } };
 }
 
-function range({ min, max }: Leaf<unknown>): Mapping {
-  return { type: 'integer', minimum: min, ...(max === Number.MAX_SAFE_INTEGER ? {} : { maximum: max }) };
+/** What zod says of a schema, with all the ways to write a value. */
+function forEditors(node: object): Mapping {
+  const {
+    $schema: _,
+    kind,
+    sensitive: _hidden,
+    [ONE_OR_MORE]: isList,
+    description,
+    ...rest
+  } = node as Mapping;
+  const { default: fallback, ...value } = Object.fromEntries(
+    Object.entries(rest).flatMap(([key, child]) => (isUnbounded(child) ? [] : [[key, inside(key, child)]])),
+  );
+  const said = {
+    ...(description === undefined ? {} : { description }),
+    ...(fallback === undefined ? {} : { default: fallback }),
+  };
+  if (isList === true) return { ...said, anyOf: [value['items'], value] };
+  if (kind === undefined) return { ...said, ...value };
+  const written = WRITTEN[kind as Kind];
+  const ways = value['anyOf'] === undefined ? [value] : (value['anyOf'] as Mapping[]);
+  const takesAnyText = ways.some(
+    ({ type, pattern, enum: options }) =>
+      String(type).includes('string') && pattern === undefined && options === undefined,
+  );
+  const placeholder = takesAnyText ? [] : [PLACEHOLDER];
+  return { ...said, anyOf: [...(written === undefined ? [] : [written]), ...ways, ...placeholder] };
 }
 
-function listSchema(schema: z.ZodType): Mapping {
-  const { $schema: _, ...result } = z.toJSONSchema(schema, {
-    io: 'input',
-    override: ({ jsonSchema: node }) => {
-      if (node[ONE_OR_MORE] !== true) return;
-      const { [ONE_OR_MORE]: _mark, description, ...list } = node;
-      for (const key of Object.keys(node)) delete node[key];
-      Object.assign(node, { description, anyOf: [list['items'], list] });
-    },
-  });
-  return result;
+function inside(key: string, child: unknown): unknown {
+  if (Array.isArray(child)) return child.map((item) => (isMapping(item) ? forEditors(item) : item));
+  if (!isMapping(child) || key === 'default') return child;
+  if (key !== 'properties') return forEditors(child);
+  return Object.fromEntries(Object.entries(child).map(([name, one]) => [name, forEditors(Object(one))]));
+}
+
+/** A bound that only says that a number is a safe one. */
+function isUnbounded(value: unknown): boolean {
+  return value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER;
 }

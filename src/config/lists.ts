@@ -1,13 +1,8 @@
 import { z } from 'zod';
+import { choice, flag } from '../lib/fields.ts';
 
 /** Marks a list in the JSON Schema that may also be written as its only item. */
 export const ONE_OR_MORE = 'oneOrMore';
-
-/** true and false, also as the text that a `${…}` leaves behind. */
-const flag = z.preprocess(
-  (value) => (value === 'true' ? true : value === 'false' ? false : value),
-  z.boolean({ error: 'must be true or false' }),
-);
 
 const words = (what: string) => z.string({ error: `must be ${what}` }).min(1, { error: 'must not be empty' });
 
@@ -66,13 +61,15 @@ const sink = z
       type: words('a type of sink, or the path of your own sink module').describe(
         'A built-in type, or the path of your own module (`./my-sink.js`), relative to this file.',
       ),
-      required: flag
-        .default(true)
-        .describe('Whether `acknowledge: delivered` waits for this sink; others get events as they can.'),
-      oversize: z
-        .enum(['dead-letter', 'claim-check'], { error: 'must be dead-letter or claim-check' })
-        .default('dead-letter')
-        .describe('What becomes of an event too large for this sink; see claimCheck.'),
+      required: flag(
+        true,
+        'Whether `acknowledge: delivered` waits for this sink; others get events as they can.',
+      ),
+      oversize: choice(
+        ['dead-letter', 'claim-check'],
+        'dead-letter',
+        'What becomes of an event too large for this sink; see claimCheck.',
+      ),
       continues: words('the name of a sink')
         .optional()
         .describe(

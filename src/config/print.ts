@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration } from '../lib/units.ts';
+import { formatBytes, formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
 import type { LoadedConfig, ResolvedConfig } from './config.ts';
 import { isMapping, type Mapping, type Path } from './paths.ts';
 import { redact } from './redact.ts';
@@ -17,43 +17,52 @@ export function printable(
   schemas: ResolvedConfig['schemas'] = new Map(),
 ): Mapping {
   const { config, substituted } = loaded;
+  const show = units === 'text' ? inText : inNumbers;
+  const optionsOf = (key: string, options: Mapping): Mapping =>
+    withDefaults(options, schemas.get(key) ?? {}, ({ kind }, value) => show(kind, value));
+  const sinks = Object.entries(config.sinks).map(
+    ([name, { type, required, oversize, claimCheck, options }]) => {
+      const keeper = claimCheck === null ? {} : { claimCheck };
+      return [name, { type, required, oversize, ...keeper, ...optionsOf(`sinks.${name}`, options) }];
+    },
+  );
+  const sources = Object.entries(config.sources).map(([name, { type, options }]) => {
+    return [name, { type, ...optionsOf(`sources.${name}`, options) }];
+  });
   const document: Mapping = {
-    ...config,
-    sinks: Object.fromEntries(
-      Object.entries(config.sinks).map(([name, { type, required, oversize, claimCheck, options }]) => [
-        name,
-        {
-          type,
-          required,
-          oversize,
-          ...(claimCheck === null ? {} : { claimCheck }),
-          ...withDefaults(options, schemas.get(`sinks.${name}`) ?? {}),
-        },
-      ]),
-    ),
-    sources: Object.fromEntries(
-      Object.entries(config.sources).map(([name, { type, options }]) => [
-        name,
-        { type, ...withDefaults(options, schemas.get(`sources.${name}`) ?? {}) },
-      ]),
-    ),
+    ...mapScalars(config, (value, path) => show(scalarAt(path)?.kind, value)),
+    sinks: Object.fromEntries(sinks),
+    sources: Object.fromEntries(sources),
     routes: config.routes.map(({ match, to }) => ({ match, to: to.map(formatTarget) })),
   };
-  return redact(units === 'text' ? withUnits(document, []) : document, substituted);
+  return redact(document, substituted);
 }
 
-function withUnits(section: Mapping, path: Path): Mapping {
+function mapScalars(
+  section: object,
+  show: (value: unknown, path: Path) => unknown,
+  path: Path = [],
+): Mapping {
   return Object.fromEntries(
-    Object.entries(section).map(([key, value]) => {
+    Object.entries(section).map(([key, value]: [string, unknown]) => {
       const here = [...path, key];
-      if (typeof value === 'number') return [key, withUnit(value, here)];
-      return [key, isMapping(value) ? withUnits(value, here) : value];
+      return [key, isMapping(value) ? mapScalars(value, show, here) : show(value, here)];
     }),
   );
 }
 
-function withUnit(value: number, path: Path): unknown {
-  const format = scalarAt(path)?.leaf.format;
-  if (format === 'duration') return formatDuration(value);
-  return format === 'bytes' ? formatBytes(value) : value;
+function inText(kind: unknown, value: unknown): unknown {
+  if (typeof value !== 'number') return value;
+  return kind === 'duration' ? formatDuration(value) : kind === 'bytes' ? formatBytes(value) : value;
+}
+
+/** What cannot be read stays: beside a `${…}` that could not be resolved nobody has checked a sink's options. */
+function inNumbers(kind: unknown, value: unknown): unknown {
+  const read = kind === 'duration' ? parseDuration : kind === 'bytes' ? parseBytes : null;
+  if (typeof value !== 'string' || read === null) return value;
+  try {
+    return read(value);
+  } catch {
+    return value;
+  }
 }

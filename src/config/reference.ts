@@ -1,11 +1,20 @@
 import { CATALOGUE, EXIT } from '../core/errors.ts';
-import type { Leaf } from './leaf.ts';
+import type { OptionsSchema } from '../core/sink.ts';
+import { writtenSchema } from '../lib/parse-options.ts';
 import { LISTS } from './lists.ts';
 import { SCALAR_KEYS } from './scalar-keys.ts';
 import { SCALARS } from './scalars.ts';
 
-const TYPES: Readonly<Record<Exclude<Leaf<unknown>['format'], 'choice' | 'status'>, string>> = {
-  text: 'text',
+/** What a field says of itself, in the JSON Schema. */
+interface Written extends OptionsSchema {
+  readonly type?: string | readonly string[];
+  readonly const?: string;
+  readonly enum?: readonly unknown[];
+  readonly description?: string;
+  readonly required?: readonly string[];
+}
+
+const TYPES: Readonly<Record<string, string>> = {
   texts: 'list of texts',
   flag: 'true or false',
   count: 'whole number',
@@ -34,10 +43,11 @@ const EXIT_ROWS = {
 /** Every key of the config as a Markdown table. */
 export function keyReference(): string {
   const descriptions = new Map(Object.entries(LISTS).map(([key, schema]) => [key, schema.description]));
-  const scalars = SCALAR_KEYS.map(({ key, leaf, env }) => ({
-    key,
-    cells: [code(key), typeOf(leaf), fallbackOf(leaf), code(env), leaf.doc],
-  }));
+  const scalars = SCALAR_KEYS.map(({ key, field, env }) => {
+    const written: Written = writtenSchema(field);
+    const { description = '' } = written;
+    return { key, cells: [code(key), typeOf(written), fallbackOf(written), code(env), description] };
+  });
   const lists = Object.entries(LIST_ROWS).map(([key, [type, fallback]]) => ({
     key,
     cells: [code(key), type, fallback, '', descriptions.get(key) ?? ''],
@@ -47,6 +57,28 @@ export function keyReference(): string {
   const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
   const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
   return table(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);
+}
+
+/** The options of each type of sink or source, as a Markdown table. */
+export function optionReference(types: Readonly<Record<string, OptionsSchema>>): string {
+  const rows = Object.entries(types).flatMap(([type, schema]) =>
+    optionRows(schema, '').map((row, index) => [index === 0 ? code(type) : '', ...row]),
+  );
+  return table(['Type', 'Option', 'Values', 'Default', 'What it does'], rows);
+}
+
+/** A mapping's own options stand below it, those of several forms of it one after the other. */
+function optionRows(
+  { properties = {}, required = [], anyOf = [], oneOf = [] }: Written,
+  prefix: string,
+): string[][] {
+  const own = Object.entries(properties).flatMap(([key, schema]: [string, Written]) => {
+    const name = `${prefix}${key}`;
+    const { description = '' } = schema;
+    const row = [code(name), typeOf(schema), fallbackOf(schema, required.includes(key)), description];
+    return [...(description === '' ? [] : [row]), ...optionRows(schema, `${name}.`)];
+  });
+  return [...own, ...[...anyOf, ...oneOf].flatMap((form) => optionRows(form, prefix))];
 }
 
 /** What `envelope.require` is when it is left out, as YAML. */
@@ -76,16 +108,18 @@ export function exitReference(): string {
   return table(['Exit code', 'Meaning'], rows);
 }
 
-function typeOf(leaf: Leaf<unknown>): string {
-  if (leaf.format === 'choice' || leaf.format === 'status')
-    return leaf.options.map((option) => code(String(option))).join(', ');
-  return TYPES[leaf.format];
+function typeOf({ kind = '', type, enum: options, const: only, items }: Written): string {
+  if (options !== undefined) return options.map((option) => code(String(option))).join(', ');
+  if (only !== undefined) return code(only);
+  if (items !== undefined && kind === '') return `list of ${typeOf(items)}`;
+  return TYPES[kind] ?? (type === 'object' ? 'mapping' : 'text');
 }
 
-function fallbackOf(leaf: Leaf<unknown>): string {
-  const written = leaf.default;
-  if (written === null || written === '' || (Array.isArray(written) && written.length === 0)) return 'none';
-  return code(String(written));
+function fallbackOf({ default: written }: Written, isNeeded = false): string {
+  if (written === undefined && isNeeded) return 'needed';
+  if (written === undefined || written === null || written === '') return 'none';
+  if (Array.isArray(written)) return written.length === 0 ? 'none' : code(`[${written.join(', ')}]`);
+  return code(typeof written === 'string' ? written : JSON.stringify(written));
 }
 
 function quoted(match: readonly string[]): string {

@@ -1,5 +1,5 @@
-import type { Leaf } from './leaf.ts';
-import { isMapping, keyOf, type Path } from './paths.ts';
+import { isField, type Field, type Kind } from '../lib/fields.ts';
+import { keyOf, type Path } from './paths.ts';
 import { SCALARS } from './scalars.ts';
 
 export interface ScalarKey {
@@ -8,7 +8,9 @@ export interface ScalarKey {
   readonly key: string;
   /** `MILLRACE_SERVER_PORT` */
   readonly env: string;
-  readonly leaf: Leaf<unknown>;
+  readonly field: Field<unknown>;
+  readonly kind: Kind;
+  readonly sensitive: boolean;
 }
 
 /** Every scalar key, in the order of scalars.ts. */
@@ -19,11 +21,6 @@ export function scalarAt(path: Path): ScalarKey | undefined {
   return SCALAR_KEYS.find((scalar) => scalar.key === key);
 }
 
-/** A leaf has a format; a section has keys. No section has a key of that name. */
-export function isLeaf(node: unknown): node is Leaf<unknown> {
-  return isMapping(node) && typeof node['format'] === 'string';
-}
-
 /** `server.maxBodyBytes` → `MILLRACE_SERVER_MAX_BODY_BYTES` */
 function envName(path: readonly string[]): string {
   const words = path.map((step) => step.replaceAll(/([a-z])([A-Z])/g, '$1_$2').toUpperCase());
@@ -31,6 +28,9 @@ function envName(path: readonly string[]): string {
 }
 
 function collect(node: object, path: readonly string[]): ScalarKey[] {
-  if (isLeaf(node)) return [{ path, key: keyOf(path), env: envName(path), leaf: node }];
-  return Object.entries(node).flatMap(([key, child]: [string, object]) => collect(child, [...path, key]));
+  if (!isField(node))
+    return Object.entries(node).flatMap(([key, child]: [string, object]) => collect(child, [...path, key]));
+  const { kind, sensitive } = Object(node.meta()) as { kind: Kind; sensitive?: boolean };
+  const env = envName(path);
+  return [{ path, key: keyOf(path), env, field: node, kind, sensitive: sensitive === true }];
 }

@@ -4,15 +4,16 @@ import {
   count,
   duration,
   flag,
+  NOT_EMPTY,
   optionalText,
   port,
   status,
   text,
   texts,
   TIMER,
-} from './leaf.ts';
+} from '../lib/fields.ts';
 
-const FIELD = ['^\\S+$', 'must be the name of a field'] as const;
+const FIELD = { pattern: '^\\S+$', hint: 'must be the name of a field' } as const;
 const HEADER = { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", hint: 'must be the name of a header' } as const;
 const AT_LEAST_ONE = { min: 1 } as const;
 
@@ -21,12 +22,10 @@ export const SCALARS = {
   server: {
     host: text('0.0.0.0', 'Address the receiver listens on.'),
     port: port(8080, 'Port the receiver listens on; 0 takes any free one.'),
-    path: text(
-      '/webhooks',
-      'Path that takes deliveries.',
-      '^/[^?#\\s]*$',
-      'must start with / and hold no ? or #',
-    ),
+    path: text('/webhooks', 'Path that takes deliveries.', {
+      pattern: '^/[^?#\\s]*$',
+      hint: 'must start with / and hold no ? or #',
+    }),
     reusePort: flag(
       false,
       'Lets several processes listen on one port (Linux); the kernel spreads the connections over them.',
@@ -106,7 +105,7 @@ export const SCALARS = {
       'Must be true for the scheme `none`: a promise that the endpoint cannot be reached by strangers.',
     ),
     hmac: {
-      header: text('x-signature', 'Header with the signature.', HEADER.pattern, HEADER.hint),
+      header: text('x-signature', 'Header with the signature.', HEADER),
       encoding: choice(['hex', 'base64'], 'hex', 'How the signature is written.'),
       algorithm: choice(['sha256', 'sha1', 'sha512'], 'sha256', 'Hash of the HMAC.'),
       prefix: text('', 'What stands before the signature in its header, such as `sha256=`.'),
@@ -124,10 +123,10 @@ export const SCALARS = {
     },
   },
   envelope: {
-    type: text('event_type', 'Top-level field with the event type.', ...FIELD),
-    team: text('team_id', 'Top-level field with the team id.', ...FIELD),
-    user: text('user_id', 'Top-level field with the user id.', ...FIELD),
-    clientUser: text('client_user_id', "Top-level field with the team's own id of the user.", ...FIELD),
+    type: text('event_type', 'Top-level field with the event type.', FIELD),
+    team: text('team_id', 'Top-level field with the team id.', FIELD),
+    user: text('user_id', 'Top-level field with the user id.', FIELD),
+    clientUser: text('client_user_id', "Top-level field with the team's own id of the user.", FIELD),
     teams: texts('Teams whose events are taken; others go to quarantine. Empty takes all.'),
     userIds: choice(['uuid', 'text'], 'uuid', 'What team and user ids must look like.'),
     maxDepth: count(128, 'Deepest nesting of a body; deeper ones go to quarantine.', { min: 2, max: 10_000 }),
@@ -138,7 +137,7 @@ export const SCALARS = {
     'When a delivery is answered with 2xx: once it is on disk, or once every required sink has it. `delivered` keeps nothing on disk and needs no volume.',
   ),
   journal: {
-    path: text('./data/journal', 'Folder of the journal.', '\\S', 'must not be empty'),
+    path: text('./data/journal', 'Folder of the journal.', NOT_EMPTY),
     retention: duration('7d', 'How long delivered events are kept for replays.'),
     maxBytes: bytes('10GiB', 'Largest size of the journal; above it deliveries are answered with 503.', {
       min: 1024 * 1024,
@@ -181,8 +180,7 @@ export const SCALARS = {
     path: text(
       './data/erasure',
       'Folder of requests, receipts and the keyed hashes of erased users. Keep it: without it their events come in again.',
-      '\\S',
-      'must not be empty',
+      NOT_EMPTY,
     ),
     grace: duration('7d', 'Time between a request and its erasure, in which it can be cancelled.'),
     folders: texts(
@@ -203,7 +201,7 @@ export const SCALARS = {
       hint: 'must be an http or https URL',
     }),
     apiKey: optionalText('Team API key.', { sensitive: true }),
-    apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER.pattern, HEADER.hint),
+    apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER),
   },
   shutdown: {
     deadline: duration('30s', 'How long SIGTERM lets requests and sinks finish.', TIMER),

@@ -22,11 +22,15 @@ function alternatives(schema: OptionsSchema): readonly OptionsSchema[] {
 }
 
 /** Options as written, with the defaults of what was left out. */
-export function withDefaults(written: Mapping, { properties = {} }: OptionsSchema): Mapping {
+export function withDefaults(
+  written: Mapping,
+  { properties = {} }: OptionsSchema,
+  show: (schema: OptionsSchema, value: unknown) => unknown,
+): Mapping {
   const filled = Object.entries(properties).flatMap(([key, schema]) => {
     const value = written[key] ?? schema.default;
     if (value === undefined || value === null) return [];
-    return [[key, isMapping(value) ? withDefaults(value, schema) : value]];
+    return [[key, isMapping(value) ? withDefaults(value, schema, show) : show(schema, value)]];
   });
   return { ...written, ...Object.fromEntries(filled) };
 }

@@ -216,4 +216,6 @@ export interface OptionsSchema {
   readonly anyOf?: readonly OptionsSchema[];
   readonly oneOf?: readonly OptionsSchema[];
   readonly default?: unknown;
+  /** `duration` and `bytes` are values with a unit: milliseconds and bytes as plain numbers. */
+  readonly kind?: string;
 }

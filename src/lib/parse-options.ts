@@ -14,12 +14,19 @@ export class OptionsError extends Error {
   }
 }
 
-/**
- * Checks options against a schema and fills in defaults.
- * @throws OptionsError with everything that is wrong
- */
-export function parseOptionsWith<T>(schema: z.ZodType<T>, options: unknown): T {
-  const result = schema.safeParse(options ?? {});
+/** What a module exports about its options: the parser, which throws OptionsError with all that is wrong, and the schema. */
+export function optionsOf<T>(schema: z.ZodType<T>): {
+  parseOptions: (options: unknown) => T;
+  optionsSchema: () => object;
+} {
+  return {
+    parseOptions: (options) => parse(schema, options ?? {}),
+    optionsSchema: () => writtenSchema(schema),
+  };
+}
+
+function parse<T>(schema: z.ZodType<T>, options: unknown): T {
+  const result = schema.safeParse(options);
   if (result.success) return result.data;
   const { issues } = result.error;
   // Beside an unknown key zod leaves out what is told from several keys together: so once more, without it.
@@ -28,7 +35,7 @@ export function parseOptionsWith<T>(schema: z.ZodType<T>, options: unknown): T {
   throw new OptionsError([...unknown, ...(rest.error?.issues ?? [])]);
 }
 
-/** JSON Schema of options as they are written. */
+/** JSON Schema of what is written, with what fields.ts says of each value: `kind`, `sensitive`. */
 export function writtenSchema(schema: z.ZodType): object {
   return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
 }

@@ -6,9 +6,11 @@ const BUILT_IN = {
   pubsub: () => import('./pubsub/index.ts'),
 } as const satisfies Record<string, () => Promise<SourceModule>>;
 
+export const SOURCE_TYPES: readonly string[] = Object.keys(BUILT_IN);
+
 /** @throws Error that names the types there are */
 export async function loadSourceModule(type: string): Promise<SourceModule> {
   const load = Object.entries(BUILT_IN).find(([name]) => name === type)?.[1];
-  if (load === undefined) throw new Error(`must be ${Object.keys(BUILT_IN).join(' or ')}`);
+  if (load === undefined) throw new Error(`must be ${SOURCE_TYPES.join(' or ')}`);
   return load();
 }

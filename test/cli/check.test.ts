@@ -24,6 +24,19 @@ describe('millrace check', () => {
     expect(table).toBe('ROUTE      MATCH  SINK     DESTINATION\nroutes[0]  *      archive\n');
   });
 
+  it('shows the defaults of sinks and sources too', async () => {
+    const text = `${GOOD}sources: { feed: { type: pubsub, project: acme-health, subscription: feed } }\n`;
+    const { stdout } = await run(checkCommand, ['--config', temporaryFile('c.yaml', text)]);
+    expect(parse(stdout.split('\n\n')[0] ?? '')).toMatchObject({
+      sinks: {
+        archive: { compress: 'gzip', rotate: { bytes: '128MiB', every: '1h' }, partitionBy: ['date'] },
+      },
+      sources: { feed: { held: { messages: 1000, bytes: '64MiB' }, timeout: '15s' } },
+    });
+    const json = await run(checkCommand, ['--json', '--config', temporaryFile('c.yaml', text)]);
+    expect(JSON.parse(json.stdout).config.sinks.archive.rotate).toEqual({ bytes: 2 ** 27, every: 3_600_000 });
+  });
+
   it('checks without the secrets, and says what it missed', async () => {
     const { stdout, stderr } = await run(checkCommand, ['--json'], {
       MILLRACE_CONFIG: temporaryFile('c.yaml', GOOD),

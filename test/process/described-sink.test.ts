@@ -63,9 +63,9 @@ test('it is counted by reconcile and searched by an erasure, in a running receiv
   expect(exit).toBe(0);
 
   const erase = async (user: number): Promise<ErasureResult> => {
-    const { code, stdout: result } = await millrace([
-      ...['erase', userId(user), '--now', '--json', '--config', config],
-    ]);
+    const { code, stdout: result } = await millrace(
+      ['erase', userId(user), '--now', '--json'].concat('--config', config),
+    );
     expect(code).toBe(0);
     expect(find([join(folder, 'lake')], [secretOf(user)])).toEqual([]);
     return JSON.parse(result.split('\n').at(-2) ?? '') as ErasureResult;

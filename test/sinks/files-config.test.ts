@@ -18,7 +18,7 @@ it.each([
   [{}, 'path: '],
   [{ path: 'a', compres: 'gzip' }, 'compres'],
   [{ path: 'a', compress: 'brotli' }, 'compress: '],
-  [{ path: 'a', rotate: { bytes: 'much' } }, 'rotate.bytes: "much" is not a size'],
+  [{ path: 'a', rotate: { bytes: 'much' } }, 'rotate.bytes: must be a size such as'],
   [{ path: 'a', rotate: { every: '0s' } }, 'rotate.every: '],
   [{ path: 'a', partitionBy: ['date', 'day'] }, 'partitionBy[1]: '],
   [{ path: 'a', partitionBy: ['date', 'date'] }, 'partitionBy: names a key twice'],

@@ -8,20 +8,29 @@ export type Connection =
 
 /** The options about the connection, for a sink and a source alike. */
 export const connectionFields = {
-  /** Of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. */
-  connectionString: z.string().optional(),
-  /** In place of a connection string, with a managed identity (or any other that DefaultAzureCredential finds). */
+  connectionString: z
+    .string()
+    .optional()
+    .describe(
+      'Of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. Needed without `fullyQualifiedNamespace`.',
+    ),
   fullyQualifiedNamespace: z
     .string()
     .regex(/^[a-z0-9.-]+$/i, 'must be a host such as acme.servicebus.windows.net')
-    .optional(),
-  /** Client id of a user-assigned managed identity. */
-  managedIdentityClientId: z.string().min(1).optional(),
-  /** The hub that is meant where none is named. */
+    .optional()
+    .describe(
+      'In place of a connection string, with a managed identity (or any other that DefaultAzureCredential finds).',
+    ),
+  managedIdentityClientId: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Client id of a user-assigned managed identity.'),
   hub: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$/, 'must be the name of an Event Hub')
-    .optional(),
+    .optional()
+    .describe('The Event Hub that is meant where none is named: by a route, or in the connection string.'),
 };
 
 type Fields = z.output<z.ZodObject<typeof connectionFields>>;

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import type { OptionsSchema, SinkDescription } from '../../core/sink.ts';
+import type { SinkDescription } from '../../core/sink.ts';
 import { messageOf } from '../../core/errors.ts';
-import { parseOptionsWith, writtenSchema } from '../../lib/parse-options.ts';
-import { duration, size } from '../../lib/unit-schemas.ts';
-import { parseBytes, parseDuration } from '../../lib/units.ts';
+import { optionsOf } from '../../lib/parse-options.ts';
+import { bytes, choice, duration } from '../../lib/fields.ts';
 import { parseMasterKey } from '../../seal/master-key.ts';
 
 const MINIMUM_BYTES = 1024;
@@ -19,48 +18,49 @@ const masterKey = z.string().transform((text, context) => {
 });
 
 const schema = z.strictObject({
-  /** Folder of the archive; made if missing. Relative to where the process was started. */
-  path: z.string().min(1),
-  /** How finished files are compressed. */
-  compress: z.enum(['gzip', 'zstd', 'none']).default('gzip'),
-  /** A file is finished once it holds this many bytes before compression, or is this old, whichever comes first. */
+  path: z
+    .string()
+    .min(1)
+    .describe('Folder of the archive; made if missing. Relative to where the process was started.'),
+  compress: choice(['gzip', 'zstd', 'none'], 'gzip', 'How closed files are compressed.'),
   rotate: z
     .strictObject({
-      bytes: size.pipe(z.number().min(MINIMUM_BYTES)).default(parseBytes('128MiB')),
-      every: duration.pipe(z.number().min(MINIMUM_AGE)).default(parseDuration('1h')),
+      bytes: bytes('128MiB', 'A file that holds this many bytes before compression is closed.', {
+        min: MINIMUM_BYTES,
+      }),
+      every: duration('1h', 'A file this old is closed.', { min: MINIMUM_AGE }),
     })
     .prefault({}),
-  /** Hive-style folders, outermost first: `dt=`, `hour=` (UTC, by time of receipt), `type=`, `team=`. */
   partitionBy: z
     .array(z.enum(['date', 'hour', 'type', 'team']))
     .refine((keys) => new Set(keys).size === keys.length, 'names a key twice')
-    .default(['date']),
-  /** Seals every record with a key of its user's own, so that destroying the key erases the user. */
+    .default(['date'])
+    .describe(
+      'Hive-style folders, outermost first: `dt=`, `hour=` (UTC, by time of receipt), `type=`, `team=`.',
+    ),
   encrypt: z
     .strictObject({
-      per: z.literal('user').default('user'),
-      /** Folder of the keys; made if missing. Not inside the archive: one is of no use without the other. */
-      store: z.string().min(1),
-      /** 32 bytes in base64; it wraps the keys in the store. */
-      masterKey,
+      per: z.literal('user').default('user').describe('Whose key it is.'),
+      store: z
+        .string()
+        .min(1)
+        .describe(
+          'Folder of the keys; made if missing. Not inside the archive: one is of no use without the other.',
+        ),
+      masterKey: masterKey.describe('32 bytes in base64; it wraps the keys in the store.'),
     })
-    .optional(),
+    .optional()
+    .describe(
+      "Seals every record with a key of its user's own, so that destroying the key erases the user; see below.",
+    ),
 });
+
+export const { parseOptions, optionsSchema } = optionsOf(schema);
 
 /** What the files sink works with: sizes in bytes, times in milliseconds. */
 export type FilesOptions = z.output<typeof schema>;
 
 export type PartitionKey = FilesOptions['partitionBy'][number];
-
-/** @throws Error that names the key */
-export function parseOptions(options: unknown): FilesOptions {
-  return parseOptionsWith(schema, options);
-}
-
-/** Of the options as written. */
-export function optionsSchema(): OptionsSchema {
-  return writtenSchema(schema);
-}
 
 /** An archive; where it is sealed, nothing of it can be read by who has no key, so it keeps no claims. */
 export function describe({ path, encrypt }: Readonly<Record<string, unknown>>): SinkDescription {

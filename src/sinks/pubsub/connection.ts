@@ -7,12 +7,10 @@ import { z } from 'zod';
  * PUBSUB_EMULATOR_HOST set there are none, and none are looked for.
  */
 export const connectionFields = {
-  /** The project's id. */
-  project: z.string().regex(/^[a-z][a-z0-9:.-]*[a-z0-9]$/, 'must be a project id such as acme-health'),
-  /**
-   * Another address than Google's own, such as a regional one. It is spoken to over TLS and with credentials, unless it
-   * begins with `http://` or is this machine's own.
-   */
+  project: z
+    .string()
+    .regex(/^[a-z][a-z0-9:.-]*[a-z0-9]$/, 'must be a project id such as acme-health')
+    .describe("The project's id."),
   endpoint: z
     .string()
     .regex(
@@ -20,7 +18,10 @@ export const connectionFields = {
       'must be an address such as europe-west1-pubsub.googleapis.com',
     )
     .nullable()
-    .default(null),
+    .default(null)
+    .describe(
+      "Another address than Google's own, such as a regional one. It is spoken to over TLS and with credentials, unless it begins with `http://` or is this machine's own.",
+    ),
 };
 
 export interface Connection {

@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import type { OptionsSchema } from '../../core/sink.ts';
-import { parseOptionsWith, writtenSchema } from '../../lib/parse-options.ts';
-import { duration } from '../../lib/unit-schemas.ts';
-import { parseDuration } from '../../lib/units.ts';
+import { optionsOf } from '../../lib/parse-options.ts';
+import { choice, duration, NOT_EMPTY, text } from '../../lib/fields.ts';
 import { connectionFields, readConnection } from '../../sinks/event-hubs/connection.ts';
 import { readStorage, storageFields } from './storage.ts';
 
@@ -13,8 +11,11 @@ const blobStorage = z
   .strictObject({
     type: z.literal('blob-storage'),
     ...storageFields,
-    /** A worker that has not been heard of for so long has lost its partitions; every sixth of it each one looks. */
-    takeOverAfter: duration.pipe(z.number().min(MINIMUM_CLAIM)).default(parseDuration('1m')),
+    takeOverAfter: duration(
+      '1m',
+      'The others take the partitions of a worker that has not been heard of for so long; every sixth of it each one looks.',
+      { min: MINIMUM_CLAIM },
+    ),
   })
   .transform(({ type, takeOverAfter, container, ...fields }, context) => {
     return { type, storage: readStorage(fields, context), container, takeOverAfter };
@@ -28,14 +29,25 @@ const checkpoints = z.discriminatedUnion('type', [
 const schema = z
   .strictObject({
     ...connectionFields,
-    /** Give this reader a group of its own: others that read along in the same group take part of the messages' credit. */
-    consumerGroup: z.string().min(1).default('$Default'),
-    /** Where to begin in a partition that has never been read: with all the hub still holds, or with what comes next. */
-    start: z.enum(['earliest', 'latest']).default('earliest'),
-    /** `journal` for one worker, which reads all partitions; `blob-storage` for several, which share them. */
-    checkpoints: z.preprocess(asMapping, checkpoints).prefault('journal'),
-    /** How long one operation may take before the connection counts as lost. */
-    timeout: duration.pipe(z.number().min(MINIMUM_TIMEOUT)).default(parseDuration('15s')),
+    consumerGroup: text(
+      '$Default',
+      "Give this reader a group of its own: others in the same group take part of the messages' credit.",
+      NOT_EMPTY,
+    ),
+    start: choice(
+      ['earliest', 'latest'],
+      'earliest',
+      'Where to begin in a partition that has never been read: with all the hub still holds, or with what comes next.',
+    ),
+    checkpoints: z
+      .preprocess(asMapping, checkpoints)
+      .prefault('journal')
+      .describe(
+        '`journal`: one worker reads all partitions. A mapping with `type: blob-storage`: several workers share them.',
+      ),
+    timeout: duration('15s', 'How long one operation may take before the connection counts as lost.', {
+      min: MINIMUM_TIMEOUT,
+    }),
   })
   .transform(({ consumerGroup, start, checkpoints: places, timeout, ...fields }, context) => {
     const { connection, hub } = readConnection(fields, context);
@@ -46,25 +58,17 @@ const schema = z
     return { connection, hub, consumerGroup, start, checkpoints: places, timeout };
   });
 
+export const { parseOptions, optionsSchema } = optionsOf(schema);
+
 /** What the Event Hubs source works with; times in milliseconds. */
 export type EventHubsSourceOptions = z.output<typeof schema>;
 
 /** The checkpoints that several workers share; times in milliseconds. */
 export type BlobCheckpoints = z.output<typeof blobStorage>;
 
-/** @throws Error that names the key, and never quotes a connection string */
-export function parseOptions(options: unknown): EventHubsSourceOptions {
-  return parseOptionsWith(schema, options);
-}
-
 /** `journal` is short for `{ type: journal }`. */
 function asMapping(value: unknown): unknown {
   return typeof value === 'string' ? { type: value } : value;
-}
-
-/** Of the options as written. */
-export function optionsSchema(): OptionsSchema {
-  return writtenSchema(schema);
 }
 
 export function needsJournal({ checkpoints: written }: Readonly<Record<string, unknown>>): string | null {

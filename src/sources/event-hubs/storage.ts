@@ -8,19 +8,28 @@ export type Storage =
 
 /** The options about the storage account. */
 export const storageFields = {
-  /** Of the account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`. */
-  connectionString: z.string().optional(),
-  /** In place of a connection string, with a managed identity: `https://acme.blob.core.windows.net`. */
+  connectionString: z
+    .string()
+    .optional()
+    .describe('Of the storage account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`.'),
   accountUrl: z
     .string()
     .regex(/^https:\/\/[^\s/?#]+\/?$/, 'must be a URL such as https://acme.blob.core.windows.net')
-    .optional(),
-  /** Client id of a user-assigned managed identity. */
-  managedIdentityClientId: z.string().min(1).optional(),
-  /** It has to be there; only the blobs in it are made. */
+    .optional()
+    .describe(
+      'In place of a connection string, with a managed identity: `https://acme.blob.core.windows.net`.',
+    ),
+  managedIdentityClientId: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Client id of a user-assigned managed identity.'),
   container: z
     .string()
-    .regex(/^(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/, 'must be the name of a blob container'),
+    .regex(/^(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/, 'must be the name of a blob container')
+    .describe(
+      'Blob container for claims and checkpoints, laid out as the SDKs of every language do. It has to be there; only the blobs in it are made.',
+    ),
 };
 
 type Fields = Omit<z.output<z.ZodObject<typeof storageFields>>, 'container'>;

@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import type { OptionsSchema } from '../../core/sink.ts';
-import { parseOptionsWith, writtenSchema } from '../../lib/parse-options.ts';
-import { duration, size } from '../../lib/unit-schemas.ts';
-import { parseBytes, parseDuration } from '../../lib/units.ts';
+import { optionsOf } from '../../lib/parse-options.ts';
+import { bytes, count, duration } from '../../lib/fields.ts';
 import { connectionFields } from '../../sinks/pubsub/connection.ts';
 
 const MINIMUM_TIMEOUT = 100;
@@ -11,30 +9,26 @@ const SUBSCRIPTION = /^(projects\/[^/]+\/subscriptions\/)?(?!goog)[A-Za-z][\w.~+
 
 const schema = z.strictObject({
   ...connectionFields,
-  /** Its name, or `projects/…/subscriptions/…`. Give this reader one of its own: what it reads is acknowledged. */
   subscription: z
     .string()
-    .regex(SUBSCRIPTION, 'must be a subscription name of 3 to 255 characters, or projects/…/subscriptions/…'),
-  /** How much is held here and not yet taken, at most; the service keeps the rest. */
+    .regex(SUBSCRIPTION, 'must be a subscription name of 3 to 255 characters, or projects/…/subscriptions/…')
+    .describe(
+      'Its name, or `projects/…/subscriptions/…`. Give this reader one of its own: what it reads is acknowledged.',
+    ),
   held: z
     .strictObject({
-      messages: z.int().min(1).default(1000),
-      bytes: size.pipe(z.number().min(MINIMUM_BYTES)).default(parseBytes('64MiB')),
+      messages: count(1000, 'Messages held here and not yet taken, at most; the service keeps the rest.', {
+        min: 1,
+      }),
+      bytes: bytes('64MiB', 'Their bytes.', { min: MINIMUM_BYTES }),
     })
     .prefault({}),
-  /** How long one operation may take before the connection counts as lost. */
-  timeout: duration.pipe(z.number().min(MINIMUM_TIMEOUT)).default(parseDuration('15s')),
+  timeout: duration('15s', 'How long one operation may take before the connection counts as lost.', {
+    min: MINIMUM_TIMEOUT,
+  }),
 });
+
+export const { parseOptions, optionsSchema } = optionsOf(schema);
 
 /** What the Pub/Sub source works with; sizes in bytes, times in milliseconds. */
 export type PubSubSourceOptions = z.output<typeof schema>;
-
-/** @throws Error that names the key */
-export function parseOptions(options: unknown): PubSubSourceOptions {
-  return parseOptionsWith(schema, options);
-}
-
-/** Of the options as written. */
-export function optionsSchema(): OptionsSchema {
-  return writtenSchema(schema);
-}
