@@ -1,6 +1,6 @@
 import type { FaultOptions, Faults } from './faults.ts';
 import { Lane } from './lane.ts';
-import { PROVIDERS, type Throttle } from './providers.ts';
+import { PROVIDERS, USUAL } from './providers.ts';
 import type { Pulls } from './pulls.ts';
 import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -29,32 +29,30 @@ export class BulkOps {
   readonly #pulls: Pulls;
   readonly #faults: FaultOptions;
   readonly #lanes = new Map<string, Lane>();
-  readonly #ops: BulkOp[] = [];
   readonly #endings = new Map<BulkOp, () => void>();
   readonly #state: State;
-  readonly #shelf: Shelf<SavedOp>;
+  readonly #ops: Shelf<BulkOp>;
   /** The users of operations that are not over, apart from what changes with each trigger: they can be a million. */
   readonly #waiting: Shelf<readonly [sequence: number, users: readonly string[]]>;
   readonly #turns: Shelf<readonly [provider: string, notBefore: number]>;
 
+  /** Goes on with the operations of an earlier run, no faster than their providers allow. */
   constructor(timers: Timers, users: Users, pulls: Pulls, faults: Faults, state: State) {
     this.#timers = timers;
     this.#faults = faults.options;
     this.#users = users;
     this.#pulls = pulls;
     this.#state = state;
-    this.#shelf = state.shelf('bulk ops');
     this.#waiting = state.shelf('bulk op users');
     this.#turns = state.shelf('lanes');
-  }
-
-  /** Goes on with the operations of an earlier run, no faster than their providers allow. */
-  restore(): void {
+    this.#ops = state.shelf<BulkOp, SavedOp>('bulk ops', {
+      dump: ({ done: _, ...saved }) => saved,
+      load: (saved) => this.#begin(saved),
+    });
     for (const [provider, notBefore] of this.#turns.all()) this.#laneOf(provider, notBefore);
-    const waiting = new Map(this.#waiting.all());
-    for (const saved of this.#shelf.all()) {
-      const op = this.#begin(saved);
-      if (op.status === 'in_progress') this.#queue(op, (waiting.get(op.sequence) ?? []).slice(op.processed));
+    for (const op of this.#ops.all()) {
+      const [, userIds = []] = this.#waiting.get(op.sequence) ?? [];
+      if (op.status === 'in_progress') this.#queue(op, userIds.slice(op.processed));
     }
   }
 
@@ -71,14 +69,17 @@ export class BulkOps {
       endedAt: null,
     });
     this.#waiting.put(op.sequence, [op.sequence, userIds]);
-    this.#save(op);
+    this.#ops.put(op.sequence, op);
     this.#queue(op, userIds);
     return op;
   }
 
   /** Newest first. */
   list(teamId: string): BulkOp[] {
-    return this.#ops.filter((op) => op.teamId === teamId).toReversed();
+    return this.#ops
+      .all()
+      .filter((op) => op.teamId === teamId)
+      .toReversed();
   }
 
   /** What waits is let go. */
@@ -89,7 +90,6 @@ export class BulkOps {
   #begin(saved: SavedOp): BulkOp {
     const { promise, resolve } = Promise.withResolvers<void>();
     const op: BulkOp = { ...saved, done: promise };
-    this.#ops.push(op);
     if (op.status === 'in_progress') this.#endings.set(op, resolve);
     else resolve();
     return op;
@@ -99,11 +99,6 @@ export class BulkOps {
     if (this.#fateOf(op) === 'stuck') return;
     const lane = this.#laneOf(op.provider);
     for (const id of userIds) lane.push(() => this.#trigger(op, id));
-  }
-
-  #save(op: BulkOp): void {
-    const { done: _, ...saved } = op;
-    this.#shelf.put(saved.sequence, saved);
   }
 
   #trigger(op: BulkOp, userId: string): void {
@@ -117,7 +112,7 @@ export class BulkOps {
     const fate = this.#fateOf(op);
     if ((fate === 'aborted' || fate === 'failure') && op.processed >= op.pending) this.#end(op, fate);
     else if (op.pending === 0) this.#end(op, 'success');
-    else this.#save(op);
+    else this.#ops.put(op.sequence, op);
   }
 
   #fateOf({ sequence }: BulkOp): 'stuck' | 'aborted' | 'failure' | 'lucky' {
@@ -134,11 +129,11 @@ export class BulkOps {
     this.#endings.get(op)?.();
     this.#endings.delete(op);
     this.#waiting.delete(op.sequence);
-    this.#save(op);
+    this.#ops.put(op.sequence, op);
   }
 
   #laneOf(provider: string, notBefore = 0): Lane {
-    const throttle: Throttle = PROVIDERS[provider] ?? { kind: 'window', connections: 8, everyMs: 60_000 };
+    const throttle = PROVIDERS[provider] ?? USUAL;
     const onTurn = (next: number): void => this.#turns.put(provider, [provider, next]);
     const lane = this.#lanes.get(provider) ?? new Lane(throttle, this.#timers, notBefore, onTurn);
     this.#lanes.set(provider, lane);

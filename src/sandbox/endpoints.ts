@@ -43,19 +43,16 @@ const ROTATION_MS = 86_400_000;
 export class Endpoints {
   readonly #timers: Timers;
   readonly #seed: Name;
-  readonly #endpoints = new Map<string, Endpoint>();
   readonly #state: State;
-  readonly #shelf: Shelf<Endpoint>;
+  readonly #endpoints: Shelf<Endpoint>;
 
   constructor(timers: Timers, seed: Name, state: State) {
     this.#timers = timers;
     this.#seed = seed;
     this.#state = state;
-    this.#shelf = state.shelf('endpoints');
-    for (const endpoint of this.#shelf.all()) {
-      this.#endpoints.set(endpoint.id, endpoint);
+    this.#endpoints = state.shelf('endpoints');
+    for (const endpoint of this.#endpoints.all())
       for (const rotation of endpoint.rotations) this.#finish(endpoint, rotation);
-    }
   }
 
   /** @throws Refusal 422 when the secret cannot sign */
@@ -76,8 +73,7 @@ export class Endpoints {
       failingSince: null,
       rotations: [],
     };
-    this.#endpoints.set(endpoint.id, endpoint);
-    this.save(endpoint);
+    this.#endpoints.put(endpoint.id, endpoint);
     return endpoint;
   }
 
@@ -91,7 +87,7 @@ export class Endpoints {
 
   /** To be called after a change. */
   save(endpoint: Endpoint): void {
-    if (this.has(endpoint)) this.#shelf.put(endpoint.id, endpoint);
+    if (this.has(endpoint)) this.#endpoints.put(endpoint.id, endpoint);
   }
 
   /** @throws Refusal 404 */
@@ -107,7 +103,7 @@ export class Endpoints {
   }
 
   list(teamId: string): Endpoint[] {
-    return [...this.#endpoints.values()].filter((endpoint) => endpoint.teamId === teamId);
+    return this.#endpoints.all().filter((endpoint) => endpoint.teamId === teamId);
   }
 
   has(endpoint: Endpoint): boolean {
@@ -116,7 +112,6 @@ export class Endpoints {
 
   delete(endpoint: Endpoint): void {
     this.#endpoints.delete(endpoint.id);
-    this.#shelf.delete(endpoint.id);
   }
 
   /** @throws Refusal 422 when the secret cannot sign */

@@ -16,12 +16,18 @@ export interface Pipelines {
   readonly publish: Publish;
 }
 
-/** A message that no pipeline has taken yet; its body in base64. */
-interface SavedMessage {
+/** A message that no pipeline has taken yet. */
+interface Unpublished {
   readonly id: string;
+  /** Name of the destination. */
   readonly destination: string;
-  readonly message: Omit<EtlMessage, 'body'> & { readonly body: string };
+  readonly message: EtlMessage;
 }
+
+/** The body is in base64. */
+type SavedMessage = Omit<Unpublished, 'message'> & {
+  readonly message: Omit<EtlMessage, 'body'> & { readonly body: string };
+};
 
 export interface EventsOptions {
   readonly endpoints: Endpoints;
@@ -38,23 +44,26 @@ export class Events {
   unpublished = 0;
   readonly #endpoints: Endpoints;
   readonly #pipelines: Pipelines | null;
-  readonly #shelf: Shelf<SavedMessage>;
+  readonly #waiting: Shelf<Unpublished>;
   readonly #commit: () => void;
   #sender: WebhookSender | null = null;
 
+  /** Publishes what an earlier run had not; what is for a pipeline that is not here now waits on. */
   constructor({ endpoints, pipelines, state, commit }: EventsOptions) {
     this.#endpoints = endpoints;
     this.#pipelines = pipelines;
-    this.#shelf = state.shelf('messages');
     this.#commit = commit;
-  }
-
-  /** Publishes what an earlier run had not; what is for a pipeline that is not here now waits on. */
-  restore(): void {
-    for (const { id, destination: name, message } of this.#shelf.all()) {
-      const destination = this.#pipelines?.destinations.find((one) => one.name === name);
-      const whole = { ...message, body: Buffer.from(message.body, 'base64') };
-      if (destination !== undefined) void this.#publish(destination, whole, id);
+    this.#waiting = state.shelf<Unpublished, SavedMessage>('messages', {
+      dump: ({ message, ...rest }) => {
+        return { ...rest, message: { ...message, body: message.body.toString('base64') } };
+      },
+      load: ({ message, ...rest }) => {
+        return { ...rest, message: { ...message, body: Buffer.from(message.body, 'base64') } };
+      },
+    });
+    for (const { id, destination: name, message } of this.#waiting.all()) {
+      const destination = pipelines?.destinations.find((one) => one.name === name);
+      if (destination !== undefined) void this.#publish(destination, message, id);
     }
   }
 
@@ -95,14 +104,13 @@ export class Events {
 
   async #publish(destination: Destination, message: EtlMessage, id: string): Promise<void> {
     const place = `${id} ${destination.name}`;
-    const saved = { ...message, body: message.body.toString('base64') };
-    this.#shelf.put(place, { id, destination: destination.name, message: saved });
+    this.#waiting.put(place, { id, destination: destination.name, message });
     try {
       await this.#pipelines?.publish(destination, message);
     } catch {
       this.unpublished += 1;
     }
-    this.#shelf.delete(place);
+    this.#waiting.delete(place);
     this.#commit();
   }
 }

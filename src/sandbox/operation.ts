@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { z, type ZodType } from 'zod';
 import { check, uuid } from './check.ts';
-import { needOrg, needTeam, type ManagementKey } from './keys.ts';
+import { needOrg, needTeam, type Key } from './keys.ts';
 import { Refusal } from './refusal.ts';
 import type { Team } from './teams.ts';
 import type { World } from './world.ts';
@@ -68,7 +68,7 @@ export function management(
   method: Operation['method'],
   path: string,
   title: string,
-  handle: Handle<ManagementKey>,
+  handle: Handle<Key>,
 ): Operation {
   return {
     method,
@@ -90,7 +90,7 @@ export function org(
   method: Operation['method'],
   path: string,
   title: string,
-  handle: Handle<ManagementKey>,
+  handle: Handle<Key>,
 ): Operation {
   return management(method, path, `${title} (Org Management Key)`, (call) => {
     needOrg(call.bearer);
@@ -103,13 +103,13 @@ export function ofTeam(
   method: Operation['method'],
   path: string,
   title: string,
-  handle: Handle<ManagementKey, [Team]>,
+  handle: Handle<Key, [Team]>,
 ): Operation {
   return management(method, `/team/:team_id${path}`, title, (call) => handle(call, teamOf(call)));
 }
 
 /** The team of the path. @throws Refusal 403 when the key is not bound to it, 404 when there is none */
-export function teamOf({ world, bearer, path }: Call<ManagementKey>): Team {
+export function teamOf({ world, bearer, path }: Call<Key>): Team {
   const { team_id } = path(z.object({ team_id: uuid }));
   needTeam(bearer, team_id);
   return world.teams.get(team_id);

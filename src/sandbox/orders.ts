@@ -21,6 +21,8 @@ const COURSE = [
   { status: 'completed.testkit.completed', hours: 0 },
 ] as const;
 
+export const INTERPRETATIONS = ['normal', 'abnormal', 'critical'] as const;
+
 export interface Order {
   readonly id: string;
   readonly number: number;
@@ -31,7 +33,7 @@ export interface Order {
   readonly origin: 'created' | 'imported';
   readonly createdAt: string;
   status: string;
-  interpretation: 'normal' | 'abnormal' | 'critical' | null;
+  interpretation: (typeof INTERPRETATIONS)[number] | null;
   /** The idempotency key it came with, and what was asked. */
   readonly key: string | null;
   readonly asked: string;
@@ -67,41 +69,31 @@ export interface NewOrder {
 
 /** Orders of all teams. */
 export class Orders {
-  readonly #timers: Timers;
-  readonly #events: Events;
-  readonly #labs: Labs;
-  readonly #seed: Name;
-  readonly #teams: Teams;
-  readonly #users: Users;
-  readonly #state: State;
-  readonly #shelf: Shelf<SavedOrder>;
-  #orders: Order[] = [];
-  /** Team and idempotency key → what came of it. */
-  readonly #remembered = new Map<string, Order>();
-
-  constructor({ timers, events, labs, teams, users, seed, state }: OrdersOptions) {
-    this.#timers = timers;
-    this.#events = events;
-    this.#labs = labs;
-    this.#teams = teams;
-    this.#users = users;
-    this.#seed = seed;
-    this.#state = state;
-    this.#shelf = state.shelf('orders');
-    users.onErased((user) => this.#forget(user));
-  }
+  readonly #world: OrdersOptions;
+  /** By number. */
+  readonly #orders: Shelf<Order>;
 
   /** Goes on with the orders of an earlier run. */
-  restore(): void {
-    for (const { user: userId, test: testId, account: accountId, ...rest } of this.#shelf.all()) {
-      const user = this.#users.known(userId);
-      const test = this.#labs.tests.find(({ id }) => id === testId);
-      const account = this.#labs.accounts.find(({ id }) => id === accountId);
-      if (user === null || test === undefined || account === undefined) continue;
-      const order: Order = { ...rest, user, test, account };
-      this.#remember(order);
-      this.#follow(order, this.#teams.get(user.teamId));
-    }
+  constructor(world: OrdersOptions) {
+    const { state, labs, users, teams } = world;
+    this.#world = world;
+    this.#orders = state.shelf<Order, SavedOrder>('orders', {
+      dump: ({ user, test, account, ...rest }) => {
+        return { ...rest, user: user.id, test: test.id, account: account.id };
+      },
+      load: ({ user: userId, test: testId, account: accountId, ...rest }) => {
+        const user = users.known(userId);
+        const test = labs.tests.find(({ id }) => id === testId);
+        const account = labs.accounts.find(({ id }) => id === accountId);
+        return user === null || test === undefined || account === undefined
+          ? null
+          : { ...rest, user, test, account };
+      },
+    });
+    for (const order of this.#orders.all()) this.#follow(order, teams.get(order.user.teamId));
+    users.onErased((user) => {
+      for (const order of this.#orders.all()) if (order.user === user) this.#orders.delete(order.number);
+    });
   }
 
   /**
@@ -109,48 +101,48 @@ export class Orders {
    * @throws Refusal 409 when the same key came with something else
    */
   repeated(team: Team, key: string | null, asked: string): Order | null {
-    const found = key === null ? undefined : this.#remembered.get(`${team.id}|${key}`);
-    if (found !== undefined && found.asked !== asked) {
-      throw new Refusal(409, 'The idempotency key was used for another order');
-    }
-    return found ?? null;
+    if (key === null) return null;
+    const found = this.list(team.id).find((order) => order.key === key);
+    if (found === undefined) return null;
+    if (found.asked !== asked) throw new Refusal(409, 'The idempotency key was used for another order');
+    return found;
   }
 
   /** @throws Refusal 400 when the account cannot take it */
   place(team: Team, wanted: NewOrder, key: string | null, asked: string): Order {
     const account = this.#accountFor(team, wanted);
     const notes = [account.notes, wanted.clinicalNotes].filter((note) => note !== null);
-    const number = this.#state.next('order');
+    const { state, seed, timers, events } = this.#world;
+    const number = state.next('order');
     const order: Order = {
-      id: uuidOf(this.#seed, 'order', number),
+      id: uuidOf(seed, 'order', number),
       number,
       user: wanted.user,
       test: wanted.test,
       account,
       notes: notes.length === 0 ? null : notes.join('\n'),
       origin: wanted.origin,
-      createdAt: this.#timers.stamp(),
+      createdAt: timers.stamp(),
       status: COURSE[0].status,
       interpretation: null,
       key,
       asked,
       step: 0,
-      since: this.#timers.clock.now(),
+      since: timers.clock.now(),
     };
-    this.#remember(order);
-    this.#save(order);
-    this.#events.emit(order.user, 'labtest.order.created', orderJson(order));
+    this.#orders.put(number, order);
+    events.emit(order.user, 'labtest.order.created', orderJson(order));
     this.#follow(order, team);
     return order;
   }
 
   list(teamId: string): Order[] {
-    return this.#orders.filter(({ user }) => user.teamId === teamId && !user.erased);
+    return this.#orders.all().filter(({ user }) => user.teamId === teamId && !user.erased);
   }
 
   /** The account that was named, unless it is the one of an incorrect lab; else the first active one of the lab. */
   #accountFor(team: Team, { test, accountId, updateReason, origin }: NewOrder): LabAccount {
-    const accounts = this.#labs.accountsOf(team.id);
+    const accounts = this.#world.labs.accountsOf(team.id);
     const fresh = accountId === null || updateReason === 'INCORRECT_LAB';
     const account = fresh
       ? accounts.find(({ lab, status }) => lab === test.lab && status === 'active')
@@ -163,45 +155,23 @@ export class Orders {
     return account;
   }
 
-  #remember(order: Order): void {
-    this.#orders.push(order);
-    if (order.key !== null) this.#remembered.set(`${order.user.teamId}|${order.key}`, order);
-  }
-
-  #save({ user, test, account, ...rest }: Order): void {
-    this.#shelf.put(rest.number, { ...rest, user: user.id, test: test.id, account: account.id });
-  }
-
-  #forget(user: User): void {
-    for (const { number, key } of this.#orders.filter((order) => order.user === user)) {
-      this.#shelf.delete(number);
-      if (key !== null) this.#remembered.delete(`${user.teamId}|${key}`);
-    }
-    this.#orders = this.#orders.filter((order) => order.user !== user);
-  }
-
   #follow(order: Order, team: Team): void {
+    const { timers, events, seed } = this.#world;
     const current = COURSE[order.step];
     if (current === undefined || current.hours === 0) return;
     let next = order.step + 1;
     while (!passes(COURSE[next], order, team)) next += 1;
-    this.#timers.at(order.since + current.hours * HOUR, () => {
+    timers.at(order.since + current.hours * HOUR, () => {
       if (order.user.erased) return;
       order.step = next;
-      order.since = this.#timers.clock.now();
+      order.since = timers.clock.now();
       order.status = COURSE[next]?.status ?? order.status;
-      if (order.status.startsWith('completed.')) {
-        order.interpretation = pick(randomOf(this.#seed, 'result', order.number), [
-          'normal',
-          'abnormal',
-          'critical',
-        ]);
-      }
-      this.#save(order);
-      this.#events.emit(order.user, 'labtest.order.updated', orderJson(order));
-      if (order.interpretation === 'critical') {
-        this.#events.emit(order.user, 'labtest.result.critical', { order_id: order.id });
-      }
+      if (order.status.startsWith('completed.'))
+        order.interpretation = pick(randomOf(seed, 'result', order.number), INTERPRETATIONS);
+      this.#orders.put(order.number, order);
+      events.emit(order.user, 'labtest.order.updated', orderJson(order));
+      if (order.interpretation === 'critical')
+        events.emit(order.user, 'labtest.result.critical', { order_id: order.id });
       this.#follow(order, team);
     });
   }

@@ -36,39 +36,31 @@ const STEPS = { upload: SECOND, parsing: 20 * SECOND, review: 3600 * SECOND };
 
 /** Lab report parsing jobs. Nothing is read from a report: results are made up, and an empty report fails. */
 export class ParsingJobs {
-  readonly #timers: Timers;
-  readonly #events: Events;
-  readonly #seed: Name;
-  readonly #jobs = new Map<string, ParsingJob>();
-  readonly #users: Users;
-  readonly #state: State;
-  readonly #shelf: Shelf<SavedJob>;
-
-  constructor({ timers, events, users, seed, state }: ParsingJobsOptions) {
-    this.#timers = timers;
-    this.#events = events;
-    this.#users = users;
-    this.#seed = seed;
-    this.#state = state;
-    this.#shelf = state.shelf('parsing jobs');
-    users.onErased((user) => this.#forget(user));
-  }
+  readonly #world: ParsingJobsOptions;
+  readonly #jobs: Shelf<ParsingJob>;
 
   /** Goes on with the jobs of an earlier run. */
-  restore(): void {
-    for (const { user: userId, ...rest } of this.#shelf.all()) {
-      const user = this.#users.known(userId);
-      if (user === null) continue;
-      const job: ParsingJob = { ...rest, user };
-      this.#jobs.set(job.id, job);
-      this.#follow(job);
-    }
+  constructor(world: ParsingJobsOptions) {
+    const { state, users } = world;
+    this.#world = world;
+    this.#jobs = state.shelf<ParsingJob, SavedJob>('parsing jobs', {
+      dump: (job) => ({ ...job, user: job.user.id }),
+      load: (saved) => {
+        const user = users.known(saved.user);
+        return user === null ? null : { ...saved, user };
+      },
+    });
+    for (const job of this.#jobs.all()) this.#follow(job);
+    users.onErased((user) => {
+      for (const job of this.#jobs.all()) if (job.user === user) this.#jobs.delete(job.id);
+    });
   }
 
   /** @param bytes of the report */
   create(user: User, bytes: number, needsHumanReview: boolean): ParsingJob {
+    const { seed, state, events } = this.#world;
     const job: ParsingJob = {
-      id: uuidOf(this.#seed, 'parsing job', this.#state.next('parsing job') - 1),
+      id: uuidOf(seed, 'parsing job', state.next('parsing job') - 1),
       user,
       status: 'upload_pending',
       failureReason: null,
@@ -77,8 +69,7 @@ export class ParsingJobs {
       bytes,
       since: 0,
     };
-    this.#jobs.set(job.id, job);
-    this.#events.emit(user, 'lab_report.parsing_job.created', jobJson(job));
+    events.emit(user, 'lab_report.parsing_job.created', jobJson(job));
     this.#enter(job, 'upload_pending');
     return job;
   }
@@ -92,7 +83,7 @@ export class ParsingJobs {
 
   #follow(job: ParsingJob): void {
     const then = (ms: number, step: () => void): void => {
-      this.#timers.at(job.since + ms, () => {
+      this.#world.timers.at(job.since + ms, () => {
         if (!job.user.erased) step();
       });
     };
@@ -120,23 +111,15 @@ export class ParsingJobs {
 
   #enter(job: ParsingJob, status: ParsingJob['status']): void {
     job.status = status;
-    job.since = this.#timers.clock.now();
-    const { user, ...rest } = job;
-    this.#shelf.put(job.id, { ...rest, user: user.id });
+    job.since = this.#world.timers.clock.now();
+    this.#jobs.put(job.id, job);
     this.#follow(job);
   }
 
   /** Customers are told. */
   #move(job: ParsingJob, status: ParsingJob['status']): void {
     this.#enter(job, status);
-    this.#events.emit(job.user, 'lab_report.parsing_job.updated', jobJson(job));
-  }
-
-  #forget(user: User): void {
-    for (const { id } of [...this.#jobs.values()].filter((job) => job.user === user)) {
-      this.#jobs.delete(id);
-      this.#shelf.delete(id);
-    }
+    this.#world.events.emit(job.user, 'lab_report.parsing_job.updated', jobJson(job));
   }
 }
 

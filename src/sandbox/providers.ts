@@ -6,7 +6,7 @@ export type Throttle =
   | { readonly kind: 'window'; readonly connections: number; readonly everyMs: number }
   | { readonly kind: 'at-a-time'; readonly connections: number };
 
-const USUAL: Throttle = { kind: 'window', connections: 8, everyMs: MINUTE };
+export const USUAL: Throttle = { kind: 'window', connections: 8, everyMs: MINUTE };
 
 /** The sixteen provider identifiers that the bulk trigger takes, with the documented rates. All of them are made up. */
 export const PROVIDERS: Readonly<Record<string, Throttle>> = {

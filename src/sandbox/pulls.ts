@@ -1,7 +1,7 @@
 import type { Events } from './events.ts';
 import type { Faults } from './faults.ts';
 import { daysWithData, type MealPlan } from './made-up-meals.ts';
-import { randomOf, type Name } from './seeded.ts';
+import { randomOf } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
 import type { Connection, User, Users } from './users.ts';
@@ -25,7 +25,13 @@ export interface Pull {
   since: number;
 }
 
-/** The pulls of one connection as they are kept. */
+/** The pulls of one connection. */
+interface ConnectionPulls {
+  readonly user: User;
+  readonly provider: string;
+  readonly pulls: readonly Pull[];
+}
+
 interface SavedPulls {
   readonly user: string;
   readonly provider: string;
@@ -58,102 +64,73 @@ const STEPS = {
 const RETRIES = 2;
 const RETRYING_SINCE = Date.parse('2025-05-10T00:00:00Z');
 
+type Fate = 'failing' | 'retrying' | 'left out' | 'unpulled' | 'lucky';
+
 /** Historical pulls: each resource of a connection goes through its modes on the sandbox's clock. */
 export class Pulls {
-  readonly #timers: Timers;
-  readonly #events: Events;
-  readonly #users: Users;
-  readonly #shelf: Shelf<SavedPulls>;
-  readonly #plan: MealPlan;
-  readonly #pulls = new Map<string, Map<string, Map<string, Pull>>>();
-  readonly #failing = new Set<number>();
-  readonly #retrying = new Set<number>();
-  readonly #leftOut = new Set<number>();
-  readonly #unpulled = new Set<number>();
-  readonly #seed: Name;
+  readonly #world: PullsOptions;
+  readonly #pulls: Shelf<ConnectionPulls>;
+  /** Of seeded users that are not lucky, by index. */
+  readonly #fates: ReadonlyMap<number, Fate>;
 
-  constructor({ timers, events, plan, faults, users, seeded, state }: PullsOptions) {
-    this.#timers = timers;
-    this.#events = events;
-    this.#users = users;
-    this.#shelf = state.shelf('pulls');
-    users.onErased((user) => this.#forget(user));
-    this.#plan = plan;
-    this.#seed = plan.seed;
-    const { failingUsers = 0, retryingUsers = 0, leftOutUsers = 0, unpulledUsers = 0 } = faults.options;
-    const random = randomOf(plan.seed, 'unlucky users');
-    const shuffled = seeded.map((user) => ({ user, rank: random() })).sort((a, b) => a.rank - b.rank);
-    for (const { user } of shuffled) {
-      if (user.connections.length === 0) continue;
-      if (this.#failing.size < failingUsers) this.#failing.add(user.index);
-      else if (this.#retrying.size < retryingUsers && user.connections.some(isNew))
-        this.#retrying.add(user.index);
-      else if (this.#leftOut.size < leftOutUsers) this.#leftOut.add(user.index);
-      else if (this.#unpulled.size < unpulledUsers) this.#unpulled.add(user.index);
+  /** Goes on with the pulls of an earlier run. */
+  constructor(world: PullsOptions) {
+    const { users, state } = world;
+    this.#world = world;
+    this.#fates = fatesOf(world);
+    this.#pulls = state.shelf<ConnectionPulls, SavedPulls>('pulls', {
+      dump,
+      load: (saved) => load(saved, users),
+    });
+    for (const pull of this.#pulls.all().flatMap(({ pulls }) => pulls)) {
+      if (pull.mode === 'success') this.#repeat(pull);
+      else this.#follow(pull);
     }
+    users.onErased((user) => {
+      for (const provider of user.sources) this.#pulls.delete(keyOf(user, provider));
+    });
   }
 
   /** Whether the pulls of the user end in failure, retry on the way, or never begin, all or only that of meals. */
-  fateOf(user: User): 'failing' | 'retrying' | 'left out' | 'unpulled' | 'lucky' {
-    if (this.#failing.has(user.index)) return 'failing';
-    if (this.#leftOut.has(user.index)) return 'left out';
-    if (this.#unpulled.has(user.index)) return 'unpulled';
-    return this.#retrying.has(user.index) ? 'retrying' : 'lucky';
+  fateOf(user: User): Fate {
+    return this.#fates.get(user.index) ?? 'lucky';
   }
 
   /** Starts over; a pull under way is replaced. */
   start(user: User, provider: string): void {
     const fate = this.fateOf(user);
     if (fate === 'left out') return;
-    const byResource = new Map<string, Pull>();
-    const byProvider = this.#pulls.get(user.id) ?? new Map<string, Map<string, Pull>>();
-    this.#pulls.set(user.id, byProvider.set(provider, byResource));
-    for (const resource of PULLED_RESOURCES) {
-      if (fate === 'unpulled' && resource === 'meal') continue;
-      const rest = { mode: 'scheduled', error: null, attempt: 1 } as const;
-      const pull: Pull = { user, provider, resource, ...rest, stage: 'scheduled', since: 0 };
-      byResource.set(resource, pull);
-      this.#enter(pull, 'scheduled');
-    }
-  }
-
-  /** Goes on with the pulls of an earlier run. */
-  restore(): void {
-    for (const { user: id, provider, pulls } of this.#shelf.all()) {
-      const user = this.#users.known(id);
-      if (user === null) continue;
-      const restored = pulls.map((pull): Pull => ({ ...pull, user, provider }));
-      const byProvider = this.#pulls.get(id) ?? new Map<string, Map<string, Pull>>();
-      const byResource = new Map(restored.map((pull) => [pull.resource, pull]));
-      this.#pulls.set(id, byProvider.set(provider, byResource));
-      for (const pull of restored) {
-        if (pull.mode === 'success') this.#repeat(pull);
-        else this.#follow(pull);
-      }
-    }
+    const begin = { mode: 'scheduled', error: null, attempt: 1, stage: 'scheduled', since: 0 } as const;
+    const pulls = PULLED_RESOURCES.filter((resource) => fate !== 'unpulled' || resource !== 'meal').map(
+      (resource): Pull => ({ user, provider, resource, ...begin }),
+    );
+    this.#pulls.put(keyOf(user, provider), { user, provider, pulls });
+    for (const pull of pulls) this.#enter(pull, 'scheduled');
   }
 
   /** The status of a user's pulls, provider by provider, in the service's form; null when there are none. */
   statusOf(user: User, provider?: string): object | null {
-    const byProvider = [...(this.#pulls.get(user.id) ?? [])].filter(
-      ([name]) => provider === undefined || name === provider,
-    );
-    if (byProvider.length === 0) return null;
-    return Object.fromEntries(
-      byProvider.map(([name, byResource]) => {
-        const pulled = Object.fromEntries(
-          [...byResource].map(([resource, pull]) => [resource, this.#json(pull)]),
-        );
-        const missing = PULLED_RESOURCES.filter((resource) => !byResource.has(resource));
-        return [name, { pulled, not_pulled: [...missing, ...NOT_PULLED] }];
-      }),
-    );
+    const status: Record<string, object> = {};
+    for (const name of user.sources) {
+      const { pulls } = this.#pulls.get(keyOf(user, name)) ?? {};
+      if (pulls === undefined || (provider !== undefined && provider !== name)) continue;
+      const missing = PULLED_RESOURCES.filter(
+        (resource) => !pulls.some((pull) => pull.resource === resource),
+      );
+      status[name] = {
+        pulled: Object.fromEntries(pulls.map((pull) => [pull.resource, this.#json(pull)])),
+        not_pulled: [...missing, ...NOT_PULLED],
+      };
+    }
+    return Object.keys(status).length === 0 ? null : status;
   }
 
   #enter(pull: Pull, stage: Pull['stage']): void {
     pull.stage = stage;
-    pull.since = this.#timers.clock.now();
-    this.#save(pull);
+    pull.since = this.#world.timers.clock.now();
+    const key = keyOf(pull.user, pull.provider);
+    const kept = this.#pulls.get(key);
+    if (kept !== undefined) this.#pulls.put(key, kept);
     this.#follow(pull);
   }
 
@@ -162,7 +139,7 @@ export class Pulls {
       case 'scheduled':
         return this.#after(STEPS.scheduled, pull, () => this.#run(pull));
       case 'running':
-        return this.#after(STEPS.perPull + STEPS.perDay * this.#plan.days, pull, () => this.#end(pull));
+        return this.#after(STEPS.perPull + STEPS.perDay * this.#world.plan.days, pull, () => this.#end(pull));
       case 'waiting':
         return this.#after(STEPS.retrying, pull, () => this.#run(pull));
       case 'over':
@@ -195,7 +172,7 @@ export class Pulls {
     pull.error = null;
     if (pull.resource === 'meal') {
       pull.user.pulled.add(pull.provider);
-      this.#users.save(pull.user);
+      this.#world.users.save(pull.user);
     }
     this.#enter(pull, 'over');
     this.#announce(pull);
@@ -204,7 +181,7 @@ export class Pulls {
 
   #announce(pull: Pull): void {
     const { start, end } = this.#range();
-    this.#events.emit(pull.user, `historical.data.${pull.resource}.created`, {
+    this.#world.events.emit(pull.user, `historical.data.${pull.resource}.created`, {
       user_id: pull.user.id,
       start_date: start,
       end_date: end,
@@ -215,45 +192,30 @@ export class Pulls {
 
   /** The same completion can be told two to five times within an hour, each with an id of its own. */
   #repeat(pull: Pull): void {
-    const random = randomOf(this.#seed, 'completion', pull.user.id, pull.provider, pull.resource);
+    const random = randomOf(this.#world.plan.seed, 'completion', pull.user.id, pull.provider, pull.resource);
     const times = random() < 0.7 ? 1 : 2 + Math.floor(random() * 4);
     for (let again = 1; again < times; again += 1) {
       const at = pull.since + random() * STEPS.hour;
       // Of an earlier run: it was told, or nobody was there to tell it.
-      if (at < this.#timers.clock.now()) continue;
-      this.#timers.at(at, () => {
+      if (at < this.#world.timers.clock.now()) continue;
+      this.#world.timers.at(at, () => {
         if (!pull.user.erased) this.#announce(pull);
       });
     }
   }
 
-  #save({ user, provider }: Pull): void {
-    const pulls = [...(this.#pulls.get(user.id)?.get(provider)?.values() ?? [])];
-    const kept = pulls.map((pull) => {
-      const { user: _, provider: __, ...rest } = pull;
-      return rest;
-    });
-    this.#shelf.put(`${user.id} ${provider}`, { user: user.id, provider, pulls: kept });
-  }
-
-  #forget(user: User): void {
-    for (const provider of this.#pulls.get(user.id)?.keys() ?? [])
-      this.#shelf.delete(`${user.id} ${provider}`);
-    this.#pulls.delete(user.id);
-  }
-
   /** A step is dropped when a newer pull took the place, or the connection is gone. */
   #after(ms: number, pull: Pull, step: () => void): void {
-    this.#timers.at(pull.since + ms, () => {
-      const current = this.#pulls.get(pull.user.id)?.get(pull.provider)?.get(pull.resource);
+    this.#world.timers.at(pull.since + ms, () => {
+      const current = this.#pulls.get(keyOf(pull.user, pull.provider))?.pulls;
       const connected = pull.user.connections.some(({ provider }) => provider === pull.provider);
-      if (current === pull && connected) step();
+      if (current?.includes(pull) === true && connected) step();
     });
   }
 
   #json(pull: Pull): object {
     const { start, end } = this.#range();
-    const days = pull.resource === 'meal' ? daysWithData(this.#plan) : 0;
+    const days = pull.resource === 'meal' ? daysWithData(this.#world.plan) : 0;
     return {
       status: pull.mode,
       range_start: start,
@@ -264,12 +226,49 @@ export class Pulls {
   }
 
   #range(): { start: string; end: string } {
-    const { sinceMs, days } = this.#plan;
+    const { sinceMs, days } = this.#world.plan;
     return {
-      start: this.#timers.stamp(sinceMs),
-      end: this.#timers.stamp(sinceMs + days * 86_400_000 - 1000),
+      start: this.#world.timers.stamp(sinceMs),
+      end: this.#world.timers.stamp(sinceMs + days * 86_400_000 - 1000),
     };
   }
+}
+
+function fatesOf({ plan, faults, seeded }: PullsOptions): Map<number, Fate> {
+  const { failingUsers = 0, retryingUsers = 0, leftOutUsers = 0, unpulledUsers = 0 } = faults.options;
+  const left = {
+    failing: failingUsers,
+    retrying: retryingUsers,
+    'left out': leftOutUsers,
+    unpulled: unpulledUsers,
+  };
+  const random = randomOf(plan.seed, 'unlucky users');
+  const shuffled = seeded.map((user) => ({ user, rank: random() })).sort((a, b) => a.rank - b.rank);
+  const fates = new Map<number, Fate>();
+  for (const { user } of shuffled) {
+    if (user.connections.length === 0) continue;
+    const fate = (Object.keys(left) as (keyof typeof left)[]).find(
+      (name) => left[name] > 0 && (name !== 'retrying' || user.connections.some(isNew)),
+    );
+    if (fate === undefined) continue;
+    left[fate] -= 1;
+    fates.set(user.index, fate);
+  }
+  return fates;
+}
+
+function keyOf({ id }: Pick<User, 'id'>, provider: string): string {
+  return `${id} ${provider}`;
+}
+
+function dump({ user, provider, pulls }: ConnectionPulls): SavedPulls {
+  return { user: user.id, provider, pulls: pulls.map(({ user: _, provider: __, ...rest }) => rest) };
+}
+
+function load({ user: id, provider, pulls }: SavedPulls, users: Users): ConnectionPulls | null {
+  const user = users.known(id);
+  if (user === null) return null;
+  return { user, provider, pulls: pulls.map((pull) => ({ ...pull, user, provider })) };
 }
 
 function isNew({ createdAt }: Connection): boolean {

@@ -53,16 +53,21 @@ export interface Attempt {
 }
 
 /** A delivery that is not over: its next attempt. */
-interface SavedDelivery {
+interface Delivery {
+  readonly endpoint: Endpoint;
+  readonly message: Message;
+  readonly number: number;
+  /** Sandbox time. */
+  readonly due: number;
+}
+
+type SavedDelivery = Pick<Delivery, 'number' | 'due'> & {
   readonly endpoint: string;
   readonly id: string;
   readonly type: string;
   /** Base64. */
   readonly body: string;
-  readonly number: number;
-  /** Sandbox time. */
-  readonly due: number;
-}
+};
 
 export interface SenderOptions {
   readonly timers: Timers;
@@ -83,26 +88,27 @@ export class WebhookSender {
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #listeners = new Set<(attempt: Attempt) => void>();
   readonly #stopping = new AbortController();
-  readonly #shelf: Shelf<SavedDelivery>;
-
-  constructor(options: SenderOptions) {
-    this.#options = options;
-    this.#shelf = options.state.shelf('deliveries');
-  }
+  readonly #deliveries: Shelf<Delivery>;
 
   /** Goes on with what an earlier run had not delivered; an attempt whose answer it did not see is made again. */
-  restore(): void {
-    for (const { endpoint: endpointId, id, type, body, number, due } of this.#shelf.all()) {
-      const endpoint = this.#options.endpoints.known(endpointId);
-      const message = { id, type, body: Buffer.from(body, 'base64') };
-      if (endpoint === null) this.#shelf.delete(`${id} ${endpointId}`);
-      else this.#options.timers.at(due, () => this.#enqueue(endpoint, message, number));
-    }
+  constructor(options: SenderOptions) {
+    this.#options = options;
+    this.#deliveries = options.state.shelf<Delivery, SavedDelivery>('deliveries', {
+      dump: ({ endpoint, message: { id, type, body }, number, due }) => {
+        return { endpoint: endpoint.id, id, type, body: body.toString('base64'), number, due };
+      },
+      load: ({ endpoint: endpointId, id, type, body, number, due }) => {
+        const endpoint = options.endpoints.known(endpointId);
+        const message = { id, type, body: Buffer.from(body, 'base64') };
+        return endpoint === null ? null : { endpoint, message, number, due };
+      },
+    });
+    for (const delivery of this.#deliveries.all())
+      options.timers.at(delivery.due, () => this.#enqueue(delivery));
   }
 
   send(endpoint: Endpoint, message: Message): void {
-    this.#keep(endpoint, message, 1, this.#options.timers.clock.now());
-    this.#enqueue(endpoint, message, 1);
+    this.#enqueue(this.#keep({ endpoint, message, number: 1, due: this.#options.timers.clock.now() }));
   }
 
   /** Called after each attempt. @returns the function that ends it */
@@ -123,27 +129,23 @@ export class WebhookSender {
     await this.#agent.destroy();
   }
 
-  #keep(endpoint: Endpoint, { id, type, body }: Message, number: number, due: number): void {
-    const saved = { endpoint: endpoint.id, id, type, body: body.toString('base64'), number, due };
-    this.#shelf.put(`${id} ${endpoint.id}`, saved);
+  #keep(delivery: Delivery): Delivery {
+    this.#deliveries.put(placeOf(delivery), delivery);
+    return delivery;
   }
 
-  /** No further attempt follows. */
-  #over(endpoint: Endpoint, { id }: Message): void {
-    this.#shelf.delete(`${id} ${endpoint.id}`);
-  }
-
-  #enqueue(endpoint: Endpoint, message: Message, number: number): void {
+  #enqueue(delivery: Delivery): void {
     if (this.#stopping.signal.aborted) return;
     void this.#queue.add(async () => {
-      await this.#attempt(endpoint, message, number);
+      await this.#attempt(delivery);
       if (!this.#stopping.signal.aborted) this.#options.commit();
     });
   }
 
-  async #attempt(endpoint: Endpoint, message: Message, number: number): Promise<void> {
+  async #attempt(delivery: Delivery): Promise<void> {
     const { endpoints, timers } = this.#options;
-    if (endpoint.disabled || !endpoints.has(endpoint)) return this.#over(endpoint, message);
+    const { endpoint, message, number } = delivery;
+    if (endpoint.disabled || !endpoints.has(endpoint)) return this.#deliveries.delete(placeOf(delivery));
     const answer = await this.#post(endpoint, message);
     if (this.#stopping.signal.aborted) return;
     const { status, problem } = answer;
@@ -152,7 +154,7 @@ export class WebhookSender {
     const attempt: Attempt = { message, endpoint, number, status, ok, problem, at: now };
     this.#remember(attempt);
     if (ok) {
-      this.#over(endpoint, message);
+      this.#deliveries.delete(placeOf(delivery));
       if (endpoint.failingSince === null) return;
       endpoint.failingSince = null;
       endpoints.save(endpoint);
@@ -163,13 +165,13 @@ export class WebhookSender {
     endpoints.save(endpoint);
     const delay = SCHEDULE[number];
     if (delay === undefined) {
-      this.#over(endpoint, message);
+      this.#deliveries.delete(placeOf(delivery));
       this.#options.onExhausted(attempt);
       return;
     }
     const due = now + Math.max(0, delay, answer.retryAfterMs);
-    this.#keep(endpoint, message, number + 1, due);
-    timers.at(due, () => this.#enqueue(endpoint, message, number + 1));
+    const next = this.#keep({ endpoint, message, number: number + 1, due });
+    timers.at(due, () => this.#enqueue(next));
   }
 
   async #post(
@@ -208,4 +210,8 @@ export class WebhookSender {
     if (this.attempts.length > 2 * REMEMBERED) this.attempts.splice(0, REMEMBERED);
     for (const listener of this.#listeners) listener(attempt);
   }
+}
+
+function placeOf({ message, endpoint }: Delivery): string {
+  return `${message.id} ${endpoint.id}`;
 }

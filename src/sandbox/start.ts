@@ -4,7 +4,7 @@ import { createSandboxApp } from './app.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
 import { madeUpMeals } from './made-up-meals.ts';
 import { resolveSandbox, type SandboxOptions } from './options.ts';
-import { forgetfulState, type State } from './state.ts';
+import { State } from './state.ts';
 import { openStateFile } from './state-file.ts';
 import type { User } from './users.ts';
 import { createWorld, subjectOf, type World } from './world.ts';
@@ -29,7 +29,7 @@ export interface Sandbox {
 
 /** Starts a stand-in of the whole service. @throws MillraceError address_unavailable, state_unusable, usage */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const state = options.state === undefined ? forgetfulState() : await openStateFile(options.state);
+  const state = new State(options.state === undefined ? null : await openStateFile(options.state));
   try {
     return await startWith(options, state);
   } catch (error) {
@@ -99,7 +99,7 @@ type FirstKeys = Pick<Sandbox, 'apiKey' | 'orgManagementKey' | 'teamManagementKe
 /** The keys that are there from the start. Those of an earlier run are not made again, should they be deleted by now. */
 function firstKeys({ options, keys, team, kept }: World): FirstKeys {
   const shelf = kept.shelf<FirstKeys>('first keys');
-  const [known] = shelf.all();
+  const known = shelf.get('');
   if (known !== undefined) return known;
   const first = {
     apiKey: keys.create('api', [team.id], 'first key', options.teamKey).value,

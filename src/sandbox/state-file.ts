@@ -3,7 +3,7 @@ import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { errorCode } from '../lib/durable.ts';
 import { own, type FileLock } from '../lib/file-lock.ts';
-import type { Shelf, State } from './state.ts';
+import type { Change, Store } from './state.ts';
 
 const VERSION = 1;
 const DDL = `CREATE TABLE IF NOT EXISTS documents (
@@ -13,20 +13,15 @@ const DDL = `CREATE TABLE IF NOT EXISTS documents (
   UNIQUE (shelf, id)
 )`;
 
-/** Shelves of the file's own. */
-const SERIES = 'series';
-const ORIGIN = 'origin';
-const CLOCK = 'clock';
-
 /** Ends the name of the lock beside the file. */
 const LOCK = '-lock';
 
 /**
- * State in a SQLite file, made when it is missing. A commit survives the end of the process, however it comes; one that
- * the machine's end follows at once can be lost. What is deleted or replaced is overwritten. One process at a time.
+ * A SQLite file, made when it is missing. What was written survives the end of the process, however it comes; what the
+ * machine's end follows at once can be lost. What is deleted or replaced is overwritten. One process at a time.
  * @throws MillraceError state_unusable, folder_in_use
  */
-export async function openStateFile(file: string): Promise<State> {
+export async function openStateFile(file: string): Promise<Store> {
   let db: Database.Database | null = null;
   let lock: FileLock | null = null;
   try {
@@ -45,7 +40,7 @@ export async function openStateFile(file: string): Promise<State> {
       throw new Error('it is a database of something else');
     db.exec(`BEGIN; ${DDL}; PRAGMA user_version = ${VERSION}; COMMIT`);
     db.pragma('secure_delete = ON');
-    return new StateFile(db, file, lock);
+    return storeOf(db, file, lock);
   } catch (error) {
     db?.close();
     lock?.release('remove');
@@ -53,94 +48,35 @@ export async function openStateFile(file: string): Promise<State> {
   }
 }
 
-class StateFile implements State {
-  readonly resumed: boolean;
-  readonly time: number | null;
-  readonly #db: Database.Database;
-  readonly #file: string;
-  readonly #lock: FileLock;
-  /** Since the last commit: shelf and id → document; null deletes it. */
-  readonly #pending = new Map<string, { shelf: string; id: string; document: string | null }>();
-  readonly #series: Map<string, number>;
-  readonly #write: (now: number) => void;
-
-  constructor(db: Database.Database, file: string, lock: FileLock) {
-    this.#db = db;
-    this.#lock = lock;
-    this.#file = file;
-    const [time] = this.shelf<number>(CLOCK).all();
-    this.time = time ?? null;
-    this.resumed = this.time !== null;
-    this.#series = new Map(this.shelf<[string, number]>(SERIES).all());
-    const put = db.prepare(
-      'INSERT INTO documents VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET document = excluded.document',
-    );
-    const remove = db.prepare('DELETE FROM documents WHERE shelf = ? AND id = ?');
-    this.#write = db.transaction((now: number) => {
-      for (const { shelf, id, document } of this.#pending.values()) {
-        if (document === null) remove.run(shelf, id);
-        else put.run(shelf, id, document);
+function storeOf(db: Database.Database, file: string, lock: FileLock): Store {
+  const read = db.prepare<[string], { id: string; document: string }>(
+    'SELECT id, document FROM documents WHERE shelf = ? ORDER BY rowid',
+  );
+  const put = db.prepare(
+    'INSERT INTO documents VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET document = excluded.document',
+  );
+  const remove = db.prepare('DELETE FROM documents WHERE shelf = ? AND id = ?');
+  const write = db.transaction((changes: readonly Change[]) => {
+    for (const { shelf, id, document } of changes) {
+      if (document === null) remove.run(shelf, id);
+      else put.run(shelf, id, document);
+    }
+  });
+  return {
+    name: file,
+    read: (shelf) => read.all(shelf),
+    write: (changes) => {
+      try {
+        write(changes);
+      } catch (error) {
+        throw unusable(file, error);
       }
-      put.run(CLOCK, '', JSON.stringify(now));
-    });
-  }
-
-  shelf<T>(name: string): Shelf<T> {
-    const put = (id: string | number, document: string | null): void => {
-      this.#pending.set(`${name} ${id}`, { shelf: name, id: String(id), document });
-    };
-    const db = this.#db;
-    return {
-      put: (id, document) => put(id, JSON.stringify(document)),
-      delete: (id) => put(id, null),
-      all: () => {
-        const rows = db.prepare<[string], { document: string }>(
-          'SELECT document FROM documents WHERE shelf = ? ORDER BY rowid',
-        );
-        return rows.all(name).map(({ document }) => JSON.parse(document) as T);
-      },
-    };
-  }
-
-  next(series: string): number {
-    const number = (this.#series.get(series) ?? 0) + 1;
-    this.#series.set(series, number);
-    this.shelf<[string, number]>(SERIES).put(series, [series, number]);
-    return number;
-  }
-
-  claim(origin: Readonly<Record<string, string>>): void {
-    const shelf = this.shelf<Readonly<Record<string, string>>>(ORIGIN);
-    const [known] = shelf.all();
-    if (known === undefined) return shelf.put('', origin);
-    const other = Object.keys(origin).filter((name) => origin[name] !== known[name]);
-    if (other.length === 0) return;
-    const told = other.map((name) => `${name} ${known[name] ?? '(none)'}, not ${origin[name] ?? '(none)'}`);
-    throw new MillraceError('usage', `the state in ${this.#file} was made from ${told.join('; ')}`);
-  }
-
-  commit(now: number): void {
-    // A broker can confirm what was on its way when all has ended: then it is sent again, which is allowed.
-    if (this.#pending.size > 0 && this.#db.open) this.#keep(now);
-  }
-
-  close(now: number | null): void {
-    try {
-      if (now !== null) this.#keep(now);
-    } finally {
-      this.#db.close();
-      this.#lock.release('remove');
-    }
-  }
-
-  #keep(now: number): void {
-    try {
-      this.#write(now);
-    } catch (error) {
-      throw unusable(this.#file, error);
-    }
-    this.#pending.clear();
-  }
+    },
+    close: () => {
+      db.close();
+      lock.release('remove');
+    },
+  };
 }
 
 function unusable(file: string, error: unknown): MillraceError {

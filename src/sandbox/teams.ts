@@ -16,43 +16,34 @@ export interface Team {
 export class Teams {
   readonly orgId: string;
   readonly #seed: Name;
-  readonly #teams = new Map<string, Team>();
   readonly #state: State;
-  readonly #shelf: Shelf<Team>;
+  readonly #teams: Shelf<Team>;
 
   constructor(seed: Name, state: State) {
     this.#seed = seed;
     this.#state = state;
-    this.#shelf = state.shelf('teams');
+    this.#teams = state.shelf('teams');
     this.orgId = uuidOf(seed, 'org');
-    for (const team of this.#shelf.all()) this.#teams.set(team.id, team);
   }
 
   /** The team that was there first. An earlier run may have deleted it: then nobody else knows it. */
   first(id: string, features: Team['features'], createdAt: string): Team {
     const name = 'made-up team';
-    if (!this.#state.resumed) return this.create(name, features, createdAt, id);
+    if (this.#state.time === null) return this.create(name, features, createdAt, id);
     return this.#teams.get(id) ?? { id, name, createdAt, brand: {}, features };
   }
 
   /** @param id given for the first team only, so that a receiver can be told to expect it */
   create(name: string, features: Team['features'], createdAt: string, id?: string): Team {
-    const number = this.#state.next('team');
-    const team: Team = {
-      id: id ?? uuidOf(this.#seed, 'team', number),
-      name,
-      createdAt,
-      brand: {},
-      features,
-    };
-    this.#teams.set(team.id, team);
+    const made = uuidOf(this.#seed, 'team', this.#state.next('team'));
+    const team: Team = { id: id ?? made, name, createdAt, brand: {}, features };
     this.save(team);
     return team;
   }
 
   /** To be called after a change. */
   save(team: Team): void {
-    this.#shelf.put(team.id, team);
+    this.#teams.put(team.id, team);
   }
 
   /** @throws Refusal 404 */
@@ -64,10 +55,9 @@ export class Teams {
 
   delete(id: string): void {
     this.#teams.delete(id);
-    this.#shelf.delete(id);
   }
 
   all(): Team[] {
-    return [...this.#teams.values()];
+    return this.#teams.all();
   }
 }

@@ -29,10 +29,12 @@ export interface User {
   readonly index: number;
 }
 
-/** A user as it is kept; of an erased one the place only. */
-type SavedUser =
-  | (Omit<User, 'erased' | 'pulled'> & { readonly pulled: readonly string[] })
-  | { readonly index: number; readonly erased: true };
+/** An erased user: its place only. */
+interface Erased {
+  readonly index: number;
+  readonly erased: true;
+}
+type SavedUser = (Omit<User, 'erased' | 'pulled'> & { readonly pulled: readonly string[] }) | Erased;
 
 /** What seeded users look like. */
 export interface UserPlan {
@@ -48,6 +50,7 @@ export interface UserPlan {
 /** Retrying exists for connections made after 9 May 2025; one user in ten is from before. */
 const OLD = '2025-01-15T08:00:00+00:00';
 const NEW = '2025-06-02T08:00:00+00:00';
+const OTHERS = Object.keys(PROVIDERS).filter((name) => name !== 'made_up');
 
 /** The users of all teams. */
 export class Users {
@@ -58,38 +61,27 @@ export class Users {
   readonly #byIndex: (User | null)[] = [];
   readonly #byClientId = new Map<string, User>();
   /** Users that are not as the seed made them. */
-  readonly #shelf: Shelf<SavedUser>;
+  readonly #changed: Shelf<User | Erased>;
   readonly #onErased: ((user: User) => void)[] = [];
 
   constructor(timers: Timers, plan: UserPlan, state: State) {
     this.#timers = timers;
     this.#seed = plan.seed;
-    this.#shelf = state.shelf('users');
-    const others = Object.keys(PROVIDERS).filter((name) => name !== 'made_up');
-    for (let index = 0; index < plan.count; index += 1) {
-      const user = this.#add(plan.teamId, `made-up-client-${index}`, index % 10 === 9 ? OLD : NEW);
-      const names = plan.providers ?? ['made_up', others[index % others.length] ?? 'made_up'];
-      if (index >= plan.count - plan.unconnected) continue;
-      for (const provider of names) addConnection(user, provider, user.createdOn);
+    this.#changed = state.shelf<User | Erased, SavedUser>('users', { dump: dumpUser, load: loadUser });
+    for (let index = 0; index < plan.count || this.#changed.get(index) !== undefined; index += 1) {
+      const changed = this.#changed.get(index);
+      if (changed === undefined) this.#seedUser(plan);
+      else if ('id' in changed) this.#add(changed);
+      else this.#byIndex.push(null);
     }
   }
 
-  /** Makes the users as an earlier run left them. */
-  restore(): void {
-    for (const saved of this.#shelf.all()) {
-      const seeded = this.#byIndex[saved.index];
-      if (seeded !== undefined && seeded !== null) this.#forget(seeded);
-      this.#byIndex[saved.index] = null;
-      if ('erased' in saved) continue;
-      const user: User = { ...saved, erased: false, pulled: new Set(saved.pulled) };
-      this.#byIndex[user.index] = user;
-      this.#byId.set(user.id, user);
-      if (user.deletedAt === null) this.#byClientId.set(clientKey(user), user);
-      else this.#eraseAt(user, user.deletedAt);
-    }
-    // The oldest first again.
-    this.#byId.clear();
-    for (const user of this.#byIndex) if (user !== null && user !== undefined) this.#byId.set(user.id, user);
+  #seedUser({ teamId, count, unconnected, providers }: UserPlan): void {
+    const index = this.#byIndex.length;
+    const user = this.#make(teamId, `made-up-client-${index}`, index % 10 === 9 ? OLD : NEW);
+    if (index >= count - unconnected) return;
+    for (const provider of providers ?? ['made_up', OTHERS[index % OTHERS.length] ?? 'made_up'])
+      addConnection(user, provider, user.createdOn);
   }
 
   /** Called once nothing of a user may be kept any more. */
@@ -99,9 +91,7 @@ export class Users {
 
   /** To be called after a change. */
   save(user: User): void {
-    if (user.erased) return;
-    const { erased: _, ...rest } = user;
-    this.#shelf.put(user.index, { ...rest, pulled: [...user.pulled] });
+    if (!user.erased) this.#changed.put(user.index, user);
   }
 
   /** Adds a connection. */
@@ -126,7 +116,7 @@ export class Users {
         created_on: existing.createdOn,
       });
     }
-    const user = this.#add(teamId, clientUserId, this.#timers.stamp());
+    const user = this.#make(teamId, clientUserId, this.#timers.stamp());
     this.save(user);
     return user;
   }
@@ -199,35 +189,40 @@ export class Users {
     user.pulled.clear();
     this.#byId.delete(user.id);
     this.#byIndex[user.index] = null;
-    this.#shelf.put(user.index, { index: user.index, erased: true });
+    this.#changed.put(user.index, { index: user.index, erased: true });
     for (const listener of this.#onErased) listener(user);
   }
 
-  #forget(user: User): void {
-    this.#byId.delete(user.id);
-    const key = clientKey(user);
-    if (this.#byClientId.get(key) === user) this.#byClientId.delete(key);
-  }
-
-  #add(teamId: string, clientUserId: string, createdOn: string): User {
+  #make(teamId: string, clientUserId: string, createdOn: string): User {
     const index = this.#byIndex.length;
-    const user: User = {
-      id: uuidOf(this.#seed, 'user', index),
-      teamId,
-      clientUserId,
-      createdOn,
+    const id = uuidOf(this.#seed, 'user', index);
+    const nothing = {
       connections: [],
       sources: [],
       deletedAt: null,
       erased: false,
-      pulled: new Set(),
-      index,
+      pulled: new Set<string>(),
     };
+    return this.#add({ id, teamId, clientUserId, createdOn, ...nothing, index });
+  }
+
+  #add(user: User): User {
     this.#byIndex.push(user);
     this.#byId.set(user.id, user);
-    this.#byClientId.set(clientKey(user), user);
+    if (user.deletedAt === null) this.#byClientId.set(clientKey(user), user);
+    else this.#eraseAt(user, user.deletedAt);
     return user;
   }
+}
+
+function dumpUser(user: User | Erased): SavedUser {
+  if (!('id' in user)) return user;
+  const { erased: _, ...rest } = user;
+  return { ...rest, pulled: [...user.pulled] };
+}
+
+function loadUser(saved: SavedUser): User | Erased {
+  return 'erased' in saved ? saved : { ...saved, erased: false, pulled: new Set(saved.pulled) };
 }
 
 function addConnection(user: User, provider: string, createdAt: string): void {

@@ -75,8 +75,6 @@ export function createWorld(options: ResolvedSandbox, state: State): World {
   const labs = new Labs(seed, team.id, teams.orgId);
   const orders = new Orders({ timers, events, labs, teams, users, seed, state });
   const parsingJobs = new ParsingJobs({ timers, events, users, seed, state });
-  // Users first: all the others belong to some.
-  for (const kept of [users, pulls, bulkOps, orders, parsingJobs, sender, events]) kept.restore();
   return {
     options,
     kept: state,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { uuid } from '../check.ts';
-import type { Key, ManagementKey } from '../keys.ts';
+import type { Key } from '../keys.ts';
 import { management, ofTeam, org, teamOf, type Call, type Operation } from '../operation.ts';
 import { Refusal } from '../refusal.ts';
 import type { Team } from '../teams.ts';
@@ -73,7 +73,7 @@ export const managementOperations: readonly Operation[] = [
 ];
 
 /** @param keys of which it is to be one */
-function deleteKey({ world, request }: Call<ManagementKey>, keys: readonly Key[]): object {
+function deleteKey({ world, request }: Call<Key>, keys: readonly Key[]): object {
   const key = keys.find(({ id }) => id === request.params['key_id']);
   if (key === undefined) throw new Refusal(404, 'Key not found');
   world.keys.delete(key);

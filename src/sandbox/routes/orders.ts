@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { pageOf, PAGING, uuid } from '../check.ts';
 import { team, type Call, type Operation } from '../operation.ts';
-import { orderJson, type Order } from '../orders.ts';
+import { INTERPRETATIONS, orderJson, type Order } from '../orders.ts';
 import { Refusal } from '../refusal.ts';
 import { randomOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
@@ -17,7 +17,7 @@ const NEW_ORDER = z.object({
   clinical_notes: NOTES.nullish(),
   update_reason: z.string().nullish(),
 });
-const INTERPRETATION = z.enum(['normal', 'abnormal', 'critical']).optional();
+const LIST = z.object({ ...PAGING, interpretation: z.enum(INTERPRETATIONS).optional() });
 const SLOTS_DAYS = 14;
 
 export const orderOperations: readonly Operation[] = [
@@ -28,7 +28,7 @@ export const orderOperations: readonly Operation[] = [
     place(call, 'imported'),
   ),
   team('get', '/orders', 'Orders, by interpretation', ({ world, bearer, query }) => {
-    const { interpretation, ...paging } = query(z.object({ ...PAGING, interpretation: INTERPRETATION }));
+    const { interpretation, ...paging } = query(LIST);
     const found = world.orders
       .list(bearer.id)
       .filter((order) => interpretation === undefined || order.interpretation === interpretation);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Endpoint } from '../endpoints.ts';
-import type { ManagementKey } from '../keys.ts';
+import type { Key } from '../keys.ts';
 import { ofTeam, type Call, type Operation } from '../operation.ts';
 
 const url = z.url({ protocol: /^https?$/ });
@@ -78,7 +78,7 @@ function ofWebhook(
   method: Operation['method'],
   path: string,
   title: string,
-  handle: (call: Call<ManagementKey>, endpoint: Endpoint) => object,
+  handle: (call: Call<Key>, endpoint: Endpoint) => object,
 ): Operation {
   return ofTeam(method, `/webhook/:webhook_id${path}`, title, (call, { id }) =>
     handle(call, call.world.endpoints.get(id, String(call.request.params['webhook_id']))),
