@@ -1,6 +1,7 @@
 import PQueue from 'p-queue';
 import { Agent, request } from 'undici';
 import { messageOf } from '../core/errors.ts';
+import { parseRetryAfter } from '../lib/retry-after.ts';
 import { signatureHeaders, type Endpoint, type Endpoints } from './endpoints.ts';
 import type { State, Shelf } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -169,7 +170,7 @@ export class WebhookSender {
       this.#options.onExhausted(attempt);
       return;
     }
-    const due = now + Math.max(0, delay, answer.retryAfterMs);
+    const due = now + Math.max(delay, answer.retryAfterMs);
     const next = this.#keep({ endpoint, message, number: number + 1, due });
     timers.at(due, () => this.#enqueue(next));
   }
@@ -189,20 +190,13 @@ export class WebhookSender {
       });
       await response.body.dump();
       const { statusCode: status, headers } = response;
-      const asked = status === 429 || status === 503 ? headers['retry-after'] : undefined;
-      return { status, retryAfterMs: this.#delayOf(asked), problem: null };
+      const header = status === 429 || status === 503 ? String(headers['retry-after'] ?? '') : '';
+      // A date is one by the wall.
+      const retryAfterMs = parseRetryAfter(header, this.#options.signingNow()) ?? 0;
+      return { status, retryAfterMs, problem: null };
     } catch (error) {
       return { status: null, retryAfterMs: 0, problem: messageOf(error) };
     }
-  }
-
-  /** Retry-After: seconds, or a date by the wall. */
-  #delayOf(header: string | string[] | undefined): number {
-    if (typeof header !== 'string') return 0;
-    const ms = /^\d+$/.test(header)
-      ? Number(header) * SECOND
-      : Date.parse(header) - this.#options.signingNow();
-    return Number.isNaN(ms) ? 0 : ms;
   }
 
   #remember(attempt: Attempt): void {

@@ -2,8 +2,8 @@ import type { CallOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { detailOf } from './detail.ts';
-import { everyItem, listFrom, type CursorPage, type Open, type Unknown } from './shape.ts';
-import type { Transport } from './transport.ts';
+import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';
+import type { Call } from './transport.ts';
 
 export interface BulkTrigger {
   /** Any number of users, each a UUID. */
@@ -51,23 +51,17 @@ export interface BulkOpQuery {
 const PATIENCE = 30_000;
 
 /** Bulk triggers of historical pulls, and the background operations they become. */
-export class Bulk {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Bulk extends Group {
   /**
    * Enqueues a historical pull for each user's connection to the provider. Not repeated after a time-out or a lost
    * connection, since the triggers may be queued already: see `maybeApplied` of the error, and the list of bulk ops.
    * @throws ServiceError, ServiceInputError
    */
-  async trigger(trigger: BulkTrigger, { signal }: CallOptions = {}): Promise<BulkTriggered> {
+  async trigger(trigger: BulkTrigger, options: CallOptions = {}): Promise<BulkTriggered> {
     const { userIds, provider, waitForCompletion = false, teamId } = trigger;
     if (userIds.length === 0) throw new ServiceInputError('userIds', 'must not be empty');
     for (const [index, user] of userIds.entries()) uuid(`userIds[${index}]`, user);
-    const { status, text: body } = await this.#transport.answer({
+    const { status, text: body } = await this.transport.answer({
       method: 'POST',
       path: 'bulkTrigger',
       query: { team_id: teamOf(teamId) },
@@ -76,45 +70,35 @@ export class Bulk {
         provider: text('provider', provider),
         wait_for_completion: waitForCompletion,
       },
-      idempotent: false,
       patienceMs: waitForCompletion ? PATIENCE : 0,
-      signal,
+      ...options,
     });
     return { outcome: status === 200 ? 'completed' : 'accepted', status, detail: readDetail(body) };
   }
 
   /** One page, newest first. @throws ServiceError, ServiceInputError */
-  async listOps(query: BulkOpQuery = {}, { signal }: CallOptions = {}): Promise<CursorPage<BulkOp>> {
-    const { pageSize, cursor, teamId } = query;
-    return listFrom<CursorPage<BulkOp>>(
-      this.#transport,
-      {
-        method: 'GET',
-        path: 'bulkOps',
-        query: {
-          page_size: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize, 1, 50),
-          next_cursor: cursor,
-          team_id: teamOf(teamId),
-        },
-        idempotent: true,
-        signal,
-      },
-      'data',
-    );
+  async listOps(query: BulkOpQuery = {}, options: CallOptions = {}): Promise<CursorPage<BulkOp>> {
+    return this.readPage<BulkOp>(listCall(query, options));
   }
 
   /** Every bulk op, page after page, newest first. Stop when you have seen enough. */
   ops(query: Omit<BulkOpQuery, 'cursor'> = {}, options: CallOptions = {}): AsyncGenerator<BulkOp> {
-    const operation = this.#transport.operation({ method: 'GET', path: 'bulkOps', idempotent: true });
-    return everyItem(operation, (cursor) =>
-      this.listOps(cursor === undefined ? query : { ...query, cursor }, options),
-    );
+    return this.everyItem(listCall(query, options));
   }
+}
+
+function listCall({ pageSize, cursor, teamId }: BulkOpQuery, options: CallOptions): Call {
+  const query = {
+    page_size: wholeNumber('pageSize', pageSize, 1, 50),
+    next_cursor: cursor,
+    team_id: teamOf(teamId),
+  };
+  return { method: 'GET', path: 'bulkOps', query, ...options };
 }
 
 function teamOf(teamId: string | undefined): string | undefined {
   // The service's own word for the team of the key.
-  return teamId === undefined || teamId === 'infer_from_context' ? teamId : uuid('teamId', teamId);
+  return teamId === 'infer_from_context' ? teamId : uuid('teamId', teamId);
 }
 
 /** The body may be empty, an object with `detail`, or something else; none of that makes a success a failure. */

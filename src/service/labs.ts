@@ -1,8 +1,7 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { oneOf, text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
-import { listFrom, objectFrom, type Open, type Unknown } from './shape.ts';
-import type { Call, Transport } from './transport.ts';
+import { Group, type List, type Open, type Unknown } from './shape.ts';
 
 export interface Loinc extends Unknown {
   readonly id: number;
@@ -68,7 +67,7 @@ export interface AreaInfo extends Unknown {
 }
 
 /** Miles that the service knows; this set is closed. */
-export const RADII = [10, 20, 25, 50, 100] as const;
+const RADII = [10, 20, 25, 50, 100] as const;
 
 export interface AreaQuery {
   /** Exactly five digits. */
@@ -96,77 +95,57 @@ export interface Paging {
 }
 
 /** Markers, lab accounts and coverage of an area. */
-export class Labs {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Labs extends Group {
   /** Markers of order sets; a reading operation although it is a POST. */
-  async orderSetMarkers(
-    set: OrderSet,
-    paging: Paging = {},
-    { signal }: CallOptions = {},
-  ): Promise<MarkerPage> {
+  async orderSetMarkers(set: OrderSet, paging: Paging = {}, options: CallOptions = {}): Promise<MarkerPage> {
+    const added = texts('addOnProviderIds', set.addOnProviderIds);
     const json = {
-      ...(set.labTestIds === undefined ? {} : { lab_test_ids: texts('labTestIds', set.labTestIds) }),
-      ...(set.addOnProviderIds === undefined
-        ? {}
-        : { add_on: { provider_ids: texts('addOnProviderIds', set.addOnProviderIds) } }),
+      lab_test_ids: texts('labTestIds', set.labTestIds),
+      add_on: added === undefined ? undefined : { provider_ids: added },
     };
-    const query = pagingQuery(paging);
-    const call: Call = { method: 'POST', path: 'listOrderSetMarkers', query, json, idempotent: true, signal };
-    return listFrom<MarkerPage>(this.#transport, call, 'markers');
+    const call = { method: 'POST', path: 'listOrderSetMarkers', idempotent: true } as const;
+    return this.readList<MarkerPage>({ ...call, query: pagingQuery(paging), json, ...options }, 'markers');
   }
 
   async markers(
     { labSlug, ...paging }: Paging & { readonly labSlug?: string } = {},
-    { signal, onText }: ReadOptions = {},
+    options: ReadOptions = {},
   ): Promise<MarkerPage> {
-    const lab_slug = labSlug === undefined ? undefined : text('labSlug', labSlug);
-    const query = { ...pagingQuery(paging), lab_slug };
-    const call: Call = { method: 'GET', path: 'markers', query, idempotent: true, signal, onText };
-    return listFrom<MarkerPage>(this.#transport, call, 'markers');
+    const query = { ...pagingQuery(paging), lab_slug: text('labSlug', labSlug) };
+    return this.readList<MarkerPage>({ method: 'GET', path: 'markers', query, ...options }, 'markers');
   }
 
   async accounts(
     filter: { readonly labAccountId?: string; readonly status?: LabAccount['status'] } = {},
-    { signal, onText }: ReadOptions = {},
-  ): Promise<{ readonly data: readonly LabAccount[] }> {
-    const { labAccountId, status } = filter;
+    options: ReadOptions = {},
+  ): Promise<List<LabAccount>> {
     const query = {
-      lab_account_id: labAccountId === undefined ? undefined : uuid('labAccountId', labAccountId),
-      status: status === undefined ? undefined : text('status', status),
+      lab_account_id: uuid('labAccountId', filter.labAccountId),
+      status: text('status', filter.status),
     };
-    const call: Call = { method: 'GET', path: 'labAccounts', query, idempotent: true, signal, onText };
-    return listFrom<{ readonly data: readonly LabAccount[] }>(this.#transport, call, 'data');
+    return this.readList<List<LabAccount>>({ method: 'GET', path: 'labAccounts', query, ...options }, 'data');
   }
 
   /** Phlebotomy and patient service centers near a zip code. */
-  async areaInfo(area: AreaQuery, { signal, onText }: ReadOptions = {}): Promise<AreaInfo> {
+  async areaInfo(area: AreaQuery, options: ReadOptions = {}): Promise<AreaInfo> {
     if (!/^\d{5}$/.test(area.zipCode)) throw new ServiceInputError('zipCode', 'must be exactly five digits');
-    const { labAccountId, radius, labs, lab } = area;
     const query = {
       zip_code: area.zipCode,
-      radius: radius === undefined ? undefined : oneOf('radius', radius, RADII),
-      labs: labs === undefined ? undefined : texts('labs', labs),
-      lab: lab === undefined ? undefined : text('lab', lab),
-      lab_account_id: labAccountId === undefined ? undefined : uuid('labAccountId', labAccountId),
+      radius: oneOf('radius', area.radius, RADII),
+      labs: texts('labs', area.labs),
+      lab: text('lab', area.lab),
+      lab_account_id: uuid('labAccountId', area.labAccountId),
     };
-    const call: Call = { method: 'GET', path: 'areaInfo', query, idempotent: true, signal, onText };
-    return objectFrom<AreaInfo>(this.#transport, call);
+    return this.readObject<AreaInfo>({ method: 'GET', path: 'areaInfo', query, ...options });
   }
 }
 
 /** Query fields of a page. @throws ServiceInputError */
-export function pagingQuery({ page, size }: Paging): { page?: number; size?: number } {
-  return {
-    ...(page === undefined ? {} : { page: wholeNumber('page', page, 1, Number.MAX_SAFE_INTEGER) }),
-    ...(size === undefined ? {} : { size: wholeNumber('size', size, 1, 100) }),
-  };
+export function pagingQuery({ page, size }: Paging): Record<'page' | 'size', number | undefined> {
+  return { page: wholeNumber('page', page, 1), size: wholeNumber('size', size, 1, 100) };
 }
 
-function texts(parameter: string, values: readonly string[]): readonly string[] {
-  return values.map((value, index) => text(`${parameter}[${index}]`, value));
+function texts<T extends readonly string[] | undefined>(parameter: string, values: T): T {
+  for (const [index, value] of values?.entries() ?? []) text(`${parameter}[${index}]`, value);
+  return values;
 }

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { CallOptions } from './options.ts';
 import { dateRange, text, uuid } from './inputs.ts';
-import { listFrom, type Unknown } from './shape.ts';
-import type { Call, Transport } from './transport.ts';
+import { Group, type Unknown } from './shape.ts';
+import type { Call } from './transport.ts';
 
 /** Which meals. A bare end day is read as 23:59:59, a bare start day as 00:00:00. */
 export interface MealRange {
@@ -42,16 +42,10 @@ export interface MealsDocument extends Unknown {
 }
 
 /** Meal summaries. There is no paging: a long range is one very large document. */
-export class Meals {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Meals extends Group {
   /** The whole document, parsed: for short ranges. @throws ServiceError, ServiceInputError */
   summary(user: string, range: MealRange, options: CallOptions = {}): Promise<MealsDocument> {
-    return listFrom<MealsDocument>(this.#transport, callOf(user, range, options), 'meals');
+    return this.readList<MealsDocument>(callOf(user, range, options), 'meals');
   }
 
   /**
@@ -59,22 +53,13 @@ export class Meals {
    * stream with a ServiceError; start over with a new call then, and throw away what came.
    */
   async stream(user: string, range: MealRange, options: CallOptions = {}): Promise<Readable> {
-    return this.#transport.stream(callOf(user, range, options));
+    return this.transport.stream(callOf(user, range, options));
   }
 }
 
-function callOf(user: string, { start, end, provider }: MealRange, { signal }: CallOptions): Call {
+function callOf(user: string, { start, end, provider }: MealRange, options: CallOptions): Call {
   dateRange(start, end);
-  return {
-    method: 'GET',
-    path: 'mealSummary',
-    parameters: { user_id: uuid('user', user) },
-    query: {
-      start_date: start,
-      end_date: end,
-      provider: provider === undefined ? undefined : text('provider', provider),
-    },
-    idempotent: true,
-    signal,
-  };
+  const parameters = { user_id: uuid('user', user) };
+  const query = { start_date: start, end_date: end, provider: text('provider', provider) };
+  return { method: 'GET', path: 'mealSummary', parameters, query, ...options };
 }

@@ -1,4 +1,3 @@
-import type { Dispatcher } from 'undici';
 import { systemClock, type Clock } from '../core/clock.ts';
 import { ServiceInputError } from './errors.ts';
 import { resolvePaths, type Paths } from './paths.ts';
@@ -35,8 +34,6 @@ export interface ServiceOptions {
   readonly onWarning?: (message: string) => void;
   /** Told before each repeated attempt. */
   readonly onRetry?: (retry: Retry) => void;
-  /** In place of a pool of our own, such as a proxy agent. It is not closed with the client. */
-  readonly dispatcher?: Dispatcher;
 }
 
 /** Milliseconds, by the wall. */
@@ -76,10 +73,7 @@ export type ResolvedOptions = ReturnType<typeof resolveOptions>;
 
 /** Checks the options and fills in defaults. @throws ServiceInputError naming the option */
 export function resolveOptions(options: ServiceOptions) {
-  const managementKeyHeader = headerName(
-    'managementKeyHeader',
-    options.managementKeyHeader ?? 'X-Management-Key',
-  );
+  const { managementKeyHeader = 'X-Management-Key' } = options;
   if (managementKeyHeader.toLowerCase() === 'x-service-org-key') {
     options.onWarning?.('the header X-Service-Org-Key is deprecated; use X-Management-Key');
   }
@@ -88,7 +82,7 @@ export function resolveOptions(options: ServiceOptions) {
     apiKey: key('apiKey', options.apiKey),
     apiKeyHeader: headerName('apiKeyHeader', options.apiKeyHeader ?? 'x-service-api-key'),
     managementKey: key('managementKey', options.managementKey),
-    managementKeyHeader,
+    managementKeyHeader: headerName('managementKeyHeader', managementKeyHeader),
     idempotencyHeader: headerName('idempotencyHeader', options.idempotencyHeader ?? 'x-idempotency-key'),
     paths: resolvePaths(options.paths ?? {}),
     timeouts: { connect: 10_000, headers: 60_000, body: 60_000, ...options.timeouts },
@@ -99,19 +93,13 @@ export function resolveOptions(options: ServiceOptions) {
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
     onRetry: options.onRetry,
-    dispatcher: options.dispatcher,
   };
 }
 
 function baseOf(text: string): { readonly origin: string; readonly path: string } {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (
-    url === null ||
-    !/^https?:$/.test(url.protocol) ||
-    url.search !== '' ||
-    url.hash !== '' ||
-    url.username !== ''
-  ) {
+  const more = url === null ? '' : url.search + url.hash + url.username;
+  if (url === null || !/^https?:$/.test(url.protocol) || more !== '') {
     throw new ServiceInputError('baseUrl', 'must be an http(s) URL without query, fragment or user name');
   }
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };

@@ -3,8 +3,7 @@ import type { CallOptions, ReadOptions } from './options.ts';
 import { day, text, uuid } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { pagingQuery, type Paging } from './labs.ts';
-import { listFrom, objectFrom, type Open, type Unknown } from './shape.ts';
-import type { Call, Transport } from './transport.ts';
+import { Group, type Open, type Unknown } from './shape.ts';
 
 /** Most of an order is not documented; `status` may hold values that are not known yet. */
 export interface Order extends Unknown {
@@ -34,13 +33,7 @@ export interface NewOrder {
 const LONGEST_NOTES = 1000;
 
 /** Orders and phlebotomy appointments. */
-export class Orders {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Orders extends Group {
   /** Safe to repeat: every attempt carries the same idempotency key. @throws ServiceError, ServiceInputError */
   create(order: NewOrder, options: CallOptions = {}): Promise<Unknown> {
     return this.#place('createOrder', order, options);
@@ -53,11 +46,10 @@ export class Orders {
 
   async list(
     { interpretation, ...paging }: Paging & { readonly interpretation?: Order['interpretation'] } = {},
-    { signal, onText }: ReadOptions = {},
+    options: ReadOptions = {},
   ): Promise<OrderPage> {
     const query = { ...pagingQuery(paging), interpretation };
-    const call: Call = { method: 'GET', path: 'orders', query, idempotent: true, signal, onText };
-    return listFrom<OrderPage>(this.#transport, call, 'orders');
+    return this.readList<OrderPage>({ method: 'GET', path: 'orders', query, ...options }, 'orders');
   }
 
   /**
@@ -68,46 +60,26 @@ export class Orders {
   async appointmentAvailability(
     startDate: string,
     address: Unknown = {},
-    { signal }: CallOptions = {},
+    options: CallOptions = {},
   ): Promise<Unknown> {
     const query = { start_date: day('startDate', startDate) };
-    const call: Call = {
-      method: 'POST',
-      path: 'appointmentAvailability',
-      query,
-      json: address,
-      idempotent: true,
-      signal,
-    };
-    return objectFrom<Unknown>(this.#transport, call);
+    const call = { method: 'POST', path: 'appointmentAvailability', idempotent: true } as const;
+    return this.readObject<Unknown>({ ...call, query, json: address, ...options });
   }
 
-  async #place(
-    path: 'createOrder' | 'importOrder',
-    order: NewOrder,
-    { signal }: CallOptions,
-  ): Promise<Unknown> {
-    const { userId, labAccountId, clinicalNotes, updateReason, fields, idempotencyKey } = order;
-    if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
+  async #place(path: 'createOrder' | 'importOrder', order: NewOrder, options: CallOptions): Promise<Unknown> {
+    const { idempotencyKey: key = randomUUID() } = order;
+    if (!/^[\x21-\x7e]{1,255}$/.test(key))
       throw new ServiceInputError('idempotencyKey', 'must be 1 to 255 visible ASCII characters');
-    }
-    const json = {
-      ...fields,
-      user_id: uuid('userId', userId),
-      ...(labAccountId === undefined ? {} : { lab_account_id: uuid('labAccountId', labAccountId) }),
-      ...(clinicalNotes === undefined
-        ? {}
-        : { clinical_notes: text('clinicalNotes', clinicalNotes, LONGEST_NOTES) }),
-      ...(updateReason === undefined ? {} : { update_reason: text('updateReason', updateReason) }),
+    const known = {
+      user_id: uuid('userId', order.userId),
+      lab_account_id: uuid('labAccountId', order.labAccountId),
+      clinical_notes: text('clinicalNotes', order.clinicalNotes, LONGEST_NOTES),
+      update_reason: text('updateReason', order.updateReason),
     };
-    const headers = { [this.#transport.options.idempotencyHeader]: idempotencyKey ?? randomUUID() };
-    return objectFrom<Unknown>(this.#transport, {
-      method: 'POST',
-      path,
-      json,
-      headers,
-      idempotent: true,
-      signal,
-    });
+    const given = Object.entries(known).filter(([, value]) => value !== undefined);
+    const json = { ...order.fields, ...Object.fromEntries(given) };
+    const headers = { [this.transport.options.idempotencyHeader]: key };
+    return this.readObject<Unknown>({ method: 'POST', path, json, headers, idempotent: true, ...options });
   }
 }

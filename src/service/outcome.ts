@@ -1,6 +1,6 @@
 import { detailOf, existingUserOf } from './detail.ts';
 import { ServiceError, type ServiceErrorCode } from './errors.ts';
-import { parseRetryAfter } from './retry-after.ts';
+import { parseRetryAfter } from '../lib/retry-after.ts';
 
 export interface Headers {
   readonly [name: string]: string | string[] | undefined;
@@ -80,20 +80,12 @@ export function errorOfFailure(operation: string, cause: unknown): ServiceError 
   ) as NodeJS.ErrnoException;
   const name = code ?? '';
   const detail = [name, message].filter((part) => part !== '').join(' ');
-  const fields = { operation, status: null, detail };
-  if (NOT_SENT.has(name))
-    return new ServiceError({ ...fields, code: 'unreachable', retryable: true }, { cause });
-  if (TIMED_OUT.has(name)) {
-    return new ServiceError({ ...fields, code: 'timed_out', retryable: true, maybeApplied: true }, { cause });
-  }
-  if (LOST.has(name) || name.startsWith('HPE_') || message === 'terminated') {
-    return new ServiceError(
-      { ...fields, code: 'connection_lost', retryable: true, maybeApplied: true },
-      { cause },
-    );
-  }
-  return new ServiceError(
-    { ...fields, code: 'unreachable', retryable: false, maybeApplied: true },
-    { cause },
-  );
+  const isLost = LOST.has(name) || name.startsWith('HPE_') || message === 'terminated';
+  const [errorCode, retryable]: [ServiceErrorCode, boolean] = TIMED_OUT.has(name)
+    ? ['timed_out', true]
+    : isLost
+      ? ['connection_lost', true]
+      : ['unreachable', NOT_SENT.has(name)];
+  const fields = { code: errorCode, operation, status: null, detail, retryable };
+  return new ServiceError({ ...fields, maybeApplied: !NOT_SENT.has(name) }, { cause });
 }

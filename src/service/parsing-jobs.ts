@@ -3,11 +3,10 @@ import { FormData } from 'undici';
 import type { CallOptions } from './options.ts';
 import { text, uuid } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
-import { objectFrom, type Open, type Unknown } from './shape.ts';
-import type { Call, Transport } from './transport.ts';
+import { Group, type Open, type Unknown } from './shape.ts';
 
 /** The limit of a report file. */
-export const LARGEST_REPORT = 10_000_000;
+const LARGEST_REPORT = 10_000_000;
 
 /** Formats the service reads, known by their first bytes: a file's name proves nothing. */
 const FORMATS = [
@@ -37,15 +36,9 @@ export interface ParsingJob extends Unknown {
 }
 
 /** Lab report parsing; in beta, and enabled per team. */
-export class ParsingJobs {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class ParsingJobs extends Group {
   /** Not repeated after a lost connection: the job may be there already. @throws ServiceError, ServiceInputError */
-  async create(upload: ReportUpload, { signal }: CallOptions = {}): Promise<ParsingJob> {
+  async create(upload: ReportUpload, options: CallOptions = {}): Promise<ParsingJob> {
     const { userId, file, fileName = 'report', needsHumanReview } = upload;
     const type = formatOf(file);
     uuid('userId', userId);
@@ -57,14 +50,12 @@ export class ParsingJobs {
       if (needsHumanReview !== undefined) data.set('needs_human_review', String(needsHumanReview));
       return data;
     };
-    const call: Call = { method: 'POST', path: 'createParsingJob', form, idempotent: false, signal };
-    return objectFrom<ParsingJob>(this.#transport, call);
+    return this.readObject<ParsingJob>({ method: 'POST', path: 'createParsingJob', form, ...options });
   }
 
-  async get(job: string, { signal }: CallOptions = {}): Promise<ParsingJob> {
+  async get(job: string, options: CallOptions = {}): Promise<ParsingJob> {
     const parameters = { job_id: text('job', job) };
-    const call: Call = { method: 'GET', path: 'parsingJob', parameters, idempotent: true, signal };
-    return objectFrom<ParsingJob>(this.#transport, call);
+    return this.readObject<ParsingJob>({ method: 'GET', path: 'parsingJob', parameters, ...options });
   }
 }
 

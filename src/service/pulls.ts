@@ -1,7 +1,7 @@
 import type { CallOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
-import { everyItem, listFrom, type CursorPage, type Open, type Unknown } from './shape.ts';
-import type { Transport } from './transport.ts';
+import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';
+import type { Call } from './transport.ts';
 
 /** How far the pull of one resource is. `retrying` is a temporary failure, `failure` a permanent one. */
 export interface PullStatus extends Unknown {
@@ -39,39 +39,24 @@ export interface PullQuery {
 }
 
 /** Status of historical pulls. */
-export class Pulls {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Pulls extends Group {
   /** One page of users. @throws ServiceError, ServiceInputError */
-  async status(query: PullQuery = {}, { signal }: CallOptions = {}): Promise<CursorPage<UserPulls>> {
-    const { userId, provider, userLimit, cursor } = query;
-    return listFrom<CursorPage<UserPulls>>(
-      this.#transport,
-      {
-        method: 'GET',
-        path: 'historicalPulls',
-        query: {
-          user_id: userId === undefined ? undefined : uuid('userId', userId),
-          provider: provider === undefined ? undefined : text('provider', provider),
-          user_limit: userLimit === undefined ? undefined : wholeNumber('userLimit', userLimit, 1, 50),
-          next_cursor: cursor,
-        },
-        idempotent: true,
-        signal,
-      },
-      'data',
-    );
+  async status(query: PullQuery = {}, options: CallOptions = {}): Promise<CursorPage<UserPulls>> {
+    return this.readPage<UserPulls>(callOf(query, options));
   }
 
   /** Every user's pulls, page after page. */
   users(query: Omit<PullQuery, 'cursor'> = {}, options: CallOptions = {}): AsyncGenerator<UserPulls> {
-    const operation = this.#transport.operation({ method: 'GET', path: 'historicalPulls', idempotent: true });
-    return everyItem(operation, (cursor) =>
-      this.status(cursor === undefined ? query : { ...query, cursor }, options),
-    );
+    return this.everyItem(callOf(query, options));
   }
+}
+
+function callOf({ userId, provider, userLimit, cursor }: PullQuery, options: CallOptions): Call {
+  const query = {
+    user_id: uuid('userId', userId),
+    provider: text('provider', provider),
+    user_limit: wholeNumber('userLimit', userLimit, 1, 50),
+    next_cursor: cursor,
+  };
+  return { method: 'GET', path: 'historicalPulls', query, ...options };
 }

@@ -1,4 +1,5 @@
 import { isRecord } from './detail.ts';
+import type { CallOptions } from './options.ts';
 import { malformed, type Call, type Transport } from './transport.ts';
 
 /** A value of a non-exhaustive enum: the known ones complete in an editor, every other passes. */
@@ -9,41 +10,64 @@ export interface Unknown {
   readonly [field: string]: unknown;
 }
 
-/** An answer that is an object. @throws ServiceError answer_malformed */
-export async function objectFrom<T>(transport: Transport, call: Call): Promise<T> {
-  const body = await transport.json(call);
-  if (!isRecord(body)) throw malformed(transport.operation(call), 'the answer is not an object', null);
-  return body as T;
+/** A group of operations, and how their answers are read. */
+export abstract class Group {
+  protected readonly transport: Transport;
+
+  constructor(transport: Transport) {
+    this.transport = transport;
+  }
+
+  /** An answer that is an object. @throws ServiceError answer_malformed */
+  protected async readObject<T>(call: Call): Promise<T> {
+    const body = await this.transport.json(call);
+    if (!isRecord(body)) throw malformed(this.transport.operation(call), 'the answer is not an object', null);
+    return body as T;
+  }
+
+  /** An answer that is an object with a list in `field`. @throws ServiceError answer_malformed */
+  protected async readList<T>(call: Call, field: keyof T & string): Promise<T> {
+    const body = await this.readObject<T>(call);
+    if (!Array.isArray(body[field]))
+      throw malformed(this.transport.operation(call), `the answer has no list ${field}`, null);
+    return body;
+  }
+
+  /** One page of a list that is read with a cursor. */
+  protected readPage<T>(call: Call): Promise<CursorPage<T>> {
+    return this.readList<CursorPage<T>>(call, 'data');
+  }
+
+  /** Every item, page after page. A cursor that comes back unchanged ends it with an error, not in a circle. */
+  protected async *everyItem<T>(call: Call): AsyncGenerator<T> {
+    for (let cursor: string | undefined; ;) {
+      const page = await this.readPage<T>({ ...call, query: { ...call.query, next_cursor: cursor } });
+      yield* page.data;
+      const next = page.next_cursor ?? undefined;
+      if (next === undefined || next === '') return;
+      if (next === cursor)
+        throw malformed(this.transport.operation(call), 'the next cursor is the one that was sent', null);
+      cursor = next;
+    }
+  }
 }
 
-/** An answer that is an object with a list in `field`. @throws ServiceError answer_malformed */
-export async function listFrom<T>(transport: Transport, call: Call, field: keyof T & string): Promise<T> {
-  const body = await objectFrom<Unknown>(transport, call);
-  if (!Array.isArray(body[field])) {
-    throw malformed(transport.operation(call), `the answer has no list ${field}`, null);
+/** Operations for the bearer of a Management Key. Their paths and payloads are not documented: see DEFAULT_PATHS. */
+export abstract class ManagementGroup extends Group {
+  protected managed<T = Unknown>(call: Call, options: CallOptions): Promise<T> {
+    return this.readObject<T>({ ...call, auth: 'management', ...options });
   }
-  return body as T;
+
+  protected managedList<T>(call: Call, options: CallOptions): Promise<List<T>> {
+    return this.readList<List<T>>({ ...call, auth: 'management', ...options }, 'data');
+  }
 }
+
+export type List<T> = Unknown & { readonly data: readonly T[] };
 
 /** One page of a list that is read with a cursor. */
 export interface CursorPage<T> {
   readonly data: readonly T[];
   /** null or missing on the last page. */
   readonly next_cursor?: string | null;
-}
-
-/** Every item of a list, page after page. A cursor that comes back unchanged ends it with an error, not in a circle. */
-export async function* everyItem<T>(
-  operation: string,
-  fetchPage: (cursor: string | undefined) => Promise<CursorPage<T>>,
-): AsyncGenerator<T> {
-  let cursor: string | undefined;
-  for (;;) {
-    const page = await fetchPage(cursor);
-    yield* page.data;
-    const next = page.next_cursor ?? undefined;
-    if (next === undefined || next === '') return;
-    if (next === cursor) throw malformed(operation, 'the next cursor is the one that was sent', null);
-    cursor = next;
-  }
 }

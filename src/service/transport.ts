@@ -8,7 +8,7 @@ import { retryDelay } from './retry.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { wait } from './wait.ts';
 
-type QueryValue = string | number | boolean | readonly string[] | null | undefined;
+type QueryValue = string | number | readonly string[] | null | undefined;
 
 /** One operation about to be sent. */
 export interface Call {
@@ -24,8 +24,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>;
   /** Default team. */
   readonly auth?: 'team' | 'management';
-  /** Safe to repeat when nobody knows whether it was done. */
-  readonly idempotent: boolean;
+  /** Safe to repeat when nobody knows whether it was done. Default: everything but a POST. */
+  readonly idempotent?: boolean;
   /** At least this long until the answer begins, milliseconds. */
   readonly patienceMs?: number;
   readonly signal?: AbortSignal | undefined;
@@ -44,14 +44,13 @@ type Response = Dispatcher.ResponseData;
 /** Sends calls: keys, pacing, time-outs, retries. An answer is taken whole or not at all; nothing is resumed midway. */
 export class Transport {
   readonly options: ResolvedOptions;
-  readonly #dispatcher: Dispatcher;
+  readonly #pool: Pool;
   readonly #bucket: TokenBucket;
 
   constructor(options: ServiceOptions) {
     this.options = resolveOptions(options);
-    const { base, connections, timeouts, dispatcher, rateLimit, clock } = this.options;
-    this.#dispatcher =
-      dispatcher ?? new Pool(base.origin, { connections, connect: { timeout: timeouts.connect } });
+    const { base, connections, timeouts, rateLimit, clock } = this.options;
+    this.#pool = new Pool(base.origin, { connections, connect: { timeout: timeouts.connect } });
     this.#bucket = new TokenBucket(rateLimit, clock);
   }
 
@@ -105,8 +104,8 @@ export class Transport {
   }
 
   /** Lets calls under way finish. */
-  async close(): Promise<void> {
-    if (this.options.dispatcher === undefined) await this.#dispatcher.close();
+  close(): Promise<void> {
+    return this.#pool.close();
   }
 
   async #attempts<T>(
@@ -125,7 +124,12 @@ export class Transport {
         signal?.throwIfAborted();
         if (cause instanceof ServiceInputError) throw cause;
         const error = errorOfFailure(operation, cause);
-        const delayMs = retryDelay(error, { attempt, idempotent: call.idempotent }, retries, random);
+        const delayMs = retryDelay(
+          error,
+          { attempt, idempotent: call.idempotent ?? call.method !== 'POST' },
+          retries,
+          random,
+        );
         if (error.status === 429 && error.retryAfterMs !== null && delayMs !== null) {
           this.#bucket.pause(error.retryAfterMs);
         }
@@ -139,7 +143,7 @@ export class Transport {
   async #send(call: Call, signal: AbortSignal | undefined): Promise<Response> {
     const { base, paths, timeouts, clock } = this.options;
     const body = call.json === undefined ? call.form?.() : JSON.stringify(call.json);
-    const response = await this.#dispatcher.request({
+    const response = await this.#pool.request({
       origin: base.origin,
       path: base.path + fillPath(paths[call.path], call.parameters ?? {}) + queryOf(call.query ?? {}),
       method: call.method,
@@ -165,14 +169,12 @@ export class Transport {
 
   #key(auth: 'team' | 'management'): Record<string, string> {
     const { apiKey, apiKeyHeader, managementKey, managementKeyHeader } = this.options;
-    const value = auth === 'team' ? apiKey : managementKey;
-    if (value === null) {
-      throw new ServiceInputError(
-        auth === 'team' ? 'apiKey' : 'managementKey',
-        'is needed for this operation',
-      );
-    }
-    return { [auth === 'team' ? apiKeyHeader : managementKeyHeader]: value };
+    const [option, header, value] =
+      auth === 'team'
+        ? ['apiKey', apiKeyHeader, apiKey]
+        : ['managementKey', managementKeyHeader, managementKey];
+    if (value === null) throw new ServiceInputError(option, 'is needed for this operation');
+    return { [header]: value };
   }
 }
 
@@ -192,9 +194,7 @@ export function malformed(
 function queryOf(query: Readonly<Record<string, QueryValue>>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value === undefined || value === null) continue;
-    for (const one of Array.isArray(value) ? (value as readonly string[]) : [String(value)])
-      search.append(name, one);
+    for (const one of [value ?? []].flat()) search.append(name, String(one));
   }
   return search.size === 0 ? '' : `?${search.toString()}`;
 }

@@ -1,7 +1,7 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
-import { listFrom, objectFrom, type Open, type Unknown } from './shape.ts';
-import { malformed, type Call, type Transport } from './transport.ts';
+import { Group, type Open, type Unknown } from './shape.ts';
+import { malformed, type Call } from './transport.ts';
 
 export interface User extends Unknown {
   readonly user_id: string;
@@ -38,30 +38,19 @@ export interface Insurance extends Unknown {
 }
 
 /** Users: create, list, delete with a grace period of 7 days, undo. */
-export class Users {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Users extends Group {
   /**
    * @throws ServiceError `user_exists`, whose `existing` names the user that has the client user id already. An attempt
    * that is repeated after a lost connection can meet the user it made itself.
    */
-  create(clientUserId: string, fields: Unknown = {}, { signal }: CallOptions = {}): Promise<User> {
+  create(clientUserId: string, fields: Unknown = {}, options: CallOptions = {}): Promise<User> {
     const json = { ...fields, client_user_id: text('clientUserId', clientUserId) };
-    const call: Call = { method: 'POST', path: 'createUser', json, idempotent: true, signal };
-    return objectFrom<User>(this.#transport, call);
+    return this.readObject<User>({ method: 'POST', path: 'createUser', json, idempotent: true, ...options });
   }
 
-  async list({ offset, limit }: UserQuery = {}, { signal }: CallOptions = {}): Promise<UserPage> {
-    const query = {
-      offset: offset === undefined ? undefined : wholeNumber('offset', offset, 0, Number.MAX_SAFE_INTEGER),
-      limit: limit === undefined ? undefined : wholeNumber('limit', limit, 1, 500),
-    };
-    const call: Call = { method: 'GET', path: 'listUsers', query, idempotent: true, signal };
-    return listFrom<UserPage>(this.#transport, call, 'users');
+  async list({ offset, limit }: UserQuery = {}, options: CallOptions = {}): Promise<UserPage> {
+    const query = { offset: wholeNumber('offset', offset, 0), limit: wholeNumber('limit', limit, 1, 500) };
+    return this.readList<UserPage>({ method: 'GET', path: 'listUsers', query, ...options }, 'users');
   }
 
   /** Every user, page after page. Users that come or go meanwhile can be seen twice or not at all. */
@@ -78,55 +67,47 @@ export class Users {
   }
 
   /** One user. */
-  async get(user: string, { signal }: CallOptions = {}): Promise<User> {
-    const parameters = { user_id: uuid('user', user) };
-    return objectFrom<User>(this.#transport, {
-      method: 'GET',
-      path: 'user',
-      parameters,
-      idempotent: true,
-      signal,
-    });
+  async get(user: string, options: CallOptions = {}): Promise<User> {
+    return this.readObject<User>({ method: 'GET', path: 'user', parameters: parametersOf(user), ...options });
   }
 
   /** Deregisters every provider connection at once; the data is erased after 7 days. */
-  async delete(user: string, { signal }: CallOptions = {}): Promise<{ readonly success: boolean }> {
-    const parameters = { user_id: uuid('user', user) };
-    const call: Call = { method: 'DELETE', path: 'deleteUser', parameters, idempotent: true, signal };
-    return readSuccess(this.#transport, call);
+  async delete(user: string, options: CallOptions = {}): Promise<Success> {
+    return this.#success({
+      method: 'DELETE',
+      path: 'deleteUser',
+      parameters: parametersOf(user),
+      ...options,
+    });
   }
 
   /** Within the grace period. Provider connections are not restored. */
   async undoDeletion(
     user: { readonly userId: string } | { readonly clientUserId: string },
-    { signal }: CallOptions = {},
-  ): Promise<{ readonly success: boolean }> {
+    options: CallOptions = {},
+  ): Promise<Success> {
     const query =
       'userId' in user
         ? { user_id: uuid('userId', user.userId) }
         : { client_user_id: text('clientUserId', user.clientUserId) };
-    const call: Call = { method: 'POST', path: 'undoDeletion', query, idempotent: true, signal };
-    return readSuccess(this.#transport, call);
+    return this.#success({ method: 'POST', path: 'undoDeletion', query, idempotent: true, ...options });
   }
 
-  async latestInsurance(user: string, { signal, onText }: ReadOptions = {}): Promise<Insurance> {
-    const parameters = { user_id: uuid('user', user) };
-    const call: Call = {
-      method: 'GET',
-      path: 'latestInsurance',
-      parameters,
-      idempotent: true,
-      signal,
-      onText,
-    };
-    return objectFrom<Insurance>(this.#transport, call);
+  async latestInsurance(user: string, options: ReadOptions = {}): Promise<Insurance> {
+    const parameters = parametersOf(user);
+    return this.readObject<Insurance>({ method: 'GET', path: 'latestInsurance', parameters, ...options });
+  }
+
+  async #success(call: Call): Promise<Success> {
+    const answer = await this.readObject<Success>(call);
+    if (typeof answer.success !== 'boolean')
+      throw malformed(this.transport.operation(call), 'the answer has no success', null);
+    return answer;
   }
 }
 
-async function readSuccess(transport: Transport, call: Call): Promise<{ readonly success: boolean }> {
-  const answer = await objectFrom<Unknown>(transport, call);
-  if (typeof answer['success'] !== 'boolean') {
-    throw malformed(transport.operation(call), 'the answer has no success', null);
-  }
-  return { ...answer, success: answer['success'] };
+type Success = Unknown & { readonly success: boolean };
+
+function parametersOf(user: string): { readonly user_id: string } {
+  return { user_id: uuid('user', user) };
 }

@@ -1,8 +1,7 @@
 import type { CallOptions } from './options.ts';
 import { text, uuid } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
-import { listFrom, objectFrom, type Unknown } from './shape.ts';
-import type { Call, Transport } from './transport.ts';
+import { ManagementGroup, type List, type Unknown } from './shape.ts';
 
 export interface Webhook extends Unknown {
   readonly id: string;
@@ -18,32 +17,20 @@ export interface WebhookFields {
   readonly disabled?: boolean;
 }
 
-type Place = Pick<Call, 'method' | 'path'> & { readonly id?: string; readonly json?: object };
-type List = Unknown & { readonly data: readonly Webhook[] };
-
-/** Webhooks of one team, by a Management Key. Paths and payloads are not documented: see DEFAULT_PATHS. */
-export class Webhooks {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
-  list(team: string, options: CallOptions = {}): Promise<List> {
-    return listFrom<List>(
-      this.#transport,
-      callOf(team, { method: 'GET', path: 'webhooks' }, options),
-      'data',
-    );
+/** Webhooks of one team. */
+export class Webhooks extends ManagementGroup {
+  list(team: string, options: CallOptions = {}): Promise<List<Webhook>> {
+    return this.managedList<Webhook>({ method: 'GET', path: 'webhooks', parameters: placeOf(team) }, options);
   }
 
   /** The answer carries the signing secret. */
   create(team: string, fields: WebhookFields, options: CallOptions = {}): Promise<Webhook> {
-    return this.#object(team, { method: 'POST', path: 'webhooks', json: bodyOf(fields) }, options);
+    const call = { method: 'POST', path: 'webhooks', parameters: placeOf(team) } as const;
+    return this.managed({ ...call, json: bodyOf(fields) }, options);
   }
 
   get(team: string, id: string, options: CallOptions = {}): Promise<Webhook> {
-    return this.#object(team, { method: 'GET', path: 'webhook', id }, options);
+    return this.managed({ method: 'GET', path: 'webhook', parameters: placeOf(team, id) }, options);
   }
 
   update(
@@ -52,11 +39,12 @@ export class Webhooks {
     fields: Partial<WebhookFields>,
     options: CallOptions = {},
   ): Promise<Webhook> {
-    return this.#object(team, { method: 'PATCH', path: 'webhook', id, json: bodyOf(fields) }, options);
+    const call = { method: 'PATCH', path: 'webhook', parameters: placeOf(team, id) } as const;
+    return this.managed({ ...call, json: bodyOf(fields) }, options);
   }
 
   delete(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
-    return this.#object(team, { method: 'DELETE', path: 'webhook', id }, options);
+    return this.managed({ method: 'DELETE', path: 'webhook', parameters: placeOf(team, id) }, options);
   }
 
   /** Replaces the headers that are sent along with each event. */
@@ -66,43 +54,33 @@ export class Webhooks {
     headers: Readonly<Record<string, string>>,
     options: CallOptions = {},
   ): Promise<Unknown> {
-    return this.#object(team, { method: 'PUT', path: 'webhookHeaders', id, json: { headers } }, options);
+    const call = { method: 'PUT', path: 'webhookHeaders', parameters: placeOf(team, id) } as const;
+    return this.managed({ ...call, json: { headers } }, options);
   }
 
   headers(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
-    return this.#object(team, { method: 'GET', path: 'webhookHeaders', id }, options);
+    return this.managed({ method: 'GET', path: 'webhookHeaders', parameters: placeOf(team, id) }, options);
   }
 
   secret(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
-    return this.#object(team, { method: 'GET', path: 'webhookSecret', id }, options);
+    return this.managed({ method: 'GET', path: 'webhookSecret', parameters: placeOf(team, id) }, options);
   }
 
   /** Without a secret of your own the service makes one. The old one goes on signing beside it for a day. */
   updateSecret(team: string, id: string, secret?: string, options: CallOptions = {}): Promise<Unknown> {
-    const json = secret === undefined ? {} : { secret: text('secret', secret) };
-    return this.#object(team, { method: 'POST', path: 'webhookSecret', id, json }, options);
-  }
-
-  #object<T extends Unknown>(team: string, place: Place, options: CallOptions): Promise<T> {
-    return objectFrom<T>(this.#transport, callOf(team, place, options));
+    const call = { method: 'POST', path: 'webhookSecret', parameters: placeOf(team, id) } as const;
+    return this.managed({ ...call, json: { secret: text('secret', secret) } }, options);
   }
 }
 
-function callOf(team: string, { id, ...place }: Place, { signal }: CallOptions): Call {
-  const parameters = {
-    team_id: uuid('team', team),
-    ...(id === undefined ? {} : { webhook_id: text('id', id) }),
-  };
-  return { ...place, parameters, auth: 'management', idempotent: place.method !== 'POST', signal };
+function placeOf(team: string, id?: string): Record<string, string> {
+  const team_id = uuid('team', team);
+  return id === undefined ? { team_id } : { team_id, webhook_id: text('id', id) };
 }
 
 function bodyOf({ url, eventTypes, disabled }: Partial<WebhookFields>): object {
   if (url !== undefined && !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
     throw new ServiceInputError('url', 'must be an http(s) URL');
   }
-  return {
-    ...(url === undefined ? {} : { url }),
-    ...(eventTypes === undefined ? {} : { event_types: eventTypes }),
-    ...(disabled === undefined ? {} : { disabled }),
-  };
+  return { url, event_types: eventTypes, disabled };
 }

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/service/errors.ts';
-import { parseRetryAfter } from '../../src/service/retry-after.ts';
+import { parseRetryAfter } from '../../src/lib/retry-after.ts';
 import type { Fault } from '../../src/sandbox/faults.ts';
 import { ManualClock } from '../sandbox/manual-clock.ts';
 import { until } from '../support/until.ts';
