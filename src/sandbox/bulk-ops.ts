@@ -46,7 +46,10 @@ export class BulkOps {
     this.#waiting = state.shelf('bulk op users');
     this.#turns = state.shelf('lanes');
     this.#ops = state.shelf<BulkOp, SavedOp>('bulk ops', {
-      dump: ({ done: _, ...saved }) => saved,
+      dump: (op) => {
+        const { done: _, ...saved } = op;
+        return saved;
+      },
       load: (saved) => this.#begin(saved),
     });
     for (const [provider, notBefore] of this.#turns.all()) this.#laneOf(provider, notBefore);

@@ -20,12 +20,7 @@ export class Lane {
    * @param notBefore where an earlier run left off: sandbox time of the next turn
    * @param onTurn told the time of the next turn after each
    */
-  constructor(
-    throttle: Throttle,
-    timers: Timers,
-    notBefore = 0,
-    onTurn: (notBefore: number) => void = () => undefined,
-  ) {
+  constructor(throttle: Throttle, timers: Timers, notBefore: number, onTurn: (notBefore: number) => void) {
     this.#throttle = throttle;
     this.#timers = timers;
     this.#notBefore = notBefore;

@@ -30,6 +30,14 @@ export interface Marker {
 }
 
 const MARKERS = 240;
+const ACCOUNTS: readonly (Pick<LabAccount, 'lab' | 'status'> & { readonly notes?: string })[] = [
+  { lab: LABS[0], status: 'active', notes: 'Made-up default note of the account.' },
+  { lab: LABS[1], status: 'active' },
+  { lab: LABS[2], status: 'active' },
+  { lab: LABS[3], status: 'active' },
+  { lab: LABS[0], status: 'pending' },
+  { lab: LABS[1], status: 'suspended' },
+];
 
 /** Markers, order sets and accounts: all made up, all from the seed. */
 export class Labs {
@@ -45,27 +53,9 @@ export class Labs {
       lab: LABS[index % LABS.length] ?? LABS[0],
       markerIds: Array.from({ length: 30 }, (__, n) => 1 + (index % LABS.length) + LABS.length * n),
     }));
-    const account = (
-      n: number,
-      lab: string,
-      status: LabAccount['status'],
-      notes: string | null,
-    ): LabAccount => ({
-      id: uuidOf(seed, 'lab account', n),
-      lab,
-      status,
-      teamIds: [teamId],
-      orgId,
-      notes,
+    this.accounts = ACCOUNTS.map(({ lab, status, notes = null }, n) => {
+      return { id: uuidOf(seed, 'lab account', n + 1), lab, status, notes, teamIds: [teamId], orgId };
     });
-    this.accounts = [
-      account(1, LABS[0], 'active', 'Made-up default note of the account.'),
-      account(2, LABS[1], 'active', null),
-      account(3, LABS[2], 'active', null),
-      account(4, LABS[3], 'active', null),
-      account(5, LABS[0], 'pending', null),
-      account(6, LABS[1], 'suspended', null),
-    ];
   }
 
   accountsOf(teamId: string): LabAccount[] {

@@ -38,75 +38,46 @@ export interface Operation {
   readonly run: (world: World, request: Request, response: Response) => Reply | Promise<Reply>;
 }
 
-type Handle<Bearer, More extends readonly unknown[] = []> = (
+export type Handle<Bearer, More extends unknown[] = []> = (
   call: Call<Bearer>,
   ...more: More
-) => Reply | Promise<Reply>;
+) => ReturnType<Operation['run']>;
+
+/** Makes an operation of its description and of what it does. */
+export type Define<H> = (method: Operation['method'], path: string, title: string, handle: H) => Operation;
 
 /** An operation for the bearer of a team API key. */
-export function team(
-  method: Operation['method'],
-  path: string,
-  title: string,
-  handle: Handle<Team>,
-): Operation {
-  return {
-    method,
-    path,
-    title,
-    auth: 'team',
-    run: (world, request, response) => {
-      const { keys, teams, options } = world;
-      const bearer = teams.get(keys.teamOf(request.headers, options.apiKeyHeader));
-      return handle(callOf(world, bearer, request, response));
-    },
+export const team: Define<Handle<Team>> = (method, path, title, handle) => {
+  const run: Operation['run'] = (world, request, response) => {
+    const { keys, teams, options } = world;
+    const bearer = teams.get(keys.teamOf(request.headers, options.apiKeyHeader));
+    return handle(callOf(world, bearer, request, response));
   };
-}
+  return { method, path, title, auth: 'team', run };
+};
 
 /** An operation for the bearer of a Management Key. */
-export function management(
-  method: Operation['method'],
-  path: string,
-  title: string,
-  handle: Handle<Key>,
-): Operation {
-  return {
-    method,
-    path: `/management/v1${path}`,
-    title,
-    auth: 'management',
-    run: (world, request, response) => {
-      const bearer = world.keys.managementOf(request.headers);
-      if (world.options.plan !== 'scale')
-        throw new Refusal(403, 'The Management API is part of the Scale plan');
-      if (request.headers['x-management-key'] === undefined) response.setHeader('deprecation', 'true');
-      return handle(callOf(world, bearer, request, response));
-    },
+export const management: Define<Handle<Key>> = (method, path, title, handle) => {
+  const run: Operation['run'] = (world, request, response) => {
+    const bearer = world.keys.managementOf(request.headers);
+    if (world.options.plan !== 'scale')
+      throw new Refusal(403, 'The Management API is part of the Scale plan');
+    if (request.headers['x-management-key'] === undefined) response.setHeader('deprecation', 'true');
+    return handle(callOf(world, bearer, request, response));
   };
-}
+  return { method, path: `/management/v1${path}`, title, auth: 'management', run };
+};
 
 /** An operation for the bearer of an Org Management Key. */
-export function org(
-  method: Operation['method'],
-  path: string,
-  title: string,
-  handle: Handle<Key>,
-): Operation {
-  return management(method, path, `${title} (Org Management Key)`, (call) => {
+export const org: Define<Handle<Key>> = (method, path, title, handle) =>
+  management(method, path, `${title} (Org Management Key)`, (call) => {
     needOrg(call.bearer);
     return handle(call);
   });
-}
 
 /** An operation on one team, for the bearer of a Management Key that reaches it. */
-export function ofTeam(
-  method: Operation['method'],
-  path: string,
-  title: string,
-  handle: Handle<Key, [Team]>,
-): Operation {
-  return management(method, `/team/:team_id${path}`, title, (call) => handle(call, teamOf(call)));
-}
+export const ofTeam: Define<Handle<Key, [Team]>> = (method, path, title, handle) =>
+  management(method, `/team/:team_id${path}`, title, (call) => handle(call, teamOf(call)));
 
 /** The team of the path. @throws Refusal 403 when the key is not bound to it, 404 when there is none */
 export function teamOf({ world, bearer, path }: Call<Key>): Team {

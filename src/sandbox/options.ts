@@ -52,6 +52,27 @@ export interface SandboxOptions {
   readonly dailyEveryMs?: number;
 }
 
+const DEFAULTS = {
+  host: '127.0.0.1',
+  port: 0,
+  seed: 'made-up',
+  users: 100,
+  mealsPerDay: 3,
+  days: 180,
+  since: '2026-01-01',
+  providers: null,
+  data: 'ready',
+  speed: 1,
+  signingNow: Date.now,
+  teamId: MADE_UP_TEAM,
+  apiKeyHeader: 'x-service-api-key',
+  plan: 'scale',
+  webhooks: [],
+  pipelines: null,
+  faults: {} as FaultOptions,
+  dailyEveryMs: 0,
+} as const;
+
 export type ResolvedSandbox = ReturnType<typeof resolveSandbox>;
 
 /**
@@ -60,7 +81,8 @@ export type ResolvedSandbox = ReturnType<typeof resolveSandbox>;
  * @throws MillraceError usage
  */
 export function resolveSandbox(options: SandboxOptions, resumedAt: number | null = null) {
-  const { since = '2026-01-01', speed = 1, providers = null, clock } = options;
+  const given = { ...DEFAULTS, ...options };
+  const { since, speed, providers, clock = speedClock(speed, systemClock, resumedAt ?? 0) } = given;
   const sinceMs = Date.parse(`${since}T00:00:00Z`);
   if (Number.isNaN(sinceMs)) throw new MillraceError('usage', `since ${since} is not a date`);
   if (!(speed > 0 && speed <= 1e6))
@@ -71,31 +93,15 @@ export function resolveSandbox(options: SandboxOptions, resumedAt: number | null
       throw new MillraceError('usage', `provider ${provider} is not one of ${known}`);
     }
   }
-  return {
-    host: options.host ?? '127.0.0.1',
-    port: whole('port', options.port ?? 0, 65_535),
-    seed: options.seed ?? 'made-up',
-    users: whole('users', options.users ?? 100, 10_000_000),
-    mealsPerDay: whole('mealsPerDay', options.mealsPerDay ?? 3, 100_000),
-    days: whole('days', options.days ?? 180, 36_500),
-    sinceMs,
-    providers,
-    data: options.data ?? 'ready',
-    clock: clock ?? speedClock(speed, systemClock, resumedAt ?? 0),
-    signingNow: options.signingNow ?? Date.now,
-    teamId: options.teamId ?? MADE_UP_TEAM,
-    teamKey: options.teamKey,
-    apiKeyHeader: options.apiKeyHeader ?? 'x-service-api-key',
-    plan: options.plan ?? 'scale',
-    features: { parsing: true, partialResults: false, ...options.features },
-    webhooks: options.webhooks ?? [],
-    pipelines: options.pipelines ?? null,
-    faults: options.faults ?? {},
-    dailyEveryMs: options.dailyEveryMs ?? 0,
-  };
+  whole('port', given.port, 65_535);
+  whole('users', given.users, 10_000_000);
+  whole('mealsPerDay', given.mealsPerDay, 100_000);
+  whole('days', given.days, 36_500);
+  const features = { parsing: true, partialResults: false, ...options.features };
+  return { ...given, sinceMs, features, clock };
 }
 
-function whole(name: string, value: number, most: number): number {
-  if (Number.isSafeInteger(value) && value >= 0 && value <= most) return value;
+function whole(name: string, value: number, most: number): void {
+  if (Number.isSafeInteger(value) && value >= 0 && value <= most) return;
   throw new MillraceError('usage', `${name} must be a whole number from 0 to ${most}`);
 }

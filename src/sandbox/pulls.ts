@@ -262,7 +262,11 @@ function keyOf({ id }: Pick<User, 'id'>, provider: string): string {
 }
 
 function dump({ user, provider, pulls }: ConnectionPulls): SavedPulls {
-  return { user: user.id, provider, pulls: pulls.map(({ user: _, provider: __, ...rest }) => rest) };
+  const saved = pulls.map((pull) => {
+    const { user: _, provider: __, ...rest } = pull;
+    return rest;
+  });
+  return { user: user.id, provider, pulls: saved };
 }
 
 function load({ user: id, provider, pulls }: SavedPulls, users: Users): ConnectionPulls | null {

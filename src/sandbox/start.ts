@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { MillraceError } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import { createSandboxApp } from './app.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
 import { madeUpMeals } from './made-up-meals.ts';
@@ -139,18 +140,13 @@ function emitMeal({ mealPlan, events }: World, user: User, round: number): void 
   }
 }
 
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      reject(
-        new MillraceError('address_unavailable', `sandbox ${host}:${port}: ${error.message}`, {
-          cause: error,
-        }),
-      );
-    });
-    server.listen(port, host, () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : port);
-    });
-  });
+async function listen(server: Server, host: string, port: number): Promise<number> {
+  try {
+    await once(server.listen(port, host), 'listening');
+  } catch (cause) {
+    const detail = `sandbox ${host}:${port}: ${messageOf(cause)}`;
+    throw new MillraceError('address_unavailable', detail, { cause });
+  }
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : port;
 }

@@ -8,7 +8,7 @@ export class Timers {
   #stopped = false;
 
   /** @param afterEach called once a timer has called back */
-  constructor(clock: Clock, afterEach: () => void = () => undefined) {
+  constructor(clock: Clock, afterEach: () => void) {
     this.clock = clock;
     this.#afterEach = afterEach;
   }

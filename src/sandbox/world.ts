@@ -4,49 +4,29 @@ import { Events } from './events.ts';
 import { Faults } from './faults.ts';
 import { Keys } from './keys.ts';
 import { Labs } from './made-up-labs.ts';
-import type { MealPlan } from './made-up-meals.ts';
 import type { ResolvedSandbox } from './options.ts';
 import { Orders } from './orders.ts';
 import { ParsingJobs } from './parsing-jobs.ts';
 import { Pulls } from './pulls.ts';
 import { WebhookSender } from './sender.ts';
 import type { State } from './state.ts';
-import { Teams, type Team } from './teams.ts';
+import { Teams } from './teams.ts';
 import { Timers } from './timers.ts';
 import { Users } from './users.ts';
 
-/** Everything the stand-in knows, in memory, and written through where it is kept. Tests look into it; requests go through the operations. */
-export interface World {
-  readonly options: ResolvedSandbox;
-  readonly kept: State;
-  /** Keeps what has changed since the last time: once per request and timer. */
-  readonly commit: () => void;
-  readonly timers: Timers;
-  readonly faults: Faults;
-  readonly keys: Keys;
-  readonly teams: Teams;
-  /** The team that has the seeded users. */
-  readonly team: Team;
-  readonly users: Users;
-  readonly mealPlan: MealPlan;
-  readonly endpoints: Endpoints;
-  readonly sender: WebhookSender;
-  readonly events: Events;
-  readonly pulls: Pulls;
-  readonly bulkOps: BulkOps;
-  readonly labs: Labs;
-  readonly orders: Orders;
-  readonly parsingJobs: ParsingJobs;
-}
+/** Everything the stand-in knows, in memory, and written through where it is kept. Requests go through the operations. */
+export type World = ReturnType<typeof createWorld>;
 
 /** A world as its seed makes it, or as an earlier run left it in `state`. */
-export function createWorld(options: ResolvedSandbox, state: State): World {
-  const { seed, features } = options;
+export function createWorld(options: ResolvedSandbox, state: State) {
+  /** Keeps what has changed since the last time: once per request and timer. */
   const commit = (): void => state.commit(options.clock.now());
+  const { seed, features } = options;
   const timers = new Timers(options.clock, commit);
   const faults = new Faults(options.faults, seed);
   const keys = new Keys(seed, state);
   const teams = new Teams(seed, state);
+  /** The team that has the seeded users. */
   const team = teams.first(options.teamId, { ...features }, timers.stamp());
   const { unconnectedUsers: unconnected = 0 } = options.faults;
   const plan = { count: options.users, unconnected, seed, teamId: team.id, providers: options.providers };

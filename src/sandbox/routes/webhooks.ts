@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Endpoint } from '../endpoints.ts';
 import type { Key } from '../keys.ts';
-import { ofTeam, type Call, type Operation } from '../operation.ts';
+import { ofTeam, type Define, type Handle, type Operation } from '../operation.ts';
 
 const url = z.url({ protocol: /^https?$/ });
 const CREATE = z.object({
@@ -22,6 +22,11 @@ const HEADERS = z.object({
     z.string(),
   ),
 });
+
+const ofWebhook: Define<Handle<Key, [Endpoint]>> = (method, path, title, handle) =>
+  ofTeam(method, `/webhook/:webhook_id${path}`, title, (call, { id }) =>
+    handle(call, call.world.endpoints.get(id, String(call.request.params['webhook_id']))),
+  );
 
 export const webhookOperations: readonly Operation[] = [
   ofTeam('get', '/webhook', 'Webhooks of a team', ({ world }, { id }) => ({
@@ -73,17 +78,6 @@ export const webhookOperations: readonly Operation[] = [
     },
   ),
 ];
-
-function ofWebhook(
-  method: Operation['method'],
-  path: string,
-  title: string,
-  handle: (call: Call<Key>, endpoint: Endpoint) => object,
-): Operation {
-  return ofTeam(method, `/webhook/:webhook_id${path}`, title, (call, { id }) =>
-    handle(call, call.world.endpoints.get(id, String(call.request.params['webhook_id']))),
-  );
-}
 
 function webhookJson({ id, url: address, eventTypes, disabled }: Endpoint): object {
   return { id, url: address, event_types: eventTypes, disabled };
