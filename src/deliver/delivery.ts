@@ -55,11 +55,19 @@ export class Delivery {
   }
 
   /**
-   * Opens the sinks of the plan and begins to deliver.
+   * Opens the sinks of the plan and begins to deliver; when it fails none of them stays open.
    * @throws MillraceError sink_waited_for when the journal has events for a sink that the plan has not
    */
   async start(): Promise<void> {
-    const { journal, sinks, dispatcher } = this.#parts;
+    await this.#open().catch(async (error: unknown) => {
+      await this.stop(AbortSignal.abort());
+      throw error;
+    });
+    this.#parts.dispatcher.begin();
+  }
+
+  async #open(): Promise<void> {
+    const { journal, sinks } = this.#parts;
     const plan = this.#parts.plan.value;
     if (journal === null) {
       await sinks.open(plan);
@@ -76,7 +84,6 @@ export class Delivery {
       // Only now is nothing for them any more: until then a start can fail, and a person put events back.
       for (const name of absent) await journal.leave(name);
     }
-    dispatcher.begin();
   }
 
   /**

@@ -102,8 +102,15 @@ export class WorkerPool<Settings> implements Omit<Receiver, 'replace'> {
     };
   }
 
-  /** @throws MillraceError `address_unavailable`; `worker_failed` when one ends before it listens */
+  /** @throws MillraceError `address_unavailable`; `worker_failed` when one ends before it listens. No worker is left then. */
   async listen(): Promise<Listening> {
+    return this.#start().catch(async (error: unknown) => {
+      await this.close();
+      throw error;
+    });
+  }
+
+  async #start(): Promise<Listening> {
     this.#lookAtAdmission();
     // The first one alone: an address that cannot be had is then said once.
     const first = await this.#fork().listening;

@@ -1,0 +1,298 @@
+import type { Logger } from 'pino';
+import { ActivityBoard } from './admin/activities.ts';
+import { Audit } from './admin/audit.ts';
+import { directOperations } from './admin/direct-operations.ts';
+import { createOperations } from './admin/operations.ts';
+import { startAdmin } from './admin/server.ts';
+import { Status } from './admin/status.ts';
+import { newToken, Tokens } from './admin/tokens.ts';
+import { warnOfReaders } from './config/private-folders.ts';
+import { systemClock } from './core/clock.ts';
+import type { MillraceError } from './core/errors.ts';
+import { GuardedIngest, type Ingest } from './core/ingest.ts';
+import type { EventStore } from './core/journal.ts';
+import type { Operations } from './core/operations.ts';
+import type { NotedHead } from './core/proof.ts';
+import { parseTarget } from './core/route.ts';
+import type { Inlet } from './core/sink.ts';
+import { DeliveredLog } from './deliver/delivered-log.ts';
+import { Delivery } from './deliver/delivery.ts';
+import { Dispatcher } from './deliver/dispatcher.ts';
+import { LiveSinks } from './deliver/live-sinks.ts';
+import { ErasedUsers } from './erase/erased-users.ts';
+import { runErasures, type RunningErasures } from './erase/running-erasures.ts';
+import { announceOwner, clearOwner, ownerFolder, readOwner, writeOwner } from './journal/owner.ts';
+import { SqliteJournal } from './journal/sqlite-journal.ts';
+import type { Live } from './lib/live.ts';
+import type { Part, Stop } from './lib/parts.ts';
+import { Meter } from './metrics/meter.ts';
+import { RefusalLog } from './metrics/refusal-log.ts';
+import { createTracing } from './metrics/tracing.ts';
+import type { Plan } from './plan.ts';
+import { openProof } from './proof/open.ts';
+import type { Admission } from './receive/handle-delivery.ts';
+import type { Receiver } from './receive/options.ts';
+import type { Outcome } from './receive/outcome.ts';
+import { Reader } from './sources/reader.ts';
+import { createTake } from './sources/take.ts';
+import type { Validator } from './validate/envelope.ts';
+import { createReceiving } from './workers/receiving.ts';
+
+export interface AppOptions {
+  readonly log: Logger;
+  /** Called once when the process must end because the journal can no longer be trusted. */
+  readonly onFailure: (error: MillraceError) => void;
+}
+
+/** What the parts start on. */
+export function foundation(plan: Live<Plan>, options: AppOptions) {
+  const { config } = plan.value;
+  const heads = new Map<string, NotedHead>();
+  const token = newToken();
+  const validate: Validator = (body, known) => plan.value.validate(body, known);
+  return {
+    ...options,
+    plan,
+    /** That of the start: what only a restart can change is read from it. */
+    config,
+    clock: systemClock,
+    meter: new Meter({ clock: systemClock, plan }),
+    tracing: createTracing() ?? undefined,
+    users: ErasedUsers.open(config.erasure.path),
+    heads,
+    proof: openProof(config, heads),
+    audit: new Audit(ownerFolder(config)),
+    board: new ActivityBoard(systemClock),
+    /** Of this start, for commands and the console. */
+    token,
+    tokens: new Tokens({ config: config.admin.token, owner: token }, systemClock),
+    validate,
+  };
+}
+
+/** Each part finds here what those before it have left, and leaves what those after it need. */
+export type System = ReturnType<typeof foundation> & {
+  /** Null where nothing is kept on disk. */
+  journal: SqliteJournal | null;
+  store: EventStore;
+  ingest: Ingest;
+  take: Inlet['take'];
+  dispatcher: Dispatcher;
+  sinks: LiveSinks;
+  delivery: Delivery;
+  erasures: RunningErasures;
+  receiver: Omit<Receiver, 'replace'>;
+  operations: Operations;
+  status: Status;
+  /** Null without an admin listener. */
+  adminUrl: string | null;
+  url: string;
+};
+
+/**
+ * All that runs, in the order in which it starts; it stops in the reverse. Innermost first: what takes events in begins
+ * when all it stands on does. The admin listener is there before the sinks are open, and until they are flushed.
+ */
+export const PARTS: readonly Part<System>[] = [
+  { name: 'store', start: openStore },
+  { name: 'delivery', start: makeDelivery },
+  { name: 'erasures', start: makeErasures },
+  { name: 'receiver', start: makeReceiver },
+  { name: 'status', start: makeStatus },
+  { name: 'admin', start: openAdmin },
+  { name: 'sinks', start: openSinks },
+  { name: 'sources', start: startReaders },
+  { name: 'endpoint', start: listen },
+  { name: 'due erasures', start: startErasures },
+];
+
+/** What an event waits in: the journal, or memory with `acknowledge: delivered`. */
+async function openStore(system: System): Promise<Stop> {
+  const { config, plan, clock, log, meter, users, validate, onFailure } = system;
+  const folder = ownerFolder(config);
+  const { path } = config.journal;
+  system.journal =
+    config.acknowledge === 'delivered'
+      ? null
+      : await SqliteJournal.open({
+          ...config.journal,
+          create: true,
+          clock,
+          onFailure,
+          isErased: users.isErased,
+          onCommit: (events, ms) => meter.committed(events, ms),
+          onDamage: (record) => log.error({ path, ...record }, 'a record of the journal is damaged'),
+        });
+  // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
+  if (system.journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });
+  const store = system.journal ?? openMemory(plan, log);
+  system.store = store;
+  system.ingest = new GuardedIngest(store, users.isErased, meter);
+  system.take = createTake({ ingest: system.ingest, validate, maxBytes: config.server.maxBodyBytes });
+  warnOfReaders(config, log);
+  return async () => {
+    if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
+    await store.close();
+  };
+}
+
+function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
+  return new DeliveredLog({
+    isRequired: (sink) => plan.value.config.sinks[sink]?.required === true,
+    targetsOf: ({ type, handling }) =>
+      handling.only?.map(parseTarget) ?? plan.value.table.routesFor(type).targets,
+    quarantineTo: () => plan.value.config.quarantine.to,
+    maxBytes: plan.value.config.delivery.maxPendingBytes,
+    onSkipped: (sink, events) => log.warn({ sink, events }, 'best-effort sink fell behind; events skipped'),
+  });
+}
+
+function makeDelivery(system: System): void {
+  const { plan, config, journal, store, take, users, clock, log, meter, proof, tracing } = system;
+  const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = config.delivery;
+  const before = store.lastSeq;
+  const dispatcher = new Dispatcher({
+    journal: store,
+    clock,
+    log,
+    retry: { initial: retryInitial, max: retryMax, giveUpAfter },
+    sendTimeout,
+    maxPending,
+    maxPendingBytes,
+    targetsOf: (event) => system.delivery.targetsOf(event),
+    // What comes from now on was looked at when it came in, but for letters that are put back.
+    isErased: (event) => (event.seq <= before || event.handling.only !== undefined) && users.has(event),
+    observer: meter,
+    tracing,
+  });
+  // Where there is no way into the journal, sinks make no events.
+  const inlet = journal === null ? {} : { inlet: { fields: () => plan.value.config.envelope, take } };
+  const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...inlet });
+  const isErased = users.has.bind(users);
+  system.dispatcher = dispatcher;
+  system.sinks = sinks;
+  system.delivery = new Delivery({ plan, dispatcher, sinks, routes: store, journal, isErased, clock, log });
+}
+
+function makeErasures(system: System): void {
+  const { audit, meter } = system;
+  system.erasures = runErasures({
+    ...system,
+    recent: meter.recent,
+    noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
+  });
+}
+
+async function makeReceiver(system: System): Promise<Stop> {
+  const { plan, clock, log, ingest, tracing, meter } = system;
+  const refusals = new RefusalLog(clock, log);
+  system.receiver = await createReceiving(plan, {
+    clock,
+    log,
+    admission: () => admit(system),
+    ingest,
+    tracing,
+    onOutcome: (outcome, info) => {
+      meter.answered(outcome.kind === 'problem' ? outcome.code : outcome.kind, info);
+      if (outcome.kind === 'problem') refusals.add(outcome.code, outcome.detail);
+      logOutcome(log, outcome, info.type);
+    },
+    onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
+  });
+  return () => refusals.stop();
+}
+
+function admit({ config, store, dispatcher }: System): Admission {
+  const { maxBacklog } = config.journal;
+  if (maxBacklog === 0 || store.lastSeq - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
+  return { ok: false, code: 'backlog_full', retryAfterMs: config.server.retryAfter };
+}
+
+const ADMITTED: Admission = { ok: true };
+
+/** Every delivery at debug; only what nobody expects is worth a line of its own above that. */
+function logOutcome(log: Logger, outcome: Outcome, type: string | null): void {
+  if (outcome.kind === 'quarantined') {
+    const codes = outcome.reasons.map(({ code }) => code);
+    log.warn({ id: outcome.id, type, codes }, 'quarantined');
+  } else if (outcome.kind === 'problem' && outcome.code === 'internal')
+    log.error({ code: outcome.code }, 'delivery failed');
+  else if (log.isLevelEnabled('debug')) log.debug({ outcome }, 'delivery');
+}
+
+function makeStatus(system: System): Stop {
+  const { plan, config, journal, store, validate, dispatcher, delivery, erasures, receiver, meter, board } =
+    system;
+  const running = {
+    pid: process.pid,
+    sinks: () => dispatcher.status(),
+    receiving: () => {
+      const { open, evicted, dropped } = receiver.connections;
+      const { maxConnections: max } = config.server;
+      return { connections: { open, max, evicted, dropped }, refused: meter.refusals.lastHour() };
+    },
+  };
+  system.operations =
+    journal === null
+      ? directOperations(store, running)
+      : createOperations({
+          ...running,
+          journal,
+          validate,
+          hasSink: (name) => plan.value.config.sinks[name] !== undefined,
+          dropSink: (sink) => delivery.giveUp(sink),
+        });
+  const activities = () => [...erasures.activities(), ...board.list()];
+  const status = new Status({ ...system, activities });
+  system.status = status;
+  return () => status.stop();
+}
+
+async function openAdmin(system: System): Promise<Stop | void> {
+  const { config, status, token, log } = system;
+  system.adminUrl = null;
+  if (!config.admin.enabled) return;
+  const admin = await startAdmin({
+    ...system,
+    ...config.admin,
+    health: () => status.health(),
+    metrics: () => status.metrics(),
+    console: config.console.enabled ? status.console : null,
+  });
+  system.adminUrl = admin.url;
+  announceOwner(ownerFolder(config), { admin: admin.url, token }, log);
+  return () => admin.close();
+}
+
+async function openSinks({ delivery }: System): Promise<Stop> {
+  await delivery.start();
+  return (signal) => delivery.stop(signal);
+}
+
+/** Starts reading every source; a source that cannot be reached is tried again in the background. */
+function startReaders(system: System): Stop {
+  const { plan, clock, log, store, take } = system;
+  const parts = { clock, log, checkpoints: store.checkpoints };
+  const readers = plan.value.sources.map(({ name, module, options }) => {
+    const source = module.createSource(options, { name, ...parts });
+    return new Reader({ name, source, deliver: (batch) => take(name, batch), ...parts });
+  });
+  for (const reader of readers) reader.start();
+  return async (signal) => {
+    for (const reader of readers.toReversed()) await reader.stop(signal);
+  };
+}
+
+async function listen(system: System): Promise<Stop> {
+  const { receiver } = system;
+  ({ url: system.url } = await receiver.listen());
+  return async (signal) => {
+    await receiver.drain(signal);
+    await receiver.close();
+  };
+}
+
+function startErasures({ erasures }: System): Stop {
+  erasures.start();
+  return () => erasures.stop();
+}
