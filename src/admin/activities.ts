@@ -1,6 +1,6 @@
 import express, { type Router } from 'express';
 import { z } from 'zod';
-import type { Activity } from '../core/activity.ts';
+import { activitySchema, type Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 
@@ -42,28 +42,12 @@ export class ActivityBoard {
   }
 }
 
-const line = z.string().max(300);
-const amount = z.number().min(0);
-
-const ACTIVITY: z.ZodType<Activity> = z.strictObject({
-  kind: z.enum(['erasure', 'replay', 'backfill', 'reload', 'export']),
-  id: line.min(1),
-  title: line,
-  state: z.enum(['waiting', 'running', 'done', 'failed', 'interrupted']),
-  done: amount,
-  total: amount.nullable(),
-  unit: line,
-  startedAt: amount,
-  updatedAt: amount,
-  detail: line.nullable(),
-});
-
 /** `POST` takes one activity in its newest state. */
 export function activityApi(board: ActivityBoard): Router {
   const api = express.Router();
   api.get('/', (_request, response) => void response.json(board.list()));
   api.post('/', (request, response) => {
-    const parsed = ACTIVITY.safeParse(request.body);
+    const parsed = activitySchema.safeParse(request.body);
     if (!parsed.success)
       throw new MillraceError('usage', `not an activity: ${z.prettifyError(parsed.error)}`);
     board.note(parsed.data);

@@ -1,19 +1,26 @@
-/** Work that takes a while and that an operator may want to watch: an erasure, a replay, a backfill. */
-export interface Activity {
-  readonly kind: 'erasure' | 'replay' | 'backfill' | 'reload' | 'export';
+import { z } from 'zod';
+
+const line = z.string().max(300);
+const amount = z.number().min(0);
+
+export const activitySchema = z.strictObject({
+  kind: z.enum(['erasure', 'replay', 'backfill', 'reload', 'export']),
   /** The same for as long as the work lasts; a replay id, a request id. Never the id of a user. */
-  readonly id: string;
+  id: line.min(1),
   /** One line for a person: from where to where. No ids of users. */
-  readonly title: string;
-  readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'interrupted';
-  readonly done: number;
+  title: line,
+  state: z.enum(['waiting', 'running', 'done', 'failed', 'interrupted']),
+  done: amount,
   /** Null as long as it is not known. */
-  readonly total: number | null;
+  total: amount.nullable(),
   /** What `done` and `total` count: `events`, `users`, `files`. */
-  readonly unit: string;
+  unit: line,
   /** Milliseconds since the epoch. */
-  readonly startedAt: number;
-  readonly updatedAt: number;
+  startedAt: amount,
+  updatedAt: amount,
   /** What went wrong, or what is being waited for. */
-  readonly detail: string | null;
-}
+  detail: line.nullable(),
+});
+
+/** Work that takes a while and that an operator may want to watch: an erasure, a replay, a backfill. */
+export type Activity = Readonly<z.output<typeof activitySchema>>;

@@ -77,35 +77,24 @@ export type Said = Ownership & Pick<Event, 'id' | 'headers' | 'body'>;
 
 /** Says whose a piece of data is, for many subjects at once: a look-up, whatever their number. */
 export class Owners {
-  readonly #users = new Map<string, Subject[]>();
-  readonly #clientUsers = new Map<string, Subject[]>();
+  readonly #byId: ReadonlyMap<string, readonly Subject[]>;
 
   constructor(subjects: readonly Subject[]) {
-    for (const subject of subjects) {
-      const map = subject.by === 'user' ? this.#users : this.#clientUsers;
-      const id = canonicalId(subject.id);
-      const known = map.get(id);
-      if (known === undefined) map.set(id, [subject]);
-      else known.push(subject);
-    }
+    this.#byId = Map.groupBy(subjects, ({ id }) => canonicalId(id));
   }
 
   /** The requests a piece of data falls under, by its envelope; none for most. */
   of({ team, user, clientUser }: Ownership): readonly string[] {
-    const found = [
-      ...(user === null ? [] : (this.#users.get(canonicalId(user)) ?? [])),
-      ...(clientUser === null ? [] : (this.#clientUsers.get(canonicalId(clientUser)) ?? [])),
-    ];
+    const found = [...this.#owning(user, 'user'), ...this.#owning(clientUser, 'client_user')];
     return found.length === 0 ? NONE : found.filter(inTeam(team)).map(({ request }) => request);
   }
 
   /** The requests whose subjects these bytes name: what says of no user that it is theirs is of whom it names. */
   named(bytes: Buffer, team: string | null): readonly string[] {
     const found = new Set<string>();
-    for (const id of namedIds(bytes)) {
-      for (const map of [this.#users, this.#clientUsers])
-        for (const subject of map.get(id) ?? NOBODY) if (inTeam(team)(subject)) found.add(subject.request);
-    }
+    for (const id of namedIds(bytes))
+      for (const subject of this.#byId.get(id) ?? NOBODY)
+        if (inTeam(team)(subject)) found.add(subject.request);
     return [...found];
   }
 
@@ -117,6 +106,11 @@ export class Owners {
     const requests = this.of(event);
     if (requests.length > 0 || (event.user !== null && !malformed)) return requests;
     return this.named(wordsOf(event), event.team);
+  }
+
+  #owning(id: string | null, by: Subject['by']): readonly Subject[] {
+    const subjects = id === null ? undefined : this.#byId.get(canonicalId(id));
+    return subjects?.filter((subject) => subject.by === by) ?? NOBODY;
   }
 }
 

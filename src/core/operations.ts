@@ -6,6 +6,7 @@ import type { EventHead, JournalAccount, JournalStatus, Selection } from './jour
 export interface SinkStatus {
   readonly sink: string;
   readonly mode: string;
+  /** Deliveries loaded and not settled, those in flight among them. */
   readonly pending: number;
   readonly inFlight: number;
   readonly delivered: number;

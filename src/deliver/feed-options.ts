@@ -1,8 +1,9 @@
 import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
+import type { SinkStatus } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
-import type { Delivery, Sink, SinkLog, SinkTrouble } from '../core/sink.ts';
+import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
 import type { Tracing } from '../core/trace.ts';
 import type { Keep } from './claim-check.ts';
 import type { RetryOptions } from './retry.ts';
@@ -40,19 +41,9 @@ export interface FeedOptions {
 
 export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
 
-export interface FeedStatus {
-  readonly sink: string;
+export interface FeedStatus extends SinkStatus {
   readonly mode: FeedMode;
   readonly cursor: number;
-  /** Deliveries loaded and not settled, those in flight among them. */
-  readonly pending: number;
-  readonly inFlight: number;
-  readonly delivered: number;
-  readonly retried: number;
-  readonly dead: number;
-  readonly lastError: string | null;
-  /** What is wrong with the sink beside that, oldest first. */
-  readonly troubles: readonly SinkTrouble[];
 }
 
 /** What has been loaded and is not to be sent any more. */

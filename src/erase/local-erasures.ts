@@ -1,18 +1,17 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.ts';
-import type {
-  CancelResult,
-  ErasableStore,
-  ErasedUser,
-  ErasureReceipt,
-  ErasureRequest,
-  ErasureResult,
-  Erasures,
-  LeftItem,
-  Subject,
+import {
+  leftBy,
+  type CancelResult,
+  type ErasableStore,
+  type ErasureReceipt,
+  type ErasureRequest,
+  type ErasureResult,
+  type Erasures,
+  type LeftItem,
+  type Subject,
 } from '../core/erasure.ts';
-import { leftBy } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
@@ -35,7 +34,7 @@ export interface LocalErasuresOptions {
   /** Asked for when something is due, before anything has begun. */
   readonly stores: () => Promise<readonly ErasableStore[]>;
   /** Waits until nothing of the subjects is under way any more; what it could not wait for is left. */
-  readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
+  readonly settle?: ((subjects: readonly Subject[]) => Promise<readonly LeftItem[]>) | undefined;
   /** The receipts are written; what stores remember for them can go. */
   readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
   /** Signs receipts. */
@@ -44,7 +43,7 @@ export interface LocalErasuresOptions {
   readonly log: SinkLog;
   readonly signal: AbortSignal;
   /** Told after each file: how many have been searched, and their bytes, decompressed. */
-  readonly onProgress?: (files: number, bytes: number) => void;
+  readonly onProgress?: ((files: number, bytes: number) => void) | undefined;
   readonly onStep?: (step: string) => void;
 }
 
@@ -92,7 +91,7 @@ export class LocalErasures implements Erasures {
     });
   }
 
-  list(): Promise<{ waiting: readonly ErasureRequest[]; erased: readonly ErasedUser[] }> {
+  list(): ReturnType<Erasures['list']> {
     this.#options.users.reload();
     return Promise.resolve({ waiting: this.#requests.list(), erased: this.#options.users.list() });
   }
@@ -114,19 +113,8 @@ export class LocalErasures implements Erasures {
   }
 
   async #run(): Promise<ErasureResult> {
-    const {
-      folder,
-      users,
-      clock,
-      log,
-      settle,
-      closed,
-      signal,
-      stores,
-      proof,
-      onProgress,
-      onStep = () => undefined,
-    } = this.#options;
+    const { folder, users, clock, log, settle, closed, signal } = this.#options;
+    const { stores, proof, onProgress, onStep = () => undefined } = this.#options;
     const due = this.#due();
     if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
     const all = await stores();

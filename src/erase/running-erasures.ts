@@ -83,7 +83,7 @@ export class RunningErasures implements Erasures {
   readonly #parts: RunningParts;
   #cancelTimer: () => void = () => undefined;
   #running: Promise<unknown> = Promise.resolve();
-  readonly #runs = new Set<Promise<void>>();
+  readonly #runs = new Set<Promise<unknown>>();
   #activity: Activity | null = null;
 
   constructor(local: LocalErasures, parts: RunningParts) {
@@ -114,48 +114,27 @@ export class RunningErasures implements Erasures {
 
   run(): Promise<ErasureResult> {
     const run = this.#run();
-    const over = run.then(
-      () => undefined,
-      () => undefined,
-    );
+    const over = run.catch(() => undefined).finally(() => this.#runs.delete(over));
     this.#runs.add(over);
-    void over.then(() => this.#runs.delete(over));
     return run;
   }
 
   async #run(): Promise<ErasureResult> {
     const { clock } = this.#parts;
     const startedAt = clock.now();
-    const base = {
-      kind: 'erasure',
-      id: `erasure-${startedAt}`,
-      title: 'erasing users',
-      total: null,
-      unit: 'files',
-    } as const;
-    this.#activity = { ...base, state: 'running', done: 0, startedAt, updatedAt: startedAt, detail: null };
+    const show = (state: Activity['state'], done: number, detail: string | null): void => {
+      const about = { kind: 'erasure', id: `erasure-${startedAt}`, title: 'erasing users' } as const;
+      const progress = { done, total: null, unit: 'files', startedAt, updatedAt: clock.now() };
+      this.#activity = { ...about, state, ...progress, detail };
+    };
+    show('running', 0, null);
     try {
       const result = await this.#local.run();
       const detail = result.left[0]?.reason ?? null;
-      const state = detail === null ? 'done' : 'interrupted';
-      this.#activity = {
-        ...base,
-        state,
-        done: result.files_searched,
-        startedAt,
-        updatedAt: clock.now(),
-        detail,
-      };
+      show(detail === null ? 'done' : 'interrupted', result.files_searched, detail);
       return result;
     } catch (error) {
-      this.#activity = {
-        ...base,
-        state: 'failed',
-        done: 0,
-        startedAt,
-        updatedAt: clock.now(),
-        detail: messageOf(error),
-      };
+      show('failed', 0, messageOf(error));
       throw error;
     }
   }

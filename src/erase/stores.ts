@@ -34,7 +34,7 @@ export interface ErasingParts {
 
 /** Erasures over everything the config knows of: the journal, the folders of sinks, `erasure.folders`. */
 export function createErasures(parts: ErasingParts): LocalErasures {
-  const { plan, users, journal, settle, clock = systemClock, log, signal } = parts;
+  const { plan, users, journal, settle, proof, clock = systemClock, log, signal, onProgress } = parts;
   const { path: folder, grace } = plan.value.config.erasure;
   return new LocalErasures({
     folder,
@@ -45,13 +45,13 @@ export function createErasures(parts: ErasingParts): LocalErasures {
       const kept = await journal();
       return [...keyStores(parts), ...(kept === null ? [] : [kept]), ...folderStores(parts)];
     },
-    ...(settle === undefined ? {} : { settle }),
-    ...(parts.onProgress === undefined ? {} : { onProgress: parts.onProgress }),
-    proof: parts.proof,
+    settle,
     closed: async (subjects) => (await journal())?.erased(subjects),
+    proof,
     clock,
     log,
     signal,
+    onProgress,
   });
 }
 

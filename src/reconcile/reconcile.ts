@@ -51,29 +51,39 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     // After the files were read, so that a record of theirs is late, and not of unknown origin.
     for await (const head of headsOf(operations, account.lastSeq, Infinity, signal)) tables.late(head.id);
     const differences: Difference[] = [];
-    const notes = [...side.notes];
-    if (side.gap > 0) {
-      const detail = 'the journal has holes: records are gone that no retention has cleared away';
-      differences.push({ code: 'journal_gap', sink: null, count: side.gap, ids: [], detail });
-    }
+    const differ: Differ = (code, sink, count, detail, ids) => {
+      if (count > 0) differences.push({ code, sink, count, ids: ids?.() ?? [], detail });
+    };
+    const holes = 'the journal has holes: records are gone that no retention has cleared away';
+    differ('journal_gap', null, side.gap, holes);
     for (const [sink, { count, ids }] of side.abandoned) {
       const detail = `wait for ${sink}, which the config does not name: put it back, let a sink go on for it (continues), or drop it (millrace sink drop)`;
-      differences.push({ code: 'abandoned', sink, count, ids, detail });
+      differ('abandoned', sink, count, detail, () => ids);
     }
     const started = new Map(account.started);
     const accounts = sinks.map((sink) => {
       const count = files.get(sink.name) ?? null;
-      if (count !== null) differences.push(...unreadable(sink.name, count));
+      const problems = count?.problems ?? [];
+      differ('unreadable', sink.name, problems.length, `records that cannot be read: ${placesOf(problems)}`);
       const takesAll = (started.get(sink.name) ?? 0) === 0 && accepted.takesAll(sink.name);
-      return accountOf(sink, side, count, takesAll, tables, differences);
+      return accountOf(sink, side, count, takesAll, tables, differ);
     });
     const { since, until } = window;
     const span = { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
-    return { ...span, sinks: accounts, nowhere: side.nowhere, differences, notes };
+    return { ...span, sinks: accounts, nowhere: side.nowhere, differences, notes: side.notes };
   } finally {
     tables.close();
   }
 }
+
+/** Notes a difference, unless `count` is 0. @param ids the first of them, asked for when there are any */
+type Differ = (
+  code: Difference['code'],
+  sink: string | null,
+  count: number,
+  detail: string,
+  ids?: () => readonly string[],
+) => void;
 
 /** Takes from a remainder; what is left of it is left to be explained. */
 class Remainder {
@@ -96,7 +106,7 @@ function accountOf(
   files: FilesCount | null,
   takesAll: boolean,
   tables: IdTables,
-  differences: Difference[],
+  differ: Differ,
 ): SinkAccount {
   const ids = tables.count(name);
   const past = new Remainder(side.past);
@@ -109,29 +119,20 @@ function accountOf(
   delivered += unsure.take(files === null ? ids.settled : sealed);
   if (files !== null) delivered += past.take(sealed - (ids.settled - unsure.left));
   const lost = files !== null && takesAll ? past.take(past.left) : 0;
-  if (unsure.left > 0) {
-    const detail = 'settled, as the journal has it, and not in the files';
-    const named = sealed > 0 ? [] : tables.missing(name, NAMED);
-    differences.push({ code: 'missing', sink: name, count: unsure.left, ids: named, detail });
-  }
+  differ('missing', name, unsure.left, 'settled, as the journal has it, and not in the files', () =>
+    sealed > 0 ? [] : tables.missing(name, NAMED),
+  );
   const placed =
     ids.found + ids.dead + ids.dropped + ids.quarantined + ids.waiting + ids.settled + ids.elsewhere;
-  if (placed !== side.retained) {
-    const detail = 'of the journal’s events have no place, or more than one';
-    const count = Math.abs(side.retained - placed);
-    differences.push({ code: 'unplaced', sink: name, count, ids: [], detail });
-  }
-  if (lost > 0) {
-    const detail =
-      'accepted, past the journal’s retention, and not in the files of a sink that every route names';
-    differences.push({ code: 'lost', sink: name, count: lost, ids: [], detail });
-  }
-  const strangers = ids.onlyFound - side.past - side.replayed;
-  if (files !== null && strangers > 0) {
-    const detail = 'in the files, and never counted as received';
-    const named = tables.alone(name, NAMED);
-    differences.push({ code: 'not_received', sink: name, count: strangers, ids: named, detail });
-  }
+  const unplaced = Math.abs(side.retained - placed);
+  differ('unplaced', name, unplaced, 'of the journal’s events have no place, or more than one');
+  const gone =
+    'accepted, past the journal’s retention, and not in the files of a sink that every route names';
+  differ('lost', name, lost, gone);
+  const strangers = files === null ? 0 : ids.onlyFound - side.past - side.replayed;
+  differ('not_received', name, strangers, 'in the files, and never counted as received', () =>
+    tables.alone(name, NAMED),
+  );
   return {
     sink: name,
     type,
@@ -152,11 +153,8 @@ function accountOf(
   };
 }
 
-function unreadable(sink: string, { problems }: FilesCount): Difference[] {
-  if (problems.length === 0) return [];
-  const places = problems.map(
-    ({ file, line, reason }) => `${file}${line === null ? '' : `:${line}`} (${reason})`,
-  );
-  const detail = `records that cannot be read: ${places.join(', ')}`;
-  return [{ code: 'unreadable', sink, count: problems.length, ids: [], detail }];
+function placesOf(problems: FilesCount['problems']): string {
+  return problems
+    .map(({ file, line, reason }) => `${file}${line === null ? '' : `:${line}`} (${reason})`)
+    .join(', ');
 }

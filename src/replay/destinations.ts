@@ -1,34 +1,27 @@
 import type { Target } from '../core/route.ts';
 import type { Candidate } from './unit.ts';
 
-export interface DestinationOptions {
-  /** Where every event goes; null for where the routes lead. */
-  readonly to: readonly Target[] | null;
-  /** Only what goes to one of these sinks by the routes, or was refused by one; empty for all. */
-  readonly sinks: readonly string[];
-  readonly routesFor: (type: string) => readonly Target[];
+/** Where the events of a replay go. */
+export interface Destinations {
+  /** Whether the sinks asked for have to do with it. */
+  wants(candidate: Candidate): boolean;
+  targetsFor(type: string): readonly Target[];
 }
 
-/** Where the events of a replay go. */
-export class Destinations {
-  readonly #options: DestinationOptions;
-
-  constructor(options: DestinationOptions) {
-    this.#options = options;
-  }
-
-  /** Whether the sinks asked for have to do with it. */
-  wants({ event, refusedBy }: Candidate): boolean {
-    const { sinks, routesFor } = this.#options;
-    if (sinks.length === 0) return true;
-    if (refusedBy !== undefined) return sinks.includes(refusedBy);
-    return routesFor(event.type).some(({ sink }) => sinks.includes(sink));
-  }
-
-  targetsFor(type: string): readonly Target[] {
-    const { to, sinks, routesFor } = this.#options;
-    if (to !== null) return to;
-    const targets = routesFor(type);
-    return sinks.length === 0 ? targets : targets.filter(({ sink }) => sinks.includes(sink));
-  }
+/**
+ * @param to where every event goes; null for where the routes lead
+ * @param sinks only what goes to one of these by the routes, or was refused by one; empty for all
+ */
+export function destinationsOf(
+  to: readonly Target[] | null,
+  sinks: readonly string[],
+  routesFor: (type: string) => readonly Target[],
+): Destinations {
+  const isAsked = ({ sink }: Target): boolean => sinks.length === 0 || sinks.includes(sink);
+  return {
+    wants: ({ event, refusedBy }) =>
+      sinks.length === 0 ||
+      (refusedBy === undefined ? routesFor(event.type).some(isAsked) : sinks.includes(refusedBy)),
+    targetsFor: (type) => to ?? routesFor(type).filter(isAsked),
+  };
 }

@@ -1,7 +1,7 @@
 import type { ResolvedConfig } from '../../config/config.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
-import { Destinations } from '../../replay/destinations.ts';
+import { destinationsOf, type Destinations } from '../../replay/destinations.ts';
 import { listPath, type Listing } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
 import { listStore, StoreReader, type AskStore } from '../../replay/read-store.ts';
@@ -37,7 +37,7 @@ export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
     order,
     list: () => listInputs(order, ask, onPassedOver),
     read: readerOf(order, parts),
-    destinations: new Destinations({ ...order, routesFor: (type) => table.routesFor(type).targets }),
+    destinations: destinationsOf(order.to, order.sinks, (type) => table.routesFor(type).targets),
   };
 }
 

@@ -3,15 +3,16 @@ import { formatRecords } from '../../core/archive-record.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts';
 import { FileGone } from '../../lib/append-file.ts';
-import { ensureFolder, errorCode } from '../../lib/durable.ts';
+import { ensureFolder, errorCode, NotFollowed } from '../../lib/durable.ts';
 import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
 import type { ArchiveFolder } from './folder.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { Part } from './part.ts';
-import { ABORTED, retryAfter } from './results.ts';
 import { explain } from './troubles.ts';
 
 const CREATE_TRIES = 3;
+
+export const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it was written' };
 
 export interface AppenderOptions {
   readonly lanes: Lanes;
@@ -89,4 +90,11 @@ export class Appender {
       }
     }
   }
+}
+
+/** What an append that failed means for its events: nothing is wrong with them. */
+function retryAfter(error: unknown): SendResult {
+  // One folder of the archive is not what it should be; the others are fine.
+  if (error instanceof NotFollowed) return { status: 'retry', reason: error.message };
+  return { status: 'retry', reason: explain(error), sink: true };
 }

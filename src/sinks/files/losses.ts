@@ -5,6 +5,7 @@ import { SHOWN } from './troubles.ts';
 
 /** Code of the dead letters, and of the trouble. */
 const CODE = 'file_lost';
+const NOTHING = { files: 0, records: 0, letters: 0, from: Infinity, to: -Infinity };
 
 /**
  * Parts that have disappeared with records that had counted as delivered. What is not there must not count: each record
@@ -14,7 +15,7 @@ export class Losses {
   readonly #context: SinkContext;
   /** Parts whose records could not be taken back yet. */
   readonly #owed = new Set<Part>();
-  #total = { files: 0, records: 0, letters: 0, from: Infinity, to: -Infinity, since: 0, last: 0, path: '' };
+  #total = { ...NOTHING, since: 0, last: 0, path: '' };
 
   constructor(context: SinkContext) {
     this.#context = context;
@@ -26,16 +27,7 @@ export class Losses {
     const { log, clock } = this.#context;
     const now = clock.now();
     if (this.#total.files === 0 || now - this.#total.last >= SHOWN)
-      this.#total = {
-        files: 0,
-        records: 0,
-        letters: 0,
-        from: Infinity,
-        to: -Infinity,
-        since: now,
-        last: now,
-        path: part.path,
-      };
+      this.#total = { ...NOTHING, since: now, last: now, path: part.path };
     const total = this.#total;
     total.files += 1;
     total.records += records;

@@ -15,7 +15,7 @@ import {
 import { unlessAborted } from '../../lib/abort.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import { Sealer } from '../../seal/sealer.ts';
-import { Appender } from './append.ts';
+import { ABORTED, Appender } from './append.ts';
 import type { FilesOptions } from './config.ts';
 import { Finisher } from './finisher.ts';
 import type { FinishStep } from './finish.ts';
@@ -27,7 +27,6 @@ import type { Part } from './part.ts';
 import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
-import { ABORTED } from './results.ts';
 import { explain, FolderTroubles } from './troubles.ts';
 import { Watch } from './watch.ts';
 
@@ -135,18 +134,14 @@ export class FilesSink implements Sink {
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
     const results = Array.from(batch, (): SendResult => DELIVERED);
-    const groups = new Map<string, number[]>();
-    for (const [index, { event, destination }] of batch.entries()) {
-      if (this.#isOnDisk(batch[index])) continue;
-      const folder = this.#partitioner.folderOf(event, destination);
-      const group = groups.get(folder);
-      if (group === undefined) groups.set(folder, [index]);
-      else group.push(index);
-    }
-    const sends = Array.from(groups, async ([folder, indexes]) => {
-      const own = indexes.flatMap((index) => batch[index] ?? []);
+    const due = [...batch.entries()].filter(([, delivery]) => !this.#isOnDisk(delivery));
+    const groups = Map.groupBy(due, ([, { event, destination }]) =>
+      this.#partitioner.folderOf(event, destination),
+    );
+    const sends = Array.from(groups, async ([folder, group]) => {
+      const own = group.map(([, delivery]) => delivery);
       const result = await unlessAborted(this.#appender.append(folder, own, signal), signal, ABORTED);
-      if (result !== DELIVERED) for (const index of indexes) results[index] = result;
+      if (result !== DELIVERED) for (const [index] of group) results[index] = result;
     });
     await Promise.all(sends);
     return results;
@@ -263,9 +258,8 @@ export class FilesSink implements Sink {
   }
 
   /** True for an event that a crash left in a part, complete, before it could be noted as delivered. */
-  #isOnDisk(delivery: Delivery | undefined): boolean {
-    if (delivery === undefined || this.#recovered.size === 0) return false;
-    const { event, destination } = delivery;
+  #isOnDisk({ event, destination }: Delivery): boolean {
+    if (this.#recovered.size === 0) return false;
     // A replay is meant to write again what has been written before.
     if (event.handling.replayId !== undefined) return false;
     return this.#recovered.has(this.#partitioner.destinationLevel(destination), event);

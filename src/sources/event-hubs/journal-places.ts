@@ -23,10 +23,6 @@ export class JournalPlaces implements Places {
     this.#context = context;
   }
 
-  probe(): Promise<void> {
-    return Promise.resolve();
-  }
-
   async subscribe(
     client: EventHubConsumerClient,
     handlers: Handlers,
@@ -41,10 +37,6 @@ export class JournalPlaces implements Places {
 
   save({ offset }: ReceivedEventData, { partitionId }: PartitionContext): Promise<void> {
     return this.#context.checkpoints.save(this.#keyOf(partitionId), offset);
-  }
-
-  finish(): Promise<void> {
-    return Promise.resolve();
   }
 
   /** The offset to read behind. A `latest` is looked up and kept, or a restart would skip what has come meanwhile. */

@@ -18,7 +18,7 @@ export interface Places {
   /** Under which name the client claims partitions. */
   readonly owner: string;
   /** Throws when the places cannot be read now. */
-  probe(client: EventHubConsumerClient): Promise<void>;
+  probe?(client: EventHubConsumerClient): Promise<void>;
   subscribe(
     client: EventHubConsumerClient,
     handlers: Handlers,
@@ -27,7 +27,7 @@ export interface Places {
   /** Notes, at once or soon, that everything of the partition up to and with this message has been taken. */
   save(last: ReceivedEventData, context: PartitionContext): Promise<void>;
   /** Notes what was to be noted soon, as far as that can be done. No `save` is running. */
-  finish(): Promise<void>;
+  finish?(): Promise<void>;
 }
 
 export type Handlers = Pick<SubscriptionEventHandlers, 'processEvents' | 'processError'>;

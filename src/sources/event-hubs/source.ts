@@ -42,12 +42,12 @@ export class EventHubsSource implements Source {
   }
 
   async open(signal: AbortSignal): Promise<void> {
-    await this.#letGo(signal);
+    await this.close(signal);
     const places = await this.#placesOf();
     const client = await createClient(this.#options, places);
     try {
       await client.getPartitionIds({ abortSignal: signal });
-      await places.probe(client);
+      await places.probe?.(client);
     } catch (error) {
       void client.close().catch(() => undefined);
       throw this.#explained(error);
@@ -92,7 +92,7 @@ export class EventHubsSource implements Source {
       const deadline = AbortSignal.timeout(this.#options.timeout);
       // First, so that the last checkpoints stand before another worker may take over.
       await orAborted(
-        Promise.allSettled(taking).then(() => places.finish()),
+        Promise.allSettled(taking).then(() => places.finish?.()),
         deadline,
       );
       const closed = Promise.allSettled(subscriptions.map((subscription) => subscription.close()));
@@ -102,7 +102,13 @@ export class EventHubsSource implements Source {
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    await this.#letGo(signal);
+    const client = this.#opened?.client;
+    this.#opened = null;
+    if (client)
+      await orAborted(
+        client.close().catch(() => undefined),
+        signal,
+      );
   }
 
   async #placesOf(): Promise<Places> {
@@ -122,15 +128,5 @@ export class EventHubsSource implements Source {
 
   #explained(error: unknown): Error {
     return new Error(`event hub ${this.#options.hub}: ${toFailure(error).reason}`, { cause: error });
-  }
-
-  async #letGo(signal: AbortSignal): Promise<void> {
-    const opened = this.#opened;
-    this.#opened = null;
-    if (opened !== null)
-      await orAborted(
-        opened.client.close().catch(() => undefined),
-        signal,
-      );
   }
 }

@@ -27,7 +27,7 @@ export class PubSubSource implements Source {
 
   /** Looks whether the subscription exists. The right to look is not needed for reading, so it may be lacking. */
   async open(signal: AbortSignal): Promise<void> {
-    await this.#letGo(signal);
+    await this.close(signal);
     const client = await createPubSub(this.#options);
     this.#opened = client;
     const { subscription, timeout } = this.#options;
@@ -56,7 +56,13 @@ export class PubSubSource implements Source {
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    await this.#letGo(signal);
+    const client = this.#opened;
+    this.#opened = null;
+    if (client)
+      await orAborted(
+        client.close().catch(() => undefined),
+        signal,
+      );
   }
 
   async #subscribe(client: PubSub): Promise<Subscription> {
@@ -76,15 +82,5 @@ export class PubSubSource implements Source {
   #explained(error: unknown): Error {
     const { subscription } = this.#options;
     return new Error(`subscription ${subscription}: ${messageOf(error)}`, { cause: error });
-  }
-
-  async #letGo(signal: AbortSignal): Promise<void> {
-    const client = this.#opened;
-    this.#opened = null;
-    if (client !== null)
-      await orAborted(
-        client.close().catch(() => undefined),
-        signal,
-      );
   }
 }
