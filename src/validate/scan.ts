@@ -1,18 +1,17 @@
-import { BACKSLASH, endOfScalar, endOfString, isAt, isSpace, QUOTE } from './tokens.ts';
-
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const ARRAY = 0x5b;
-const ARRAY_END = 0x5d;
-const OBJECT = 0x7b;
-const OBJECT_END = 0x7d;
-
-/** What may stand at a place between two tokens. */
-const VALUE = 0;
-const FIRST_VALUE = 1;
-const KEY = 2;
-const FIRST_KEY = 3;
-const AFTER_VALUE = 4;
+import {
+  CLOSE_BRACE,
+  COMMA,
+  JsonFault,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipColon,
+  skipKey,
+  skipScalar,
+  skipString,
+  skipWhite,
+  unexpected,
+} from '../lib/json-text.ts';
 
 /** What a scan came to; `not_object` is JSON of another kind. */
 export type Verdict = 'object' | 'not_object' | 'not_json' | 'too_deep';
@@ -26,18 +25,20 @@ export class Scanner {
   readonly #names: readonly string[];
   readonly #keys: readonly Buffer[];
   readonly #maxDepth: number;
-  /** By depth, whether that level is an object. */
-  readonly #levels: Uint8Array;
+  /** By depth, from 1, the bracket that ends that level. */
+  readonly #ends: Uint8Array;
   /** Start and end of each member's value, start -1 as long as there is none. */
   readonly #spans: Int32Array;
   #json: Buffer = Buffer.alloc(0);
+  /** Index of the outermost member under way, -1 when it is none that is looked for. */
+  #member = -1;
 
   /** @param names keys of the members that are looked for */
   constructor(names: readonly string[], maxDepth: number) {
     this.#names = names;
     this.#keys = names.map((name) => Buffer.from(name));
     this.#maxDepth = maxDepth;
-    this.#levels = new Uint8Array(maxDepth + 1);
+    this.#ends = new Uint8Array(maxDepth + 1);
     this.#spans = new Int32Array(2 * names.length);
   }
 
@@ -54,77 +55,76 @@ export class Scanner {
   scan(json: Buffer): Verdict {
     this.#json = json;
     this.#spans.fill(-1);
-    const levels = this.#levels;
-    const end = json.length;
-    let depth = 0;
-    let state = VALUE;
-    /** Index of the member whose value comes next or is under way, and where that began. */
-    let member = -1;
-    let begun = 0;
-    let at = 0;
-    for (;;) {
-      while (isSpace(json[at])) at += 1;
-      if (at >= end) break;
-      const byte = json[at] ?? 0;
-      if (state === AFTER_VALUE) {
-        if (depth === 0) return 'not_json';
-        const inObject = levels[depth] === 1;
-        if (byte === COMMA) {
-          state = inObject ? KEY : VALUE;
-          at += 1;
-          continue;
-        }
-        if (byte !== (inObject ? OBJECT_END : ARRAY_END)) return 'not_json';
-        depth -= 1;
-        at += 1;
-      } else if (state === KEY || (state === FIRST_KEY && byte !== OBJECT_END)) {
-        if (byte !== QUOTE) return 'not_json';
-        const from = at + 1;
-        at = endOfString(json, from);
-        if (at < 0) return 'not_json';
-        if (depth === 1) member = this.#find(from, at - 1);
-        while (isSpace(json[at])) at += 1;
-        if (json[at] !== COLON) return 'not_json';
-        state = VALUE;
-        at += 1;
-        continue;
-      } else if (state === FIRST_KEY || (state === FIRST_VALUE && byte === ARRAY_END)) {
-        depth -= 1;
-        at += 1;
-      } else {
-        if (depth === 1) begun = at;
-        if (byte === OBJECT || byte === ARRAY) {
-          if (depth === this.#maxDepth) return 'too_deep';
-          depth += 1;
-          levels[depth] = byte === OBJECT ? 1 : 0;
-          state = byte === OBJECT ? FIRST_KEY : FIRST_VALUE;
-          at += 1;
-          continue;
-        }
-        at = endOfScalar(json, at, byte);
-        if (at < 0) return 'not_json';
-        if (depth === 0) levels[1] = 0;
-      }
-      // A value is complete.
-      state = AFTER_VALUE;
-      if (depth !== 1 || member < 0) continue;
-      this.#spans[2 * member] = begun;
-      this.#spans[2 * member + 1] = at;
-      member = -1;
+    this.#member = -1;
+    try {
+      const begin = skipWhite(json, 0);
+      const end = this.#skip(begin);
+      if (end < json.length) throw unexpected(json, end);
+      return json[begin] === OPEN_BRACE ? 'object' : 'not_object';
+    } catch (error) {
+      if (!(error instanceof JsonFault)) throw error;
+      return error.kind === 'depth' ? 'too_deep' : 'not_json';
     }
-    if (state !== AFTER_VALUE || depth > 0) return 'not_json';
-    return levels[1] === 1 ? 'object' : 'not_object';
   }
 
-  /** Index of the key whose text is at `from`, -1 when it is none that is looked for. */
-  #find(from: number, to: number): number {
+  /** Not by recursion: the depth that is allowed may be more than the stack takes. @returns the place after it and white space */
+  #skip(begin: number): number {
     const json = this.#json;
-    const length = to - from;
-    for (const [index, key] of this.#keys.entries())
-      if (key.length === length && isAt(json, from, key)) return index;
-    for (let at = from; at < to; at += 1)
-      if (json[at] === BACKSLASH)
-        return this.#names.indexOf(JSON.parse(json.toString('utf8', from - 1, to + 1)) as string);
-    return -1;
+    const ends = this.#ends;
+    let depth = 0;
+    let from = 0;
+    let at = begin;
+    for (;;) {
+      if (depth === 1) from = at;
+      const byte = json[at] as number;
+      if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+        if (depth === this.#maxDepth) throw new JsonFault('depth', at, 'nested too deeply');
+        depth += 1;
+        // In ASCII the closing bracket of a kind is the second after the opening one.
+        ends[depth] = byte + 2;
+        at = skipWhite(json, at + 1);
+        if (json[at] !== byte + 2) {
+          if (byte === OPEN_BRACE) at = this.#skipToValue(at, depth);
+          continue;
+        }
+      } else {
+        at = byte === QUOTE ? Math.abs(skipString(json, at)) : skipScalar(json, at);
+        if (depth === 1) this.#note(from, at);
+        at = skipWhite(json, at);
+      }
+      for (; depth > 0 && json[at] === ends[depth]; at = skipWhite(json, at)) {
+        depth -= 1;
+        at += 1;
+        if (depth === 1) this.#note(from, at);
+      }
+      if (depth === 0) return at;
+      if (json[at] !== COMMA) throw unexpected(json, at);
+      at = skipWhite(json, at + 1);
+      if (ends[depth] === CLOSE_BRACE) at = this.#skipToValue(at, depth);
+    }
   }
+
+  #skipToValue(at: number, depth: number): number {
+    const end = skipKey(this.#json, at);
+    if (depth === 1) this.#member = this.#find(this.#json, at, end);
+    return skipColon(this.#json, Math.abs(end));
+  }
+
+  #note(from: number, to: number): void {
+    if (this.#member < 0) return;
+    this.#spans[2 * this.#member] = from;
+    this.#spans[2 * this.#member + 1] = to;
+  }
+
+  /** Index of a key among those looked for, or -1. @param end after its closing quote, negative when it has escapes */
+  #find(json: Buffer, at: number, end: number): number {
+    if (end < 0) return this.#names.indexOf(JSON.parse(json.toString('utf8', at, -end)) as string);
+    const length = end - at - 2;
+    return this.#keys.findIndex((key) => key.length === length && isAt(json, at + 1, key));
+  }
+}
+
+function isAt(json: Buffer, from: number, key: Buffer): boolean {
+  for (let at = 0; at < key.length; at += 1) if (json[from + at] !== key[at]) return false;
+  return true;
 }

