@@ -6,7 +6,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
-import { own, type FileLock } from '../lib/file-lock.ts';
+import { own } from '../lib/file-lock.ts';
 import { manifestLines, type StoredLine } from './manifest.ts';
 import { ManifestWriter } from './manifest-writer.ts';
 import { keptManifest, planRepair, type RepairAction, type RepairPlan } from './repair-plan.ts';
@@ -111,11 +111,13 @@ async function lockWriters(path: string): Promise<() => void> {
   const release = (): void => releases.forEach((one) => one());
   try {
     if (!(await hasOpenFolder(path))) return release;
-    const repair = await take(path, join(path, OPEN_FOLDER, REPAIR_LOCK));
+    const refusal = (by: string) =>
+      new MillraceError('archive_in_use', `${path} is written by ${by}; end that first`);
+    const repair = await own(join(path, OPEN_FOLDER, REPAIR_LOCK), refusal);
     releases.push(() => repair.release('remove'));
     for (const entry of await readdir(join(path, OPEN_FOLDER), { withFileTypes: true })) {
       if (!entry.isDirectory()) continue;
-      const writer = await take(path, join(path, OPEN_FOLDER, entry.name, WRITER_LOCK));
+      const writer = await own(join(path, OPEN_FOLDER, entry.name, WRITER_LOCK), refusal);
       releases.push(() => writer.release());
     }
     return release;
@@ -124,12 +126,6 @@ async function lockWriters(path: string): Promise<() => void> {
     if (error instanceof MillraceError) throw error;
     throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
   }
-}
-
-async function take(path: string, file: string): Promise<FileLock> {
-  const lock = await own(file);
-  if (typeof lock !== 'string') return lock;
-  throw new MillraceError('archive_in_use', `${path} is written by ${lock}; end that first`);
 }
 
 /** Makes it if need be. Not through a symbolic link: locks would be made in folders of somebody else's. */

@@ -187,8 +187,8 @@ export class LocalErasures implements Erasures {
     return this.#serial.run(async () => {
       const { folder } = this.#options;
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      const lock = await own(join(folder, 'lock'));
-      if (typeof lock === 'string') throw new MillraceError('erasure_in_use', `${folder} is used by ${lock}`);
+      const refusal = (by: string) => new MillraceError('erasure_in_use', `${folder} is used by ${by}`);
+      const lock = await own(join(folder, 'lock'), refusal);
       try {
         return await work();
       } finally {

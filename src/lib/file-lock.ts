@@ -48,16 +48,15 @@ export function tryOwn(path: string): FileLock | null {
 
 /**
  * The same, for those who cannot do without it.
- * @returns the name of the owner in place of the lock, such as `backfill (process 4711)`
+ * @param refusal what is thrown; given the owner's name, such as `backfill (process 4711)`
  */
-export async function own(path: string): Promise<FileLock | string> {
+export async function own(path: string, refusal: (owner: string) => Error): Promise<FileLock> {
   const end = performance.now() + MOMENT;
   for (let attempt = 1; ; attempt += 1) {
     const lock = tryOwn(path);
     if (lock !== null) return lock;
     const owner = attempt < ATTEMPTS ? null : readOwner(path);
-    if (owner !== null) return owner;
-    if (performance.now() > end) return 'another process';
+    if (owner !== null || performance.now() > end) throw refusal(owner ?? 'another process');
     await wait(PAUSE * (1 + Math.random()));
   }
 }

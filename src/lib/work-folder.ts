@@ -26,9 +26,8 @@ export class WorkFolder {
     for (let tries = 1; ; tries += 1) {
       try {
         await mkdir(path, { recursive: true, mode });
-        const lock = await own(join(path, LOCK));
-        if (typeof lock === 'string') throw new FolderRefused('in_use', `${path} is written by ${lock}`);
-        return new WorkFolder(path, lock);
+        const refusal = (owner: string) => new FolderRefused('in_use', `${path} is written by ${owner}`);
+        return new WorkFolder(path, await own(join(path, LOCK), refusal));
       } catch (error) {
         // Its last owner has just removed it.
         if (errorCode(error) !== 'ENOENT' || tries === TRIES) throw error;

@@ -25,9 +25,8 @@ export async function openStateFile(file: string): Promise<Store> {
   let db: Database.Database | null = null;
   let lock: FileLock | null = null;
   try {
-    const owned = await own(`${file}${LOCK}`);
-    if (typeof owned === 'string') throw new MillraceError('folder_in_use', `${file} is written by ${owned}`);
-    lock = owned;
+    const refusal = (by: string) => new MillraceError('folder_in_use', `${file} is written by ${by}`);
+    lock = await own(`${file}${LOCK}`, refusal);
     // It holds keys: nobody else is to read it.
     closeSync(openSync(file, 'a', 0o600));
     db = new Database(file, { timeout: 0 });

@@ -90,9 +90,8 @@ export class KeyStore {
     try {
       await mkdir(wanted, { recursive: true, mode: 0o700 });
       const folder = await realpath(wanted);
-      const owned = await own(join(folder, LOCK));
-      if (typeof owned === 'string') throw new MillraceError('keys_in_use', `${folder} is held by ${owned}`);
-      lock = owned;
+      const refusal = (by: string) => new MillraceError('keys_in_use', `${folder} is held by ${by}`);
+      lock = await own(join(folder, LOCK), refusal);
       await rm(join(folder, `${FILE}${UNFINISHED}`), { force: true });
       const file = join(folder, FILE);
       if (lstatSync(file, { throwIfNoEntry: false }) === undefined)
