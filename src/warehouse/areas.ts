@@ -1,12 +1,6 @@
-import { table } from './definition.ts';
+import { boolean, integer, json, text, table } from './definition.ts';
 
-const ZIP_CODE = {
-  name: 'zip_code',
-  type: 'text',
-  from: { parent: 'zip_code' },
-  required: true,
-  description: 'the area',
-} as const;
+const ZIP_CODE = text('zip_code', 'the area', { from: { parent: 'zip_code' }, required: true });
 
 const AREA_CENTERS = table({
   name: 'area_centers',
@@ -14,26 +8,10 @@ const AREA_CENTERS = table({
   key: ['zip_code', 'lab'],
   columns: [
     ZIP_CODE,
-    { name: 'lab', type: 'text', from: { of: 'key' }, required: true, description: 'lab identifier' },
-    {
-      name: 'within_radius',
-      type: 'integer',
-      from: 'patient_service_centers.within_radius',
-      description: 'centers inside the radius',
-    },
-    {
-      name: 'radius_miles',
-      type: 'text',
-      from: 'patient_service_centers.radius',
-      description: 'the radius, a text',
-      unit: 'miles',
-    },
-    {
-      name: 'capabilities',
-      type: 'json',
-      from: 'patient_service_centers.capabilities',
-      description: 'array of texts, such as stat',
-    },
+    text('lab', 'lab identifier', { from: { of: 'key' }, required: true }),
+    integer('within_radius', 'centers inside the radius', { from: 'patient_service_centers.within_radius' }),
+    text('radius_miles', 'the radius, a text', { from: 'patient_service_centers.radius', unit: 'miles' }),
+    json('capabilities', 'array of texts, such as stat', { from: 'patient_service_centers.capabilities' }),
   ],
 });
 
@@ -43,20 +21,9 @@ const AREA_PHLEBOTOMY_PROVIDERS = table({
   key: ['zip_code', 'provider_index'],
   columns: [
     ZIP_CODE,
-    {
-      name: 'provider_index',
-      type: 'integer',
-      from: { of: 'position' },
-      required: true,
-      description: 'position, from 0',
-    },
-    { name: 'name', type: 'text', from: 'name', description: 'name of the provider' },
-    {
-      name: 'tier',
-      type: 'json',
-      from: 'tier',
-      description: 'array of texts, such as appointment-ready',
-    },
+    integer('provider_index', 'position, from 0', { from: { of: 'position' }, required: true }),
+    text('name', 'name of the provider'),
+    json('tier', 'array of texts, such as appointment-ready'),
   ],
 });
 
@@ -66,12 +33,7 @@ export const AREAS = table({
   key: ['zip_code'],
   columns: [
     { ...ZIP_CODE, from: 'zip_code', description: 'five digits, or nine with a hyphen' },
-    {
-      name: 'phlebotomy_is_served',
-      type: 'boolean',
-      from: 'phlebotomy.is_served',
-      description: 'blood is drawn at home here',
-    },
+    boolean('phlebotomy_is_served', 'blood is drawn at home here', { from: 'phlebotomy.is_served' }),
   ],
   nested: [
     { at: 'central_labs', each: 'map', table: AREA_CENTERS },

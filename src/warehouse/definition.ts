@@ -46,22 +46,37 @@ export interface TableDefinition {
   readonly nested?: readonly Nesting[];
 }
 
+type More = Partial<Pick<Column, 'from' | 'older' | 'required' | 'unit'>>;
+
+/** A column of a type, read from the member of its name unless `from` says otherwise. Name and type stay literal. */
+function columnOf<T extends ColumnType>(type: T) {
+  return <const N extends string, const M extends More = object>(name: N, description: string, more?: M) => {
+    const column: Column = { name, type, from: name, description, ...more };
+    return column as Column & { readonly name: N; readonly type: T } & M;
+  };
+}
+
+export const text = columnOf('text');
+export const integer = columnOf('integer');
+export const decimal = columnOf('decimal');
+export const boolean = columnOf('boolean');
+export const date = columnOf('date');
+export const timestamp = columnOf('timestamp');
+export const json = columnOf('json');
+
 /** Takes what a column did not; JSON object of the members, nested as in the document. */
-export const EXTRA = {
-  name: 'extra',
-  type: 'json',
-  from: '',
-  description: 'What no column took, as an object nested like the document: unknown fields, unfitting values',
-} as const satisfies Column;
+export const EXTRA = json(
+  'extra',
+  'What no column took, as an object nested like the document: unknown fields, unfitting values',
+  { from: '' },
+);
 
 /** Set for all rows of a run by whoever runs it; nothing reads the clock. */
-export const LOADED_AT = {
-  name: '_loaded_at',
-  type: 'timestamp',
-  from: '',
-  description:
-    'Time that was given for the run, if one was; decides between rows that no time of their own tells apart',
-} as const satisfies Column;
+export const LOADED_AT = timestamp(
+  '_loaded_at',
+  'Time that was given for the run, if one was; decides between rows that no time of their own tells apart',
+  { from: '' },
+);
 
 /** Keeps names and types of the columns literal, so that the row type can be derived. */
 export function table<const T extends TableDefinition>(definition: T): T {

@@ -1,4 +1,4 @@
-import { table } from './definition.ts';
+import { json, text, timestamp, table } from './definition.ts';
 
 export const EVENTS = table({
   name: 'events',
@@ -7,25 +7,15 @@ export const EVENTS = table({
   key: ['id'],
   newest: 'received_at',
   columns: [
-    { name: 'id', type: 'text', from: 'id', required: true, description: 'delivery id' },
-    { name: 'source', type: 'text', from: 'source', description: 'where it came in' },
-    { name: 'received_at', type: 'timestamp', from: 'received_at', description: 'when it came in' },
-    { name: 'event_type', type: 'text', from: 'event_type', description: 'type, open list' },
-    { name: 'team_id', type: 'text', from: 'team_id', description: 'team, UUID' },
-    { name: 'user_id', type: 'text', from: 'user_id', description: 'user, UUID' },
-    {
-      name: 'client_user_id',
-      type: 'text',
-      from: 'client_user_id',
-      description: "the team's id of the user",
-    },
-    { name: 'headers', type: 'json', from: 'headers', description: 'signature headers' },
-    { name: 'event', type: 'json', from: 'event', description: 'the body; null when it is no JSON object' },
-    {
-      name: 'body_base64',
-      type: 'text',
-      from: 'body_base64',
-      description: 'exact bytes of the body where `event` cannot have them',
-    },
+    text('id', 'delivery id', { required: true }),
+    text('source', 'where it came in'),
+    timestamp('received_at', 'when it came in'),
+    text('event_type', 'type, open list'),
+    text('team_id', 'team, UUID'),
+    text('user_id', 'user, UUID'),
+    text('client_user_id', "the team's id of the user"),
+    json('headers', 'signature headers'),
+    json('event', 'the body; null when it is no JSON object'),
+    text('body_base64', 'exact bytes of the body where `event` cannot have them'),
   ],
 });

@@ -1,4 +1,4 @@
-import { table } from './definition.ts';
+import { date, integer, text, timestamp, table } from './definition.ts';
 import { NUTRITION } from './nutrition.ts';
 
 export const MEAL_ITEMS = table({
@@ -6,34 +6,20 @@ export const MEAL_ITEMS = table({
   description: 'The foods of the meals, one a row.',
   key: ['meal_id', 'item_index'],
   columns: [
-    { name: 'meal_id', type: 'text', from: { parent: 'id' }, required: true, description: 'the meal, UUID' },
-    { name: 'user_id', type: 'text', from: { parent: 'user_id' }, description: 'owner, UUID' },
-    {
-      name: 'meal_timestamp',
-      type: 'timestamp',
-      from: { parent: 'timestamp' },
-      description: 'time of the meal',
-    },
-    {
-      name: 'meal_updated_at',
-      type: 'timestamp',
+    text('meal_id', 'the meal, UUID', { from: { parent: 'id' }, required: true }),
+    text('user_id', 'owner, UUID', { from: { parent: 'user_id' } }),
+    timestamp('meal_timestamp', 'time of the meal', { from: { parent: 'timestamp' } }),
+    timestamp('meal_updated_at', 'which version of the meal the food belongs to', {
       from: { parent: 'updated_at' },
-      description: 'which version of the meal the food belongs to',
-    },
-    {
-      name: 'item_index',
-      type: 'integer',
+    }),
+    integer('item_index', 'position in the meal, from 0; the same food can stand in a meal twice', {
       from: { of: 'position' },
       required: true,
-      description: 'position in the meal, from 0; the same food can stand in a meal twice',
-    },
-    {
-      name: 'name',
-      type: 'text',
+    }),
+    text('name', 'name of the food, as in `Coffee, black, 1 tbsp(s)`', {
       from: { of: 'key' },
       required: true,
-      description: 'name of the food, as in `Coffee, black, 1 tbsp(s)`',
-    },
+    }),
     ...NUTRITION,
   ],
 });
@@ -44,34 +30,26 @@ export const MEALS = table({
   key: ['id'],
   newest: 'updated_at',
   columns: [
-    { name: 'id', type: 'text', from: 'id', required: true, description: 'the meal, UUID' },
-    { name: 'user_id', type: 'text', from: 'user_id', description: 'owner, UUID' },
-    { name: 'name', type: 'text', from: 'name', description: 'name of the meal' },
-    { name: 'timestamp', type: 'timestamp', from: 'timestamp', description: 'time of the meal' },
-    { name: 'calendar_date', type: 'date', from: 'calendar_date', description: 'day of the meal' },
-    { name: 'created_at', type: 'timestamp', from: 'created_at', description: 'first seen by the service' },
-    { name: 'updated_at', type: 'timestamp', from: 'updated_at', description: 'the newest version wins' },
-    { name: 'provider_id', type: 'text', from: 'provider_id', description: 'identifier at the provider' },
-    { name: 'source_id', type: 'integer', from: 'source_id', description: 'identifier of the source' },
-    { name: 'source_app_id', type: 'text', from: 'source_app_id', description: 'app, beside the source' },
-    { name: 'priority_id', type: 'integer', from: 'priority_id', description: 'rank among sources' },
-    {
-      name: 'source_provider',
-      type: 'text',
+    text('id', 'the meal, UUID', { required: true }),
+    text('user_id', 'owner, UUID'),
+    text('name', 'name of the meal'),
+    timestamp('timestamp', 'time of the meal'),
+    date('calendar_date', 'day of the meal'),
+    timestamp('created_at', 'first seen by the service'),
+    timestamp('updated_at', 'the newest version wins'),
+    text('provider_id', 'identifier at the provider'),
+    integer('source_id', 'identifier of the source'),
+    text('source_app_id', 'app, beside the source'),
+    integer('priority_id', 'rank among sources'),
+    text('source_provider', 'provider identifier, open list', {
       from: 'source.provider',
       older: 'source.slug',
-      description: 'provider identifier, open list',
-    },
-    { name: 'source_type', type: 'text', from: 'source.type', description: 'kind of source, open list' },
-    { name: 'source_app', type: 'text', from: 'source.app_id', description: 'app inside the source' },
-    { name: 'source_device', type: 'text', from: 'source.device_id', description: 'device' },
-    {
-      name: 'source_name',
-      type: 'text',
-      from: 'source.name',
-      description: 'provider name, older meals only',
-    },
-    { name: 'source_logo', type: 'text', from: 'source.logo', description: 'logo address, older meals only' },
+    }),
+    text('source_type', 'kind of source, open list', { from: 'source.type' }),
+    text('source_app', 'app inside the source', { from: 'source.app_id' }),
+    text('source_device', 'device', { from: 'source.device_id' }),
+    text('source_name', 'provider name, older meals only', { from: 'source.name' }),
+    text('source_logo', 'logo address, older meals only', { from: 'source.logo' }),
     ...NUTRITION,
   ],
   nested: [{ at: 'data', each: 'map', table: MEAL_ITEMS }],

@@ -1,4 +1,4 @@
-import type { Column } from './definition.ts';
+import { decimal, text, type Column } from './definition.ts';
 
 /** Nutrients by their path below a nutrition object. The unit is what the service documents for each. */
 const NUTRIENTS = {
@@ -60,23 +60,15 @@ const nutrients = Object.entries(NUTRIENTS).map(([from, name]): NutrientColumn =
   const words = name.split('_');
   const unit = UNITS[words.pop() as keyof typeof UNITS];
   const description = words.map((word) => WORDS[word] ?? word).join(' ');
-  return { name, type: 'decimal', from, description, unit };
+  return decimal(name, description, { from, unit });
 });
 
 /** Columns of a nutrition object, which foods have and meals can have. */
 export const NUTRITION = [
-  {
-    name: 'energy_value',
-    type: 'decimal',
+  decimal('energy_value', 'energy', {
     from: 'energy.value',
-    description: 'energy',
     unit: 'as `energy_unit` says; kcal when it says nothing',
-  },
-  {
-    name: 'energy_unit',
-    type: 'text',
-    from: 'energy.unit',
-    description: 'unit of `energy_value`; kcal when it is null',
-  },
+  }),
+  text('energy_unit', 'unit of `energy_value`; kcal when it is null', { from: 'energy.unit' }),
   ...nutrients,
 ] as const;
