@@ -19,7 +19,8 @@ import {
 } from '../src/config/reference.ts';
 import { loadSinkModule, SINK_TYPES } from '../src/sinks/registry.ts';
 import { loadSourceModule, SOURCE_TYPES } from '../src/sources/registry.ts';
-import type { OptionsSchema, SinkModule } from '../src/core/sink.ts';
+import type { SinkModule } from '../src/core/sink.ts';
+import type { Written } from '../src/lib/parse-options.ts';
 import { metricReference } from '../src/metrics/reference.ts';
 import { decimalRule, tableReference, typeReference } from '../src/warehouse/reference.ts';
 
@@ -68,7 +69,7 @@ async function generated(): Promise<{ path: string; text: string }[]> {
 async function schemasOf(
   types: readonly string[],
   load: (type: string) => Promise<Pick<SinkModule, 'optionsSchema'>>,
-): Promise<Record<string, OptionsSchema>> {
+): Promise<Record<string, Written>> {
   const schemas = types.map(async (type) => [type, (await load(type)).optionsSchema?.() ?? {}] as const);
   return Object.fromEntries(await Promise.all(schemas));
 }

@@ -5,7 +5,6 @@ export {
   type ClaimCheck,
   type Delivery,
   type Inlet,
-  type OptionsSchema,
   type SendResult,
   type Sink,
   type SinkContext,
@@ -20,3 +19,4 @@ export {
 } from '../core/sink.ts';
 /** Options written as `4MiB` and `15s`, read as the built-in sinks read theirs. */
 export { parseBytes, parseDuration } from '../lib/units.ts';
+export type { Written as OptionsSchema } from '../lib/parse-options.ts';

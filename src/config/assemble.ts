@@ -1,10 +1,8 @@
 import type { Config } from './config.ts';
-import { parseLists } from './parse-lists.ts';
-import { parseScalars, type Environment } from './parse-scalars.ts';
-import { isMapping, within, type Problem } from './paths.ts';
+import { parseDocument } from './parse.ts';
+import { isMapping, within, type Environment, type Problem } from './paths.ts';
 import { resolveRoutes } from './routes.ts';
 import { checkRules } from './rules.ts';
-import { checkShape } from './shape.ts';
 import { without } from './substitute.ts';
 
 export interface Assembled {
@@ -26,31 +24,19 @@ const KEEPS_PLACEHOLDERS: ReadonlySet<string | number | undefined> = new Set(['s
  */
 export function assemble(value: unknown, env: Environment, unset: readonly Problem[]): Assembled {
   const gaps = unset.map(({ path }) => path).filter(([root]) => !KEEPS_PLACEHOLDERS.has(root));
-  const whole = without(value, gaps);
-  const document = isMapping(whole) ? whole : {};
-  const shape = checkShape(whole);
-  const scalars = parseScalars(shape.scalars, env);
-  const lists = parseLists(document);
+  const document = without(value, gaps);
+  const { values, problems } = parseDocument(document, env);
   // Of a sink with a wrong key the name is known all the same.
-  const sinkNames = Object.keys(isMapping(document['sinks']) ? document['sinks'] : {});
-  const { routes, ...routing } = resolveRoutes(lists.values.routes, sinkNames);
-  const config: Config = {
-    ...scalars.values,
-    signing: { ...scalars.values.signing, secrets: lists.values.secrets },
-    envelope: { ...scalars.values.envelope, require: lists.values.require },
-    sinks: lists.values.sinks,
-    sources: lists.values.sources,
-    routes,
-  };
+  const written = isMapping(document) ? document['sinks'] : {};
+  const { routes, ...routing } = resolveRoutes(values.routes ?? null, Object.keys(Object(written)));
+  const config: Config = { ...values, routes };
   const rules = checkRules(config);
 
-  const direct = [...shape.problems, ...lists.problems].filter(
-    ({ path }) => !unset.some((hole) => within(path, hole.path)),
-  );
+  const direct = problems.filter(({ path }) => !unset.some((hole) => within(path, hole.path)));
   const sinksUnknown = [...unset, ...direct].some(({ path }) => path.length === 0 || path.join() === 'sinks');
   return {
     config,
-    problems: [...scalars.problems, ...direct],
+    problems: direct,
     conflicts: [...(sinksUnknown ? [] : routing.problems), ...rules.problems],
     warnings: [...routing.warnings, ...rules.warnings],
   };

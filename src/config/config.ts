@@ -1,16 +1,13 @@
 import type { Route } from '../core/route.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { OptionsSchema, SinkDescription, SinkModule } from '../core/sink.ts';
+import type { SinkDescription, SinkModule } from '../core/sink.ts';
+import type { Written } from '../lib/parse-options.ts';
 import type { SourceModule } from '../core/source.ts';
-import type { Requirement, SinkConfig, SourceConfig } from './lists.ts';
-import type { Scalars } from './parse-scalars.ts';
+import type { SinkConfig } from './lists.ts';
+import type { Values } from './parse.ts';
 
 /** The whole config, checked. Durations are milliseconds, sizes are bytes, absent optional texts are `null`. */
-export interface Config extends Omit<Scalars, 'signing' | 'envelope'> {
-  readonly signing: Scalars['signing'] & { readonly secrets: readonly string[] };
-  readonly envelope: Scalars['envelope'] & { readonly require: readonly Requirement[] };
-  readonly sinks: Readonly<Record<string, SinkConfig>>;
-  readonly sources: Readonly<Record<string, SourceConfig>>;
+export interface Config extends Omit<Values, 'routes'> {
   readonly routes: readonly Route[];
 }
 
@@ -55,7 +52,7 @@ export interface ResolvedConfig extends LoadedConfig {
   readonly sinks: ReadonlyMap<string, ResolvedSink>;
   readonly sources: readonly ResolvedSource[];
   /** JSON Schemas of options, by `sinks.<name>` and `sources.<name>`. */
-  readonly schemas: ReadonlyMap<string, OptionsSchema>;
+  readonly schemas: ReadonlyMap<string, Written>;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { OptionsSchema } from '../core/sink.ts';
+import type { Written } from '../lib/parse-options.ts';
 import { SINK_KEYS, SOURCE_KEYS } from './lists.ts';
 import { unknownKey } from './nearest.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
@@ -22,15 +22,22 @@ const BESIDE_OPTIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Problems from zod's issues, or from a message whose parts begin with the key concerned. */
-export function problemsOf(root: Path, error: unknown, schema: OptionsSchema | undefined): Problem[] {
+export function problemsOf(
+  root: Path,
+  error: unknown,
+  schema: Written | undefined,
+  everywhere: readonly string[] = [],
+): Problem[] {
   if (hasIssues(error)) {
-    return error.issues.flatMap(({ path, message, keys, issues }) => {
+    // Unknown keys come last: what else is wrong may be their doing.
+    const ordered = error.issues.toSorted((a, b) => (a.keys?.length ?? 0) - (b.keys?.length ?? 0));
+    return ordered.flatMap(({ path, message, keys, issues }) => {
       const inside = path.map((step) => (typeof step === 'symbol' ? String(step) : step));
       const here = [...root, ...inside];
       if (keys === undefined) return [{ path: here, message: issues?.[0]?.message ?? message }];
       const common = inside.length > 0 ? [] : (BESIDE_OPTIONS[String(root[0])] ?? []);
       const known = schema === undefined ? [] : [...keysAt(schema, inside), ...common];
-      return keys.map((key) => unknownKey([...here, key], known));
+      return keys.map((key) => unknownKey([...here, key], known, everywhere));
     });
   }
   const key = keyOf(root);

@@ -1,56 +1,39 @@
-import type { OptionsSchema } from '../core/sink.ts';
-import { isField, type Kind } from '../lib/fields.ts';
-import { writtenSchema } from '../lib/parse-options.ts';
-import { LISTS, ONE_OR_MORE } from './lists.ts';
-import { isMapping, keyOf, type Mapping } from './paths.ts';
-import { SCALARS } from './scalars.ts';
+import type { Written } from '../lib/parse-options.ts';
+import type { Kind } from '../lib/fields.ts';
+import { WRITTEN } from './keys.ts';
+import { ONE_OR_MORE } from './lists.ts';
+import { isMapping, type Mapping } from './paths.ts';
 
 /** JSON Schemas of options by type. */
 export interface OptionSchemas {
-  readonly sinks: Readonly<Record<string, OptionsSchema>>;
-  readonly sources: Readonly<Record<string, OptionsSchema>>;
+  readonly sinks: Readonly<Record<string, Written>>;
+  readonly sources: Readonly<Record<string, Written>>;
 }
 
 /** Text with a `${…}` inside may stand wherever a value may. */
 const PLACEHOLDER = { type: 'string', pattern: String.raw`\$\{[^}]+\}` };
 
 /** Other ways to write a value of a kind. */
-const WRITTEN: Readonly<Partial<Record<Kind, Mapping>>> = {
+const WITH_UNIT: Readonly<Partial<Record<Kind, Mapping>>> = {
   duration: { type: 'string', pattern: String.raw`^\s*\d+(\.\d+)?\s*(ms|s|m|h|d|w)?\s*$` },
   bytes: { type: 'string', pattern: String.raw`^\s*\d+(\.\d+)?\s*([KMGTkmgt][Ii]?)?[Bb]?\s*$` },
 };
 
 /** The JSON Schema (draft 2020-12) of a config file, for editors. `check` knows more than it can say. */
 export function jsonSchema(options: OptionSchemas): Mapping {
+  const { properties, ...rest } = forEditors(WRITTEN);
+  const { sinks, sources, ...sections } = properties as Record<string, Mapping>;
+  const typed = { sinks: withTypes(sinks, options.sinks), sources: withTypes(sources, options.sources) };
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'millrace config',
-    ...section(SCALARS, [], options),
-  };
-}
-
-function section(node: object, path: readonly string[], options: OptionSchemas): Mapping {
-  const scalars = Object.entries(node).map(([key, child]: [string, object]) => [
-    key,
-    isField(child) ? forEditors(writtenSchema(child)) : section(child, [...path, key], options),
-  ]);
-  const lists = Object.entries(LISTS)
-    .map(([key, schema]) => ({ key, steps: key.split('.'), schema: forEditors(writtenSchema(schema)) }))
-    .filter(({ steps }) => keyOf(steps.slice(0, -1)) === keyOf(path))
-    .map(({ key, steps, schema }) => [
-      steps.at(-1),
-      key === 'sinks' || key === 'sources' ? withTypes(schema, options[key]) : schema,
-    ]);
-  return {
-    // An empty section (`server:` with nothing after it) is an absent one.
-    type: ['object', 'null'],
-    additionalProperties: false,
-    properties: Object.fromEntries([...scalars, ...lists]),
+    ...rest,
+    properties: { ...sections, ...typed },
   };
 }
 
 /** Each type brings its own options. */
-function withTypes(schema: Mapping, types: OptionSchemas['sinks']): Mapping {
+function withTypes(schema: Mapping = {}, types: OptionSchemas['sinks']): Mapping {
   const cases = Object.entries(types).map(([type, { properties = {} }]) => ({
     if: { properties: { type: { const: type } } },
     // oxlint-disable-next-line unicorn/no-thenable -- JSON Schema calls it so, and nobody awaits it
@@ -77,8 +60,10 @@ function forEditors(node: object): Mapping {
     ...(fallback === undefined ? {} : { default: fallback }),
   };
   if (isList === true) return { ...said, anyOf: [value['items'], value] };
+  // An empty section (`server:` with nothing after it) is an absent one.
+  if (isMapping(fallback)) return { ...value, type: ['object', 'null'] };
   if (kind === undefined) return { ...said, ...value };
-  const written = WRITTEN[kind as Kind];
+  const written = WITH_UNIT[kind as Kind];
   const ways = value['anyOf'] === undefined ? [value] : (value['anyOf'] as Mapping[]);
   const takesAnyText = ways.some(
     ({ type, pattern, enum: options }) =>

@@ -25,7 +25,7 @@ const prefixes = oneOrMore(
   'Beginnings of event types; `*` matches every type.',
 );
 
-const secrets = z
+export const secrets = z
   .array(words('text'), { error: 'must be a list' })
   .default([])
   .describe(
@@ -44,7 +44,7 @@ const requirement = z.strictObject(
   { error: 'must be a mapping with match and fields' },
 );
 
-const requirements = z
+export const requirements = z
   .array(requirement, { error: 'must be a list' })
   .default([
     { match: ['labtest.match_review.'], fields: ['team'] },
@@ -94,7 +94,7 @@ const sink = z
     };
   });
 
-const sinks = z
+export const sinks = z
   .record(
     z.string().regex(/^[a-z][a-z0-9-]*$/, {
       error: 'is not a name for a sink: use lower-case letters, digits and dashes, a letter first',
@@ -105,7 +105,7 @@ const sinks = z
   .default({})
   .describe("The configured targets, by name. Beside `type` and `required` stand the type's own options.");
 
-const sources = z
+export const sources = z
   .record(
     z.string().regex(/^[a-z][a-z0-9-]*$/, {
       error: 'is not a name for a source: use lower-case letters, digits and dashes, a letter first',
@@ -132,43 +132,13 @@ const route = z.strictObject(
   { error: 'must be a mapping with match and to' },
 );
 
-const routes = z
+export const routes = z
   .array(route, { error: 'must be a list' })
   .optional()
   .describe('Rules in order; the first match decides. Without this key every event goes to every sink.');
 
-/** Every key that holds a list or a mapping of the user's own making. */
-export const LISTS = {
-  'signing.secrets': secrets,
-  'envelope.require': requirements,
-  sinks,
-  sources,
-  routes,
-} as const;
-
-/** Which ids the types under `match` need. */
-export interface Requirement {
-  readonly match: readonly string[];
-  readonly fields: readonly ('team' | 'user' | 'clientUser')[];
-}
-
-/** What stands under `sinks.<name>`; the options are the sink module's to check. */
-export interface SinkConfig {
-  readonly type: string;
-  readonly required: boolean;
-  readonly oversize: 'dead-letter' | 'claim-check';
-  /** As written; null when left out. */
-  readonly claimCheck: string | null;
-  /** The sink it goes on for; null when left out. */
-  readonly continues: string | null;
-  readonly options: Readonly<Record<string, unknown>>;
-}
-
-/** What stands under `sources.<name>`; the options are the source module's to check. */
-export interface SourceConfig {
-  readonly type: string;
-  readonly options: Readonly<Record<string, unknown>>;
-}
+/** What stands under `sinks.<name>`; the options are the sink module's to check. What is left out is null. */
+export type SinkConfig = z.output<typeof sink>;
 
 /** A route as it is written. */
 export type WrittenRoute = z.output<typeof route>;

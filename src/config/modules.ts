@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
-import type { OptionsSchema, SinkDescription, SinkModule } from '../core/sink.ts';
+import type { SinkDescription, SinkModule } from '../core/sink.ts';
+import type { Written } from '../lib/parse-options.ts';
 import type { SourceModule } from '../core/source.ts';
 import { loadSinkModule } from '../sinks/registry.ts';
 import { loadSourceModule } from '../sources/registry.ts';
@@ -37,7 +38,7 @@ export async function resolveModules(
   const sources: ResolvedSource[] = [];
   const descriptions: Record<string, SinkDescription> = {};
   const needsJournal: Record<string, string> = {};
-  const schemas = new Map<string, OptionsSchema>();
+  const schemas = new Map<string, Written>();
   const problems: Problem[] = [];
   const read = async <Module extends SinkModule | SourceModule>(
     section: 'sinks' | 'sources',

@@ -47,3 +47,6 @@ export function mapTexts(
     Object.entries(value).map(([key, item]) => [key, mapTexts(item, replace, [...path, key])]),
   );
 }
+
+/** Variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;

@@ -4,7 +4,7 @@ import { isMapping, type Mapping, type Path } from './paths.ts';
 import { redact } from './redact.ts';
 import { formatTarget } from '../core/route.ts';
 import { withDefaults } from './written.ts';
-import { scalarAt } from './scalar-keys.ts';
+import { scalarAt } from './keys.ts';
 
 /**
  * The resolved config in the shape of a config file, redacted.
@@ -30,7 +30,7 @@ export function printable(
     return [name, { type, ...optionsOf(`sources.${name}`, options) }];
   });
   const document: Mapping = {
-    ...mapScalars(config, (value, path) => show(scalarAt(path)?.kind, value)),
+    ...mapScalars(config, (value, path) => show(scalarAt(path)?.schema.kind, value)),
     sinks: Object.fromEntries(sinks),
     sources: Object.fromEntries(sources),
     routes: config.routes.map(({ match, to }) => ({ match, to: to.map(formatTarget) })),

@@ -1,5 +1,5 @@
 import { isMapping, keyOf, type Mapping, type Path } from './paths.ts';
-import { scalarAt } from './scalar-keys.ts';
+import { scalarAt } from './keys.ts';
 
 const REDACTED = '[redacted]';
 
@@ -69,7 +69,7 @@ export function secretsOf(
 function isSecret(value: unknown, path: Path): boolean {
   if (typeof value === 'string' && SECRET_VALUE.test(value)) return true;
   if (path[0] === 'signing' && path[1] === 'secrets') return path.length === 3;
-  if (path[0] !== 'sinks' && path[0] !== 'sources') return scalarAt(path)?.sensitive ?? false;
+  if (path[0] !== 'sinks' && path[0] !== 'sources') return scalarAt(path)?.schema.sensitive ?? false;
   const name = path.at(-1);
   return path.length > 2 && typeof name === 'string' && isSecretName(name);
 }

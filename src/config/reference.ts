@@ -1,18 +1,7 @@
 import { CATALOGUE, EXIT } from '../core/errors.ts';
-import type { OptionsSchema } from '../core/sink.ts';
-import { writtenSchema } from '../lib/parse-options.ts';
-import { LISTS } from './lists.ts';
-import { SCALAR_KEYS } from './scalar-keys.ts';
-import { SCALARS } from './scalars.ts';
-
-/** What a field says of itself, in the JSON Schema. */
-interface Written extends OptionsSchema {
-  readonly type?: string | readonly string[];
-  readonly const?: string;
-  readonly enum?: readonly unknown[];
-  readonly description?: string;
-  readonly required?: readonly string[];
-}
+import type { Written } from '../lib/parse-options.ts';
+import { LIST_KEYS, SCALAR_KEYS, WRITTEN } from './keys.ts';
+import { requirements } from './lists.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   texts: 'list of texts',
@@ -24,13 +13,13 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Type and default of the keys in lists.ts, in words. */
-const LIST_ROWS = {
+const LIST_ROWS: Readonly<Record<string, readonly [string, string]>> = {
   'signing.secrets': ['list of texts', 'none'],
   'envelope.require': ['list of {match, fields}', 'see below'],
   sinks: ['mapping of names to sinks', 'none'],
   sources: ['mapping of names to sources', 'none'],
   routes: ['list of {match, to}', 'everything to every sink'],
-} as const satisfies Record<keyof typeof LISTS, readonly [string, string]>;
+};
 
 const EXIT_ROWS = {
   done: [EXIT.done, 'done'],
@@ -42,25 +31,26 @@ const EXIT_ROWS = {
 
 /** Every key of the config as a Markdown table. */
 export function keyReference(): string {
-  const descriptions = new Map(Object.entries(LISTS).map(([key, schema]) => [key, schema.description]));
-  const scalars = SCALAR_KEYS.map(({ key, field, env }) => {
-    const written: Written = writtenSchema(field);
-    const { description = '' } = written;
-    return { key, cells: [code(key), typeOf(written), fallbackOf(written), code(env), description] };
+  const scalars = SCALAR_KEYS.map(({ key, schema, env }) => {
+    return { key, cells: [code(key), typeOf(schema), fallbackOf(schema), code(env), docOf(schema)] };
   });
-  const lists = Object.entries(LIST_ROWS).map(([key, [type, fallback]]) => ({
-    key,
-    cells: [code(key), type, fallback, '', descriptions.get(key) ?? ''],
-  }));
+  const lists = LIST_KEYS.map(({ key, schema }) => {
+    const [type = '', fallback = ''] = LIST_ROWS[key] ?? [];
+    return { key, cells: [code(key), type, fallback, '', docOf(schema)] };
+  });
   // A list stands with the other keys of its section; sinks and routes come last.
-  const order: readonly string[] = [...Object.keys(SCALARS), 'sinks', 'sources', 'routes'];
+  const order = Object.keys(WRITTEN.properties ?? {});
   const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
   const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
   return table(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);
 }
 
+function docOf({ description = '' }: Written): string {
+  return description;
+}
+
 /** The options of each type of sink or source, as a Markdown table. */
-export function optionReference(types: Readonly<Record<string, OptionsSchema>>): string {
+export function optionReference(types: Readonly<Record<string, Written>>): string {
   const rows = Object.entries(types).flatMap(([type, schema]) =>
     optionRows(schema, '').map((row, index) => [index === 0 ? code(type) : '', ...row]),
   );
@@ -83,7 +73,7 @@ function optionRows(
 
 /** What `envelope.require` is when it is left out, as YAML. */
 export function requireDefault(): string {
-  const rules = LISTS['envelope.require'].parse(undefined);
+  const rules = requirements.parse(undefined);
   const lines = rules.map(
     ({ match, fields }) => `    - { match: ${quoted(match)}, fields: [${fields.join(', ')}] }`,
   );

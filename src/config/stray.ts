@@ -1,6 +1,6 @@
 import { nearest } from './nearest.ts';
-import type { Environment } from './parse-scalars.ts';
-import { SCALAR_KEYS } from './scalar-keys.ts';
+import type { Environment } from './paths.ts';
+import { SCALAR_KEYS } from './keys.ts';
 
 const PREFIX = 'MILLRACE_';
 

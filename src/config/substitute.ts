@@ -1,6 +1,5 @@
 import { messageOf } from '../core/errors.ts';
-import { keyOf, mapTexts, type Path, type Problem } from './paths.ts';
-import type { Environment } from './parse-scalars.ts';
+import { keyOf, mapTexts, type Environment, type Path, type Problem } from './paths.ts';
 
 export interface Substitution {
   readonly value: unknown;

@@ -1,3 +1,4 @@
+import type { Written } from '../lib/parse-options.ts';
 import type { ErasableStore } from './erasure.ts';
 import type { Envelope, JournalEvent } from './event.ts';
 import type { OpenProof } from './proof.ts';
@@ -205,17 +206,5 @@ export interface SinkModule<Options = unknown> {
    */
   describe?(options: Readonly<Record<string, unknown>>): SinkDescription;
   /** JSON Schema of the options as written: for suggestions after a typo, and for the defaults that `check` prints. */
-  optionsSchema?(): OptionsSchema;
-}
-
-/** The part of JSON Schema that is looked at. */
-export interface OptionsSchema {
-  readonly properties?: Readonly<Record<string, OptionsSchema>>;
-  readonly items?: OptionsSchema;
-  readonly additionalProperties?: OptionsSchema | boolean;
-  readonly anyOf?: readonly OptionsSchema[];
-  readonly oneOf?: readonly OptionsSchema[];
-  readonly default?: unknown;
-  /** `duration` and `bytes` are values with a unit: milliseconds and bytes as plain numbers. */
-  readonly kind?: string;
+  optionsSchema?(): Written;
 }

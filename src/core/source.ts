@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts';
-import type { OptionsSchema, SinkLog } from './sink.ts';
+import type { Written } from '../lib/parse-options.ts';
+import type { SinkLog } from './sink.ts';
 
 /** One message as a broker hands it over; nothing of it has been checked yet. */
 export interface IncomingMessage {
@@ -46,5 +47,5 @@ export interface SourceModule<Options = unknown> {
   /** Why a source with these options, as written, cannot work without a journal; null when it can. */
   needsJournal?(options: Readonly<Record<string, unknown>>): string | null;
   /** JSON Schema of the options as written. */
-  optionsSchema?(): OptionsSchema;
+  optionsSchema?(): Written;
 }

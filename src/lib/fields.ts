@@ -8,10 +8,6 @@ import { formatBytes, formatDuration, parseBytes, parseDuration } from './units.
  */
 export type Field<T> = z.ZodPrefault<z.ZodType<T>>;
 
-export function isField(node: object): node is Field<unknown> {
-  return node instanceof z.ZodPrefault;
-}
-
 export type Kind = 'text' | 'texts' | 'flag' | 'count' | 'port' | 'duration' | 'bytes' | 'choice' | 'status';
 
 interface Range {

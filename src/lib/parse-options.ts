@@ -1,5 +1,24 @@
 import { z } from 'zod';
 
+/** The part of JSON Schema that says what may be written. */
+export interface Written {
+  readonly properties?: Readonly<Record<string, Written>>;
+  readonly required?: readonly string[];
+  readonly items?: Written;
+  readonly additionalProperties?: Written | boolean;
+  readonly anyOf?: readonly Written[];
+  readonly oneOf?: readonly Written[];
+  readonly type?: string | readonly string[];
+  readonly const?: string;
+  readonly enum?: readonly unknown[];
+  readonly default?: unknown;
+  readonly description?: string;
+  /** As fields.ts tells them apart: `duration`, `bytes`. */
+  readonly kind?: string;
+  /** Never to be printed. */
+  readonly sensitive?: boolean;
+}
+
 /** What is wrong with options; the message names each key: `rotate.bytes: …; partitionBy[0]: …`. */
 export class OptionsError extends Error {
   readonly issues: readonly z.core.$ZodIssue[];
@@ -17,7 +36,7 @@ export class OptionsError extends Error {
 /** What a module exports about its options: the parser, which throws OptionsError with all that is wrong, and the schema. */
 export function optionsOf<T>(schema: z.ZodType<T>): {
   parseOptions: (options: unknown) => T;
-  optionsSchema: () => object;
+  optionsSchema: () => Written;
 } {
   return {
     parseOptions: (options) => parse(schema, options ?? {}),
@@ -36,8 +55,8 @@ function parse<T>(schema: z.ZodType<T>, options: unknown): T {
 }
 
 /** JSON Schema of what is written, with what fields.ts says of each value: `kind`, `sensitive`. */
-export function writtenSchema(schema: z.ZodType): object {
-  return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+export function writtenSchema(schema: z.ZodType): Written {
+  return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Written;
 }
 
 function without(options: unknown, unknown: readonly z.core.$ZodIssueUnrecognizedKeys[]): unknown {

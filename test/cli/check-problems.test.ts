@@ -30,8 +30,8 @@ it('a typo in the options of a sink or source has its line and a suggestion, bes
     'c.yaml:2:15: log.level: must be one of trace, debug, info, warn, error, fatal, silent',
     'c.yaml:8:21: sinks.archive.rotate.evry: is not a known key; did you mean sinks.archive.rotate.every?',
     'c.yaml:7:14: sinks.archive.compres: is not a known key; did you mean sinks.archive.compress?',
-    'c.yaml:12:14: sinks.hubs.requird: is not a known key; did you mean sinks.hubs.required?',
     'c.yaml:11:23: sinks.hubs.connectionString: must hold Endpoint, SharedAccessKeyName and SharedAccessKey',
+    'c.yaml:12:14: sinks.hubs.requird: is not a known key; did you mean sinks.hubs.required?',
     expect.stringMatching(/^c\.yaml:13:\d+: sinks\.topics\.timeout: /),
     expect.stringMatching(
       /^c\.yaml:15:\d+: sources\.feed\.held\.mesages: .*did you mean sources\.feed\.held\.messages/,

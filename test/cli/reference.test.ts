@@ -7,7 +7,7 @@ import { ENVIRONMENT } from '../../src/cli/environment.ts';
 import type { Io } from '../../src/cli/io.ts';
 import { commandReference, environmentReference } from '../../src/cli/reference.ts';
 import { commandTree, walk } from '../../src/cli/tree.ts';
-import { SCALAR_KEYS } from '../../src/config/scalar-keys.ts';
+import { SCALAR_KEYS } from '../../src/config/keys.ts';
 import { ROOT } from '../support/millrace.ts';
 import { run } from './run.ts';
 

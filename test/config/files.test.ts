@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { resolveConfig } from '../../src/config/load.ts';
-import { SCALAR_KEYS } from '../../src/config/scalar-keys.ts';
+import { SCALAR_KEYS } from '../../src/config/keys.ts';
 import { CATALOGUE } from '../../src/core/errors.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { requireSecrets } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { SCALAR_KEYS } from '../../src/config/scalar-keys.ts';
+import { SCALAR_KEYS } from '../../src/config/keys.ts';
 import { BASE, failure, parse, temporaryFile } from './helpers.ts';
 
 const zeros = (bytes: number): string => Buffer.alloc(bytes).toString('base64');

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import {
   bytes,
   choice,
@@ -12,14 +13,18 @@ import {
   texts,
   TIMER,
 } from '../lib/fields.ts';
+import { requirements, routes, secrets, sinks, sources } from './lists.ts';
 
 const FIELD = { pattern: '^\\S+$', hint: 'must be the name of a field' } as const;
 const HEADER = { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", hint: 'must be the name of a header' } as const;
 const AT_LEAST_ONE = { min: 1 } as const;
 
-/** Every key that holds one value. Lists, sinks and routes are in lists.ts. */
-export const SCALARS = {
-  server: {
+const section = <const T extends z.core.$ZodLooseShape>(shape: T) =>
+  z.strictObject(shape, { error: 'must be a mapping of keys to values' }).prefault({} as never);
+
+/** Every key of a config. Lists, sinks and routes are in lists.ts. */
+export const CONFIG = section({
+  server: section({
     host: text('0.0.0.0', 'Address the receiver listens on.'),
     port: port(8080, 'Port the receiver listens on; 0 takes any free one.'),
     path: text('/webhooks', 'Path that takes deliveries.', {
@@ -69,8 +74,8 @@ export const SCALARS = {
       TIMER,
     ),
     retryAfter: duration('10s', 'What Retry-After says in a 503.', TIMER),
-  },
-  admin: {
+  }),
+  admin: section({
     enabled: flag(
       true,
       'Whether health (`/livez`, `/readyz`), `/metrics`, the console and the API of the commands are served at all.',
@@ -85,15 +90,16 @@ export const SCALARS = {
         hint: 'must be at least 16 characters, without spaces (`openssl rand -hex 32` makes one)',
       },
     ),
-  },
-  console: {
+  }),
+  console: section({
     enabled: flag(true, 'Whether the admin listener serves the console, a page at `/console`.'),
     payloads: flag(
       false,
       'Whether the console shows the bodies of events. They are health data: leave it off where the screen is not private.',
     ),
-  },
-  signing: {
+  }),
+  signing: section({
+    secrets,
     scheme: choice(
       ['standard-webhooks', 'hmac', 'none'],
       'standard-webhooks',
@@ -104,7 +110,7 @@ export const SCALARS = {
       false,
       'Must be true for the scheme `none`: a promise that the endpoint cannot be reached by strangers.',
     ),
-    hmac: {
+    hmac: section({
       header: text('x-signature', 'Header with the signature.', HEADER),
       encoding: choice(['hex', 'base64'], 'hex', 'How the signature is written.'),
       algorithm: choice(['sha256', 'sha1', 'sha512'], 'sha256', 'Hash of the HMAC.'),
@@ -120,9 +126,10 @@ export const SCALARS = {
       content: optionalText(
         'What is signed; `{id}`, `{timestamp}` and `{body}` stand for those parts. Without it `{timestamp}.{body}` where there is a timestampHeader, else `{body}`.',
       ),
-    },
-  },
-  envelope: {
+    }),
+  }),
+  envelope: section({
+    require: requirements,
     type: text('event_type', 'Top-level field with the event type.', FIELD),
     team: text('team_id', 'Top-level field with the team id.', FIELD),
     user: text('user_id', 'Top-level field with the user id.', FIELD),
@@ -130,13 +137,13 @@ export const SCALARS = {
     teams: texts('Teams whose events are taken; others go to quarantine. Empty takes all.'),
     userIds: choice(['uuid', 'text'], 'uuid', 'What team and user ids must look like.'),
     maxDepth: count(128, 'Deepest nesting of a body; deeper ones go to quarantine.', { min: 2, max: 10_000 }),
-  },
+  }),
   acknowledge: choice(
     ['journaled', 'delivered'],
     'journaled',
     'When a delivery is answered with 2xx: once it is on disk, or once every required sink has it. `delivered` keeps nothing on disk and needs no volume.',
   ),
-  journal: {
+  journal: section({
     path: text('./data/journal', 'Folder of the journal.', NOT_EMPTY),
     retention: duration('7d', 'How long delivered events are kept for replays.'),
     maxBytes: bytes('10GiB', 'Largest size of the journal; above it deliveries are answered with 503.', {
@@ -150,8 +157,8 @@ export const SCALARS = {
       0,
       'Events that may wait for the slowest sink before deliveries are answered with 503; 0 leaves that to journal.maxBytes.',
     ),
-  },
-  quarantine: {
+  }),
+  quarantine: section({
     respond: status(
       [202, 422],
       202,
@@ -160,8 +167,8 @@ export const SCALARS = {
     to: optionalText(
       'With `acknowledge: delivered`: the sink (or `sink:destination`) that unfit events go to. Without it they are answered 422.',
     ),
-  },
-  delivery: {
+  }),
+  delivery: section({
     retryInitial: duration('500ms', 'Wait before the first retry; it doubles from there.', TIMER),
     retryMax: duration('30s', 'Longest wait between two retries.', TIMER),
     giveUpAfter: duration(
@@ -175,8 +182,8 @@ export const SCALARS = {
     ),
     maxPending: count(5000, 'Events held in memory for one sink.', AT_LEAST_ONE),
     maxPendingBytes: bytes('32MiB', 'Body bytes held in memory for one sink.', AT_LEAST_ONE),
-  },
-  erasure: {
+  }),
+  erasure: section({
     path: text(
       './data/erasure',
       'Folder of requests, receipts and the keyed hashes of erased users. Keep it: without it their events come in again.',
@@ -186,31 +193,34 @@ export const SCALARS = {
     folders: texts(
       'Further folders to erase from, such as the outputs of backfills; files and follow-up sinks and the journal are known.',
     ),
-  },
-  proof: {
+  }),
+  proof: section({
     key: optionalText(
       'File of the private key that signs manifests, receipts and the ledger of destroyed keys; made at the first start. Without it `manifest.key` in erasure.path. Keep it, apart from the archives.',
     ),
     trust: texts(
       'Public keys whose signatures count beside: of a key of before, or of other receivers that write to the same archive. `millrace keys public` prints them.',
     ),
-  },
-  service: {
+  }),
+  service: section({
     baseUrl: optionalText("Address of the service's API, for backfill and follow-up pulls.", {
       pattern: '^https?://\\S+$',
       hint: 'must be an http or https URL',
     }),
     apiKey: optionalText('Team API key.', { sensitive: true }),
     apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER),
-  },
-  shutdown: {
+  }),
+  shutdown: section({
     deadline: duration('30s', 'How long SIGTERM lets requests and sinks finish.', TIMER),
-  },
-  log: {
+  }),
+  log: section({
     level: choice(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
       'info',
       'Least severe level that is logged.',
     ),
-  },
-} as const;
+  }),
+  sinks,
+  sources,
+  routes,
+});
