@@ -1,5 +1,3 @@
-import { constants } from 'node:fs';
-import { copyFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import {
@@ -12,8 +10,7 @@ import { messageOf } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { AppendFile } from '../lib/append-file.ts';
-import { ensureFolder, openPlain, READ_WRITE, readPlain, syncFolder } from '../lib/durable.ts';
-import { writeNew } from '../lib/new-file.ts';
+import { ensureFolder, readPlain } from '../lib/durable.ts';
 import { lockInTurn } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
 import { Serial } from '../lib/serial.ts';
@@ -63,31 +60,6 @@ export class ManifestWriter {
       const text = formatManifestLine(entry, before, proof?.signer);
       await file.append(Buffer.from(`${text}\n`));
       await this.#note(proof, { head: hashLine(text), bytes: file.length }, lost);
-    });
-  }
-
-  /**
-   * Puts other lines in place of all there are; the manifest is either the one or the other at any time.
-   * @param lines whole lines without their line breaks, linked
-   * @param kept name, beside it, under which the manifest that was there stays
-   */
-  replace(lines: readonly string[], kept: string): Promise<void> {
-    return this.#exclusively(async (file, proof) => {
-      const lost = await this.#lostHead(file, proof);
-      await copyFile(this.path, join(this.#root, kept), constants.COPYFILE_EXCL);
-      const copy = await openPlain(join(this.#root, kept), READ_WRITE);
-      try {
-        await copy.sync();
-      } finally {
-        await copy.close();
-      }
-      const temporary = join(this.#root, OPEN_FOLDER, `${MANIFEST}.tmp`);
-      const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
-      await writeNew(temporary, text);
-      await rename(temporary, this.path);
-      await syncFolder(this.#root);
-      const head = hashLine(lines.at(-1) ?? '');
-      await this.#note(proof, { head, bytes: text.length }, lost);
     });
   }
 

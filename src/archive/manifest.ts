@@ -31,6 +31,8 @@ export interface Manifest {
   readonly forged: ReadonlySet<number>;
   /** The line from which on the chain or a line is not sound; null when all is. */
   readonly brokenAt: number | null;
+  /** Whether the last line has no end. */
+  readonly cutShort: boolean;
   readonly differences: readonly Difference[];
 }
 
@@ -67,11 +69,13 @@ export async function readManifest(root: string, trust: Trust | null = null): Pr
   const broken: Link[] = [];
   const differences: Difference[] = [];
   let brokenAt: number | null = null;
+  let cutShort = false;
   let lines = 0;
   let head = hashLine('');
   for await (const stored of manifestLines(root)) {
     const { number, text, entry, ended } = stored;
     lines = number;
+    cutShort = !ended;
     const verdict = ended && entry !== null ? judge.judge(stored) : null;
     if (verdict !== null) {
       const [code, detail] = verdict;
@@ -107,7 +111,7 @@ export async function readManifest(root: string, trust: Trust | null = null): Pr
     });
   }
   const { counts: signatures } = judge;
-  const found = { signatures, refused, forged, brokenAt, differences };
+  const found = { signatures, refused, forged, brokenAt, cutShort, differences };
   return { entries, superseded, returned, lines, head, hashes, ...found };
 }
 

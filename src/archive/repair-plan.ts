@@ -1,24 +1,14 @@
 import { basename, dirname } from 'node:path';
 import { CLAIMS_FOLDER, MANIFEST } from '../core/archive.ts';
 import type { ManifestLine, NewManifestLine } from '../core/archive-manifest.ts';
-import type { Signer } from '../core/signature.ts';
 import type { ClaimFacts } from './check-claim.ts';
 import type { FileFacts } from './facts.ts';
-import type { StoredLine } from './manifest.ts';
-import { fileLineOf, rechain, type ChainedLine } from './rechain.ts';
+import type { Manifest } from './manifest.ts';
 import type { Inspection } from './verify.ts';
 
 /** One thing a repair does, in words; `file` is relative to the archive. */
 export interface RepairAction {
-  readonly action:
-    | 'remove_temporary'
-    | 'move_file'
-    | 'keep_manifest'
-    | 'write_manifest'
-    | 'drop_line'
-    | 'restore_line'
-    | 'link_line'
-    | 'list_file';
+  readonly action: 'remove_temporary' | 'move_file' | 'cut_line' | 'write_manifest' | 'list_file';
   readonly file: string;
   readonly detail: string;
 }
@@ -27,90 +17,47 @@ export interface RepairPlan {
   readonly actions: readonly RepairAction[];
   /** Left over by writers that were killed. */
   readonly temporary: readonly string[];
+  /** Whether the manifest ends in a line that was cut short. */
+  readonly cut: boolean;
   /** Each one step, in order; no step writes over a file. */
   readonly moves: readonly { readonly from: string; readonly to: string }[];
-  /** The whole manifest anew; null when it stays, but for lines to be added. */
-  readonly manifest: readonly string[] | null;
   readonly additions: readonly NewManifestLine[];
 }
 
 /**
- * Says what can be mended of what an inspection found: nothing that would hide a loss. A line whose file is missing or
- * changed stays; so does a file that an erasure had removed, unlisted.
- * @param lines the manifest's, all of them; empty when there is none
+ * Says what can be repaired of what an inspection found, without hiding a loss and without a new link in the place of one
+ * that does not fit. A line whose file is missing or changed stays; so does a file that an erasure had removed, unlisted. By
+ * a manifest that is broken or forged nothing is moved and nothing is added to it.
  * @param at time of the repair, ISO 8601
- * @param signer signs the lines it makes; null for a manifest without signatures
  */
-export function planRepair(
-  found: Inspection,
-  lines: readonly StoredLine[],
-  at: string,
-  signer: Signer | null,
-): RepairPlan {
+export function planRepair(found: Inspection, at: string): RepairPlan {
   const { listing, manifest } = found;
   const actions: RepairAction[] = [];
   for (const file of listing.temporary) {
     actions.push({ action: 'remove_temporary', file, detail: 'left over by a writer that was killed' });
   }
-  const damaged = manifest !== null && (manifest.brokenAt !== null || manifest.forged.size > 0);
-  // What nobody with the key wrote is not signed by whoever repairs.
-  const authentic = lines.filter(({ number }) => manifest?.forged.has(number) !== true);
-  const chain = damaged ? rechain(authentic, found.files, at, signer) : null;
-  const newest = new Map<string, ManifestLine>(manifest?.entries);
-  if (chain !== null) {
-    newest.clear();
-    for (const { entry } of chain) newest.set(entry.file, entry);
-  }
+  const { temporary } = listing;
+  if (manifest !== null && isDamaged(manifest))
+    return { actions, temporary, cut: false, moves: [], additions: [] };
+  const newest: ReadonlyMap<string, ManifestLine> = manifest?.entries ?? new Map<string, ManifestLine>();
   const { moves, files } = planMoves(found.files, newest);
   for (const { from, to } of moves) {
     actions.push({ action: 'move_file', file: from, detail: `back to ${to}, as which its bytes are listed` });
   }
-  if (chain !== null) {
-    actions.push({ action: 'keep_manifest', file: MANIFEST, detail: `as ${keptManifest(at)}` });
-    actions.push(...chainActions(lines, chain, manifest?.forged ?? new Set()));
-  }
+  const cut = manifest?.cutShort === true;
+  if (cut) actions.push({ action: 'cut_line', file: MANIFEST, detail: 'the last line, which has no end' });
   const additions = [...unlistedFiles(files, newest, at), ...unlistedClaims(found.claims, newest, at)];
   if (manifest === null && additions.length > 0) {
     actions.push({ action: 'write_manifest', file: MANIFEST, detail: 'made anew from the files' });
   }
   for (const { file } of additions)
     actions.push({ action: 'list_file', file, detail: 'complete, and not in the manifest' });
-  return {
-    actions,
-    temporary: listing.temporary,
-    moves,
-    manifest: chain?.map(({ text }) => text) ?? null,
-    additions,
-  };
+  return { actions, temporary, cut, moves, additions };
 }
 
-/** Where the manifest that a repair replaces is kept. */
-export function keptManifest(at: string): string {
-  return `${MANIFEST}.${at.replaceAll(':', '')}`;
-}
-
-function chainActions(
-  lines: readonly StoredLine[],
-  chain: readonly ChainedLine[],
-  forged: ReadonlySet<number>,
-): RepairAction[] {
-  const used = new Set(chain.map(({ from }) => from));
-  const dropped = lines.flatMap(({ number, entry }): RepairAction[] => {
-    if (used.has(number)) return [];
-    const vouched = forged.has(number)
-      ? 'nobody with the key wrote it'
-      : 'the line after it vouches for another';
-    const why = entry === null ? 'not a line of a manifest' : vouched;
-    return [{ action: 'drop_line', file: entry?.file ?? MANIFEST, detail: `line ${number}: ${why}` }];
-  });
-  const others = chain.flatMap(({ how, entry: { file }, from }, index): RepairAction[] => {
-    if (how === 'restored') {
-      const detail = `line ${index + 1}, as the file and the line after it prove`;
-      return [{ action: 'restore_line', file, detail }];
-    }
-    return how === 'linked' ? [{ action: 'link_line', file, detail: `line ${from}, with a new link` }] : [];
-  });
-  return [...dropped, ...others];
+/** A last line without an end is no damage: a crash leaves it, and the next writer cuts it off. */
+function isDamaged({ brokenAt, cutShort, lines, forged }: Manifest): boolean {
+  return forged.size > 0 || (brokenAt !== null && !(cutShort && brokenAt === lines));
 }
 
 /** Steps that give files back the names they are listed by, also where some changed places in a circle. */
@@ -170,6 +117,20 @@ function unlistedFiles(
     })
     .toSorted(([a, { first: x }], [b, { first: y }]) => (x === y ? compare(a, b) : compare(x, y)))
     .map(([file, facts]) => ({ ...fileLineOf(file, facts), repaired_at: at }));
+}
+
+/** The line a writer would have written for a file. */
+function fileLineOf(file: string, facts: FileFacts): NewManifestLine {
+  const { records, bytes, sha256, first, last, types } = facts;
+  return {
+    file,
+    records,
+    bytes,
+    sha256,
+    first_received_at: first,
+    last_received_at: last,
+    types: Object.fromEntries(types),
+  };
 }
 
 function compare(a: string, b: string): number {

@@ -7,9 +7,8 @@ import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
-import { manifestLines, type StoredLine } from './manifest.ts';
 import { ManifestWriter } from './manifest-writer.ts';
-import { keptManifest, planRepair, type RepairAction, type RepairPlan } from './repair-plan.ts';
+import { planRepair, type RepairAction, type RepairPlan } from './repair-plan.ts';
 import type { VerifyReport } from './report.ts';
 import { inspectArchive, verifyArchive, type VerifyOptions } from './verify.ts';
 
@@ -25,7 +24,7 @@ export interface RepairOptions extends VerifyOptions {
   readonly now: number;
   /** Told of each action right before it is done. */
   readonly onAction: (action: RepairAction) => void;
-  /** Signs the lines it makes. A manifest with signatures is not mended without. */
+  /** Signs the lines it adds. A manifest with signatures is not written without. */
   readonly proof?: OpenProof | undefined;
 }
 
@@ -38,8 +37,9 @@ export interface RepairReport {
 }
 
 /**
- * Mends what can be mended of an archive, and verifies it again. No record is changed, and nothing is deleted but
- * temporary files: a manifest that is written anew stays beside as `_manifest.jsonl.<time>`.
+ * Repairs what can be repaired of an archive, and verifies it again. No record and no whole line of the manifest is ever
+ * changed: temporary files and a last line without its end go, files get back the names they are listed by, complete files
+ * that are not listed are. A broken chain stays broken, for who links it anew takes away what it proves.
  * @throws MillraceError archive_unreadable; archive_in_use while a receiver, or another repair, writes to it; usage for
  *   want of the key
  */
@@ -48,19 +48,17 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
   const release = options.dryRun ? null : await lockWriters(path);
   try {
     const before = await inspectArchive(path, options);
-    const { root, hasManifest } = before.listing;
-    const lines: StoredLine[] = [];
-    if (hasManifest) for await (const line of manifestLines(root)) lines.push(line);
+    const { root } = before.listing;
     const signer = (await options.proof?.())?.signer ?? null;
-    const plan = planRepair(before, lines, at, signer);
-    const writes = plan.manifest !== null || plan.additions.length > 0;
+    const plan = planRepair(before, at);
+    const writes = plan.cut || plan.additions.length > 0;
     if (writes && signer === null && (before.manifest?.signatures.signed ?? 0) > 0)
       throw new MillraceError(
         'usage',
         `${path}: its manifest is signed, so --repair needs the key that --config names`,
       );
     if (options.dryRun) for (const action of plan.actions) options.onAction(action);
-    else await apply(root, plan, at, options);
+    else await apply(root, plan, options);
     const done = plan.actions.length > 0 && !options.dryRun;
     const after = done ? await verifyArchive(path, options) : before.report;
     return { actions: plan.actions, before: before.report, after };
@@ -69,12 +67,7 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
   }
 }
 
-async function apply(
-  root: string,
-  plan: RepairPlan,
-  at: string,
-  { onAction, proof }: RepairOptions,
-): Promise<void> {
+async function apply(root: string, plan: RepairPlan, { onAction, proof }: RepairOptions): Promise<void> {
   const say = (...actions: RepairAction['action'][]): void => {
     for (const one of plan.actions) if (actions.includes(one.action)) onAction(one);
   };
@@ -83,10 +76,8 @@ async function apply(
   say('move_file');
   for (const { from, to } of plan.moves) await move(root, from, to);
   const writer = new ManifestWriter(root, SILENT, proof);
-  if (plan.manifest !== null) {
-    say('keep_manifest', 'drop_line', 'restore_line', 'link_line');
-    await writer.replace(plan.manifest, keptManifest(at));
-  }
+  say('cut_line');
+  if (plan.cut) await writer.repair();
   say('write_manifest', 'list_file');
   for (const line of plan.additions) await writer.append(line);
 }

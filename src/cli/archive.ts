@@ -27,12 +27,13 @@ variables and --secret-file a file (one secret a line, # begins a comment), both
 --config says otherwise. Lines of the manifest are signed too: --config knows the key, the receipts that erasures must have
 and the head that was noted last; --public-key names a key by itself. Without either all must be signed by one key. Lines of
 before they were signed are counted as unsigned. Sealed records are opened with the keys of --config or --keys; without, they are only counted.
-Nothing of a record is ever changed. --repair removes temporary files, gives files back the names they are listed by, and
-mends the manifest, with the key of --config: what it replaces stays beside as _manifest.jsonl.<time>. What a repair listed is proven from then on
-only. The printed head is the hash of the manifest's last line: noted down elsewhere and given as --head, it proves later
+--repair removes temporary files and a last line of the manifest that a crash cut short, gives files back the names they are
+listed by, and lists complete files that are not listed, with the key of --config; what it lists is proven from then on only.
+It changes no record, no file and no line of the manifest, and links no broken chain anew: that would prove what nobody saw.
+A manifest that is broken or forged stays as it is; put it back from a copy. The printed head is the hash of the manifest's last line: noted down elsewhere and given as --head, it proves later
 that no end was cut off.
 Exit codes: 0 all as it should be, 1 not readable, 2 usage or config, 4 a difference, named by file; also after a repair
-that could not mend all, and after --dry-run.`;
+that could not repair all, and after --dry-run.`;
 
 interface Options extends KeyOptions {
   readonly json?: boolean;
@@ -62,7 +63,7 @@ export function archiveCommand(io: Io): Command {
       'its lines must be signed by this key, as `millrace keys public` prints it; may be repeated',
       collect,
     )
-    .option('--repair', 'mend what can be mended, then verify again')
+    .option('--repair', 'repair what is safe to repair, then verify again')
     .option('--dry-run', 'with --repair: only say what it would do')
     .option(
       '--json',
