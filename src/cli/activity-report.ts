@@ -1,6 +1,6 @@
 import type { LoadedConfig } from '../config/config.ts';
 import type { Activity } from '../core/activity.ts';
-import { accessTo, ask } from './receiver-access.ts';
+import { AdminClient } from './admin-client.ts';
 
 /** Milliseconds between two words to the receiver. */
 const EVERY = 1000;
@@ -46,10 +46,13 @@ export class ActivityReport {
   }
 
   async #send(news: News): Promise<void> {
-    const access = accessTo(this.#loaded.config);
-    if (access === null) return;
     try {
-      await ask(access, 'POST', '/activities', { ...this.#activity, ...news }, TIMEOUT);
+      await AdminClient.of(this.#loaded.config)?.ask(
+        'POST',
+        '/activities',
+        { ...this.#activity, ...news },
+        TIMEOUT,
+      );
     } catch {
       // The receiver has ended, or has never been there.
     }

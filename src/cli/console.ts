@@ -3,7 +3,7 @@ import { consoleLink } from '../admin/console-access.ts';
 import { MillraceError } from '../core/errors.ts';
 import { note, print, type Io } from './io.ts';
 import { configOf, configOption } from './options.ts';
-import { accessTo, ask } from './receiver-access.ts';
+import { AdminClient } from './admin-client.ts';
 
 const HELP = `
 Examples:
@@ -24,12 +24,12 @@ export function consoleCommand(io: Io): Command {
     .action(async (options: { config?: string; json?: boolean }) => {
       const { config } = configOf(options, io);
       if (!config.console.enabled) throw new MillraceError('usage', 'console.enabled is false');
-      const access = accessTo(config);
-      if (access === null)
+      const client = AdminClient.of(config);
+      if (client === null)
         throw new MillraceError('receiver_unreachable', 'none runs here, or it has no admin listener');
-      const answer = await ask<{ code: string; valid_seconds: number }>(access, 'POST', '/console/links', {});
+      const answer = await client.ask<{ code: string; valid_seconds: number }>('POST', '/console/links', {});
       const { code, valid_seconds } = answer;
-      const url = consoleLink(access.url, code);
+      const url = consoleLink(client.url, code);
       if (options.json === true) return print(io, JSON.stringify({ url, valid_seconds }));
       print(io, url);
       note(io, `valid once, for ${valid_seconds / 60} minutes`);

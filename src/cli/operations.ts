@@ -8,8 +8,7 @@ import type { GivenUp, Operations } from '../core/operations.ts';
 import { dropSink } from '../deliver/delivery.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
-import { accessTo, type Access } from './receiver-access.ts';
-import { remoteOperations } from './remote-operations.ts';
+import { AdminClient } from './admin-client.ts';
 
 /** The operations on the journal a config names, for as long as they are needed. */
 export interface OpenOperations {
@@ -37,8 +36,8 @@ export async function withOperations<T>(
 export async function openOperations(loaded: LoadedConfig): Promise<OpenOperations> {
   const { config } = loaded;
   if (config.acknowledge === 'delivered') {
-    const access = accessTo(config);
-    if (access !== null) return remote(access);
+    const client = AdminClient.of(config);
+    if (client !== null) return remote(client);
     throw new MillraceError(
       'usage',
       'with acknowledge: delivered only the admin listener can be asked (admin.enabled)',
@@ -46,16 +45,11 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
   }
   let journal: SqliteJournal;
   try {
-    journal = await SqliteJournal.open({
-      ...config.journal,
-      create: false,
-      clock: systemClock,
-      onFailure: () => undefined,
-    });
+    journal = await openJournal(config);
   } catch (error) {
     if (!(error instanceof MillraceError) || error.code !== 'journal_in_use') throw error;
-    const access = accessTo(config);
-    if (access !== null) return remote(access);
+    const client = AdminClient.of(config);
+    if (client !== null) return remote(client);
     throw new MillraceError(
       'journal_in_use',
       `${error.detail}, which has no admin listener to ask (admin.enabled)`,
@@ -81,12 +75,11 @@ function drop(journal: SqliteJournal, config: Config, sink: string): Promise<Giv
   return dropSink(journal, sink, (event) => users.has(event), Date.now());
 }
 
-function remote(access: Access): OpenOperations {
-  return { operations: remoteOperations(access), close: () => Promise.resolve() };
+function remote(client: AdminClient): OpenOperations {
+  return { operations: client.operations(), close: () => Promise.resolve() };
 }
 
-/** The operations of the receiver that says it runs here; null when none does. It may have died since. */
-export function receiverOf({ config }: LoadedConfig): Operations | null {
-  const access = accessTo(config);
-  return access === null ? null : remoteOperations(access);
+/** The journal of a config, if there is one. @throws MillraceError journal_missing, journal_in_use */
+export function openJournal({ journal }: Config): Promise<SqliteJournal> {
+  return SqliteJournal.open({ ...journal, create: false, clock: systemClock, onFailure: () => undefined });
 }

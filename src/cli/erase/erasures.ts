@@ -1,17 +1,16 @@
-import { request } from 'undici';
 import { Audit, auditedErasures } from '../../admin/audit.ts';
 import type { Config, ResolvedConfig } from '../../config/config.ts';
-import { systemClock } from '../../core/clock.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Erasures } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { createErasures } from '../../erase/stores.ts';
 import { ownerFolder } from '../../journal/owner.ts';
-import { SqliteJournal } from '../../journal/sqlite-journal.ts';
+import type { SqliteJournal } from '../../journal/sqlite-journal.ts';
 import { Cell } from '../../lib/live.ts';
 import { openProof } from '../../proof/open.ts';
+import { AdminClient } from '../admin-client.ts';
 import { note, type Io } from '../io.ts';
-import { accessTo, ask, type Access } from '../receiver-access.ts';
+import { openJournal } from '../operations.ts';
 
 /**
  * Runs `work` on the erasures of the config: through the admin API of a receiver that runs, else on the folders. The
@@ -23,14 +22,14 @@ export async function withErasures<T>(
   work: (erasures: Erasures) => Promise<T>,
 ): Promise<T> {
   const { config } = loaded;
-  const access = accessTo(config);
-  if (access !== null && (await isListening(access.url))) return work(remoteErasures(access));
+  const client = AdminClient.of(config);
+  if (client !== null && (await client.isListening())) return work(client.erasures());
   let opened: Promise<SqliteJournal | null> | null = null;
   const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
   const erasures = createErasures({
     plan: new Cell(loaded),
     users: ErasedUsers.open(config.erasure.path),
-    journal: () => (opened ??= openJournal(config)),
+    journal: () => (opened ??= journalOf(config)),
     proof: openProof(config),
     log: { info: () => undefined, warn: () => undefined, error: say },
     onProgress: progress(io),
@@ -57,40 +56,12 @@ function progress(io: Io): (files: number, bytes: number) => void {
 const SAY_EVERY = 5000;
 
 /** @throws MillraceError journal_in_use when its holder has no admin API, or does not answer */
-async function openJournal({ acknowledge, journal }: Config): Promise<SqliteJournal | null> {
-  if (acknowledge === 'delivered') return null;
+async function journalOf(config: Config): Promise<SqliteJournal | null> {
+  if (config.acknowledge === 'delivered') return null;
   try {
-    return await SqliteJournal.open({
-      ...journal,
-      create: false,
-      clock: systemClock,
-      onFailure: () => undefined,
-    });
+    return await openJournal(config);
   } catch (error) {
     if (error instanceof MillraceError && error.code === 'journal_missing') return null;
     throw error;
   }
-}
-
-async function isListening(base: string): Promise<boolean> {
-  try {
-    const { body } = await request(`${base}/livez`, { headersTimeout: 5000, bodyTimeout: 5000 });
-    await body.dump();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The erasures of a running receiver, through its admin API. */
-function remoteErasures(access: Access): Erasures {
-  const call = <T>(method: 'GET' | 'POST', path: string, body?: object): Promise<T> =>
-    // A run answers when it is done, which takes as long as reading the archive does.
-    ask(access, method, `/erasures${path}`, body, path === '/run' ? 0 : undefined);
-  return {
-    request: (subject, now) => call('POST', '', { ...subject, now }),
-    cancel: (subject) => call('POST', '/cancel', subject),
-    list: () => call('GET', ''),
-    run: () => call('POST', '/run', {}),
-  };
 }

@@ -14,7 +14,7 @@ import { Courtesy } from '../../replay/courtesy.ts';
 import { Replay } from '../../replay/replay.ts';
 import { ActivityReport } from '../activity-report.ts';
 import type { Io } from '../io.ts';
-import { receiverOf } from '../operations.ts';
+import { AdminClient } from '../admin-client.ts';
 import type { ReplayFlags, ReplayOrder } from './options.ts';
 import { ReplayProgress } from './progress.ts';
 import type { ReplayWork } from './work.ts';
@@ -175,7 +175,7 @@ function courtesyOf(
 ): Courtesy | null {
   if (!flags.yield) return null;
   return new Courtesy({
-    ask: async () => (await receiverOf(loaded)?.status())?.journal.cursors ?? null,
+    ask: async () => (await AdminClient.of(loaded.config)?.operations().status())?.journal.cursors ?? null,
     sinks,
     atMost: LIVE_FIRST,
     onChange: (reason) =>

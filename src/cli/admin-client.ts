@@ -1,0 +1,112 @@
+import { request } from 'undici';
+import type { Config } from '../config/config.ts';
+import { CATALOGUE, MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
+import type { Erasures } from '../core/erasure.ts';
+import type { Selection } from '../core/journal.ts';
+import type { Operations } from '../core/operations.ts';
+import { ownerFolder, readOwner } from '../journal/owner.ts';
+
+/** Longest wait for an answer, milliseconds. */
+const TIMEOUT = 30_000;
+
+/** What commands ask the receiver that runs here, through its admin API. */
+export class AdminClient {
+  /** Base URL. */
+  readonly url: string;
+  readonly #token: string | null;
+
+  private constructor(url: string, token: string | null) {
+    this.url = url;
+    this.#token = token;
+  }
+
+  /**
+   * By what the receiver has left beside its journal; null when it has not, or has no admin API. It may have died since.
+   * The token it made is preferred to `admin.token`: that one would be of use to whoever has taken its port.
+   */
+  static of(config: Config): AdminClient | null {
+    const owner = readOwner(ownerFolder(config));
+    const token = owner?.token ?? config.admin.token;
+    if (owner !== null && owner.admin !== null) return new AdminClient(owner.admin, token);
+    // Without a journal it may have had no folder to leave it in; the config says where it listens.
+    const { enabled, host, port } = config.admin;
+    if (config.acknowledge !== 'delivered' || !enabled) return null;
+    return new AdminClient(`http://${host.includes(':') ? `[${host}]` : host}:${port}`, token);
+  }
+
+  async isListening(): Promise<boolean> {
+    try {
+      const { body } = await request(`${this.url}/livez`, { headersTimeout: 5000, bodyTimeout: 5000 });
+      await body.dump();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /**
+   * @param path below `/api`
+   * @param patience milliseconds to the answer's beginning; 0 waits for ever
+   * @throws MillraceError receiver_unreachable, or the receiver's own where that says what to do
+   */
+  async ask<T>(method: 'GET' | 'POST', path: string, body?: object, patience = TIMEOUT): Promise<T> {
+    const url = `${this.url}/api${path}`;
+    try {
+      const response = await request(url, {
+        method,
+        headers: {
+          ...(this.#token === null ? {} : { authorization: `Bearer ${this.#token}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        headersTimeout: patience,
+        bodyTimeout: TIMEOUT,
+      });
+      const answer: unknown = await response.body.json();
+      if (response.statusCode === 200) return answer as T;
+      const { code, detail } = Object(answer) as { code?: string; detail?: string };
+      throw errorOf(code, `${url}: ${detail ?? `status ${response.statusCode}`}`);
+    } catch (error) {
+      if (error instanceof MillraceError) throw error;
+      throw new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  operations(): Operations {
+    const list = <T>(path: string, selection: Selection, bodies: boolean): Promise<T> => {
+      const query = new URLSearchParams(bodies ? { bodies: 'true' } : {});
+      for (const [key, value] of Object.entries(selection)) query.set(key, String(value));
+      return this.ask('GET', `${path}?${query.toString()}`);
+    };
+    const drop = async (path: string, selection: Selection): Promise<number> =>
+      (await this.ask<{ dropped: number }>('POST', path, selection)).dropped;
+    return {
+      status: () => this.ask('GET', '/status'),
+      listEvents: (selection) => list('/events', selection, true),
+      listHeads: (after) => this.ask('GET', `/heads?after=${after}`),
+      account: (since, until) => this.ask('GET', `/account?since=${since}&until=${until}`),
+      listQuarantine: (selection, bodies) => list('/quarantine', selection, bodies),
+      retryQuarantine: (selection) => this.ask('POST', '/quarantine/retry', selection),
+      dropQuarantine: (selection) => drop('/quarantine/drop', selection),
+      listDeadLetters: (selection, bodies) => list('/dead-letters', selection, bodies),
+      retryDeadLetters: (selection) => this.ask('POST', '/dead-letters/retry', selection),
+      dropDeadLetters: (selection) => drop('/dead-letters/drop', selection),
+      dropSink: (sink) => this.ask('POST', '/sinks/drop', { sink }),
+    };
+  }
+
+  erasures(): Erasures {
+    return {
+      request: (subject, now) => this.ask('POST', '/erasures', { ...subject, now }),
+      cancel: (subject) => this.ask('POST', '/erasures/cancel', subject),
+      list: () => this.ask('GET', '/erasures'),
+      // It answers when it is done, which takes as long as reading the archive does.
+      run: () => this.ask('POST', '/erasures/run', {}, 0),
+    };
+  }
+}
+
+function errorOf(code: string | undefined, detail: string): MillraceError {
+  const known = code !== undefined && /^(erasure|audit)_/.test(code) && Object.hasOwn(CATALOGUE, code);
+  return new MillraceError(known ? (code as ErrorCode) : 'receiver_unreachable', detail);
+}
