@@ -23,7 +23,11 @@ export function kindOf(file: string): FileKind {
   if (file.startsWith(`${CLAIMS_FOLDER}/`) && /\.json(\.gz)?$/.test(name)) return 'blob';
   if (file.endsWith('_backfill/state.json')) return 'plan';
   if (/^\.(erase-[0-9a-f]{16}|[0-9a-f]{12})\.tmp$/.test(name)) return 'temporary';
-  if (/^(lock|(manifest|repair|ledger\.jsonl)\.lock|\.millrace-lock)(-journal|-owner(\.tmp)?)?$/.test(name))
+  if (
+    /^(lock|(manifest|repair|audit|ledger\.jsonl)\.lock|\.millrace-lock)(-journal|-owner(\.tmp)?)?$/.test(
+      name,
+    )
+  )
     return 'lock';
   return HIDES_CONTENT.test(name) ? 'unreadable' : 'other';
 }

@@ -96,26 +96,25 @@ export class LocalErasures implements Erasures {
     return Promise.resolve({ waiting: this.#requests.list(), erased: this.#options.users.list() });
   }
 
-  /** Whether `run` would have something to do. */
-  isDue(): boolean {
-    return this.#due().length > 0;
+  /** Whether `run` would have something to do that has been due for so long, milliseconds, or has begun. */
+  isDue(since: number): boolean {
+    return this.#due(this.#options.clock.now() - since).length > 0;
   }
 
   run(): Promise<ErasureResult> {
     return this.#exclusively(() => this.#run());
   }
 
-  #due(): ErasureRequest[] {
-    const now = this.#options.clock.now();
+  #due(at: number): ErasureRequest[] {
     return this.#requests
       .list()
-      .filter(({ due_at: due, begun_at: begun }) => begun !== null || Date.parse(due) <= now);
+      .filter(({ due_at: due, begun_at: begun }) => begun !== null || Date.parse(due) <= at);
   }
 
   async #run(): Promise<ErasureResult> {
     const { folder, users, clock, log, settle, closed, signal } = this.#options;
     const { stores, proof, onProgress, onStep = () => undefined } = this.#options;
-    const due = this.#due();
+    const due = this.#due(clock.now());
     if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
     const all = await stores();
     const subjects: ErasureRequest[] = [];
