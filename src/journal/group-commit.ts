@@ -2,14 +2,18 @@ import type { MillraceError } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult } from '../core/ingest.ts';
 
-/** An event that waits for the commit that makes it durable. */
-export interface Waiting {
+/** What is handed in to be made durable. */
+export interface Entry {
   readonly event: Event;
   readonly handling: Handling | undefined;
   /** Reasons as JSON for an event that goes to quarantine. */
   readonly unfit: string | null;
   /** What tells a repetition; the event's id when left out. */
   readonly dedupKey: string | undefined;
+}
+
+/** What waits for the commit that makes it durable. */
+export interface Waiting extends Entry {
   readonly resolve: (result: AppendResult) => void;
   readonly reject: (error: MillraceError) => void;
   readonly answered: Promise<AppendResult>;
@@ -38,9 +42,9 @@ export class GroupCommit {
     this.#perform = perform;
   }
 
-  add(entry: Omit<Waiting, 'resolve' | 'reject' | 'answered'>): Promise<AppendResult> {
+  add({ event, handling, unfit, dedupKey }: Entry): Promise<AppendResult> {
     const { promise: answered, resolve, reject } = Promise.withResolvers<AppendResult>();
-    this.#waiting.push({ ...entry, resolve, reject, answered });
+    this.#waiting.push({ event, handling, unfit, dedupKey, resolve, reject, answered });
     this.#schedule();
     return answered;
   }

@@ -8,7 +8,7 @@ import type { QuarantinedEvent, Selection } from '../core/journal.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
 import { eraseFrom } from './erasure.ts';
-import { GroupCommit, type Waiting } from './group-commit.ts';
+import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
 import { LateWrites } from './late-writes.ts';
 import { maintain } from './maintenance.ts';
 import { clearOwner } from './owner.ts';
@@ -230,7 +230,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     await this.#writer.close();
   }
 
-  #enqueue(entry: Parameters<GroupCommit['add']>[0]): Promise<AppendResult> {
+  #enqueue(entry: Entry): Promise<AppendResult> {
     if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
     return this.#commits.add(entry);
   }
