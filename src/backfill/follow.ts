@@ -15,8 +15,6 @@ export interface FollowOptions {
   readonly pollMs: number;
   /** Milliseconds in which not one pull comes to an end, after which the others are given up; 0 waits for ever. */
   readonly patienceMs: number;
-  /** The resource whose pull is waited for. */
-  readonly resource: string;
   /** Providers whose triggers were all processed: a pull that is not there does not come any more. */
   readonly processed: ReadonlySet<string>;
   readonly onProgress: (progress: FollowProgress) => void;
@@ -29,6 +27,8 @@ export interface FollowProgress {
   readonly retrying: number;
 }
 
+/** The resource whose pull is waited for. */
+const RESOURCE = 'meal';
 /** Looks that must not find a pull before there is none: what was just triggered can take a moment to show. */
 const LOOKS = 3;
 
@@ -58,7 +58,7 @@ export async function followPulls(
     }
     for (const [key, { provider }] of open) {
       if (looks >= LOOKS && processed.has(provider) && !shown.has(key))
-        leave(key, 'not_pulled', `the service has made no ${options.resource} pull`);
+        leave(key, 'not_pulled', `the service has made no ${RESOURCE} pull`);
     }
     options.onProgress({
       total: connections.length,
@@ -81,7 +81,7 @@ type Shown = ReadonlyMap<string, PullStatus>;
 /** The pulls that the service shows now of the connections that are open. */
 async function lookAt(
   open: ReadonlyMap<string, Connection>,
-  { service, signal, resource }: FollowOptions,
+  { service, signal }: FollowOptions,
 ): Promise<Shown> {
   const shown = new Map<string, PullStatus>();
   for (const provider of new Set([...open.values()].map((connection) => connection.provider))) {
@@ -90,7 +90,7 @@ async function lookAt(
       { signal },
     )) {
       const key = connectionKey({ user: user_id.toLowerCase(), provider });
-      const pull = pulls[provider]?.pulled[resource];
+      const pull = pulls[provider]?.pulled[RESOURCE];
       if (pull !== undefined && open.has(key)) shown.set(key, pull);
     }
   }

@@ -114,7 +114,6 @@ async function haveHistoryPulled(
   });
   const unpulled = await followPulls(connected, {
     ...shared,
-    resource: 'meal',
     processed,
     onProgress: (progress) => onProgress({ phase: 'follow', ...progress }),
   });

@@ -31,10 +31,13 @@ type SavedMessage = Omit<Unpublished, 'message'> & {
 
 export interface EventsOptions {
   readonly endpoints: Endpoints;
+  readonly sender: WebhookSender;
   readonly pipelines: Pipelines | null;
   readonly state: State;
   readonly commit: () => void;
 }
+
+const EXHAUSTED = 'message.attempt.exhausted';
 
 /** Turns what happens into events, and hands them to the webhooks and pipelines of the team. */
 export class Events {
@@ -43,14 +46,15 @@ export class Events {
   /** Messages that a pipeline refused; they are not tried again. */
   unpublished = 0;
   readonly #endpoints: Endpoints;
+  readonly #sender: WebhookSender;
   readonly #pipelines: Pipelines | null;
   readonly #waiting: Shelf<Unpublished>;
   readonly #commit: () => void;
-  #sender: WebhookSender | null = null;
 
   /** Publishes what an earlier run had not; what is for a pipeline that is not here now waits on. */
-  constructor({ endpoints, pipelines, state, commit }: EventsOptions) {
+  constructor({ endpoints, sender, pipelines, state, commit }: EventsOptions) {
     this.#endpoints = endpoints;
+    this.#sender = sender;
     this.#pipelines = pipelines;
     this.#commit = commit;
     this.#waiting = state.shelf<Unpublished, SavedMessage>('messages', {
@@ -65,11 +69,12 @@ export class Events {
       const destination = pipelines?.destinations.find((one) => one.name === name);
       if (destination !== undefined) void this.#publish(destination, message, id);
     }
-  }
-
-  /** The sender tells of exhausted attempts, which are events again: hence it comes after. */
-  sendBy(sender: WebhookSender): void {
-    this.#sender = sender;
+    sender.onAttempt(({ message, endpoint, exhausted }) => {
+      if (!exhausted || message.type === EXHAUSTED) return;
+      const data = { message_id: message.id, event_type: message.type, endpoint_id: endpoint.id };
+      const subject = subjectOf(message.body) ?? { id: '', teamId: endpoint.teamId, clientUserId: '' };
+      this.emit(subject, EXHAUSTED, data);
+    });
   }
 
   /** @returns the id that every attempt will carry */
@@ -93,7 +98,7 @@ export class Events {
     for (const endpoint of this.#endpoints.list(subject.teamId)) {
       const { eventTypes } = endpoint;
       const wanted = eventTypes.length === 0 || eventTypes.some((prefix) => type.startsWith(prefix));
-      if (wanted && !endpoint.disabled) this.#sender?.send(endpoint, message);
+      if (wanted && !endpoint.disabled) this.#sender.send(endpoint, message);
     }
     for (const destination of this.#pipelines?.destinations ?? []) {
       const event = { id, type, teamId: subject.teamId, userId: subject.id, body, at: Date.now() };
@@ -112,5 +117,16 @@ export class Events {
     }
     this.#waiting.delete(place);
     this.#commit();
+  }
+}
+
+/** Whom a body is about; null when it does not say. */
+export function subjectOf(body: Buffer): Subject | null {
+  try {
+    const envelope = JSON.parse(body.toString()) as Readonly<Record<string, unknown>>;
+    const text = (name: string): string => (typeof envelope[name] === 'string' ? envelope[name] : '');
+    return { id: text('user_id'), teamId: text('team_id'), clientUserId: text('client_user_id') };
+  } catch {
+    return null;
   }
 }

@@ -4,7 +4,7 @@ import { daysWithData, type MealPlan } from './made-up-meals.ts';
 import { randomOf } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
-import type { Connection, User, Users } from './users.ts';
+import { isFromBefore, type Connection, type User, type UserPlan, type Users } from './users.ts';
 
 /**
  * Modes of one pull: `scheduled` → `in_progress` → `success`, or `failure`, or `retrying` → `in_progress` …; connections
@@ -44,8 +44,8 @@ export interface PullsOptions {
   readonly plan: MealPlan;
   readonly faults: Faults;
   readonly users: Users;
-  /** Those the seed made, of whom some are unlucky. */
-  readonly seeded: readonly User[];
+  /** Of the users that it makes, some are unlucky. */
+  readonly userPlan: UserPlan;
   readonly state: State;
 }
 
@@ -234,7 +234,8 @@ export class Pulls {
   }
 }
 
-function fatesOf({ plan, faults, seeded }: PullsOptions): Map<number, Fate> {
+/** By index: an earlier run may have changed or erased the users themselves. */
+function fatesOf({ plan, faults, userPlan: { count, unconnected } }: PullsOptions): Map<number, Fate> {
   const { failingUsers = 0, retryingUsers = 0, leftOutUsers = 0, unpulledUsers = 0 } = faults.options;
   const left = {
     failing: failingUsers,
@@ -243,16 +244,16 @@ function fatesOf({ plan, faults, seeded }: PullsOptions): Map<number, Fate> {
     unpulled: unpulledUsers,
   };
   const random = randomOf(plan.seed, 'unlucky users');
-  const shuffled = seeded.map((user) => ({ user, rank: random() })).sort((a, b) => a.rank - b.rank);
+  const shuffled = Array.from({ length: count }, (_, index) => ({ index, rank: random() }));
   const fates = new Map<number, Fate>();
-  for (const { user } of shuffled) {
-    if (user.connections.length === 0) continue;
+  for (const { index } of shuffled.sort((a, b) => a.rank - b.rank)) {
+    if (index >= count - unconnected) continue;
     const fate = (Object.keys(left) as (keyof typeof left)[]).find(
-      (name) => left[name] > 0 && (name !== 'retrying' || user.connections.some(isNew)),
+      (name) => left[name] > 0 && (name !== 'retrying' || !isFromBefore(index)),
     );
     if (fate === undefined) continue;
     left[fate] -= 1;
-    fates.set(user.index, fate);
+    fates.set(index, fate);
   }
   return fates;
 }

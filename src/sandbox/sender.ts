@@ -49,6 +49,8 @@ export interface Attempt {
   readonly status: number | null;
   readonly ok: boolean;
   readonly problem: string | null;
+  /** It failed, and no other follows. */
+  readonly exhausted: boolean;
   /** Sandbox time. */
   readonly at: number;
 }
@@ -75,7 +77,6 @@ export interface SenderOptions {
   readonly endpoints: Endpoints;
   /** Wall time for the signatures: receivers compare it with their own clock. */
   readonly signingNow: () => number;
-  readonly onExhausted: (attempt: Attempt) => void;
   readonly state: State;
   /** Called once what an attempt changed is put. */
   readonly commit: () => void;
@@ -149,30 +150,26 @@ export class WebhookSender {
     if (endpoint.disabled || !endpoints.has(endpoint)) return this.#deliveries.delete(placeOf(delivery));
     const answer = await this.#post(endpoint, message);
     if (this.#stopping.signal.aborted) return;
-    const { status, problem } = answer;
+    const { status, problem, retryAfterMs } = answer;
     const ok = status !== null && status >= 200 && status < 300;
-    const now = timers.clock.now();
-    const attempt: Attempt = { message, endpoint, number, status, ok, problem, at: now };
-    this.#remember(attempt);
-    if (ok) {
-      this.#deliveries.delete(placeOf(delivery));
-      if (endpoint.failingSince === null) return;
+    const at = timers.clock.now();
+    const delay = ok ? undefined : SCHEDULE[number];
+    const exhausted = !ok && delay === undefined;
+    if (ok && endpoint.failingSince !== null) {
       endpoint.failingSince = null;
       endpoints.save(endpoint);
-      return;
+    } else if (!ok) {
+      endpoint.failingSince ??= at;
+      if (at - endpoint.failingSince >= DISABLED_AFTER) endpoint.disabled = true;
+      endpoints.save(endpoint);
     }
-    endpoint.failingSince ??= now;
-    if (now - endpoint.failingSince >= DISABLED_AFTER) endpoint.disabled = true;
-    endpoints.save(endpoint);
-    const delay = SCHEDULE[number];
-    if (delay === undefined) {
-      this.#deliveries.delete(placeOf(delivery));
-      this.#options.onExhausted(attempt);
-      return;
+    if (delay === undefined) this.#deliveries.delete(placeOf(delivery));
+    else {
+      const due = at + Math.max(delay, retryAfterMs);
+      const next = this.#keep({ endpoint, message, number: number + 1, due });
+      timers.at(due, () => this.#enqueue(next));
     }
-    const due = now + Math.max(delay, answer.retryAfterMs);
-    const next = this.#keep({ endpoint, message, number: number + 1, due });
-    timers.at(due, () => this.#enqueue(next));
+    this.#remember({ message, endpoint, number, status, ok, problem, exhausted, at });
   }
 
   async #post(

@@ -2,13 +2,14 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { createSandboxApp } from './app.ts';
+import { subjectOf } from './events.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
 import { madeUpMeals } from './made-up-meals.ts';
 import { resolveSandbox, type SandboxOptions } from './options.ts';
 import { State } from './state.ts';
 import { openStateFile } from './state-file.ts';
 import type { User } from './users.ts';
-import { createWorld, subjectOf, type World } from './world.ts';
+import { createWorld, type World } from './world.ts';
 
 /** A stand-in that listens. */
 export interface Sandbox {

@@ -78,7 +78,7 @@ export class Users {
 
   #seedUser({ teamId, count, unconnected, providers }: UserPlan): void {
     const index = this.#byIndex.length;
-    const user = this.#make(teamId, `made-up-client-${index}`, index % 10 === 9 ? OLD : NEW);
+    const user = this.#make(teamId, `made-up-client-${index}`, isFromBefore(index) ? OLD : NEW);
     if (index >= count - unconnected) return;
     for (const provider of providers ?? ['made_up', OTHERS[index % OTHERS.length] ?? 'made_up'])
       addConnection(user, provider, user.createdOn);
@@ -223,6 +223,11 @@ function dumpUser(user: User | Erased): SavedUser {
 
 function loadUser(saved: SavedUser): User | Erased {
   return 'erased' in saved ? saved : { ...saved, erased: false, pulled: new Set(saved.pulled) };
+}
+
+/** Whether a seeded user is connected since before retrying existed. */
+export function isFromBefore(index: number): boolean {
+  return index % 10 === 9;
 }
 
 function addConnection(user: User, provider: string, createdAt: string): void {

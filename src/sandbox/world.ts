@@ -34,23 +34,9 @@ export function createWorld(options: ResolvedSandbox, state: State) {
   const mealPlan = { seed, sinceMs: options.sinceMs, days: options.days, mealsPerDay: options.mealsPerDay };
   const endpoints = new Endpoints(timers, seed, state);
   const pipelines = options.plan === 'scale' ? options.pipelines : null;
-  const events = new Events({ endpoints, pipelines, state, commit });
-  const sender = new WebhookSender({
-    timers,
-    endpoints,
-    signingNow: options.signingNow,
-    state,
-    commit,
-    onExhausted: ({ message, endpoint }) => {
-      if (message.type === 'message.attempt.exhausted') return;
-      const data = { message_id: message.id, event_type: message.type, endpoint_id: endpoint.id };
-      const subject = subjectOf(message.body) ?? { id: '', teamId: endpoint.teamId, clientUserId: '' };
-      events.emit(subject, 'message.attempt.exhausted', data);
-    },
-  });
-  events.sendBy(sender);
-  const seeded = users.list(team.id);
-  const pulls = new Pulls({ timers, events, plan: mealPlan, faults, users, seeded, state });
+  const sender = new WebhookSender({ timers, endpoints, signingNow: options.signingNow, state, commit });
+  const events = new Events({ endpoints, sender, pipelines, state, commit });
+  const pulls = new Pulls({ timers, events, plan: mealPlan, faults, users, userPlan: plan, state });
   const bulkOps = new BulkOps(timers, users, pulls, faults, state);
   const labs = new Labs(seed, team.id, teams.orgId);
   const orders = new Orders({ timers, events, labs, teams, users, seed, state });
@@ -75,15 +61,4 @@ export function createWorld(options: ResolvedSandbox, state: State) {
     orders,
     parsingJobs,
   };
-}
-
-/** Whom a body is about; null when it does not say. */
-export function subjectOf(body: Buffer): { id: string; teamId: string; clientUserId: string } | null {
-  try {
-    const envelope = JSON.parse(body.toString()) as Readonly<Record<string, unknown>>;
-    const text = (name: string): string => (typeof envelope[name] === 'string' ? envelope[name] : '');
-    return { id: text('user_id'), teamId: text('team_id'), clientUserId: text('client_user_id') };
-  } catch {
-    return null;
-  }
 }

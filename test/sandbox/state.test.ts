@@ -75,6 +75,23 @@ class Kept {
   }
 }
 
+test('a restart keeps who is unlucky, whatever became of the users', async () => {
+  const file = join(await temporaryFolder(), 'state.db');
+  const faults = { failingUsers: 3, retryingUsers: 3, unconnectedUsers: 2 };
+  const options = { users: 20, days: 1, clock: new ManualClock(), state: file, faults };
+  const first = await startSandbox(options);
+  const { users, pulls } = first.state;
+  for (const user of users.list(first.teamId).slice(0, 5)) users.delete(user);
+  users.create(first.teamId, 'new here');
+  const fates = users.list(first.teamId).map((user) => pulls.fateOf(user));
+  await first.stop();
+  const second = await startSandbox(options);
+  onTestFinished(() => second.stop());
+  const again = second.state;
+  expect(again.users.list(second.teamId).map((user) => again.pulls.fateOf(user))).toEqual(fates);
+  expect(fates).toContain('failing');
+});
+
 describe('a restart keeps', () => {
   test('users, their connections and their order; the seed gives the rest as before', async () => {
     const kept = await Kept.start();
