@@ -1,8 +1,8 @@
-import { boolean, integer, json, text, table } from './definition.ts';
+import { boolean, integer, json, text, type TableDefinition } from './definition.ts';
 
 const ZIP_CODE = text('zip_code', 'the area', { from: { parent: 'zip_code' }, required: true });
 
-const AREA_CENTERS = table({
+const AREA_CENTERS: TableDefinition = {
   name: 'area_centers',
   description: 'Patient service centers near the areas, one laboratory a row.',
   key: ['zip_code', 'lab'],
@@ -13,9 +13,9 @@ const AREA_CENTERS = table({
     text('radius_miles', 'the radius, a text', { from: 'patient_service_centers.radius', unit: 'miles' }),
     json('capabilities', 'array of texts, such as stat', { from: 'patient_service_centers.capabilities' }),
   ],
-});
+};
 
-const AREA_PHLEBOTOMY_PROVIDERS = table({
+const AREA_PHLEBOTOMY_PROVIDERS: TableDefinition = {
   name: 'area_phlebotomy_providers',
   description: 'Who draws blood at home in the areas, one provider a row.',
   key: ['zip_code', 'provider_index'],
@@ -25,9 +25,9 @@ const AREA_PHLEBOTOMY_PROVIDERS = table({
     text('name', 'name of the provider'),
     json('tier', 'array of texts, such as appointment-ready'),
   ],
-});
+};
 
-export const AREAS = table({
+export const AREAS: TableDefinition = {
   name: 'areas',
   description: 'Phlebotomy and patient service center coverage, one zip code a row.',
   key: ['zip_code'],
@@ -39,4 +39,4 @@ export const AREAS = table({
     { at: 'central_labs', each: 'map', table: AREA_CENTERS },
     { at: 'phlebotomy.providers', each: 'array', table: AREA_PHLEBOTOMY_PROVIDERS },
   ],
-});
+};

@@ -1,5 +1,5 @@
 /**
- * What a table is made of. Row type, shaping, DDL, load statements and the reference are all derived from these.
+ * What a table is made of. Shaping, DDL, load statements and the reference are all derived from these.
  */
 export type ColumnType = 'text' | 'integer' | 'decimal' | 'boolean' | 'date' | 'timestamp' | 'json';
 
@@ -46,13 +46,10 @@ export interface TableDefinition {
   readonly nested?: readonly Nesting[];
 }
 
-type More = Partial<Pick<Column, 'from' | 'older' | 'required' | 'unit'>>;
-
-/** A column of a type, read from the member of its name unless `from` says otherwise. Name and type stay literal. */
-function columnOf<T extends ColumnType>(type: T) {
-  return <const N extends string, const M extends More = object>(name: N, description: string, more?: M) => {
-    const column: Column = { name, type, from: name, description, ...more };
-    return column as Column & { readonly name: N; readonly type: T } & M;
+/** Makes columns of a type, each read from the member of its name unless `from` says otherwise. */
+function columnOf(type: ColumnType) {
+  return (name: string, description: string, more: Partial<Column> = {}): Column => {
+    return { name, type, from: name, description, ...more };
   };
 }
 
@@ -78,38 +75,7 @@ export const LOADED_AT = timestamp(
   { from: '' },
 );
 
-/** Keeps names and types of the columns literal, so that the row type can be derived. */
-export function table<const T extends TableDefinition>(definition: T): T {
-  return definition;
-}
-
 /** Every column of the table in order, the ones that all tables have included. */
 export function columnsOf({ columns }: TableDefinition): readonly Column[] {
   return [...columns, EXTRA, LOADED_AT];
 }
-
-interface Values {
-  text: string;
-  /** JSON number; its text is exact in the row, not in a JavaScript number. */
-  integer: number;
-  decimal: number;
-  boolean: boolean;
-  /** YYYY-MM-DD */
-  date: string;
-  /** ISO 8601 */
-  timestamp: string;
-  json: unknown;
-}
-
-type Named<T extends TableDefinition> = T['columns'][number];
-type Required<T extends TableDefinition> = Extract<Named<T>, { readonly required: true }>;
-
-/**
- * A row as JSON.parse gives it. Columns without a value are left out.
- * @public
- */
-export type RowOf<T extends TableDefinition> = {
-  readonly [C in Required<T> as C['name']]: Values[C['type']];
-} & {
-  readonly [C in Exclude<Named<T>, Required<T>> as C['name']]?: Values[C['type']];
-} & { readonly extra?: Readonly<Record<string, unknown>>; readonly _loaded_at?: string };

@@ -1,6 +1,6 @@
-import { json, text, timestamp, table } from './definition.ts';
+import { json, text, timestamp, type TableDefinition } from './definition.ts';
 
-export const EVENTS = table({
+export const EVENTS: TableDefinition = {
   name: 'events',
   description:
     'Webhook events as the archive keeps them, one a row. A replayed event has the id of the first.',
@@ -18,4 +18,4 @@ export const EVENTS = table({
     json('event', 'the body; null when it is no JSON object'),
     text('body_base64', 'exact bytes of the body where `event` cannot have them'),
   ],
-});
+};

@@ -1,6 +1,6 @@
-import { boolean, integer, json, text, timestamp, table } from './definition.ts';
+import { boolean, integer, json, text, timestamp, type TableDefinition } from './definition.ts';
 
-const MARKER_EXPECTED_RESULTS = table({
+const MARKER_EXPECTED_RESULTS: TableDefinition = {
   name: 'marker_expected_results',
   description: 'What results the markers give, one a row, with their LOINC codes.',
   key: ['marker_id', 'id'],
@@ -18,9 +18,9 @@ const MARKER_EXPECTED_RESULTS = table({
     text('loinc_slug', 'LOINC short name', { from: 'loinc.slug' }),
     text('loinc_unit', 'unit of the result', { from: 'loinc.unit' }),
   ],
-});
+};
 
-export const MARKERS = table({
+export const MARKERS: TableDefinition = {
   name: 'markers',
   description: 'Lab markers, one a row.',
   key: ['id'],
@@ -36,9 +36,9 @@ export const MARKERS = table({
     text('price', 'a text: what is not a number can occur'),
   ],
   nested: [{ at: 'expected_results', each: 'array', table: MARKER_EXPECTED_RESULTS }],
-});
+};
 
-export const LAB_ACCOUNTS = table({
+export const LAB_ACCOUNTS: TableDefinition = {
   name: 'lab_accounts',
   description: 'Lab accounts of the team, one a row.',
   key: ['id'],
@@ -55,9 +55,9 @@ export const LAB_ACCOUNTS = table({
     json('team_id_allowlist', 'array of team ids, UUIDs'),
     json('business_units', 'array of texts'),
   ],
-});
+};
 
-export const ORDERS = table({
+export const ORDERS: TableDefinition = {
   name: 'orders',
   description: 'Lab orders, one a row. Few of their fields are documented; the others are in `extra`.',
   key: ['id'],
@@ -72,9 +72,9 @@ export const ORDERS = table({
     timestamp('created_at', 'creation'),
     timestamp('updated_at', 'the newest version wins'),
   ],
-});
+};
 
-const PARSING_JOB_RESULTS = table({
+const PARSING_JOB_RESULTS: TableDefinition = {
   name: 'parsing_job_results',
   description: 'Biomarkers that were read from uploaded lab reports, one a row.',
   key: ['job_id', 'result_index'],
@@ -88,9 +88,9 @@ const PARSING_JOB_RESULTS = table({
     text('interpretation', 'open list'),
     json('loinc', 'matched LOINC codes, as they came'),
   ],
-});
+};
 
-export const PARSING_JOBS = table({
+export const PARSING_JOBS: TableDefinition = {
   name: 'parsing_jobs',
   description: 'Lab report parsing jobs, one a row.',
   key: ['id'],
@@ -103,4 +103,4 @@ export const PARSING_JOBS = table({
     json('metadata', 'about the report, as it came', { from: 'data.metadata' }),
   ],
   nested: [{ at: 'data.results', each: 'array', table: PARSING_JOB_RESULTS }],
-});
+};

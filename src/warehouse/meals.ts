@@ -1,7 +1,7 @@
-import { date, integer, text, timestamp, table } from './definition.ts';
+import { date, integer, text, timestamp, type TableDefinition } from './definition.ts';
 import { NUTRITION } from './nutrition.ts';
 
-export const MEAL_ITEMS = table({
+export const MEAL_ITEMS: TableDefinition = {
   name: 'meal_items',
   description: 'The foods of the meals, one a row.',
   key: ['meal_id', 'item_index'],
@@ -22,9 +22,9 @@ export const MEAL_ITEMS = table({
     }),
     ...NUTRITION,
   ],
-});
+};
 
-export const MEALS = table({
+export const MEALS: TableDefinition = {
   name: 'meals',
   description: 'Meal summaries, one meal a row. Its foods are in `meal_items`.',
   key: ['id'],
@@ -53,4 +53,4 @@ export const MEALS = table({
     ...NUTRITION,
   ],
   nested: [{ at: 'data', each: 'map', table: MEAL_ITEMS }],
-});
+};

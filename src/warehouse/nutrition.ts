@@ -43,9 +43,9 @@ const NUTRIENTS = {
   'micros.vitamins.vitamin_e': 'vitamin_e_mg',
   'micros.vitamins.vitamin_k': 'vitamin_k_ug',
   'micros.vitamins.folic_acid': 'folic_acid_ug',
-} as const;
+};
 
-const UNITS = { g: 'g', mg: 'mg', ug: 'µg' } as const;
+const UNITS: Readonly<Record<string, string>> = { g: 'g', mg: 'mg', ug: 'µg' };
 
 const WORDS: Readonly<Record<string, string>> = {
   carbs: 'carbohydrates',
@@ -53,22 +53,18 @@ const WORDS: Readonly<Record<string, string>> = {
   omega6: 'omega-6',
 };
 
-type NutrientName = (typeof NUTRIENTS)[keyof typeof NUTRIENTS];
-type NutrientColumn = Column & { readonly name: NutrientName; readonly type: 'decimal' };
-
-const nutrients = Object.entries(NUTRIENTS).map(([from, name]): NutrientColumn => {
+const nutrients = Object.entries(NUTRIENTS).map(([from, name]) => {
   const words = name.split('_');
-  const unit = UNITS[words.pop() as keyof typeof UNITS];
-  const description = words.map((word) => WORDS[word] ?? word).join(' ');
-  return decimal(name, description, { from, unit });
+  const unit = UNITS[words.pop() ?? ''] ?? '';
+  return decimal(name, words.map((word) => WORDS[word] ?? word).join(' '), { from, unit });
 });
 
 /** Columns of a nutrition object, which foods have and meals can have. */
-export const NUTRITION = [
+export const NUTRITION: readonly Column[] = [
   decimal('energy_value', 'energy', {
     from: 'energy.value',
     unit: 'as `energy_unit` says; kcal when it says nothing',
   }),
   text('energy_unit', 'unit of `energy_value`; kcal when it is null', { from: 'energy.unit' }),
   ...nutrients,
-] as const;
+];

@@ -1,6 +1,6 @@
-import { integer, json, text, timestamp, table } from './definition.ts';
+import { integer, json, text, timestamp, type TableDefinition } from './definition.ts';
 
-export const BULK_OPS = table({
+export const BULK_OPS: TableDefinition = {
   name: 'bulk_ops',
   description: 'Bulk operations. They have no id: type, provider and start are what one is known by.',
   key: ['type', 'provider', 'started_at'],
@@ -13,9 +13,9 @@ export const BULK_OPS = table({
     timestamp('started_at', 'start'),
     timestamp('ended_at', 'end'),
   ],
-});
+};
 
-const HISTORICAL_PULL_RESOURCES = table({
+const HISTORICAL_PULL_RESOURCES: TableDefinition = {
   name: 'historical_pull_resources',
   description: 'How far historical pulls have got, one resource of a connection a row.',
   key: ['user_id', 'provider', 'resource'],
@@ -29,9 +29,9 @@ const HISTORICAL_PULL_RESOURCES = table({
     integer('days_with_data', 'days that had any; success with none is success', { unit: 'days' }),
     json('error_details', 'why it failed, as it came'),
   ],
-});
+};
 
-export const HISTORICAL_PULLS = table({
+export const HISTORICAL_PULLS: TableDefinition = {
   name: 'historical_pulls',
   description: 'Historical pulls, one connection (user and provider) a row.',
   key: ['user_id', 'provider'],
@@ -41,4 +41,4 @@ export const HISTORICAL_PULLS = table({
     json('not_pulled', 'array of resources left out'),
   ],
   nested: [{ at: 'pulled', each: 'map', table: HISTORICAL_PULL_RESOURCES }],
-});
+};

@@ -18,7 +18,7 @@ const DOCUMENTS = [
   PARSING_JOBS,
   BULK_OPS,
   HISTORICAL_PULLS,
-] as const;
+];
 
 /** A table as others look it up. */
 export interface TableEntry {

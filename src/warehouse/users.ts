@@ -1,6 +1,6 @@
-import { date, text, table } from './definition.ts';
+import { date, text, type TableDefinition } from './definition.ts';
 
-export const INSURANCE = table({
+export const INSURANCE: TableDefinition = {
   name: 'insurance',
   description: "Users' latest insurance. The document does not say whose; `member_id` and the insured do.",
   key: [],
@@ -21,4 +21,4 @@ export const INSURANCE = table({
     text('insured_state', 'state', { from: 'insured.address.state' }),
     text('insured_zip_code', 'zip code', { from: 'insured.address.zip_code' }),
   ],
-});
+};
