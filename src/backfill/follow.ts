@@ -1,20 +1,11 @@
-import type { Clock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { ServiceClient } from '../service/client.ts';
 import type { PullStatus } from '../service/pulls.ts';
 import { wait } from '../service/wait.ts';
 import type { Without } from './checkpoint.ts';
 import { connectionKey, type Connection } from './connections.ts';
-import { Patience } from './patience.ts';
+import { Patience, type WatchOptions } from './patience.ts';
 
-export interface FollowOptions {
-  readonly service: ServiceClient;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** Milliseconds between two looks. */
-  readonly pollMs: number;
-  /** Milliseconds in which not one pull comes to an end, after which the others are given up; 0 waits for ever. */
-  readonly patienceMs: number;
+export interface FollowOptions extends WatchOptions {
   /** Providers whose triggers were all processed: a pull that is not there does not come any more. */
   readonly processed: ReadonlySet<string>;
   readonly onProgress: (progress: FollowProgress) => void;

@@ -1,4 +1,16 @@
 import type { Clock } from '../core/clock.ts';
+import type { ServiceClient } from '../service/client.ts';
+
+/** How the service is watched while it pulls. */
+export interface WatchOptions {
+  readonly service: ServiceClient;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Milliseconds between two looks. */
+  readonly pollMs: number;
+  /** Milliseconds without progress after which what is not done is given up; 0 waits for ever. */
+  readonly patienceMs: number;
+}
 
 /** How long nothing may change before it is no longer waited for. */
 export class Patience {

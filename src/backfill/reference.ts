@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../service/client.ts';
-import type { CallOptions, ReadOptions } from '../service/options.ts';
+import type { ReadOptions } from '../service/options.ts';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
 import { withNested } from '../warehouse/tables.ts';
@@ -24,79 +24,71 @@ interface Resource {
   readonly fetch: (
     service: ServiceClient,
     query: ReferenceQuery,
-    options: CallOptions,
+    signal: AbortSignal,
   ) => AsyncGenerator<Answer>;
 }
 
 const PAGE = 100;
-const NOTHING_GIVEN = {};
 
 /** The reference data that can be pulled, by the name of its command. */
 export const RESOURCES: Readonly<Record<string, Resource>> = {
-  markers: {
-    table: 'markers',
-    needs: null,
-    fetch: (service, _query, options) =>
-      pages((page, exact) => service.labs.markers({ page, size: PAGE }, exact), 'markers', options),
-  },
-  'lab-accounts': {
-    table: 'lab_accounts',
-    needs: null,
-    async *fetch(service, _query, options) {
-      const { text } = await exactly((exact) => service.labs.accounts({}, exact), options);
-      yield { text, given: NOTHING_GIVEN };
-    },
-  },
+  markers: paged('markers', ({ labs }, page, options) => labs.markers(page, options)),
+  'lab-accounts': paged('lab_accounts', ({ labs }, _page, options) => labs.accounts({}, options)),
   areas: {
     table: 'areas',
     needs: 'zipCodes',
-    async *fetch(service, { zipCodes }, options) {
+    async *fetch({ labs }, { zipCodes }, signal) {
       for (const zipCode of zipCodes) {
-        const { text } = await exactly((exact) => service.labs.areaInfo({ zipCode }, exact), options);
-        yield { text: `[${text}]`, given: NOTHING_GIVEN };
+        const { text } = await exactly((options) => labs.areaInfo({ zipCode }, options), signal);
+        yield { text: `[${text}]`, given: {} };
       }
     },
   },
   insurance: {
     table: 'insurance',
     needs: 'users',
-    async *fetch(service, { users }, options) {
-      for (const user of users) {
-        const { text } = await exactly((exact) => service.users.latestInsurance(user, exact), options);
+    async *fetch(service, query, signal) {
+      for (const user of query.users) {
+        const { text } = await exactly((options) => service.users.latestInsurance(user, options), signal);
         yield { text: `[${text}]`, given: { user_id: user } };
       }
     },
   },
-  orders: {
-    table: 'orders',
-    needs: null,
-    fetch: (service, _query, options) =>
-      pages((page, exact) => service.orders.list({ page, size: PAGE }, exact), 'orders', options),
-  },
+  orders: paged('orders', ({ orders }, page, options) => orders.list(page, options)),
 };
+
+type Page = { readonly page: number; readonly size: number };
+
+/** Every page until one is not full; what comes without pages is its only one. */
+function paged(
+  table: string,
+  call: (service: ServiceClient, page: Page, options: ReadOptions) => Promise<object>,
+): Resource {
+  return {
+    table,
+    needs: null,
+    async *fetch(service, _query, signal) {
+      for (let page = 1; ; page += 1) {
+        const { answer, text } = await exactly(
+          (options) => call(service, { page, size: PAGE }, options),
+          signal,
+        );
+        yield { text, given: {} };
+        const { [table]: items } = answer as Readonly<Record<string, unknown>>;
+        if (!Array.isArray(items) || items.length < PAGE) return;
+      }
+    },
+  };
+}
 
 /** What a call answers, and the same as the service wrote it. */
 async function exactly<T>(
   call: (options: ReadOptions) => Promise<T>,
-  options: CallOptions,
+  signal: AbortSignal,
 ): Promise<{ readonly answer: T; readonly text: string }> {
   let text = '';
-  const answer = await call({ ...options, onText: (written) => (text = written) });
+  const answer = await call({ signal, onText: (written) => (text = written) });
   return { answer, text };
-}
-
-/** Every page until one is not full. */
-async function* pages(
-  fetchPage: (page: number, options: ReadOptions) => Promise<Readonly<Record<string, unknown>>>,
-  field: string,
-  options: CallOptions,
-): AsyncGenerator<Answer> {
-  for (let page = 1; ; page += 1) {
-    const { answer, text } = await exactly((exact) => fetchPage(page, exact), options);
-    yield { text, given: NOTHING_GIVEN };
-    const items = answer[field];
-    if (!Array.isArray(items) || items.length < PAGE) return;
-  }
 }
 
 export interface PullSummary {
@@ -124,7 +116,7 @@ export async function pullReference(
   const unknown = new Set<string>();
   let rejects = 0;
   try {
-    for await (const { text, given } of fetch(service, query, { signal })) {
+    for await (const { text, given } of fetch(service, query, signal)) {
       const shaped = await shapeText(chunksOf(text), {
         tables,
         given,

@@ -1,21 +1,13 @@
-import type { Clock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import { formatDuration } from '../lib/units.ts';
-import type { ServiceClient } from '../service/client.ts';
 import type { BulkOp } from '../service/bulk.ts';
 import { wait } from '../service/wait.ts';
 import type { Checkpoint, OpsBefore, Triggered } from './checkpoint.ts';
 import type { Connection } from './connections.ts';
-import { Patience } from './patience.ts';
+import { Patience, type WatchOptions } from './patience.ts';
 
-export interface TriggerOptions {
-  readonly service: ServiceClient;
+export interface TriggerOptions extends WatchOptions {
   readonly checkpoint: Checkpoint;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly pollMs: number;
-  /** Milliseconds without progress after which a bulk op is given up; 0 waits for ever. */
-  readonly patienceMs: number;
   readonly onProgress: (
     provider: string,
     op: { readonly pending: number; readonly processed: number },
