@@ -43,8 +43,6 @@ const EXHAUSTED = 'message.attempt.exhausted';
 export class Events {
   /** Events sent so far, by type. */
   readonly counts = new Map<string, number>();
-  /** Messages that a pipeline refused; they are not tried again. */
-  unpublished = 0;
   readonly #endpoints: Endpoints;
   readonly #sender: WebhookSender;
   readonly #pipelines: Pipelines | null;
@@ -113,7 +111,7 @@ export class Events {
     try {
       await this.#pipelines?.publish(destination, message);
     } catch {
-      this.unpublished += 1;
+      // It was refused for good.
     }
     this.#waiting.delete(place);
     this.#commit();

@@ -37,11 +37,6 @@ export function* madeUpMeals(plan: MealPlan, query: MealQuery): Generator<object
   }
 }
 
-/** Days of the plan, for the status of a pull. */
-export function daysWithData({ days, mealsPerDay }: MealPlan): number {
-  return mealsPerDay > 0 ? days : 0;
-}
-
 /** Spread from 07:00 to 21:00, in whole seconds. */
 function timeOfDay(n: number, mealsPerDay: number): number {
   return Math.floor((7 + (14 * (n + 0.5)) / mealsPerDay) * 3600) * 1000;

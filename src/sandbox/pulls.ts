@@ -1,6 +1,6 @@
 import type { Events } from './events.ts';
 import type { Faults } from './faults.ts';
-import { daysWithData, type MealPlan } from './made-up-meals.ts';
+import type { MealPlan } from './made-up-meals.ts';
 import { randomOf } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -213,15 +213,16 @@ export class Pulls {
     });
   }
 
-  #json(pull: Pull): object {
+  #json({ resource, mode, error }: Pull): object {
+    const { days, mealsPerDay } = this.#world.plan;
     const { start, end } = this.#range();
-    const days = pull.resource === 'meal' ? daysWithData(this.#world.plan) : 0;
+    const hasData = resource === 'meal' && mode === 'success' && mealsPerDay > 0;
     return {
-      status: pull.mode,
+      status: mode,
       range_start: start,
       range_end: end,
-      days_with_data: pull.mode === 'success' ? days : 0,
-      error_details: pull.error,
+      days_with_data: hasData ? days : 0,
+      error_details: error,
     };
   }
 

@@ -28,9 +28,8 @@ const DISABLED_AFTER = 5 * 24 * HOUR;
 /** By the wall, whatever the speed: a real receiver has to answer. */
 const ANSWER_WITHIN = 15 * SECOND;
 
-/** Attempts under way at once, and how many of the latest are remembered. */
+/** Attempts under way at once. */
 const AT_ONCE = 64;
-const REMEMBERED = 10_000;
 
 /** One event on its way to one endpoint; the id is the same on every attempt. */
 export interface Message {
@@ -43,22 +42,18 @@ export interface Message {
 export interface Attempt {
   readonly message: Message;
   readonly endpoint: Endpoint;
-  /** From 1. */
-  readonly number: number;
   /** HTTP status; null when no answer came. */
   readonly status: number | null;
-  readonly ok: boolean;
   readonly problem: string | null;
   /** It failed, and no other follows. */
   readonly exhausted: boolean;
-  /** Sandbox time. */
-  readonly at: number;
 }
 
 /** A delivery that is not over: its next attempt. */
 interface Delivery {
   readonly endpoint: Endpoint;
   readonly message: Message;
+  /** From 1. */
   readonly number: number;
   /** Sandbox time. */
   readonly due: number;
@@ -84,11 +79,10 @@ export interface SenderOptions {
 
 /** Delivers messages at least once, in about their order: 2xx within 15 s is success, a redirect is not. */
 export class WebhookSender {
-  readonly attempts: Attempt[] = [];
   readonly #options: SenderOptions;
   readonly #agent = new Agent({ connections: AT_ONCE, connect: { timeout: ANSWER_WITHIN } });
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
-  readonly #listeners = new Set<(attempt: Attempt) => void>();
+  readonly #listeners: ((attempt: Attempt) => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #deliveries: Shelf<Delivery>;
 
@@ -113,10 +107,9 @@ export class WebhookSender {
     this.#enqueue(this.#keep({ endpoint, message, number: 1, due: this.#options.timers.clock.now() }));
   }
 
-  /** Called after each attempt. @returns the function that ends it */
-  onAttempt(listener: (attempt: Attempt) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  /** Called after each attempt. */
+  onAttempt(listener: (attempt: Attempt) => void): void {
+    this.#listeners.push(listener);
   }
 
   /** Resolves when no attempt is under way or due now; those that wait for their time are not waited for. */
@@ -148,9 +141,8 @@ export class WebhookSender {
     const { endpoints, timers } = this.#options;
     const { endpoint, message, number } = delivery;
     if (endpoint.disabled || !endpoints.has(endpoint)) return this.#deliveries.delete(placeOf(delivery));
-    const answer = await this.#post(endpoint, message);
+    const { status, problem, retryAfterMs } = await this.#post(endpoint, message);
     if (this.#stopping.signal.aborted) return;
-    const { status, problem, retryAfterMs } = answer;
     const ok = status !== null && status >= 200 && status < 300;
     const at = timers.clock.now();
     const delay = ok ? undefined : SCHEDULE[number];
@@ -169,7 +161,7 @@ export class WebhookSender {
       const next = this.#keep({ endpoint, message, number: number + 1, due });
       timers.at(due, () => this.#enqueue(next));
     }
-    this.#remember({ message, endpoint, number, status, ok, problem, exhausted, at });
+    for (const listener of this.#listeners) listener({ message, endpoint, status, problem, exhausted });
   }
 
   async #post(
@@ -194,12 +186,6 @@ export class WebhookSender {
     } catch (error) {
       return { status: null, retryAfterMs: 0, problem: messageOf(error) };
     }
-  }
-
-  #remember(attempt: Attempt): void {
-    this.attempts.push(attempt);
-    if (this.attempts.length > 2 * REMEMBERED) this.attempts.splice(0, REMEMBERED);
-    for (const listener of this.#listeners) listener(attempt);
   }
 }
 

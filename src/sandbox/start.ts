@@ -135,10 +135,8 @@ function sendDaily(world: World): void {
 function emitMeal({ mealPlan, events }: World, user: User, round: number): void {
   const day = mealPlan.sinceMs + (round % Math.max(1, mealPlan.days)) * 86_400_000;
   const query = { user: user.id, providers: user.sources, startMs: day, endMs: day + 86_399_999 };
-  for (const meal of madeUpMeals(mealPlan, query)) {
-    events.emit(user, 'daily.data.meal.created', meal);
-    return;
-  }
+  const [meal] = madeUpMeals(mealPlan, query);
+  if (meal !== undefined) events.emit(user, 'daily.data.meal.created', meal);
 }
 
 async function listen(server: Server, host: string, port: number): Promise<number> {
