@@ -31,8 +31,6 @@ export interface LoadedConfig {
 /** A sink whose options its module has accepted; ready for `module.createSink(options, …)`. */
 export interface ResolvedSink {
   readonly name: string;
-  readonly type: string;
-  readonly required: boolean;
   readonly module: SinkModule;
   /** What `module.parseOptions` returned. */
   readonly options: unknown;

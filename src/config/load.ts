@@ -63,12 +63,12 @@ export async function resolveText(
 ): Promise<ResolvedConfig> {
   const draft = draftOf(text, options);
   const { loaded } = draft;
-  const { descriptions, needsJournal, problems, ...parts } = await resolveModules(loaded, modules);
+  const { descriptions, problems, ...parts } = await resolveModules(loaded, modules);
   const sinks = Object.entries(loaded.config.sinks).map(([name, sink]) => {
-    return [name, { ...sink, description: descriptions[name] ?? {} }] as const;
+    return [name, { ...sink, description: descriptions.get(`sinks.${name}`) ?? {} }] as const;
   });
   const config: DescribedConfig = { ...loaded.config, sinks: Object.fromEntries(sinks) };
-  const conflicts = [...draft.conflicts, ...checkModules(config, needsJournal)];
+  const conflicts = [...draft.conflicts, ...checkModules(config, descriptions)];
   refuse(draft, [...draft.problems, ...problems], conflicts);
   return { ...loaded, ...parts, config };
 }

@@ -7,15 +7,13 @@ import { loadSinkModule } from '../sinks/registry.ts';
 import { loadSourceModule } from '../sources/registry.ts';
 import type { LoadedConfig, ResolvedConfig, ResolvedSink, ResolvedSource } from './config.ts';
 import { detailOf, problemsOf } from './issues.ts';
-import { keyOf, type Problem } from './paths.ts';
+import type { Problem } from './paths.ts';
 import { scrub, secretsOf } from './redact.ts';
 
-/** What the modules of a config's sinks and sources say of it. */
+/** What the modules of a config's sinks and sources say of it; they never quote a secret. */
 export interface Resolved extends Pick<ResolvedConfig, 'sinks' | 'sources' | 'schemas'> {
-  readonly descriptions: Readonly<Record<string, SinkDescription>>;
-  /** Why sources need a journal, by name. */
-  readonly needsJournal: Readonly<Record<string, string>>;
-  /** They never quote a secret. */
+  /** By `sinks.<name>` and `sources.<name>`. */
+  readonly descriptions: ReadonlyMap<string, SinkDescription>;
   readonly problems: readonly Problem[];
 }
 
@@ -33,62 +31,42 @@ export async function resolveModules(
   loaded: Pick<LoadedConfig, 'config' | 'file' | 'substituted' | 'unset'>,
   modules: Modules = REGISTRIES,
 ): Promise<Resolved> {
-  const { config, file, substituted, unset } = loaded;
+  const { config, file } = loaded;
   const sinks = new Map<string, ResolvedSink>();
   const sources: ResolvedSource[] = [];
-  const descriptions: Record<string, SinkDescription> = {};
-  const needsJournal: Record<string, string> = {};
+  const descriptions = new Map<string, SinkDescription>();
   const schemas = new Map<string, Written>();
   const problems: Problem[] = [];
   const read = async <Module extends SinkModule | SourceModule>(
-    section: 'sinks' | 'sources',
-    name: string,
-    load: () => Promise<Module>,
-    use: (module: Module, parse: () => unknown) => void,
+    [section, name]: readonly ['sinks' | 'sources', string],
+    loading: Promise<Module>,
+    use: (module: Module, options: unknown) => void,
   ): Promise<void> => {
-    const root = [section, name];
+    const key = `${section}.${name}`;
     const written = config[section][name]?.options ?? {};
-    const secrets = secretsOf(section, name, written, substituted);
-    const wrong = (found: readonly Problem[]): void =>
-      void problems.push(...found.map((one) => ({ ...one, message: scrub(one.message, secrets) })));
-    let module: Module;
     try {
-      module = await load();
+      const module = await loading.catch((error: unknown) => {
+        const unloadable = error instanceof MillraceError && error.code === 'sink_module_invalid';
+        problems.push({ path: [section, name, 'type'], message: detailOf(error), unloadable });
+      });
+      if (module === undefined) return;
+      schemas.set(key, module.optionsSchema?.() ?? {});
+      // A module cannot judge what could not be resolved.
+      if (!loaded.unset.some((hole) => hole.startsWith(`${key}.`))) use(module, module.parseOptions(written));
+      descriptions.set(key, module.describe?.(written) ?? {});
     } catch (error) {
-      const unloadable = error instanceof MillraceError && error.code === 'sink_module_invalid';
-      return wrong([{ path: [...root, 'type'], message: detailOf(error), unloadable }]);
-    }
-    const schema = module.optionsSchema?.();
-    if (schema !== undefined) schemas.set(keyOf(root), schema);
-    try {
-      use(module, () => module.parseOptions(written));
-    } catch (error) {
-      wrong(problemsOf(root, error, schema));
+      const secrets = secretsOf(section, name, written, loaded.substituted);
+      const found = problemsOf([section, name], error, schemas.get(key));
+      problems.push(...found.map((one) => ({ ...one, message: scrub(one.message, secrets) })));
     }
   };
-  const isWhole = (root: string): boolean => !unset.some((key) => key.startsWith(`${root}.`));
-  for (const [name, { type, required, options: written }] of Object.entries(config.sinks)) {
-    await read(
-      'sinks',
-      name,
-      () => modules.sink(type, dirname(file)),
-      (module, parse) => {
-        if (isWhole(`sinks.${name}`)) sinks.set(name, { name, type, required, module, options: parse() });
-        descriptions[name] = module.describe?.(written) ?? {};
-      },
-    );
-  }
-  for (const [name, { type, options: written }] of Object.entries(config.sources)) {
-    await read(
-      'sources',
-      name,
-      () => modules.source(type),
-      (module, parse) => {
-        const reason = module.needsJournal?.(written) ?? null;
-        if (reason !== null) needsJournal[name] = reason;
-        if (isWhole(`sources.${name}`)) sources.push({ name, module, options: parse() });
-      },
-    );
-  }
-  return { sinks, sources, descriptions, needsJournal, schemas, problems };
+  for (const [name, { type }] of Object.entries(config.sinks))
+    await read(['sinks', name], modules.sink(type, dirname(file)), (module, options) => {
+      sinks.set(name, { name, module, options });
+    });
+  for (const [name, { type }] of Object.entries(config.sources))
+    await read(['sources', name], modules.source(type), (module, options) => {
+      sources.push({ name, module, options });
+    });
+  return { sinks, sources, descriptions, schemas, problems };
 }

@@ -1,6 +1,7 @@
 import type { Config, DescribedConfig } from './config.ts';
 import { parseTarget } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
+import type { SinkDescription } from '../core/sink.ts';
 import { isPublicKey } from '../core/signature.ts';
 import type { Problem } from './paths.ts';
 
@@ -63,24 +64,21 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
 /** What a config demands of its sinks and sources, by what their modules say of them. */
 export function checkModules(
   config: DescribedConfig,
-  needsJournal: Readonly<Record<string, string>>,
+  descriptions: ReadonlyMap<string, Pick<SinkDescription, 'needsJournal'>>,
 ): Problem[] {
   const problems = checkFolders(config);
-  const wrong: Say = (path, message) => void problems.push({ path, message });
-  for (const [name, { oversize, description }] of Object.entries(config.sinks)) {
-    if (oversize === 'claim-check' && claimCheckSink(config, name) === null) {
-      wrong(
-        ['sinks', name, 'claimCheck'],
-        'must name another sink, of type files and without encrypt, that keeps the large events',
-      );
-    }
-    const { needsJournal: need } = description;
-    if (config.acknowledge === 'delivered' && need !== undefined)
-      wrong(['sinks', name, need.option], `needs acknowledge: journaled, because ${need.reason}`);
+  for (const [name, { oversize }] of Object.entries(config.sinks)) {
+    if (oversize !== 'claim-check' || claimCheckSink(config, name) !== null) continue;
+    const message =
+      'must name another sink that can keep large events, such as an archive that is not sealed';
+    problems.push({ path: ['sinks', name, 'claimCheck'], message });
   }
   if (config.acknowledge === 'journaled') return problems;
-  for (const [name, reason] of Object.entries(needsJournal))
-    wrong(['sources', name], `needs acknowledge: journaled, because ${reason}`);
+  for (const [key, { needsJournal: need }] of descriptions) {
+    if (need === undefined) continue;
+    const message = `needs acknowledge: journaled, because ${need.reason}`;
+    problems.push({ path: [...key.split('.'), need.option], message });
+  }
   return problems;
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 import type { Written } from '../lib/parse-options.ts';
-import type { SinkLog } from './sink.ts';
+import type { SinkDescription, SinkLog } from './sink.ts';
 
 /** One message as a broker hands it over; nothing of it has been checked yet. */
 export interface IncomingMessage {
@@ -44,8 +44,8 @@ export interface SourceModule<Options = unknown> {
   /** Checks what stands under `sources.<name>` (without `type`); throws an Error that names the key. */
   parseOptions(options: unknown): Options;
   createSource(options: Options, context: SourceContext): Source;
-  /** Why a source with these options, as written, cannot work without a journal; null when it can. */
-  needsJournal?(options: Readonly<Record<string, unknown>>): string | null;
+  /** What the source will be, by its options as written. */
+  describe?(options: Readonly<Record<string, unknown>>): Pick<SinkDescription, 'needsJournal'>;
   /** JSON Schema of the options as written. */
   optionsSchema?(): Written;
 }

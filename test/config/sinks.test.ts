@@ -26,10 +26,13 @@ function moduleThat(parseOptions: (options: unknown) => unknown): SinkModule {
 describe('resolveText', () => {
   it('hands each module its own options, without type and required, and the folder of the config', async () => {
     const load = vi.fn<LoadSinkModule>(async () => moduleThat((options) => ({ parsed: options })));
-    const { sinks } = await resolved(load, TEXT, '/etc/millrace/c.yaml');
+    const { config, sinks } = await resolved(load, TEXT, '/etc/millrace/c.yaml');
     expect(load).toHaveBeenCalledWith('files', '/etc/millrace');
     expect(
-      [...sinks.values()].map(({ name, type, required, options }) => ({ name, type, required, options })),
+      [...sinks.values()].map(({ name, options }) => {
+        const { type, required } = config.sinks[name] ?? {};
+        return { name, type, required, options };
+      }),
     ).toEqual([
       { name: 'archive', type: 'files', required: false, options: { parsed: { path: 'x' } } },
       {

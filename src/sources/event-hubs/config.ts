@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { choice, duration, NOT_EMPTY, text } from '../../lib/fields.ts';
 import { connectionFields, readConnection } from '../../sinks/event-hubs/connection.ts';
@@ -71,7 +72,10 @@ function asMapping(value: unknown): unknown {
   return typeof value === 'string' ? { type: value } : value;
 }
 
-export function needsJournal({ checkpoints: written }: Readonly<Record<string, unknown>>): string | null {
-  if (typeof written === 'object') return null;
-  return 'its checkpoints lie in the journal, or checkpoints of type blob-storage';
+export function describe({
+  checkpoints: written,
+}: Readonly<Record<string, unknown>>): Pick<SinkDescription, 'needsJournal'> {
+  if (typeof written === 'object') return {};
+  const reason = 'its checkpoints lie in the journal, or checkpoints of type blob-storage';
+  return { needsJournal: { option: 'checkpoints', reason } };
 }
