@@ -21,7 +21,7 @@ import { loadSinkModule, SINK_TYPES } from '../src/sinks/registry.ts';
 import { loadSourceModule, SOURCE_TYPES } from '../src/sources/registry.ts';
 import type { SinkModule } from '../src/core/sink.ts';
 import type { Written } from '../src/lib/parse-options.ts';
-import { metricReference } from '../src/metrics/reference.ts';
+import { METRICS } from '../src/metrics/catalogue.ts';
 import { decimalRule, tableReference, typeReference } from '../src/warehouse/reference.ts';
 
 const SECTIONS = {
@@ -72,6 +72,19 @@ async function schemasOf(
 ): Promise<Record<string, Written>> {
   const schemas = types.map(async (type) => [type, (await load(type)).optionsSchema?.() ?? {}] as const);
   return Object.fromEntries(await Promise.all(schemas));
+}
+
+/** Every metric of our own, as a Markdown table. */
+function metricReference(): string {
+  const rows = METRICS.map(({ name, type, labels, help }) => [
+    `\`${name}\``,
+    type,
+    labels.map((label) => `\`${label}\``).join(', '),
+    help.replaceAll('|', String.raw`\|`),
+  ]);
+  return [['Metric', 'Type', 'Labels', 'What it counts'], ['---', '---', '---', '---'], ...rows]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n');
 }
 
 /** The command line, to be looked at only. */

@@ -62,6 +62,11 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
     await audit.note({ who, ...entry, ids });
     return events;
   };
+  const shown = async <T extends readonly { readonly id: string }[]>(
+    what: AuditEntry['what'],
+    bodies: boolean,
+    found: T,
+  ): Promise<T> => (bodies ? note({ action: 'show', what }, found) : found);
   const keysOf = async function* (
     entry: { readonly action: 'retry' | 'drop'; readonly what: Letters },
     selection: Selection,
@@ -90,16 +95,11 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
   };
   return {
     ...operations,
-    listEvents: async (selection) =>
-      note({ action: 'show', what: 'events' }, await operations.listEvents(selection)),
-    listQuarantine: async (selection, bodies) => {
-      const found = await operations.listQuarantine(selection, bodies);
-      return bodies ? note({ action: 'show', what: 'quarantine' }, found) : found;
-    },
-    listDeadLetters: async (selection, bodies) => {
-      const found = await operations.listDeadLetters(selection, bodies);
-      return bodies ? note({ action: 'show', what: 'dead-letters' }, found) : found;
-    },
+    listEvents: async (selection) => shown('events', true, await operations.listEvents(selection)),
+    listQuarantine: async (selection, bodies) =>
+      shown('quarantine', bodies, await operations.listQuarantine(selection, bodies)),
+    listDeadLetters: async (selection, bodies) =>
+      shown('dead-letters', bodies, await operations.listDeadLetters(selection, bodies)),
     retryQuarantine: (selection) => retry('quarantine', selection),
     dropQuarantine: (selection) => drop('quarantine', selection),
     retryDeadLetters: (selection) => retry('dead-letters', selection),

@@ -1,4 +1,5 @@
 import type { Express } from 'express';
+import type { NotedHead } from '../core/proof.ts';
 
 /** One part that readiness depends on, or that an operator wants to know of. */
 export interface Check {
@@ -14,15 +15,7 @@ export interface Check {
 }
 
 /** Where the manifest of a files sink ends: noted elsewhere, it proves later that nothing was taken away or put back. */
-export interface ArchiveHead {
-  readonly sink: string;
-  /** Hash of the manifest's last line. */
-  readonly head: string;
-  /** Size of the manifest. */
-  readonly bytes: number;
-  /** Heads of before that the manifest does not hold any more. */
-  readonly lost: number;
-}
+export type ArchiveHead = NotedHead & { readonly sink: string };
 
 export interface Health {
   /** Whether deliveries are welcome now. */

@@ -1,8 +1,9 @@
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import type { Operations } from '../core/operations.ts';
+import { bracketed, startListening } from '../lib/listen.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
 import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
 import { createApi } from './api.ts';
@@ -41,10 +42,13 @@ export interface Admin {
 /** The operator's listener: health for a supervisor, metrics, the console, and the admin API that the commands use. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, createAdminApp(options));
-  const port = await listen(server, options.host, options.port);
-  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+  const { host, port: wanted } = options;
+  const port = await startListening(server, { host, port: wanted }).catch((error: unknown) => {
+    const detail = `admin ${host}:${wanted}: ${messageOf(error)}`;
+    throw new MillraceError('address_unavailable', detail, { cause: error });
+  });
   return {
-    url: `http://${host}:${port}`,
+    url: `http://${bracketed(host)}:${port}`,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -115,18 +119,4 @@ function setHeaders(_request: Request, response: Response, next: NextFunction): 
 function unreadable(error: unknown): number | null {
   const status = error instanceof Error && 'status' in error ? error.status : null;
   return typeof status === 'number' && status >= 400 && status < 500 ? status : null;
-}
-
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      reject(
-        new MillraceError('address_unavailable', `admin ${host}:${port}: ${error.message}`, { cause: error }),
-      );
-    });
-    server.listen(port, host, () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : port);
-    });
-  });
 }

@@ -5,6 +5,7 @@ import type { Erasures } from '../core/erasure.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
 import { ownerFolder, readOwner } from '../journal/owner.ts';
+import { bracketed } from '../lib/listen.ts';
 
 /** Longest wait for an answer, milliseconds. */
 const TIMEOUT = 30_000;
@@ -31,7 +32,7 @@ export class AdminClient {
     // Without a journal it may have had no folder to leave it in; the config says where it listens.
     const { enabled, host, port } = config.admin;
     if (config.acknowledge !== 'delivered' || !enabled) return null;
-    return new AdminClient(`http://${host.includes(':') ? `[${host}]` : host}:${port}`, token);
+    return new AdminClient(`http://${bracketed(host)}:${port}`, token);
   }
 
   async isListening(): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { isRecord } from '../lib/is-record.ts';
 import { signJson, type Signer } from './signature.ts';
 
 /**
@@ -27,7 +28,7 @@ const sha256 = z.string();
 const count = z.number().int().nonnegative();
 // Not a record of zod's, which would drop a type named __proto__.
 const types = z.custom<Readonly<Record<string, number>>>(
-  (value) => isFields(value) && Object.values(value).every((n) => count.safeParse(n).success),
+  (value) => isRecord(value) && Object.values(value).every((n) => count.safeParse(n).success),
 );
 
 /** Path inside the archive folder, `/`-separated. */
@@ -129,13 +130,9 @@ export function parseManifestLine(line: string): ManifestLine | null {
 
 /** Told by its first key, so that what is wrong with an erasure line cannot make it a file line. */
 function schemaOf(value: unknown): z.ZodType<ManifestLine> {
-  if (!isFields(value)) return fileLine;
+  if (!isRecord(value)) return fileLine;
   if ('erasure' in value) return erasureLine;
   return 'claim_check' in value ? claimLine : fileLine;
-}
-
-function isFields(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isInside(name: string): boolean {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { isRecord } from '../lib/is-record.ts';
 import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE } from '../lib/json-text.ts';
 import type { ArchiveRecord } from './archive.ts';
 import type { Event } from './event.ts';
@@ -155,15 +156,15 @@ export function parseHead(line: Buffer): { record: ArchiveRecord; end: number } 
   const end = found + 1;
   try {
     const record: unknown = JSON.parse(`${line.toString('utf8', 0, end)}}`);
-    return isRecord(record) ? { record, end } : null;
+    return isArchiveRecord(record) ? { record, end } : null;
   } catch {
     return null;
   }
 }
 
-function isRecord(value: unknown): value is ArchiveRecord {
+function isArchiveRecord(value: unknown): value is ArchiveRecord {
   return (
-    isFields(value) &&
+    isRecord(value) &&
     typeof value['id'] === 'string' &&
     typeof value['source'] === 'string' &&
     typeof value['received_at'] === 'string' &&
@@ -171,13 +172,9 @@ function isRecord(value: unknown): value is ArchiveRecord {
     isTextOrNull(value['team_id']) &&
     isTextOrNull(value['user_id']) &&
     isTextOrNull(value['client_user_id']) &&
-    isFields(value['headers']) &&
+    isRecord(value['headers']) &&
     Object.values(value['headers']).every((header) => typeof header === 'string')
   );
-}
-
-function isFields(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
 
 function isTextOrNull(value: unknown): boolean {

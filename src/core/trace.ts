@@ -3,7 +3,8 @@ import type { RequestHeaders } from './verifier.ts';
 
 /**
  * The trace an event belongs to, as its request said it. It is no part of what the sender signed: good for following
- * an event through systems, never for deciding anything. https://www.w3.org/TR/trace-context/
+ * an event through systems, never for deciding anything. Metadata of a broker's message carries it on under the same
+ * names. https://www.w3.org/TR/trace-context/
  */
 export interface TraceContext {
   readonly traceparent: string;
@@ -22,11 +23,6 @@ export function traceOf(headers: RequestHeaders): TraceContext | null {
   if (typeof traceparent !== 'string' || !PARENT.test(traceparent)) return null;
   if (typeof tracestate !== 'string' || !STATE.test(tracestate)) return { traceparent };
   return { traceparent, tracestate };
-}
-
-/** The metadata that carries a trace on to a broker: message properties, or attributes. */
-export function traceMetadata({ traceparent, tracestate }: TraceContext): Record<string, string> {
-  return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
 }
 
 /** The span of one delivery that is being received. */

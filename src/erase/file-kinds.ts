@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { parseHead } from '../core/archive-record.ts';
 import { CLAIMS_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import type { Ownership, Owners } from '../core/erasure.ts';
+import { isRecord } from '../lib/is-record.ts';
 import { HIDES_CONTENT } from './not-searched.ts';
 
 /**
@@ -101,7 +102,7 @@ function withDecoded(line: Buffer): Buffer {
 function objectOf(text: Buffer): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text.toString());
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+    return isRecord(value) ? value : {};
   } catch {
     return {};
   }

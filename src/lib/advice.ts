@@ -1,5 +1,6 @@
 import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { OWNER_ONLY } from './durable.ts';
+import { isRecord } from './is-record.ts';
 
 /** Writes a small file of JSON that says something to others and decides nothing. @throws the system's error */
 export function writeAdvice(file: string, value: object): void {
@@ -14,7 +15,7 @@ export function readAdvice(file: string): Readonly<Record<string, unknown>> | nu
   try {
     if (!lstatSync(file).isFile()) return null;
     const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+    return isRecord(value) ? value : null;
   } catch {
     return null;
   }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf, MillraceError } from '../core/errors.ts';
+import { bracketed, startListening } from '../lib/listen.ts';
 import { createFallback, type Refuse } from './fallback.ts';
 import type { Connections } from './connections.ts';
 import type { ReceiverLimits } from './limits.ts';
@@ -89,33 +90,15 @@ function oddityOf({ httpVersionMinor, headers, rawHeaders }: IncomingMessage): s
 }
 
 /** @returns the port. @throws MillraceError `address_unavailable` */
-export async function listen(
-  server: Server,
-  host: string,
-  port: number,
-  reusePort: boolean,
-): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    const fail = (error: Error): void => {
-      const address = `${bracketed(host)}:${port}`;
-      reject(new MillraceError('address_unavailable', `${address}: ${messageOf(error)}`, { cause: error }));
-    };
-    server.once('error', fail);
-    server.listen({ port, host, reusePort }, () => {
-      server.off('error', fail);
-      resolve();
-    });
+export function listen(server: Server, host: string, port: number, reusePort: boolean): Promise<number> {
+  return startListening(server, { port, host, reusePort }).catch((error: unknown) => {
+    const detail = `${bracketed(host)}:${port}: ${messageOf(error)}`;
+    throw new MillraceError('address_unavailable', detail, { cause: error });
   });
-  const address = server.address();
-  return address !== null && typeof address === 'object' ? address.port : port;
 }
 
 /** An URL that can be called from this machine. */
 export function urlOf(host: string, port: number, path: string): string {
   const callable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : bracketed(host);
   return `http://${callable}:${port}${path}`;
-}
-
-function bracketed(host: string): string {
-  return host.includes(':') ? `[${host}]` : host;
 }

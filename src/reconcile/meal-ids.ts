@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import Database from 'better-sqlite3';
 import type { ArchiveRecord } from '../core/archive.ts';
+import { isRecord } from '../lib/is-record.ts';
 import { cutLines } from '../lib/lines.ts';
 
 /** Event types that carry a meal whole, as `data`. */
@@ -33,7 +34,8 @@ export class MealIds {
   /** Takes the meal of a record, if it carries one; returns its user. */
   addRecord(record: ArchiveRecord, body: Buffer): string | null {
     if (!record.event_type.startsWith(CARRIES_MEAL)) return null;
-    const id = idOf(body);
+    const event = parse(body);
+    const id = isRecord(event) ? idOf(event['data']) : null;
     if (id !== null) this.#add.run(id);
     return record.user_id;
   }
@@ -42,7 +44,7 @@ export class MealIds {
   async addTable(path: string): Promise<void> {
     for await (const lines of cutLines(createReadStream(path) as AsyncIterable<Buffer>)) {
       for (const { bytes } of lines) {
-        const id = bytes === null ? null : memberOf(parse(bytes), 'id');
+        const id = bytes === null ? null : idOf(parse(bytes));
         if (id !== null) this.#add.run(id);
       }
     }
@@ -53,17 +55,8 @@ export class MealIds {
   }
 }
 
-function idOf(body: Buffer): string | null {
-  const parsed = parse(body);
-  return typeof parsed === 'object' && parsed !== null && 'data' in parsed
-    ? memberOf(parsed.data, 'id')
-    : null;
-}
-
-function memberOf(value: unknown, name: string): string | null {
-  if (typeof value !== 'object' || value === null) return null;
-  const member = (value as Record<string, unknown>)[name];
-  return typeof member === 'string' ? member : null;
+function idOf(row: unknown): string | null {
+  return isRecord(row) && typeof row['id'] === 'string' ? row['id'] : null;
 }
 
 function parse(bytes: Buffer): unknown {

@@ -3,7 +3,6 @@ import { MEAL_TABLES } from '../backfill/pull-meals.ts';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
 import type { ServiceClient } from '../service/client.ts';
-import { cutLines } from '../lib/lines.ts';
 import type { MealIds, MealRef } from './meal-ids.ts';
 import { NAMED } from './report.ts';
 
@@ -99,18 +98,16 @@ class ServiceTally {
   }
 
   async rows(table: string, rows: Buffer, user: string): Promise<void> {
-    const kept: Buffer[] = [];
-    for await (const lines of cutLines(once(rows))) {
-      for (const { bytes } of lines) {
-        if (bytes === null || bytes.length === 0) continue;
-        const row = JSON.parse(bytes.toString()) as { id?: string; meal_id?: string; timestamp?: string };
-        const id = (table === 'meals' ? row.id : row.meal_id) ?? '';
-        if (this.#count(table, { id, user, timestamp: row.timestamp ?? null })) kept.push(bytes, LINE_FEED);
-      }
+    const kept: string[] = [];
+    for (const line of rows.toString().split('\n')) {
+      if (line === '') continue;
+      const row = JSON.parse(line) as { id?: string; meal_id?: string; timestamp?: string };
+      const id = (table === 'meals' ? row.id : row.meal_id) ?? '';
+      if (this.#count(table, { id, user, timestamp: row.timestamp ?? null })) kept.push(`${line}\n`);
     }
     if (kept.length === 0 || this.#files === null) return;
-    this.#filled[table] = (this.#filled[table] ?? 0) + kept.length / 2;
-    await this.#files.write(table, Buffer.concat(kept));
+    this.#filled[table] = (this.#filled[table] ?? 0) + kept.length;
+    await this.#files.write(table, Buffer.from(kept.join('')));
   }
 
   report(users: number, files: readonly string[] | null): ServiceReport {
@@ -135,10 +132,4 @@ class ServiceTally {
     if (this.#named.length < NAMED) this.#named.push(meal);
     return true;
   }
-}
-
-const LINE_FEED = Buffer.from('\n');
-
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield await Promise.resolve(bytes);
 }

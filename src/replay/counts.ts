@@ -1,6 +1,5 @@
-import type { Target } from '../core/route.ts';
-import { formatTarget } from '../core/route.ts';
-import { addTallies, type Tally } from './unit.ts';
+import { formatTarget, type Target } from '../core/route.ts';
+import type { Tally } from './unit.ts';
 
 /** What has become of what was read; everything up to some place, or everything. */
 export interface Counts extends Tally {
@@ -22,56 +21,49 @@ const OTHER = '(other types)';
 
 /** Counts up. */
 export class Counter {
-  read = 0;
-  erased = 0;
-  problems = 0;
-  bytes = 0;
-  #selected = 0;
-  #nowhere = 0;
-  #refused = 0;
+  readonly #numbers = { read: 0, selected: 0, nowhere: 0, erased: 0, problems: 0, bytes: 0, refused: 0 };
   readonly #types: Map<string, number>;
   readonly #targets: Map<string, number>;
 
-  constructor(before?: Counts) {
-    this.#types = new Map(Object.entries(before?.types ?? {}));
-    this.#targets = new Map(Object.entries(before?.targets ?? {}));
-    if (before === undefined) return;
-    ({ read: this.read, erased: this.erased, problems: this.problems, bytes: this.bytes } = before);
-    ({ selected: this.#selected, nowhere: this.#nowhere, refused: this.#refused } = before);
+  constructor({ types, targets, ...numbers }: Partial<Counts> = {}) {
+    Object.assign(this.#numbers, numbers);
+    this.#types = new Map(Object.entries(types ?? {}));
+    this.#targets = new Map(Object.entries(targets ?? {}));
   }
 
   /** @param refused how many of its deliveries have been refused, by target */
   event(type: string, targets: readonly Target[], refused: ReadonlyMap<string, number> = NONE): void {
-    this.#selected += 1;
+    this.#numbers.selected += 1;
     const key = this.#types.has(type) || this.#types.size < TYPES ? type : OTHER;
-    this.#types.set(key, (this.#types.get(key) ?? 0) + 1);
-    if (targets.length === 0) this.#nowhere += 1;
-    for (const target of targets.map(formatTarget)) {
-      this.#targets.set(target, (this.#targets.get(target) ?? 0) + 1);
-    }
+    add(this.#types, key, 1);
+    if (targets.length === 0) this.#numbers.nowhere += 1;
+    for (const target of targets) add(this.#targets, formatTarget(target), 1);
     for (const [target, count] of refused) {
-      this.#refused += count;
-      this.#targets.set(target, (this.#targets.get(target) ?? 0) - count);
+      this.#numbers.refused += count;
+      add(this.#targets, target, -count);
     }
   }
 
-  add(tally: Tally): void {
-    Object.assign(this, addTallies(this, tally));
+  get tally(): Tally {
+    const { read, erased, problems, bytes } = this.#numbers;
+    return { read, erased, problems, bytes };
+  }
+
+  set tally(tally: Tally) {
+    Object.assign(this.#numbers, tally);
   }
 
   counts(): Counts {
     return {
-      read: this.read,
-      selected: this.#selected,
-      nowhere: this.#nowhere,
-      erased: this.erased,
-      problems: this.problems,
-      bytes: this.bytes,
-      refused: this.#refused,
+      ...this.#numbers,
       types: Object.fromEntries(this.#types),
       targets: Object.fromEntries(this.#targets),
     };
   }
+}
+
+function add(counts: Map<string, number>, key: string, count: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + count);
 }
 
 const NONE: ReadonlyMap<string, number> = new Map();

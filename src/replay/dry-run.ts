@@ -2,7 +2,9 @@ import { messageOf } from '../core/errors.ts';
 import { formatTarget } from '../core/route.ts';
 import { Counter, type Counts } from './counts.ts';
 import type { ReplayOptions } from './replay.ts';
-import type { Unit } from './unit.ts';
+import { addTallies, type Tally, type Unit } from './unit.ts';
+
+const A_PROBLEM: Tally = { read: 0, erased: 0, problems: 1, bytes: 0 };
 
 export interface DryRun {
   readonly counts: Counts;
@@ -21,7 +23,7 @@ export async function dryRun(
   const routes = new Map<string, readonly string[]>();
   for await (const unit of units) {
     for await (const { tally, found, problems } of read(unit, 0, signal)) {
-      counter.add(tally);
+      counter.tally = addTallies(counter.tally, tally);
       for (const problem of problems) onProblem(problem);
       for (const candidate of found) {
         if (!destinations.wants(candidate)) continue;
@@ -31,7 +33,7 @@ export async function dryRun(
           counter.event(type, targets);
           if (!routes.has(type)) routes.set(type, targets.map(formatTarget));
         } catch (error) {
-          counter.problems += 1;
+          counter.tally = addTallies(counter.tally, A_PROBLEM);
           onProblem({ where: candidate.where, reason: `the event cannot be disguised: ${messageOf(error)}` });
         }
       }

@@ -37,8 +37,7 @@ export class Tracker {
   constructor(place: Place, counts: Counts | undefined) {
     this.#place = place;
     this.#settled = new Counter(counts);
-    const { read, erased, problems, bytes } = this.#settled;
-    this.#read = { read, erased, problems, bytes };
+    this.#read = this.#settled.tally;
   }
 
   get place(): Place {
@@ -89,7 +88,7 @@ export class Tracker {
       if (mark.seq > seq) break;
       count += 1;
       this.#place = mark.place;
-      Object.assign(this.#settled, mark.tally);
+      this.#settled.tally = mark.tally;
       if (mark.event === null) continue;
       this.#settled.event(mark.event.type, mark.event.targets, this.#refused.get(mark.seq));
       this.#refused.delete(mark.seq);

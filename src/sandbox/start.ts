@@ -1,6 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { bracketed, startListening } from '../lib/listen.ts';
 import { createSandboxApp } from './app.ts';
 import { subjectOf } from './events.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
@@ -57,16 +57,16 @@ async function startWith(options: SandboxOptions, state: State): Promise<Sandbox
   const server = createServer(createSandboxApp(world));
   let port: number;
   try {
-    port = await listen(server, resolved.host, resolved.port);
+    port = await startListening(server, { host: resolved.host, port: resolved.port });
   } catch (error) {
     timers.stop();
     await sender.stop();
-    throw error;
+    const detail = `sandbox ${resolved.host}:${resolved.port}: ${messageOf(error)}`;
+    throw new MillraceError('address_unavailable', detail, { cause: error });
   }
   if (resolved.dailyEveryMs > 0) sendDaily(world);
-  const host = resolved.host.includes(':') ? `[${resolved.host}]` : resolved.host;
   return {
-    url: `http://${host}:${port}`,
+    url: `http://${bracketed(resolved.host)}:${port}`,
     teamId: team.id,
     ...keys,
     state: world,
@@ -137,15 +137,4 @@ function emitMeal({ mealPlan, events }: World, user: User, round: number): void 
   const query = { user: user.id, providers: user.sources, startMs: day, endMs: day + 86_399_999 };
   const [meal] = madeUpMeals(mealPlan, query);
   if (meal !== undefined) events.emit(user, 'daily.data.meal.created', meal);
-}
-
-async function listen(server: Server, host: string, port: number): Promise<number> {
-  try {
-    await once(server.listen(port, host), 'listening');
-  } catch (cause) {
-    const detail = `sandbox ${host}:${port}: ${messageOf(cause)}`;
-    throw new MillraceError('address_unavailable', detail, { cause });
-  }
-  const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : port;
 }

@@ -1,3 +1,4 @@
+import { isRecord } from '../lib/is-record.ts';
 import type { ExistingUser } from './errors.ts';
 
 /** Enough to understand an error, too little to carry a record into a log. */
@@ -24,10 +25,6 @@ export function existingUserOf(body: unknown): ExistingUser | null {
     return { userId: place['user_id'], createdOn: typeof createdOn === 'string' ? createdOn : null };
   }
   return null;
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function describe(detail: unknown): string {

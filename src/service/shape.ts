@@ -1,4 +1,4 @@
-import { isRecord } from './detail.ts';
+import { isRecord } from '../lib/is-record.ts';
 import type { CallOptions } from './options.ts';
 import { malformed, type Call, type Transport } from './transport.ts';
 

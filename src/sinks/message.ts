@@ -1,5 +1,4 @@
 import type { JournalEvent } from '../core/event.ts';
-import { traceMetadata } from '../core/trace.ts';
 
 /** Bodies up to this size are not worth compressing; consumers of the service's own pipelines expect the same bound. */
 const PLAIN_BYTES = 1024;
@@ -30,6 +29,5 @@ export function metadataOf(
   metadata['idempotency-key'] = fitted(event.id);
   if (handling.replayId !== undefined) metadata['replay-id'] = fitted(handling.replayId);
   if (handling.claimCheck === true) metadata['claim-check'] = 'true';
-  if (handling.trace !== undefined) Object.assign(metadata, traceMetadata(handling.trace));
-  return metadata;
+  return Object.assign(metadata, handling.trace);
 }

@@ -1,6 +1,7 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Inlet, Sink, SinkContext, SinkLimits, SinkModule } from '../core/sink.ts';
 import { onBehalfOf, onOurOwn, type Guest } from '../lib/attribution.ts';
+import { isRecord } from '../lib/is-record.ts';
 import { OwnSink } from './own-sink.ts';
 
 /** The file of a user's own module, and the sinks that were made by it. */
@@ -70,11 +71,11 @@ const CHOICES = { order: ['user', 'none'], batchBy: ['destination', 'mixed'] } a
  * @throws Error that says what of the contract is missing
  */
 function limitsOf(sink: unknown): SinkLimits {
-  if (!isObject(sink)) throw new Error('createSink does not return a sink');
+  if (!isRecord(sink)) throw new Error('createSink does not return a sink');
   for (const verb of VERBS)
     if (typeof sink[verb] !== 'function') throw new Error(`the sink has no function ${verb}`);
   const { limits } = sink;
-  if (!isObject(limits)) throw new Error('the sink has no limits');
+  if (!isRecord(limits)) throw new Error('the sink has no limits');
   for (const key of COUNTS) {
     const value = limits[key];
     if (typeof value !== 'number' || !(value >= 1))
@@ -93,7 +94,3 @@ function limitsOf(sink: unknown): SinkLimits {
 
 /** Timers cannot hold much more. */
 const LONGEST = 86_400_000;
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { SinkModule } from '../core/sink.ts';
 import { onBehalfOf } from '../lib/attribution.ts';
+import { isRecord } from '../lib/is-record.ts';
 import { OwnModule } from './own-module.ts';
 
 /** Types that can stand under `sinks.<name>.type` by name. */
@@ -54,10 +55,10 @@ export async function loadSinkModule(type: string, baseFolder: string): Promise<
 
 function asSinkModule(exported: unknown, file: string): SinkModule {
   if (isSinkModule(exported)) return exported;
-  const fallback = isObject(exported) ? exported['default'] : undefined;
+  const fallback = isRecord(exported) ? exported['default'] : undefined;
   if (isSinkModule(fallback)) return fallback;
-  const best = isObject(fallback) ? fallback : exported;
-  const missing = VERBS.filter((verb) => !isObject(best) || typeof best[verb] !== 'function');
+  const best = isRecord(fallback) ? fallback : exported;
+  const missing = VERBS.filter((verb) => !isRecord(best) || typeof best[verb] !== 'function');
   throw new MillraceError(
     'sink_module_invalid',
     `${file} does not export the function ${missing.join(' and ')}`,
@@ -65,9 +66,5 @@ function asSinkModule(exported: unknown, file: string): SinkModule {
 }
 
 function isSinkModule(value: unknown): value is SinkModule {
-  return isObject(value) && VERBS.every((verb) => typeof value[verb] === 'function');
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
+  return isRecord(value) && VERBS.every((verb) => typeof value[verb] === 'function');
 }

@@ -11,11 +11,10 @@ export interface PublisherOptions extends Connection {
   readonly timeout: number;
 }
 
-interface CallOptions {
-  readonly timeout: number;
-  readonly retry: null;
-  readonly signal: AbortSignal;
-}
+type Operation<T> = (
+  client: Client,
+  options: { readonly timeout: number; readonly retry: null; readonly signal: AbortSignal },
+) => Promise<T>;
 
 /** Time-outs in a row after which the connection is thought to be dead, whatever the system says. */
 const LATE_CALLS = 3;
@@ -71,10 +70,7 @@ export class Publisher {
     await closeClient(this.#client);
   }
 
-  async #call<T>(
-    signal: AbortSignal,
-    operation: (client: Client, options: CallOptions) => Promise<T>,
-  ): Promise<T> {
+  async #call<T>(signal: AbortSignal, operation: Operation<T>): Promise<T> {
     const { timeout } = this.#options;
     try {
       const result = await within(
@@ -91,10 +87,7 @@ export class Publisher {
     }
   }
 
-  async #run<T>(
-    signal: AbortSignal,
-    operation: (client: Client, options: CallOptions) => Promise<T>,
-  ): Promise<T> {
+  async #run<T>(signal: AbortSignal, operation: Operation<T>): Promise<T> {
     if (this.#mode === 'closed') throw new Error('the connection is closed');
     const { timeout } = this.#options;
     const client = await this.#open();

@@ -1,0 +1,18 @@
+import { once } from 'node:events';
+import type { ListenOptions, Server } from 'node:net';
+
+/** Begins to listen. @returns the port. @throws the system's error */
+export async function startListening(
+  server: Server,
+  options: ListenOptions & { readonly port: number },
+): Promise<number> {
+  server.listen(options);
+  await once(server, 'listening');
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : options.port;
+}
+
+/** A host as it stands in a URL. */
+export function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
