@@ -1,7 +1,6 @@
+import { BACKSLASH } from '../lib/json-text.ts';
 import type { Subject } from './erasure.ts';
 import { marksOf, textsOf } from './named-ids.ts';
-
-const BACKSLASH = 0x5c;
 
 /**
  * Looks for subjects in bytes before anything is parsed. Finds whatever names one of them (`namedIds`), and some that does

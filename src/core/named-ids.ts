@@ -1,3 +1,5 @@
+import { BACKSLASH } from '../lib/json-text.ts';
+
 /**
  * Which ids of users a text names. What an erasure takes out and what intake drops are decided by this one definition, so
  * that nothing that was taken out comes in again. A text names
@@ -18,7 +20,6 @@ const BARE_UUIDS = /(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])/gi;
 
 /** Times escapes are taken off: JSON in JSON doubles its backslashes each time. */
 const LAYERS = 8;
-const BACKSLASH = 0x5c;
 /** UTF-16 units; no envelope holds a longer one. */
 const LONGEST = 512;
 

@@ -18,9 +18,6 @@ import { mayHold, requestsInFile, searchFile } from './search-file.ts';
 import { walkFolder } from './walk.ts';
 import { holdWriters } from './writers.ts';
 
-/** Steps of rewriting one file, each named after what has just become true. A crash between any two is mended by the next run. */
-export const REWRITE_STEPS = ['found', 'written', 'recorded', 'replaced', 'listed'] as const;
-
 /** Times a folder is listed again because files have gone. */
 const PASSES = 5;
 

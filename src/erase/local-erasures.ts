@@ -22,9 +22,6 @@ import { ProgressLog } from './progress.ts';
 import { receiptOf, writeReceipt } from './receipt.ts';
 import { Requests } from './requests.ts';
 
-/** Steps of a run around what the stores do, each named after what has just become true. */
-export const RUN_STEPS = ['begun', 'blocked', 'erased', 'receipted', 'closed'] as const;
-
 export interface LocalErasuresOptions {
   /** The erasure folder. */
   readonly folder: string;

@@ -1,14 +1,5 @@
 import type { ArchiveItem } from '../archive/read.ts';
-import {
-  CLOSE_BRACE,
-  COMMA,
-  OPEN_BRACE,
-  skipColon,
-  skipKey,
-  skipValue,
-  skipWhite,
-  unexpected,
-} from '../lib/json-text.ts';
+import { membersOf } from '../lib/json-text.ts';
 import { TABLES } from '../warehouse/tables.ts';
 
 /** Where the documents of a table stand in an archive. */
@@ -50,19 +41,7 @@ export function documentOf({ text, body }: ArchiveItem & { kind: 'record' }, ori
 /** The bytes of a member of the object that `bytes` are; of the last one when it is repeated. */
 export function memberOf(bytes: Buffer, name: string): Buffer | null {
   let found: Buffer | null = null;
-  let i = skipWhite(bytes, 0);
-  if (bytes[i] !== OPEN_BRACE) throw unexpected(bytes, i);
-  i = skipWhite(bytes, i + 1);
-  if (bytes[i] === CLOSE_BRACE) return null;
-  for (;;) {
-    const key = i;
-    const end = skipKey(bytes, i);
-    const from = skipColon(bytes, Math.abs(end));
-    const to = skipValue(bytes, from, 2);
-    if (JSON.parse(bytes.toString('utf8', key, Math.abs(end))) === name) found = bytes.subarray(from, to);
-    i = skipWhite(bytes, to);
-    if (bytes[i] === CLOSE_BRACE) return found;
-    if (bytes[i] !== COMMA) throw unexpected(bytes, i);
-    i = skipWhite(bytes, i + 1);
-  }
+  for (const { name: key, value } of membersOf(bytes, 0))
+    if (JSON.parse(bytes.toString('utf8', ...key)) === name) found = bytes.subarray(...value);
+  return found;
 }

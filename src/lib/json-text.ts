@@ -175,6 +175,29 @@ export function skipColon(bytes: Uint8Array, at: number): number {
   return skipWhite(bytes, i + 1);
 }
 
+/**
+ * The members of the object that stands at `at`: where each name stands, its quotes included, and each value.
+ * @throws JsonFault where the text is not JSON
+ */
+export function* membersOf(bytes: Uint8Array, at: number): Generator<{ name: Span; value: Span }> {
+  let i = skipWhite(bytes, at);
+  if (bytes[i] !== OPEN_BRACE) throw unexpected(bytes, i);
+  i = skipWhite(bytes, i + 1);
+  if (bytes[i] === CLOSE_BRACE) return;
+  for (;;) {
+    const end = Math.abs(skipKey(bytes, i));
+    const from = skipColon(bytes, end);
+    const to = skipValue(bytes, from, 2);
+    yield { name: [i, end], value: [from, to] };
+    i = skipWhite(bytes, to);
+    if (bytes[i] === CLOSE_BRACE) return;
+    if (bytes[i] !== COMMA) throw unexpected(bytes, i);
+    i = skipWhite(bytes, i + 1);
+  }
+}
+
+type Span = readonly [from: number, to: number];
+
 export function unexpected(bytes: Uint8Array, at: number): JsonFault {
   const c = bytes[at];
   if (c === undefined) return new JsonFault('syntax', at, 'not JSON: it ends too early');

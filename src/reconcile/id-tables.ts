@@ -96,12 +96,9 @@ export class IdTables {
   count(sink: string): SinkIds {
     const one = (sql: string): number =>
       Number(this.#db.prepare(`${WITH} ${sql}`).pluck().get({ sink }) ?? 0);
-    const found = one(
-      'SELECT sum(min(found.n, events.n)) FROM found JOIN events USING (id) WHERE sink = $sink',
-    );
     const state = (name: string): number => one(`SELECT sum(n) FROM absent WHERE what = '${name}'`);
-    const counted = {
-      found,
+    return {
+      found: one('SELECT sum(min(found.n, events.n)) FROM found JOIN events USING (id) WHERE sink = $sink'),
       onlyFound: one(`SELECT count(*) FROM alone`),
       copies: one(
         'SELECT sum(max(0, found.n - coalesce(events.n, 1))) FROM found LEFT JOIN events USING (id) WHERE sink = $sink',
@@ -111,12 +108,11 @@ export class IdTables {
       quarantined: state('quarantined'),
       waiting: state('waiting'),
       settled: state('settled'),
+      elsewhere: one(`SELECT sum(n) FROM events WHERE NOT EXISTS
+        (SELECT 1 FROM due WHERE sink = $sink AND due.id = events.id AND state <> 'perhaps')
+        AND NOT EXISTS (SELECT 1 FROM absent WHERE absent.id = events.id AND what <> 'perhaps')
+        AND NOT EXISTS (SELECT 1 FROM found WHERE sink = $sink AND found.id = events.id)`),
     };
-    const elsewhere = one(`SELECT sum(n) FROM events WHERE NOT EXISTS
-      (SELECT 1 FROM due WHERE sink = $sink AND due.id = events.id AND state <> 'perhaps')
-      AND NOT EXISTS (SELECT 1 FROM absent WHERE absent.id = events.id AND what <> 'perhaps')
-      AND NOT EXISTS (SELECT 1 FROM found WHERE sink = $sink AND found.id = events.id)`);
-    return { ...counted, elsewhere };
   }
 
   /** Letters of a sink whose events the journal holds no longer, and which are not in its files. */

@@ -1,5 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
-import type { CountKind, JournalAccount, Selection } from '../core/journal.ts';
+import type { CountKind, EventHead, JournalAccount, Selection } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import type { AcceptedRoutes } from '../route/accepted.ts';
@@ -102,7 +102,7 @@ export async function* headsOf(
   after: number,
   upTo: number,
   signal: AbortSignal,
-): AsyncGenerator<Awaited<ReturnType<Operations['listHeads']>>[number]> {
+): AsyncGenerator<EventHead> {
   for (let at = after; ;) {
     signal.throwIfAborted();
     const page = await operations.listHeads(at);

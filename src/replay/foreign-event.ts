@@ -1,6 +1,6 @@
 import { bodyId, deliveryIdOf } from '../core/delivery-id.ts';
 import type { Event } from '../core/event.ts';
-import { COMMA, OPEN_BRACE, skipColon, skipKey, skipValue, skipWhite } from '../lib/json-text.ts';
+import { membersOf } from '../lib/json-text.ts';
 import type { Validator } from '../validate/envelope.ts';
 
 /** Where an event comes from that no record says it of. */
@@ -47,16 +47,9 @@ export function isRewrittenRecord(line: Buffer): boolean {
 function topLevelKeys(text: Buffer): Set<string> {
   const keys = new Set<string>();
   try {
-    let at = skipWhite(text, 0);
-    if (text[at] !== OPEN_BRACE) return keys;
-    do {
-      const from = skipWhite(text, at + 1);
-      const end = Math.abs(skipKey(text, from));
-      keys.add(text.toString('utf8', from + 1, end - 1));
-      at = skipWhite(text, skipValue(text, skipColon(text, end), 1));
-    } while (text[at] === COMMA);
+    for (const { name } of membersOf(text, 0)) keys.add(text.toString('utf8', name[0] + 1, name[1] - 1));
   } catch {
-    // What is not JSON is said by the validator.
+    // What is no object, or not JSON, is said by the validator.
   }
   return keys;
 }

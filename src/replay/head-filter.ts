@@ -1,8 +1,6 @@
+import { BACKSLASH, CLOSE_BRACE, QUOTE } from '../lib/json-text.ts';
 import { isUuid, type Selection } from './selection.ts';
 
-const QUOTE = 34;
-const BACKSLASH = 92;
-const CLOSE_BRACE = 125;
 const TO_LOWER = 0x20;
 const ID = Buffer.from('{"id":"');
 const SOURCE = Buffer.from(',"source":"');
@@ -106,9 +104,7 @@ function endOfValue(line: Buffer, at: number): number {
 const NULL = Buffer.from('null');
 
 function startsWith(line: Buffer, from: number, to: number, prefix: Buffer): boolean {
-  if (to - from < prefix.length) return false;
-  for (let i = 0; i < prefix.length; i += 1) if (line[from + i] !== prefix[i]) return false;
-  return true;
+  return to - from >= prefix.length && after(line, from, prefix) >= 0;
 }
 
 /** @param from of the value, its quote included; what is `null` is never among them */

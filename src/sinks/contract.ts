@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { JournalEvent } from '../core/event.ts';
 import type { Delivery, SendResult, Sink } from '../core/sink.ts';
+import { limitsOf } from './limits.ts';
 import { awkwardBodies, contractEvent } from './contract-events.ts';
 
 /** What has arrived at a sink's far side. */
@@ -69,16 +70,8 @@ export async function sinkContract(make: () => Promise<ContractSubject>): Promis
 const CASES: readonly Case[] = [
   {
     name: 'declares limits that can be kept',
-    check: async ({ sink: { limits } }) => {
-      for (const key of ['batchCount', 'batchBytes', 'eventBytes', 'inFlight'] as const) {
-        assert.ok(limits[key] >= 1, `limits.${key} is ${limits[key]}`);
-      }
-      for (const key of ['linger', 'sendTimeout'] as const) {
-        const ms = limits[key] ?? 0;
-        assert.ok(ms >= 0 && ms <= 86_400_000, `limits.${key} is ${ms}: milliseconds, at most a day`);
-      }
-      assert.ok(['user', 'none'].includes(limits.order), `limits.order is ${limits.order}`);
-      assert.ok(['destination', 'mixed'].includes(limits.batchBy), `limits.batchBy is ${limits.batchBy}`);
+    check: async ({ sink }) => {
+      const limits = limitsOf(sink);
       assert.ok(limits.eventBytes >= 1024, 'an event of 1 KiB must fit');
     },
   },

@@ -1,7 +1,7 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Inlet, Sink, SinkContext, SinkLimits, SinkModule } from '../core/sink.ts';
+import type { Inlet, Sink, SinkContext, SinkModule } from '../core/sink.ts';
 import { onBehalfOf, onOurOwn, type Guest } from '../lib/attribution.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { limitsOf } from './limits.ts';
 import { OwnSink } from './own-sink.ts';
 
 /** The file of a user's own module, and the sinks that were made by it. */
@@ -60,37 +60,3 @@ function contextFor(context: SinkContext): SinkContext {
   const take: Inlet['take'] = async (source, batch) => onOurOwn(() => inlet.take(source, batch));
   return { ...context, inlet: { fields: () => inlet.fields(), take } };
 }
-
-const VERBS = ['open', 'send', 'close'] as const;
-const COUNTS = ['batchCount', 'batchBytes', 'eventBytes', 'inFlight'] as const;
-const TIMES = ['linger', 'sendTimeout'] as const;
-const CHOICES = { order: ['user', 'none'], batchBy: ['destination', 'mixed'] } as const;
-
-/**
- * What the dispatcher will go by, read once: a sink cannot change it afterwards.
- * @throws Error that says what of the contract is missing
- */
-function limitsOf(sink: unknown): SinkLimits {
-  if (!isRecord(sink)) throw new Error('createSink does not return a sink');
-  for (const verb of VERBS)
-    if (typeof sink[verb] !== 'function') throw new Error(`the sink has no function ${verb}`);
-  const { limits } = sink;
-  if (!isRecord(limits)) throw new Error('the sink has no limits');
-  for (const key of COUNTS) {
-    const value = limits[key];
-    if (typeof value !== 'number' || !(value >= 1))
-      throw new Error(`limits.${key} must be a number from 1 on`);
-  }
-  for (const key of TIMES) {
-    const value = limits[key];
-    if (value !== undefined && !(typeof value === 'number' && value >= 0 && value <= LONGEST))
-      throw new Error(`limits.${key} must be milliseconds, at most a day`);
-  }
-  for (const [key, choices] of Object.entries(CHOICES))
-    if (!choices.some((choice) => choice === limits[key]))
-      throw new Error(`limits.${key} must be ${choices.join(' or ')}`);
-  return Object.freeze({ ...(limits as unknown as SinkLimits) });
-}
-
-/** Timers cannot hold much more. */
-const LONGEST = 86_400_000;

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { Delivery, SendResult, Sink, SinkContext, SinkLimits, SinkTrouble } from '../core/sink.ts';
@@ -104,7 +105,9 @@ export class OwnSink implements Sink, Guest {
   #ownTroubles(): readonly SinkTrouble[] {
     try {
       const told: unknown = onBehalfOf(this, () => this.#sink.troubles?.());
-      return Array.isArray(told) ? told.filter(isTrouble).slice(0, MOST_TROUBLES) : [];
+      return Array.isArray(told)
+        ? told.filter((each): each is SinkTrouble => trouble.safeParse(each).success).slice(0, MOST_TROUBLES)
+        : [];
     } catch (error) {
       return [{ code: 'troubles_failed', detail: messageOf(error), since: this.#context.clock.now() }];
     }
@@ -145,16 +148,10 @@ export class OwnSink implements Sink, Guest {
   }
 }
 
-function isTrouble(value: unknown): value is SinkTrouble {
-  if (typeof value !== 'object' || value === null) return false;
-  const { code, detail, since, lost } = value as Record<string, unknown>;
-  const counts = lost === undefined || (typeof lost === 'number' && lost >= 0);
-  // The code becomes a label of metrics.
-  return (
-    typeof code === 'string' &&
-    /^[a-z_]{1,40}$/.test(code) &&
-    typeof detail === 'string' &&
-    typeof since === 'number' &&
-    counts
-  );
-}
+const trouble = z.object({
+  // It becomes a label of metrics.
+  code: z.string().regex(/^[a-z_]{1,40}$/),
+  detail: z.string(),
+  since: z.number(),
+  lost: z.number().min(0).optional(),
+});

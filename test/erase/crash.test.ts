@@ -7,8 +7,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
-import { REWRITE_STEPS } from '../../src/erase/folder-store.ts';
-import { RUN_STEPS } from '../../src/erase/local-erasures.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { filesSink, records, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -17,6 +15,10 @@ import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, use
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const USERS = [1, 2, 3, 4];
 const GONE = [1, 3];
+/** Steps of rewriting one file, each named after what has just become true. */
+const REWRITE_STEPS = ['found', 'written', 'recorded', 'replaced', 'listed'] as const;
+/** Steps of a run around what the stores do. */
+const RUN_STEPS = ['begun', 'blocked', 'erased', 'receipted', 'closed'] as const;
 const JOURNAL_STEPS = ['journal letters', 'journal events', 'journal scrub'] as const;
 
 let base = '';
