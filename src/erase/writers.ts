@@ -21,7 +21,7 @@ export interface Writers {
  * from the disk. What a writer was compressing when it was killed is removed, as that writer would.
  */
 export async function holdWriters(root: string): Promise<Writers> {
-  const held = new Map<string, FileLock>();
+  const held: FileLock[] = [];
   const others: string[] = [`${OPEN_FOLDER}/manifest.lock`];
   let none = true;
   for (const name of await writerNames(join(root, OPEN_FOLDER))) {
@@ -31,7 +31,7 @@ export async function holdWriters(root: string): Promise<Writers> {
       none = false;
       others.push(`${folder}/`);
     } else {
-      held.set(name, lock);
+      held.push(lock);
       others.push(`${folder}/lock`);
       for (const file of (await walkFolder(join(root, folder))).files) {
         if (file.endsWith('.tmp')) await unlink(join(root, folder, file));
@@ -42,7 +42,7 @@ export async function holdWriters(root: string): Promise<Writers> {
     none,
     isOthers: (file) => others.some((prefix) => file.startsWith(prefix)),
     release: () => {
-      for (const lock of held.values()) lock.release();
+      for (const lock of held) lock.release();
     },
   };
 }

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { gzip, zstdCompress } from 'node:zlib';
-import { HashedFile } from '../lib/new-file.ts';
+import type { HashedFile } from '../lib/new-file.ts';
 import { GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
 
 /** Lines are gathered to pieces of this size, and each is compressed on its own. */
@@ -17,41 +17,30 @@ export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.
 
 /** Rows as lines of NDJSON. */
 export class NdjsonFile implements RowFile {
+  rows = 0;
+  held = 0;
   readonly #out: HashedFile;
   readonly #compress: (bytes: Buffer) => Promise<Buffer>;
   #pieces: Buffer[] = [];
-  #held = 0;
-  #rows = 0;
 
-  private constructor(out: HashedFile, compression: ExportCompression) {
+  /** @param out empty */
+  constructor(out: HashedFile, compression: ExportCompression) {
     this.#out = out;
     this.#compress = COMPRESS[compression];
   }
 
-  static async create(path: string, compression: ExportCompression): Promise<NdjsonFile> {
-    return new NdjsonFile(await HashedFile.create(path), compression);
-  }
-
-  get rows(): number {
-    return this.#rows;
-  }
-
-  get held(): number {
-    return this.#held;
-  }
-
   async write(lines: Buffer, rows: number): Promise<void> {
     this.#pieces.push(Buffer.from(lines));
-    this.#held += lines.length;
-    this.#rows += rows;
-    if (this.#held >= PIECE) await this.relieve();
+    this.held += lines.length;
+    this.rows += rows;
+    if (this.held >= PIECE) await this.relieve();
   }
 
   async relieve(): Promise<void> {
-    if (this.#held === 0) return;
-    const piece = Buffer.concat(this.#pieces, this.#held);
+    if (this.held === 0) return;
+    const piece = Buffer.concat(this.#pieces, this.held);
     this.#pieces = [];
-    this.#held = 0;
+    this.held = 0;
     await this.#out.write(await this.#compress(piece));
   }
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { HashedFile } from '../lib/new-file.ts';
 import { TABLES } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
 import type { ExportCompression, RowFile } from './row-file.ts';
@@ -81,10 +82,10 @@ export class Outputs {
     const definition = format === 'parquet' ? TABLES.get(table)?.definition : undefined;
     const extension = definition === undefined ? NDJSON_EXTENSIONS[compression] : '.parquet';
     const name = `${place}/${stem}${extension}`;
-    const path = join(work, temporaryName(name));
-    if (definition === undefined) return { name, table, file: await NdjsonFile.create(path, compression) };
+    const out = await HashedFile.create(join(work, temporaryName(name)));
+    if (definition === undefined) return { name, table, file: new NdjsonFile(out, compression) };
     const { ParquetFile } = await import('./parquet-file.ts');
-    return { name, table, file: await ParquetFile.create(path, definition, compression) };
+    return { name, table, file: new ParquetFile(out, definition, compression) };
   }
 
   async #finish(place: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { TableDefinition } from '../warehouse/definition.ts';
-import { HashedFile } from '../lib/new-file.ts';
+import type { HashedFile } from '../lib/new-file.ts';
 import { GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
 import { RowColumns } from './row-columns.ts';
 import { hasStatistics, schemaOf } from './values.ts';
@@ -39,14 +39,15 @@ class GroupWriter extends ByteWriter {
 
 /** Rows as a Parquet file. Memory is that of one row group, whatever the size of the file. */
 export class ParquetFile implements RowFile {
+  rows = 0;
+  held = 0;
   readonly #out: HashedFile;
   readonly #columns: RowColumns;
   readonly #bytes: GroupWriter;
   readonly #writer: ParquetWriter;
-  #held = 0;
-  #rows = 0;
 
-  private constructor(out: HashedFile, definition: TableDefinition, compression: ExportCompression) {
+  /** @param out empty */
+  constructor(out: HashedFile, definition: TableDefinition, compression: ExportCompression) {
     this.#out = out;
     this.#columns = new RowColumns(definition);
     this.#bytes = new GroupWriter(out);
@@ -59,27 +60,11 @@ export class ParquetFile implements RowFile {
     });
   }
 
-  static async create(
-    path: string,
-    definition: TableDefinition,
-    compression: ExportCompression,
-  ): Promise<ParquetFile> {
-    return new ParquetFile(await HashedFile.create(path), definition, compression);
-  }
-
-  get rows(): number {
-    return this.#rows;
-  }
-
-  get held(): number {
-    return this.#held;
-  }
-
   async write(lines: Buffer, rows: number): Promise<void> {
     this.#columns.add(lines);
-    this.#held += lines.length;
-    this.#rows += rows;
-    if (this.#held >= GROUP_BYTES || this.#columns.rows * this.#columns.columns.length >= GROUP_VALUES)
+    this.held += lines.length;
+    this.rows += rows;
+    if (this.held >= GROUP_BYTES || this.#columns.rows * this.#columns.columns.length >= GROUP_VALUES)
       await this.relieve();
   }
 
@@ -87,7 +72,7 @@ export class ParquetFile implements RowFile {
     const { rows, columns } = this.#columns;
     if (rows === 0) return;
     const data = this.#columns.take();
-    this.#held = 0;
+    this.held = 0;
     await this.#writer.write({
       rowGroupSize: rows,
       columnData: columns.map(({ name, type }, at) => ({

@@ -1,6 +1,6 @@
 import { SEALED_TYPE } from '../core/sealed-record.ts';
 import type { ArchiveRecord } from '../core/archive.ts';
-import type { FileLine } from '../core/archive-manifest.ts';
+import type { ErasureLine, FileLine } from '../core/archive-manifest.ts';
 
 /** Which records are wanted; null and an empty list mean all. Times are compared with `received_at`. */
 export interface Selection {
@@ -29,7 +29,7 @@ export function isWanted(record: ArchiveRecord, selection: Selection, prefix: st
 
 /** False when the manifest's line tells that no record of the file is wanted. */
 export function canHoldWanted(
-  { first_received_at: first, last_received_at: last, types: held }: Pick<FileLine, 'types'> & Times,
+  { first_received_at: first, last_received_at: last, types: held }: FileLine | ErasureLine,
   { since, until, types }: Selection,
   prefix: string,
 ): boolean {
@@ -37,11 +37,6 @@ export function canHoldWanted(
   if (until !== null && first !== null && first >= until) return false;
   // What a sealed record's type is, only opening it tells.
   return Object.keys(held).some((type) => type === SEALED_TYPE || isTypeWanted(type, types, prefix));
-}
-
-interface Times {
-  readonly first_received_at: string | null;
-  readonly last_received_at: string | null;
 }
 
 function isTypeWanted(type: string, types: readonly string[], prefix: string): boolean {

@@ -4,7 +4,7 @@ import type { RecordOpener } from '../core/sealed-record.ts';
 import { withNested } from '../warehouse/tables.ts';
 import { originOf } from './documents.ts';
 import type { ExportStep, Ledger } from './ledger.ts';
-import type { ExportOptions } from './options.ts';
+import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';
 import { Rows, type ExportReject } from './rows.ts';
 import { isWanted } from './select.ts';
@@ -21,7 +21,7 @@ export class StepRun {
   readonly #step: number;
   readonly #outputs: Outputs;
   readonly #rows: Rows;
-  readonly #before: { readonly done: number; readonly total: number; readonly records: number };
+  readonly #before: Omit<ExportProgress, 'file'>;
   #rejected: ExportReject[] = [];
   readonly #counts = { records: 0, rejects: 0, problems: 0, erased: 0, sealed: 0 };
   #bytes = 0;
@@ -29,7 +29,7 @@ export class StepRun {
   constructor(
     options: StepOptions,
     { work, nextStep }: Pick<Ledger, 'work' | 'nextStep'>,
-    before: { readonly done: number; readonly total: number; readonly records: number },
+    before: Omit<ExportProgress, 'file'>,
   ) {
     const { format, compression, partition, table } = options;
     this.#options = options;

@@ -26,14 +26,8 @@ export interface Listing {
  * @throws MillraceError archive_unreadable
  */
 export async function* listPath(path: string, listing: Listing): AsyncGenerator<Unit> {
-  let root: string;
-  let stats: Stats;
-  try {
-    root = await realpath(path);
-    stats = await lstat(root);
-  } catch (error) {
-    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
-  }
+  const root = await realpath(path).catch(unreadable(path));
+  const stats = await lstat(root).catch(unreadable(path));
   if (stats.isDirectory()) yield* listFolder(root, listing);
   else if (stats.isFile()) yield fileUnit(dirname(root), basename(root), stats);
   else throw new MillraceError('archive_unreadable', `${path} is neither a plain file nor a folder`);
@@ -44,7 +38,7 @@ async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit>
     yield* listOwn(root, listing);
     return;
   }
-  const entries = await entriesOf(root);
+  const entries = await readdir(root, { withFileTypes: true }).catch(unreadable(root));
   for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
     const path = join(root, entry.name);
     if (entry.isDirectory()) yield* listFolder(path, listing);
@@ -75,12 +69,10 @@ async function* listOwn(root: string, { selection, onPassedOver }: Listing): Asy
 
 const NOT_FOLLOWED = 'not a plain file; not followed';
 
-async function entriesOf(root: string) {
-  try {
-    return await readdir(root, { withFileTypes: true });
-  } catch (error) {
-    throw new MillraceError('archive_unreadable', `${root}: ${messageOf(error)}`, { cause: error });
-  }
+function unreadable(path: string): (error: unknown) => never {
+  return (error) => {
+    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
+  };
 }
 
 /** A part may be finished between listing and looking: then it is read under its new name. */
@@ -93,10 +85,7 @@ async function unitOf(root: string, file: string): Promise<Unit> {
 }
 
 function fileUnit(root: string, file: string, { size: bytes, mtimeMs: modified }: Stats): FileUnit {
-  const form = file.endsWith(PART_EXTENSION)
-    ? 'part'
-    : parseBlobName(join(root, file)) === null
-      ? 'lines'
-      : 'event';
+  const whole = parseBlobName(join(root, file)) === null ? 'lines' : 'event';
+  const form = file.endsWith(PART_EXTENSION) ? 'part' : whole;
   return { kind: 'file', root, file, form, bytes, modified };
 }

@@ -2,13 +2,13 @@ import { leftBy, type ErasableStore, type ErasureRun } from '../core/erasure.ts'
 import type { KeyLedger } from '../core/proof.ts';
 import { KeyStore } from './key-store.ts';
 
-type Ledger = () => Promise<KeyLedger | null>;
-
-const noLedger: Ledger = () => Promise.resolve(null);
-
 type OpenStore = () => Promise<{ readonly store: KeyStore; close(): Promise<void> }>;
 
-const UNNAMED = 'they are sealed by team, and what their bodies name cannot be searched';
+const UNNAMED = {
+  item: 'sealed records that name no user',
+  requests: [],
+  reason: 'they are sealed by team, and what their bodies name cannot be searched',
+};
 
 /**
  * The keys of a sealed archive, as an erasure sees them. Destroying a user's keys erases every record they sealed, in
@@ -29,9 +29,9 @@ export class KeyErasure implements ErasableStore {
   }
 
   /** Of an archive that nobody has open. @param master may throw; then nothing is erased, and that is said */
-  static at(name: string, path: string, master: () => Buffer, ledger: Ledger = noLedger): KeyErasure {
+  static at(name: string, path: string, master: () => Buffer, ledger?: () => Promise<KeyLedger>): KeyErasure {
     return new KeyErasure(name, async () => {
-      const store = await KeyStore.open(path, master(), await ledger());
+      const store = await KeyStore.open(path, master(), (await ledger?.()) ?? null);
       return { store, close: () => store.close() };
     });
   }
@@ -55,13 +55,7 @@ export class KeyErasure implements ErasableStore {
         }
         run.onStep('destroyed');
       }
-      if (store.ring.sealsUnnamed)
-        run.leave({
-          store: this.name,
-          item: 'sealed records that name no user',
-          requests: [],
-          reason: UNNAMED,
-        });
+      if (store.ring.sealsUnnamed) run.leave({ store: this.name, ...UNNAMED });
     } finally {
       await close();
     }

@@ -40,13 +40,8 @@ export class OwnModule implements Guest {
       own.take(sink, limitsOf(sink));
     } catch (error) {
       if (error instanceof MillraceError) throw error;
-      throw new MillraceError(
-        'sink_module_invalid',
-        `sinks.${context.name}: ${this.name}: ${messageOf(error)}`,
-        {
-          cause: error,
-        },
-      );
+      const detail = `sinks.${context.name}: ${this.name}: ${messageOf(error)}`;
+      throw new MillraceError('sink_module_invalid', detail, { cause: error });
     }
     this.#sinks.add(own);
     return own;

@@ -34,21 +34,17 @@ export async function loadSinkModule(type: string, baseFolder: string): Promise<
   const builtIn = SINK_TYPES.find((name) => name === type);
   if (builtIn !== undefined) return BUILT_IN[builtIn]();
   if (!/^\.{1,2}[\\/]/.test(type) && !isAbsolute(type)) {
-    throw new MillraceError(
-      'sink_module_invalid',
-      `${JSON.stringify(type)} is neither a built-in type (${SINK_TYPES.join(', ')}) nor a path such as ./my-sink.js`,
-    );
+    const known = `a built-in type (${SINK_TYPES.join(', ')})`;
+    throw invalid(`${JSON.stringify(type)} is neither ${known} nor a path such as ./my-sink.js`);
   }
   const file = resolve(baseFolder, type);
-  if (!existsSync(file)) throw new MillraceError('sink_module_invalid', `${file} does not exist`);
+  if (!existsSync(file)) throw invalid(`${file} does not exist`);
   const own = new OwnModule(file);
   let exported: unknown;
   try {
     exported = await onBehalfOf(own, () => import(pathToFileURL(file).href));
   } catch (error) {
-    throw new MillraceError('sink_module_invalid', `${file} cannot be loaded: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw invalid(`${file} cannot be loaded: ${messageOf(error)}`, error);
   }
   return own.guarded(asSinkModule(exported, file));
 }
@@ -59,10 +55,11 @@ function asSinkModule(exported: unknown, file: string): SinkModule {
   if (isSinkModule(fallback)) return fallback;
   const best = isRecord(fallback) ? fallback : exported;
   const missing = VERBS.filter((verb) => !isRecord(best) || typeof best[verb] !== 'function');
-  throw new MillraceError(
-    'sink_module_invalid',
-    `${file} does not export the function ${missing.join(' and ')}`,
-  );
+  throw invalid(`${file} does not export the function ${missing.join(' and ')}`);
+}
+
+function invalid(detail: string, cause?: unknown): MillraceError {
+  return new MillraceError('sink_module_invalid', detail, { cause });
 }
 
 function isSinkModule(value: unknown): value is SinkModule {
