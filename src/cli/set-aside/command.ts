@@ -52,14 +52,10 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
       );
       if (options.json === true) for (const summary of found) print(io, JSON.stringify(summary));
       else if (found.length === 0) note(io, 'none');
-      else
-        print(
-          io,
-          renderTable(
-            box.header,
-            found.map((summary) => box.row(summary)),
-          ),
-        );
+      else {
+        const rows = found.map((summary) => box.row(summary));
+        print(io, renderTable(box.header, rows));
+      }
     });
 
   verb('show', 'one event whole, its body included')
@@ -73,30 +69,30 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
       if (options.json !== true) print(io, Buffer.from(body, 'base64').toString('utf8'));
     });
 
-  verb('retry', 'put them back')
-    .argument('[keys...]', 'as `list` prints them')
-    .option('--all', 'all of them')
-    .action(async (keys: string[], options: Options) => {
-      const selection = selectionOf(keys, options);
-      const result = await run(options, async (operations) => {
-        await requireAll(box, operations, selection);
-        return box.retry(operations, selection);
+  const change = <T>(
+    name: string,
+    description: string,
+    work: (operations: Operations, selection: Selection) => Promise<T>,
+    render: (result: T, json: boolean) => string,
+  ): Command =>
+    verb(name, description)
+      .argument('[keys...]', 'as `list` prints them')
+      .option('--all', 'all of them')
+      .action(async (keys: string[], options: Options) => {
+        const selection = selectionOf(keys, options);
+        const result = await run(options, async (operations) => {
+          await requireAll(box, operations, selection);
+          return work(operations, selection);
+        });
+        print(io, render(result, options.json === true));
       });
-      if (options.json === true) print(io, JSON.stringify(result));
-      else print(io, `put back ${result.retried}${result.kept === 0 ? '' : `, kept ${result.kept}`}`);
-    });
-
-  verb('drop', 'let go of them for good')
-    .argument('[keys...]', 'as `list` prints them')
-    .option('--all', 'all of them')
-    .action(async (keys: string[], options: Options) => {
-      const selection = selectionOf(keys, options);
-      const dropped = await run(options, async (operations) => {
-        await requireAll(box, operations, selection);
-        return box.drop(operations, selection);
-      });
-      print(io, options.json === true ? JSON.stringify({ dropped }) : `dropped ${dropped}`);
-    });
+  change('retry', 'put them back', box.retry, (result, json) => {
+    const { retried, kept } = result;
+    return json ? JSON.stringify(result) : `put back ${retried}${kept === 0 ? '' : `, kept ${kept}`}`;
+  });
+  change('drop', 'let go of them for good', box.drop, (dropped, json) =>
+    json ? JSON.stringify({ dropped }) : `dropped ${dropped}`,
+  );
   return command;
 }
 
