@@ -84,7 +84,7 @@ export class Checkpoint {
       if (before === null) await rm(folder, { recursive: true, force: true });
       const checkpoint = new Checkpoint(folder, before ?? newState(plan));
       await mkdir(join(folder, checkpoint.#state.run), { recursive: true });
-      await checkpoint.#save();
+      await checkpoint.#change({});
       return checkpoint;
     } catch (error) {
       throw folderError(folder, error);
@@ -105,28 +105,24 @@ export class Checkpoint {
     return this.#state;
   }
 
-  async triggered(provider: string, triggered: Triggered): Promise<void> {
-    this.#state = { ...this.#state, triggered: { ...this.#state.triggered, [provider]: triggered } };
-    await this.#save();
+  triggered(provider: string, triggered: Triggered): Promise<void> {
+    return this.#change({ triggered: { ...this.#state.triggered, [provider]: triggered } });
   }
 
   /** Forgets a trigger, so that the next run sends it again. */
-  async untriggered(provider: string): Promise<void> {
+  untriggered(provider: string): Promise<void> {
     const { [provider]: _, ...triggered } = this.#state.triggered;
-    this.#state = { ...this.#state, triggered };
-    await this.#save();
+    return this.#change({ triggered });
   }
 
   /** Notes who is not connected. */
-  async checked(without: Readonly<Record<string, Without>>): Promise<void> {
-    this.#state = { ...this.#state, without: { ...this.#state.without, ...without }, checked: true };
-    await this.#save();
+  checked(without: Readonly<Record<string, Without>>): Promise<void> {
+    return this.#change({ without: { ...this.#state.without, ...without }, checked: true });
   }
 
   /** Notes whose pulls brought nothing. */
-  async followed(without: Readonly<Record<string, Without>>): Promise<void> {
-    this.#state = { ...this.#state, without: { ...this.#state.without, ...without }, followed: true };
-    await this.#save();
+  followed(without: Readonly<Record<string, Without>>): Promise<void> {
+    return this.#change({ without: { ...this.#state.without, ...without }, followed: true });
   }
 
   /** Where the rows of one task go; a hundred tasks to a folder, so that no folder grows without bounds. */
@@ -141,7 +137,8 @@ export class Checkpoint {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  async #save(): Promise<void> {
+  async #change(part: Partial<State>): Promise<void> {
+    this.#state = { ...this.#state, ...part };
     await writeState(this.folder, STATE, this.#state);
   }
 }

@@ -9,7 +9,7 @@ export type OnMeals = (meals: readonly Buffer[]) => Promise<void>;
  * document says so.
  */
 export async function* eachMeal(document: AsyncIterable<Buffer>, onMeals: OnMeals): AsyncGenerator<Buffer> {
-  let meals: Buffer[] = [];
+  const meals: Buffer[] = [];
   const scanner = new ElementScanner({
     containers: ['meals', 'data'],
     longest: LONGEST_ELEMENT,
@@ -18,10 +18,7 @@ export async function* eachMeal(document: AsyncIterable<Buffer>, onMeals: OnMeal
     onFault: () => undefined,
   });
   const handOver = async (): Promise<void> => {
-    if (meals.length === 0) return;
-    const some = meals;
-    meals = [];
-    await onMeals(some);
+    if (meals.length > 0) await onMeals(meals.splice(0));
   };
   for await (const chunk of document) {
     scanner.push(chunk);
