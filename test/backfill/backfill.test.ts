@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { execFile, type ChildProcess } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { childEnvironment, MAIN, millraceProcess } from '../support/millrace.ts';
+import { childEnvironment, MAIN, millrace } from '../support/millrace.ts';
 import { until } from '../support/until.ts';
 import { backfill, environment, lastLine, lines, sandbox } from './support.ts';
 
@@ -176,7 +176,7 @@ describe('backfill', () => {
     const out = await temporaryFolder();
     const wrong = await backfill(service, out, '--user', 'not-a-uuid', ...RANGE);
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('not-a-uuid')]);
-    const key = await millraceProcess(['backfill', '--out', out, '--all-users', ...RANGE], {
+    const key = await millrace(['backfill', '--out', out, '--all-users', ...RANGE], {
       env: { ...environment(service), MILLRACE_SERVICE_API_KEY: 'wrong' },
       cwd: out,
     });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millraceProcess } from '../support/millrace.ts';
+import { millrace } from '../support/millrace.ts';
 
 test('every kind of reference data lands in its tables', { timeout: 60_000 }, async () => {
   const service = await startSandbox({ host: '127.0.0.1', seed: 'made-up', users: 3 });
@@ -14,8 +14,7 @@ test('every kind of reference data lands in its tables', { timeout: 60_000 }, as
   const [user] = service.state.users.list(service.teamId);
   const out = await temporaryFolder();
   const env = { MILLRACE_SERVICE_BASE_URL: service.url, MILLRACE_SERVICE_API_KEY: service.apiKey };
-  const pull = (...args: string[]) =>
-    millraceProcess(['pull', ...args, '--out', out, '--json'], { env, cwd: out });
+  const pull = (...args: string[]) => millrace(['pull', ...args, '--out', out, '--json'], { env, cwd: out });
   for (const [resource, table, ...args] of [
     ['markers', 'markers'],
     ['lab-accounts', 'lab_accounts'],
@@ -60,7 +59,7 @@ test(
       ['areas', '--zip', '10001'],
       ['insurance', '--user', UUID],
     ]) {
-      const ended = await millraceProcess(['pull', ...args, '--out', out], { env, cwd: out });
+      const ended = await millrace(['pull', ...args, '--out', out], { env, cwd: out });
       expect(ended.code, ended.stderr).toBe(0);
     }
     const rows = (table: string) => readFileSync(join(out, `${table}.ndjson`), 'utf8');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
-import { millraceProcess, type Ended } from '../support/millrace.ts';
+import { millrace, type Ended } from '../support/millrace.ts';
 
 export type SandboxOptions = NonNullable<Parameters<typeof startSandbox>[0]>;
 
@@ -30,7 +30,7 @@ export function environment({ url, apiKey }: Pick<Sandbox, 'url' | 'apiKey'>): R
 }
 
 export function backfill(service: Sandbox, out: string, ...args: string[]): Promise<Ended> {
-  return millraceProcess(['backfill', '--out', out, '--json', ...args], {
+  return millrace(['backfill', '--out', out, '--json', ...args], {
     env: environment(service),
     cwd: out,
   });

@@ -30,10 +30,13 @@ export function childEnvironment(env: RunOptions['env'] = {}): NodeJS.ProcessEnv
   return { ...Object.fromEntries(own), NODE_ENV: 'production', ...env };
 }
 
-/** Runs one command line to its end, as a user would: `millrace('status', '--json')`, inside the test. Never rejects. */
+/**
+ * Runs one command line to its end, as a user would: `millrace(['status', '--json'])`, inside the test. Never rejects.
+ * @param options.cwd for this one command; others must not run meanwhile
+ */
 export async function millrace(
   args: readonly string[],
-  options: Pick<RunOptions, 'env'> = {},
+  options: Pick<RunOptions, 'cwd' | 'env'> = {},
 ): Promise<Ended> {
   const written = { stdout: '', stderr: '' };
   const into = (name: 'stdout' | 'stderr'): Writable =>
@@ -54,7 +57,10 @@ export async function millrace(
     onUncaught: () => undefined,
     setExit: (exit) => (code = exit),
   };
+  const before = process.cwd();
+  if (options.cwd !== undefined) process.chdir(options.cwd);
   await runProgram(io, args);
+  if (options.cwd !== undefined) process.chdir(before);
   nameThisProcess('millrace');
   return { code, signal: null, ...written };
 }
