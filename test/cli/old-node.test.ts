@@ -4,7 +4,7 @@ import { stripTypeScriptTypes } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { MAIN } from '../support/millrace.ts';
+import { SOURCE } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 
 /** A Node older than the program needs, from the PATH or the usual places. */
@@ -23,13 +23,13 @@ const lack = oldNode === null ? 'needs a Node older than 24' : null;
 test.skipIf(lack !== null)(`an older Node is told so, in a line${skipped(lack)}`, async () => {
   const main = join(await temporaryFolder(), 'main.mjs');
   // What the build makes of it, and nothing beside it: the check must come before any import.
-  writeFileSync(main, stripTypeScriptTypes(readFileSync(MAIN, 'utf8')));
+  writeFileSync(main, stripTypeScriptTypes(readFileSync(SOURCE, 'utf8')));
   const { status, stdout, stderr } = spawnSync(oldNode ?? '', [main, 'serve'], { encoding: 'utf8' });
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(/^millrace: needs Node 24 or newer; this is \d+\.\d+\.\d+ \(.+\)\n$/);
 });
 
 test('nothing but types is imported before the check', () => {
-  const imports = readFileSync(MAIN, 'utf8').match(/^import .*/gm) ?? [];
+  const imports = readFileSync(SOURCE, 'utf8').match(/^import .*/gm) ?? [];
   expect(imports.filter((line) => !line.startsWith('import type '))).toEqual([]);
 });

@@ -8,7 +8,9 @@ import { nameThisProcess } from '../../src/lib/lock-owner.ts';
 import { SECRET } from './signed-events.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
-export const MAIN = join(ROOT, 'src/main.ts');
+export const SOURCE = join(ROOT, 'src/main.ts');
+/** What processes run: the program as `build.ts` has bundled it for this run of the tests, or its source. */
+export const MAIN = process.env['MILLRACE_TEST_MAIN'] ?? SOURCE;
 
 export interface Ended {
   readonly code: number | null;
@@ -20,7 +22,7 @@ export interface Ended {
 export interface RunOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** What to run instead of `node src/main.ts`. */
+  /** What to run instead of `node` and MAIN. */
   readonly program?: readonly [string, ...string[]];
 }
 
