@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
+import { listen } from '../support/listen.ts';
 
 test('every kind of reference data lands in its tables', { timeout: 60_000 }, async () => {
   const service = await startSandbox({ host: '127.0.0.1', seed: 'made-up', users: 3 });
@@ -88,6 +87,5 @@ async function answering(answers: Readonly<Record<string, string>>): Promise<str
     server.closeAllConnections();
     server.close();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listen(server)}`;
 }

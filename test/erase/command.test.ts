@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { eraseCommand } from '../../src/cli/erase/command.ts';
@@ -13,6 +12,7 @@ import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { eventOf, find, JOURNAL_LIMITS, userId } from './support.ts';
+import { listen } from '../support/listen.ts';
 
 /** A service that notes what it is asked, and says that it succeeded. */
 async function startService(): Promise<{ url: string; asked: string[] }> {
@@ -21,12 +21,11 @@ async function startService(): Promise<{ url: string; asked: string[] }> {
     asked.push(`${request.method} ${request.url}`);
     response.setHeader('content-type', 'application/json').end('{"success":true}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
     server.closeAllConnections();
     return new Promise((resolve) => void server.close(() => resolve()));
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url: `http://127.0.0.1:${await listen(server)}`, asked };
 }
 
 async function configured(): Promise<{ config: string; folder: string }> {

@@ -1,11 +1,11 @@
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { type Ended, millrace, millraceProcess, ROOT, writeConfig } from '../support/millrace.ts';
 import { SECRET } from '../support/signed-events.ts';
+import { listen } from '../support/listen.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -73,10 +73,9 @@ describe('a start that cannot be', () => {
   });
 
   test('a port in use, of either listener: 1, with the address', async () => {
-    const other = createServer().listen(0, '127.0.0.1');
+    const other = createServer();
     onTestFinished(() => void other.close());
-    await once(other, 'listening');
-    const { port } = other.address() as AddressInfo;
+    const port = await listen(other);
     const folder = await temporaryFolder();
     for (const listener of ['server', 'admin']) {
       const config = writeConfig(folder, { [listener]: { host: '127.0.0.1', port } });

@@ -12,6 +12,7 @@ import { expectConserved, expectOnce, expectWhole, readBack } from '../support/r
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
+import { listen } from '../support/listen.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -209,8 +210,7 @@ test('an address that is taken is said by name, and nothing is left running', as
   const folder = await temporaryFolder();
   const taken = createServer();
   onTestFinished(() => void taken.close());
-  await new Promise<void>((resolve) => void taken.listen(0, '127.0.0.1', resolve));
-  const { port } = taken.address() as { port: number };
+  const port = await listen(taken);
   const { code, stderr } = await millraceProcess(['serve', '--config', config(folder, { server: { port } })]);
   expect(code).toBe(1);
   expect(stderr).toContain(`Cannot listen on the address: 127.0.0.1:${port}: `);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
+import { listen } from '../support/listen.ts';
 
 export interface Received {
   readonly headers: IncomingHttpHeaders;
@@ -29,14 +30,10 @@ export async function startReceiver(): Promise<Receiver> {
       response.writeHead(receiver.answer.status, receiver.answer.headers).end();
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  receiver.url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/hooks`;
+  receiver.url = `http://127.0.0.1:${await listen(server)}/hooks`;
   return receiver;
 }

@@ -6,6 +6,7 @@ import type { Arrived } from '../../src/sinks/contract.ts';
 import { loadSinkModule } from '../../src/sinks/registry.ts';
 import { runContract } from './run-contract.ts';
 import { deliver, makeContext, signal } from './support.ts';
+import { listen } from '../support/listen.ts';
 
 const module = await loadSinkModule(
   './own-sink.js',
@@ -28,10 +29,7 @@ class Endpoint {
   });
 
   async listen(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    const address = this.#server.address();
-    return `http://127.0.0.1:${typeof address === 'object' ? address?.port : address}/ingest`;
+    return `http://127.0.0.1:${await listen(this.#server)}/ingest`;
   }
 
   async close(): Promise<void> {

@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -13,6 +12,7 @@ import type { PeerMessage } from '../support/pubsub-peer/topics.ts';
 import { within } from '../support/until.ts';
 import { idsAt, makeSink, makeSubject, openSubject } from './pubsub-support.ts';
 import { deliver, signal } from './support.ts';
+import { listen } from '../support/listen.ts';
 
 const INVALID_ARGUMENT = 3;
 const PERMISSION_DENIED = 7;
@@ -138,15 +138,14 @@ describe('pubsub sink', () => {
   });
 
   it('does not hang on a far side that accepts connections and says nothing', async () => {
-    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
+    const silent = createServer(() => undefined);
     const sockets = new Set<{ destroy(): void }>();
     silent.on('connection', (socket) => sockets.add(socket));
     onTestFinished(() => {
       for (const socket of sockets) socket.destroy();
       silent.close();
     });
-    const { port } = silent.address() as AddressInfo;
+    const port = await listen(silent);
     const { sink } = makeSink(`127.0.0.1:${port}`, { timeout: '300ms' });
     await expect(sink.open(signal)).rejects.toThrow(/^topic events: /);
     const [result] = await sink.send(deliver(1, 1), signal);
