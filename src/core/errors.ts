@@ -69,7 +69,6 @@ export const CATALOGUE = {
   proof_unusable: { title: 'Signing key or ledger cannot be used', exit: EXIT.failed, retryable: false },
   archive_sealed: { title: 'Archive is sealed', exit: EXIT.usage, retryable: false },
   archive_in_use: { title: 'Archive is in use by another process', exit: EXIT.usage, retryable: true },
-  archive_differs: { title: 'Archive differs from its manifest', exit: EXIT.difference, retryable: false },
   audit_unwritable: { title: 'Audit log cannot be written', status: 500, exit: EXIT.failed, retryable: true },
   erasure_unreadable: { title: 'Erasure folder cannot be used', exit: EXIT.failed, retryable: false },
   erasure_in_use: { title: 'Erasure folder is in use', exit: EXIT.usage, retryable: true },

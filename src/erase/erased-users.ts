@@ -50,10 +50,6 @@ export class ErasedUsers {
     return users;
   }
 
-  get size(): number {
-    return this.#blocked.size;
-  }
-
   /** Reads the list again: another process may have added to it. */
   reload(): void {
     try {

@@ -195,13 +195,7 @@ export class FolderStore implements ErasableStore {
     const path = join(root, file);
     const { found, bytes } = await searchFile(path, search, run.signal);
     run.searched(bytes);
-    if (namesNobody(file))
-      this.#leave(
-        job,
-        prefix + file,
-        NOBODY,
-        'its rows do not say whose they are; make it again without the user',
-      );
+    if (namesNobody(file)) this.#leave(job, prefix + file, NOBODY, OWNERLESS);
     if (!found) return;
     if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
     run.onStep('found');
@@ -243,10 +237,8 @@ export class FolderStore implements ErasableStore {
 
   async #other(job: Job, file: string): Promise<void> {
     const { run, root, prefix } = job;
-    const { requests, bytes } = await requestsInFile(
-      join(root, file),
-      new IdSearch(run.subjects, 'anywhere'),
-    );
+    const search = new IdSearch(run.subjects, 'anywhere');
+    const { requests, bytes } = await requestsInFile(join(root, file), search);
     run.searched(bytes);
     if (requests.length === 0) return;
     this.#leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
@@ -274,19 +266,13 @@ export class FolderStore implements ErasableStore {
   async #replace(
     { run, listing, prefix }: Job,
     file: string,
-    rewrite: Omit<Rewrite, 'contents'> & Partial<Pick<Rewrite, 'contents'>>,
+    rewrite: Rewrite,
     commit: () => Promise<void>,
   ): Promise<void> {
     run.onStep('written');
     const { removed, before, after } = rewrite;
-    const sha256After = after?.sha256 ?? null;
-    await run.record({
-      store: this.name,
-      item: prefix + file,
-      removed,
-      sha256_before: before,
-      sha256_after: sha256After,
-    });
+    const hashes = { sha256_before: before, sha256_after: after?.sha256 ?? null };
+    await run.record({ store: this.name, item: prefix + file, removed, ...hashes });
     run.onStep('recorded');
     await commit();
     run.onStep('replaced');
@@ -296,6 +282,7 @@ export class FolderStore implements ErasableStore {
 }
 
 const NOBODY: readonly string[] = [];
+const OWNERLESS = 'its rows do not say whose they are; make it again without the user';
 
 interface Job {
   /** Absolute; an archive's own folder. */

@@ -14,10 +14,7 @@ import { kindOf } from './file-kinds.ts';
 import type { Rewrite } from './rewrite-lines.ts';
 
 /** What is listed of one file after it was changed. */
-type Change = Pick<Rewrite, 'removed' | 'lines' | 'after'> & {
-  readonly contents?: Contents;
-  readonly at: Date;
-};
+type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
 
 /** The manifest of a folder, if it is an archive: goes on with a line for each file that an erasure changes. */
 export class Listing {

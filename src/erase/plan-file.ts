@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { ERASED_USER } from '../core/erasure.ts';
-import type { Owners } from '../core/erasure.ts';
+import { ERASED_USER, type Owners } from '../core/erasure.ts';
 import { writeNew } from '../lib/new-file.ts';
+import type { Rewrite } from './rewrite-lines.ts';
 import { temporaryPath } from './temporary.ts';
 
 /** The part of a backfill's state that names users. */
@@ -18,15 +18,7 @@ interface State {
  * that the numbers of the other tasks do, and are passed over when it is resumed.
  * @returns null when it names none of them
  */
-export async function rewritePlan(
-  path: string,
-  owners: Owners,
-): Promise<{
-  removed: Record<string, number>;
-  lines: number;
-  before: string;
-  after: { sha256: string; bytes: number };
-} | null> {
+export async function rewritePlan(path: string, owners: Owners): Promise<Rewrite | null> {
   const text = await readFile(path, 'utf8');
   const state = parse(text);
   const removed: Record<string, number> = {};

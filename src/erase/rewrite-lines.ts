@@ -21,8 +21,8 @@ export interface Rewrite {
   readonly before: string;
   /** Null when no line is left, and the file is to go. */
   readonly after: { readonly sha256: string; readonly bytes: number } | null;
-  /** Of what is left. */
-  readonly contents: Contents;
+  /** Of the records that are left; absent where there are none. */
+  readonly contents?: Contents;
 }
 
 /**

@@ -9,16 +9,13 @@ export class RowColumns {
   readonly columns: readonly Column[];
   readonly #index: ReadonlyMap<string, number>;
   #data: ParquetValue[][];
-  #rows = 0;
+  /** Rows so far. */
+  rows = 0;
 
   constructor(definition: TableDefinition) {
     this.columns = columnsOf(definition);
     this.#index = new Map(this.columns.map(({ name }, at) => [name, at]));
     this.#data = this.columns.map(() => []);
-  }
-
-  get rows(): number {
-    return this.#rows;
   }
 
   /**
@@ -33,14 +30,14 @@ export class RowColumns {
   take(): ParquetValue[][] {
     const data = this.#data;
     this.#data = this.columns.map(() => []);
-    this.#rows = 0;
+    this.rows = 0;
     return data;
   }
 
   /** Returns the index after the row and its line feed. */
   #row(bytes: Buffer, start: number): number {
-    const row = this.#rows;
-    this.#rows += 1;
+    const row = this.rows;
+    this.rows += 1;
     for (const column of this.#data) column.push(undefined);
     let i = start + 1;
     while (bytes[i] !== CLOSE_BRACE) {

@@ -24,7 +24,8 @@ const KEPT = 100;
 export class RecentEvents {
   readonly #ring: (RecentEvent | undefined)[] = [];
   #count = 0;
-  #forgotten = 0;
+  /** Times something was forgotten: whoever keeps a copy of the list asks for it anew when this has changed. */
+  forgotten = 0;
 
   add(event: Event, outcome: RecentEvent['outcome'], seq: number | null): void {
     this.#ring[this.#count % KEPT] = {
@@ -43,14 +44,9 @@ export class RecentEvents {
     this.#count += 1;
   }
 
-  /** Times something was forgotten: whoever keeps a copy of the list asks for it anew when this has changed. */
-  get forgotten(): number {
-    return this.#forgotten;
-  }
-
   /** Forgets what is `owned`, and what names no user, or perhaps none: whose that is stood in its body. */
   forget(owned: (whose: Ownership) => boolean): void {
-    this.#forgotten += 1;
+    this.forgotten += 1;
     for (const [at, event] of this.#ring.entries()) {
       if (event === undefined) continue;
       const { team_id: team, user_id: user, client_user_id: clientUser } = event;

@@ -71,10 +71,8 @@ export function newHeader(
   salt.copy(header, SALT.from);
   randomBytes(NONCE_BYTES).copy(header, NONCE.from);
   const wrapping = wrappingKey(master, salt);
-  encrypt(wrapping, at(header, NONCE), at(header, { from: 0, to: NONCE.to }), lookup.export()).copy(
-    header,
-    LOOKUP.from,
-  );
+  const about = at(header, { from: 0, to: NONCE.to });
+  encrypt(wrapping, at(header, NONCE), about, lookup.export()).copy(header, LOOKUP.from);
   return { header: checked(header), keys: keysOf(master, header, wrapping, lookup) };
 }
 
@@ -95,12 +93,8 @@ export function openHeader(header: Buffer, master: Buffer): FileKeys | null {
   if (header.length < SLOT || !(magic.equals(MAGIC) || magic.equals(OLD_MAGIC)) || !isSound(header))
     throw new Error('keys.bin is no key file, or its first bytes are damaged');
   const wrapping = wrappingKey(master, at(header, SALT));
-  const lookup = decrypt(
-    wrapping,
-    at(header, NONCE),
-    at(header, { from: 0, to: NONCE.to }),
-    at(header, LOOKUP),
-  );
+  const about = at(header, { from: 0, to: NONCE.to });
+  const lookup = decrypt(wrapping, at(header, NONCE), about, at(header, LOOKUP));
   return lookup === null ? null : keysOf(master, header, wrapping, createSecretKey(lookup));
 }
 
@@ -125,7 +119,9 @@ export function activeSlot(wrapping: KeyObject, id: Buffer, owner: Buffer, key: 
   slot[0] = ACTIVE;
   id.copy(slot, ID.from);
   owner.copy(slot, OWNER.from);
-  wrapKey(wrapping, id, owner, key).copy(slot, WRAPPED.from);
+  // The id is random and the wrapping key the file's own, so the id's first bytes are a nonce that does not repeat.
+  const nonce = id.subarray(0, NONCE_BYTES);
+  encrypt(wrapping, nonce, Buffer.concat([id, owner]), key).copy(slot, WRAPPED.from);
   return checked(slot);
 }
 
@@ -148,11 +144,6 @@ function macOf(key: KeyObject, slot: Buffer): Buffer {
   return createHmac('sha256', key)
     .update(at(slot, { from: ID.from, to: EPOCH.to }))
     .digest();
-}
-
-// The id is random and the wrapping key the file's own, so the id's first bytes are a nonce that does not repeat.
-function wrapKey(wrapping: KeyObject, id: Buffer, owner: Buffer, key: Buffer): Buffer {
-  return encrypt(wrapping, id.subarray(0, NONCE_BYTES), Buffer.concat([id, owner]), key);
 }
 
 /** Null when it was wrapped with another key, or for another owner. */

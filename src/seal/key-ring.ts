@@ -115,13 +115,8 @@ export class KeyRing implements RecordOpener {
       if (!(error instanceof MillraceError) || error.code !== 'ledger_forged') throw error;
       return [{ code: 'ledger_forged', detail: error.detail }, ...alone()];
     }
-    if (this.isOld && entries.length > 0)
-      return [
-        {
-          code: 'keys_stale',
-          detail: `it is of a version before ${path} knew it: an older one was put back`,
-        },
-      ];
+    const older = `it is of a version before ${path} knew it: an older one was put back`;
+    if (this.isOld && entries.length > 0) return [{ code: 'keys_stale', detail: older }];
     return this.#tombstones.problems({ path, entries }, this.#damaged, (id) => this.#held.has(id));
   }
 
