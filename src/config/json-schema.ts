@@ -62,7 +62,7 @@ function forEditors(node: object): Mapping {
   if (isList === true) return { ...said, anyOf: [value['items'], value] };
   // An empty section (`server:` with nothing after it) is an absent one.
   if (isMapping(fallback)) return { ...value, type: ['object', 'null'] };
-  if (kind === undefined) return { ...said, ...value };
+  if (kind === undefined && value['pattern'] === undefined) return { ...said, ...value };
   const written = WITH_UNIT[kind as Kind];
   const ways = value['anyOf'] === undefined ? [value] : (value['anyOf'] as Mapping[]);
   const takesAnyText = ways.some(
@@ -75,7 +75,7 @@ function forEditors(node: object): Mapping {
 
 function inside(key: string, child: unknown): unknown {
   if (Array.isArray(child)) return child.map((item) => (isMapping(item) ? forEditors(item) : item));
-  if (!isMapping(child) || key === 'default') return child;
+  if (!isMapping(child) || key === 'default' || key === 'propertyNames') return child;
   if (key !== 'properties') return forEditors(child);
   return Object.fromEntries(Object.entries(child).map(([name, one]) => [name, forEditors(Object(one))]));
 }

@@ -1,5 +1,6 @@
 import type { TokenCredential } from '@azure/identity';
 import { z } from 'zod';
+import { NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 
 /** How to reach a namespace, and as whom. */
 export type Connection =
@@ -8,29 +9,18 @@ export type Connection =
 
 /** The options about the connection, for a sink and a source alike. */
 export const connectionFields = {
-  connectionString: z
-    .string()
-    .optional()
-    .describe(
-      'Of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. Needed without `fullyQualifiedNamespace`.',
-    ),
-  fullyQualifiedNamespace: z
-    .string()
-    .regex(/^[a-z0-9.-]+$/i, 'must be a host such as acme.servicebus.windows.net')
-    .optional()
-    .describe(
-      'In place of a connection string, with a managed identity (or any other that DefaultAzureCredential finds).',
-    ),
-  managedIdentityClientId: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Client id of a user-assigned managed identity.'),
-  hub: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$/, 'must be the name of an Event Hub')
-    .optional()
-    .describe('The Event Hub that is meant where none is named: by a route, or in the connection string.'),
+  connectionString: optionalText(
+    'Of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. Needed without `fullyQualifiedNamespace`.',
+  ),
+  fullyQualifiedNamespace: optionalText(
+    'In place of a connection string, with a managed identity (or any other that DefaultAzureCredential finds).',
+    { pattern: '^[A-Za-z0-9.-]+$', hint: 'must be a host such as acme.servicebus.windows.net' },
+  ),
+  managedIdentityClientId: optionalText('Client id of a user-assigned managed identity.', NOT_EMPTY),
+  hub: optionalText(
+    'The Event Hub that is meant where none is named: by a route, or in the connection string.',
+    { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$', hint: 'must be the name of an Event Hub' },
+  ),
 };
 
 type Fields = z.output<z.ZodObject<typeof connectionFields>>;
@@ -45,14 +35,14 @@ export function readConnection(
     context.addIssue({ code: 'custom', path: [path], message });
     return z.NEVER;
   };
-  if (namespace !== undefined) {
-    if (connectionString !== undefined)
+  if (namespace !== null) {
+    if (connectionString !== null)
       return wrong('connectionString', 'must be left out beside fullyQualifiedNamespace');
-    return { connection: { by: 'identity', namespace, clientId: clientId ?? null }, hub: fields.hub ?? null };
+    return { connection: { by: 'identity', namespace, clientId }, hub: fields.hub };
   }
-  if (connectionString === undefined)
+  if (connectionString === null)
     return wrong('connectionString', 'must be set, or fullyQualifiedNamespace for a managed identity');
-  if (clientId !== undefined) return wrong('managedIdentityClientId', 'needs fullyQualifiedNamespace');
+  if (clientId !== null) return wrong('managedIdentityClientId', 'needs fullyQualifiedNamespace');
   const parts = splitConnectionString(connectionString);
   const missing = ['endpoint', 'sharedaccesskeyname', 'sharedaccesskey'].filter((name) => !parts.has(name));
   const signed = parts.has('endpoint') && parts.has('sharedaccesssignature');

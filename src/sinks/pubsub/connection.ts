@@ -1,5 +1,6 @@
 import type { PubSub } from '@google-cloud/pubsub';
 import { z } from 'zod';
+import { optionalText } from '../../lib/fields.ts';
 
 /**
  * The options about the connection, for a sink and a source alike. Credentials are not among them: they are found as
@@ -11,17 +12,13 @@ export const connectionFields = {
     .string()
     .regex(/^[a-z][a-z0-9:.-]*[a-z0-9]$/, 'must be a project id such as acme-health')
     .describe("The project's id."),
-  endpoint: z
-    .string()
-    .regex(
-      /^(https?:\/\/)?[\w.-]+(:\d+)?\/*$/,
-      'must be an address such as europe-west1-pubsub.googleapis.com',
-    )
-    .nullable()
-    .default(null)
-    .describe(
-      "Another address than Google's own, such as a regional one. It is spoken to over TLS and with credentials, unless it begins with `http://` or is this machine's own.",
-    ),
+  endpoint: optionalText(
+    "Another address than Google's own, such as a regional one. It is spoken to over TLS and with credentials, unless it begins with `http://` or is this machine's own.",
+    {
+      pattern: '^(https?://)?[\\w.-]+(:\\d+)?/*$',
+      hint: 'must be an address such as europe-west1-pubsub.googleapis.com',
+    },
+  ),
 };
 
 export interface Connection {

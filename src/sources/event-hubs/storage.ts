@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 import { splitConnectionString } from '../../sinks/event-hubs/connection.ts';
 
 /** How to reach a storage account, and as whom. */
@@ -8,22 +9,14 @@ export type Storage =
 
 /** The options about the storage account. */
 export const storageFields = {
-  connectionString: z
-    .string()
-    .optional()
-    .describe('Of the storage account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`.'),
-  accountUrl: z
-    .string()
-    .regex(/^https:\/\/[^\s/?#]+\/?$/, 'must be a URL such as https://acme.blob.core.windows.net')
-    .optional()
-    .describe(
-      'In place of a connection string, with a managed identity: `https://acme.blob.core.windows.net`.',
-    ),
-  managedIdentityClientId: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Client id of a user-assigned managed identity.'),
+  connectionString: optionalText(
+    'Of the storage account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`.',
+  ),
+  accountUrl: optionalText(
+    'In place of a connection string, with a managed identity: `https://acme.blob.core.windows.net`.',
+    { pattern: '^https://[^\\s/?#]+/?$', hint: 'must be a URL such as https://acme.blob.core.windows.net' },
+  ),
+  managedIdentityClientId: optionalText('Client id of a user-assigned managed identity.', NOT_EMPTY),
   container: z
     .string()
     .regex(/^(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/, 'must be the name of a blob container')
@@ -41,14 +34,13 @@ export function readStorage(fields: Fields, context: z.RefinementCtx): Storage {
     context.addIssue({ code: 'custom', path: [path], message });
     return z.NEVER;
   };
-  if (accountUrl !== undefined) {
-    if (connectionString !== undefined)
-      return wrong('connectionString', 'must be left out beside accountUrl');
-    return { by: 'identity', accountUrl: accountUrl.replace(/\/$/, ''), clientId: clientId ?? null };
+  if (accountUrl !== null) {
+    if (connectionString !== null) return wrong('connectionString', 'must be left out beside accountUrl');
+    return { by: 'identity', accountUrl: accountUrl.replace(/\/$/, ''), clientId };
   }
-  if (connectionString === undefined)
+  if (connectionString === null)
     return wrong('connectionString', 'must be set, or accountUrl for a managed identity');
-  if (clientId !== undefined) return wrong('managedIdentityClientId', 'needs accountUrl');
+  if (clientId !== null) return wrong('managedIdentityClientId', 'needs accountUrl');
   const parts = splitConnectionString(connectionString);
   const keyed = parts.has('accountname') && parts.has('accountkey');
   const signed = parts.has('blobendpoint') && parts.has('sharedaccesssignature');
