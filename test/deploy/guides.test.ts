@@ -87,7 +87,14 @@ test.for(['README.md', 'config/README.md'])('every config of %s can be used', (p
   expect(configs.length).toBeGreaterThan(0);
 });
 
-test.for([README, 'README.md', 'config/README.md'])('every link of %s leads somewhere', (file) => {
+test.for([
+  README,
+  'README.md',
+  'config/README.md',
+  'src/README.md',
+  '.github/CONTRIBUTING.md',
+  '.github/SECURITY.md',
+])('every link of %s leads somewhere', (file) => {
   const lost = localLinksOf(file).filter((link) => {
     const [path = '', anchor] = link.split('#');
     const target = path === '' ? file : normalize(join(dirname(file), path));
