@@ -30,7 +30,7 @@ import { RefusalLog } from './metrics/refusal-log.ts';
 import { createTracing } from './metrics/tracing.ts';
 import type { Plan } from './plan.ts';
 import { openProof } from './proof/open.ts';
-import type { Admission } from './receive/handle-delivery.ts';
+import type { Admission } from './receive/stages.ts';
 import type { Receiver } from './receive/options.ts';
 import type { Outcome } from './receive/outcome.ts';
 import { Reader } from './sources/reader.ts';

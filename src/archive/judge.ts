@@ -1,8 +1,18 @@
-import type { ErasureLine } from '../core/archive-manifest.ts';
+import type { ErasureLine, ManifestLine } from '../core/archive-manifest.ts';
 import type { Receipts } from '../core/proof.ts';
 import { checkSigned } from '../core/signature.ts';
-import type { StoredLine } from './manifest.ts';
 import type { DifferenceCode } from './report.ts';
+
+/** One line of a manifest as it lies there. */
+export interface StoredLine {
+  /** Counted from 1. */
+  readonly number: number;
+  readonly text: Buffer;
+  /** Null when it is no line of a manifest. */
+  readonly entry: ManifestLine | null;
+  /** False for a last line that was cut short. */
+  readonly ended: boolean;
+}
 
 /** What the lines of a manifest are judged by. */
 export interface Trust {

@@ -8,7 +8,7 @@ import {
 } from '../core/archive-manifest.ts';
 import { readPlain } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
-import { LineJudge, type LineCounts, type Trust } from './judge.ts';
+import { LineJudge, type LineCounts, type StoredLine, type Trust } from './judge.ts';
 import type { Difference } from './report.ts';
 
 /** A manifest as it stands, with what is wrong with it. */
@@ -34,17 +34,6 @@ export interface Manifest {
   /** Whether the last line has no end. */
   readonly cutShort: boolean;
   readonly differences: readonly Difference[];
-}
-
-/** One line as `manifestLines` yields it. */
-export interface StoredLine {
-  /** Counted from 1. */
-  readonly number: number;
-  readonly text: Buffer;
-  /** Null when it is no line of a manifest. */
-  readonly entry: ManifestLine | null;
-  /** False for a last line that was cut short. */
-  readonly ended: boolean;
 }
 
 interface Link {

@@ -1,8 +1,9 @@
 import type { Written } from '../lib/parse-options.ts';
+import type { Clock } from './clock.ts';
 import type { ErasableStore } from './erasure.ts';
 import type { Envelope, JournalEvent } from './event.ts';
 import type { OpenProof } from './proof.ts';
-import type { IncomingMessage } from './source.ts';
+import type { IncomingMessage } from './incoming.ts';
 
 /** One event on its way to one place inside a sink. */
 export interface Delivery {
@@ -113,7 +114,7 @@ export interface SinkContext {
   /** Its name in the config: `sinks.<name>`. */
   readonly name: string;
   readonly log: SinkLog;
-  readonly clock: import('./clock.ts').Clock;
+  readonly clock: Clock;
   /** Absent where nothing runs that would deliver such events: in commands, and with `acknowledge: delivered`. */
   readonly inlet?: Inlet;
   /** What a sink signs with that keeps files; absent where nothing is to be proven. */

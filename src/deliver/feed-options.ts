@@ -4,7 +4,7 @@ import type { EventLog } from '../core/journal.ts';
 import type { SinkStatus } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
 import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
-import type { Tracing } from '../core/trace.ts';
+import type { Tracing } from '../core/tracing.ts';
 import type { Keep } from './claim-check.ts';
 import type { RetryOptions } from './retry.ts';
 

@@ -11,7 +11,8 @@ import {
   type Tracer,
 } from '@opentelemetry/api';
 import type { Delivery } from '../core/sink.ts';
-import { traceOf, type TraceContext, type Tracing } from '../core/trace.ts';
+import { traceOf, type TraceContext } from '../core/trace.ts';
+import type { Tracing } from '../core/tracing.ts';
 import { TAKEN } from './taken.ts';
 
 /** More links than this say no more about a batch. */

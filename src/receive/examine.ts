@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Encoding, declaredLength, encodingOf, isJson } from './content.ts';
-import type { Stages } from './handle-delivery.ts';
+import type { Stages } from './stages.ts';
 import { type Outcome, problem } from './outcome.ts';
 
 /** What the headers of a delivery say that may be genuine. */

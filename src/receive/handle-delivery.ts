@@ -1,37 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
-import { ID_REUSED, type Ingest, type IngestOptions } from '../core/ingest.ts';
+import { ID_REUSED, type IngestOptions } from '../core/ingest.ts';
 import { traceOf, type TraceContext } from '../core/trace.ts';
-import { TRY_BYTES, type RequestHeaders, type Verifier } from '../core/verifier.ts';
-import type { Validator } from '../validate/envelope.ts';
-import { type BodyLimits, readBody } from './body.ts';
+import { TRY_BYTES, type RequestHeaders } from '../core/verifier.ts';
+import { readBody } from './body.ts';
 import type { Share } from './budget.ts';
 import type { Examined } from './examine.ts';
 import { isProblem, type Outcome, problem } from './outcome.ts';
-
-/** Whether a delivery may come in at all; asked before its body is read. */
-export type Admission =
-  | { readonly ok: true }
-  | {
-      readonly ok: false;
-      readonly code: 'backlog_full' | 'journal_full' | 'journal_failed' | 'shutting_down';
-      readonly retryAfterMs: number;
-    };
-
-/** The parts a delivery passes through, in this order. */
-export interface Stages {
-  admission(): Admission;
-  readonly verifier: Verifier;
-  readonly validate: Validator;
-  readonly ingest: Ingest;
-  readonly source: string;
-  readonly limits: BodyLimits;
-  /** Wall clock, milliseconds. */
-  now(): number;
-  /** Told of every rejection that is not a MillraceError with a status. */
-  onError(error: unknown): void;
-}
+import type { Stages } from './stages.ts';
 
 /** How far one delivery has got; read by the deadline and by metrics. */
 export interface Progress {

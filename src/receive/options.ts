@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
-import type { Tracing } from '../core/trace.ts';
-import type { Stages } from './handle-delivery.ts';
+import type { Tracing } from '../core/tracing.ts';
+import type { Stages } from './stages.ts';
 import type { ReceiverLimits } from './limits.ts';
 import type { Outcome } from './outcome.ts';
 

@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
-import type { IncomingMessage, Source } from '../core/source.ts';
+import type { Source } from '../core/source.ts';
+import type { IncomingMessage } from '../core/incoming.ts';
 
 export interface ReaderOptions {
   readonly name: string;

@@ -2,7 +2,7 @@ import { bodyId, deliveryIdOf } from '../core/delivery-id.ts';
 import type { Envelope, Event } from '../core/event.ts';
 import type { AppendResult, Ingest } from '../core/ingest.ts';
 import type { Inlet } from '../core/sink.ts';
-import type { IncomingMessage } from '../core/source.ts';
+import type { IncomingMessage } from '../core/incoming.ts';
 import { traceOf } from '../core/trace.ts';
 import type { Validator } from '../validate/envelope.ts';
 import { decodeBody, type Decoded } from './decode.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { untilAborted } from '../lib/abort.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
-import type { Admission } from '../receive/handle-delivery.ts';
+import type { Admission } from '../receive/stages.ts';
 import type { Receiver, ReceiverState } from '../receive/options.ts';
 import { type Hooks, type Listening, Member, reasonOf } from './member.ts';
 import { WORKER } from './protocol.ts';

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../core/errors.ts';
 import type { AppendResult } from '../core/ingest.ts';
 import type { Packed } from '../journal/rows.ts';
-import type { Admission } from '../receive/handle-delivery.ts';
+import type { Admission } from '../receive/stages.ts';
 import type { DeliveryInfo, ReceiverLoad } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
 

@@ -1,7 +1,7 @@
 import { systemClock } from '../core/clock.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { createTracing } from '../metrics/tracing.ts';
-import type { Admission } from '../receive/handle-delivery.ts';
+import type { Admission } from '../receive/stages.ts';
 import type { Receiver, ReceiverLoad, Replaceable } from '../receive/options.ts';
 import { createReceiver } from '../receive/receiver.ts';
 import { shareOf, type Settings } from './receiving.ts';

@@ -4,8 +4,57 @@ import { describe, expect, test } from 'vitest';
 
 const SRC = join(import.meta.dirname, '../../src');
 
-/** Arrows of the picture in design: who may import whom beside `core` and `lib`. Add one only with the picture. */
+/**
+ * Arrows of the picture in design: who may import whom beside `core` and `lib`. A room is a folder, a file at the root, or
+ * the folder of one command. Add one only with the picture.
+ */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  'main.ts': ['cli', 'workers'],
+  'app.ts': ['admin', 'config', 'parts.ts', 'plan.ts'],
+  'parts.ts': [
+    'admin',
+    'config',
+    'deliver',
+    'erase',
+    'journal',
+    'metrics',
+    'plan.ts',
+    'proof',
+    'receive',
+    'sources',
+    'validate',
+    'workers',
+  ],
+  'plan.ts': ['config', 'deliver', 'route', 'validate', 'verify'],
+  api: ['archive', 'sinks', 'verify'],
+  cli: [
+    'admin',
+    'archive',
+    'backfill',
+    'config',
+    'deliver',
+    'erase',
+    'export',
+    'journal',
+    'proof',
+    'route',
+    'sandbox',
+    'seal',
+    'service',
+    'validate',
+    'verify',
+    'warehouse',
+  ],
+  'cli/backfill': ['backfill', 'service'],
+  'cli/check': ['archive', 'config', 'route', 'validate', 'verify'],
+  'cli/demo': ['app.ts', 'archive', 'backfill', 'config', 'sandbox', 'service', 'verify'],
+  'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],
+  'cli/erase': ['admin', 'config', 'erase', 'journal', 'proof'],
+  'cli/ndjson': ['ndjson', 'warehouse'],
+  'cli/reconcile': ['backfill', 'config', 'reconcile'],
+  'cli/replay': ['config', 'deliver', 'erase', 'plan.ts', 'proof', 'replay', 'route', 'validate'],
+  'cli/sandbox': ['config', 'sandbox', 'sinks'],
+  'cli/serve': ['app.ts', 'config'],
   config: ['sinks', 'sources'],
   receive: ['validate'],
   workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],
@@ -21,8 +70,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   sinks: ['archive', 'backfill', 'seal', 'service'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };
-/** They choose and wire, so they may import every room: the commands, the package's exports, and the files beside the rooms. */
-const isComposer = (from: string): boolean => ['api', 'cli'].includes(from) || from.endsWith('.ts');
+/** All that stands at the root. */
+const ROOT = ['app.ts', 'main.ts', 'parts.ts', 'plan.ts'];
 
 /** SDKs and the folder that may import each, of a sink and of a source. Their registries load the folders lazily. */
 const VENDORS: Readonly<Record<string, string>> = {
@@ -55,7 +104,13 @@ function* importsOf(): Generator<Import> {
   }
 }
 
-const roomOf = (path: string): string => path.split(sep)[0] ?? '';
+const roomOf = (path: string): string => {
+  const [room = '', command = '', file] = path.split(sep);
+  return room === 'cli' && file !== undefined ? `cli/${command}` : room;
+};
+/** The program and its commands: it loads them, and they use what they share. */
+const isWithinCli = (from: string, to: string): boolean =>
+  [from, to].includes('cli') && [from, to].every((room) => room.split('/')[0] === 'cli');
 const isLocal = (target: string): boolean => target.endsWith('.ts');
 
 describe('imports point one way', () => {
@@ -66,16 +121,33 @@ describe('imports point one way', () => {
     expect(imports.some(({ lazy }) => lazy)).toBe(true);
   });
 
-  test('rooms import core, lib, themselves and what an arrow allows', () => {
-    const broken = imports.filter(({ file, target }) => {
-      const from = roomOf(file);
-      const to = roomOf(target);
-      if (!isLocal(target) || isComposer(from) || from === to) return false;
+  const between = imports.flatMap(({ file, target }) => {
+    const [from, to] = [roomOf(file), roomOf(target)];
+    return isLocal(target) && from !== to ? [{ file, from, to }] : [];
+  });
+  test('every file imports core, lib, its own room and what an arrow allows', () => {
+    const broken = between.filter(({ from, to }) => {
       if (from === 'lib') return true;
       if (from === 'core') return to !== 'lib';
-      return to !== 'core' && to !== 'lib' && !(ARROWS[from] ?? []).includes(to);
+      return to !== 'core' && to !== 'lib' && !isWithinCli(from, to) && !ARROWS[from]?.includes(to);
     });
     expect(broken).toEqual([]);
+  });
+
+  test('every arrow is taken by some file', () => {
+    const taken = new Set(between.map(({ from, to }) => `${from} → ${to}`));
+    const arrows = Object.entries(ARROWS).flatMap(([from, rooms]) => rooms.map((to) => `${from} → ${to}`));
+    expect(arrows.filter((arrow) => !taken.has(arrow))).toEqual([]);
+  });
+
+  test('no circle: of files, or of rooms', () => {
+    const files = imports.flatMap(({ file, target }) => (isLocal(target) ? [[file, target] as const] : []));
+    const rooms = between.flatMap(({ from, to }) => (isWithinCli(from, to) ? [] : [[from, to] as const]));
+    expect([...circlesOf(files), ...circlesOf(rooms)]).toEqual([]);
+  });
+
+  test('the root holds the process, the system, its plan and its parts, and nothing else', () => {
+    expect(readdirSync(SRC).filter((name) => name.endsWith('.ts'))).toEqual(ROOT);
   });
 
   test('an SDK is imported in its own folder only', () => {
@@ -98,3 +170,19 @@ describe('imports point one way', () => {
     expect(broken).toEqual([]);
   });
 });
+
+/** @returns for each way back to where a walk along the arrows came from: the walk */
+function circlesOf(arrows: readonly (readonly [from: string, to: string])[]): string[] {
+  const targets = Map.groupBy(arrows, ([from]) => from);
+  const left = new Set<string>();
+  const circles: string[] = [];
+  const visit = (at: string, way: readonly string[]): void => {
+    if (way.includes(at)) circles.push([...way.slice(way.indexOf(at)), at].join(' → '));
+    else if (!left.has(at)) {
+      for (const [, to] of targets.get(at) ?? []) visit(to, [...way, at]);
+      left.add(at);
+    }
+  };
+  for (const from of targets.keys()) visit(from, []);
+  return circles;
+}

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Inlet, SendResult } from '../../src/core/sink.ts';
-import type { IncomingMessage } from '../../src/core/source.ts';
+import type { IncomingMessage } from '../../src/core/incoming.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { completionKey, readCompletion, type Completion } from '../../src/sinks/follow-up/completion.ts';

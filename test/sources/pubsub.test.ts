@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
-import type { IncomingMessage } from '../../src/core/source.ts';
+import type { IncomingMessage } from '../../src/core/incoming.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { toMessage } from '../../src/sinks/pubsub/message.ts';
 import { decodeBody } from '../../src/sources/decode.ts';

@@ -1,7 +1,6 @@
 import type { Event } from '../../core/event.ts';
 import { destinationLevelOf } from './partition.ts';
 import type { Part } from './part.ts';
-import type { RecoveredPart } from './recover.ts';
 
 interface Remembered {
   readonly ids: Set<string>;
@@ -27,7 +26,8 @@ export function identityOf({
 export class RecoveredIds {
   readonly #destinations = new Map<string, Remembered>();
 
-  add({ part, ids }: RecoveredPart, resumed: boolean): void {
+  /** @param ids as `identityOf` says them */
+  add(part: Part, ids: readonly string[], resumed: boolean): void {
     const level = destinationLevelOf(part.place.folder);
     let known = this.#destinations.get(level);
     if (known === undefined) this.#destinations.set(level, (known = { ids: new Set(), resumed: new Set() }));

@@ -207,7 +207,7 @@ export class FilesSink implements Sink {
       const { part } = recovered;
       const lane = this.#lanes.of(part.place.folder);
       const resumed = recovered.state === 'unfinished' && lane.part === null;
-      this.#recovered.add(recovered, resumed);
+      this.#recovered.add(recovered.part, recovered.ids, resumed);
       if (resumed) {
         this.#lanes.assign(lane, part);
       } else if (recovered.state !== 'listed') {
@@ -247,7 +247,7 @@ export class FilesSink implements Sink {
     const manifest = await this.#openManifest();
     this.#finisher?.moveTo({ root: this.#folder.root, manifest });
     for (const recovered of await this.#unfinished(manifest)) {
-      this.#recovered.add(recovered, false);
+      this.#recovered.add(recovered.part, recovered.ids, false);
       if (recovered.state === 'listed') continue;
       await recovered.part.close();
       this.#finisher?.add(recovered.part);

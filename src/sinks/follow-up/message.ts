@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Envelope } from '../../core/event.ts';
 import type { Inlet } from '../../core/sink.ts';
-import type { IncomingMessage } from '../../core/source.ts';
+import type { IncomingMessage } from '../../core/incoming.ts';
 
 /** What a meal of a follow-up pull is as an event: the same as one that the service sends by itself. */
 const MEAL_TYPE = 'daily.data.meal.created';

@@ -1,5 +1,5 @@
 import type { ReceivedEventData } from '@azure/event-hubs';
-import type { IncomingMessage } from '../../core/source.ts';
+import type { IncomingMessage } from '../../core/incoming.ts';
 
 /** @param now for a message that does not say when the hub took it, milliseconds since the epoch */
 export function toIncoming(

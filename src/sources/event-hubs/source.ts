@@ -1,5 +1,6 @@
 import type { EventHubConsumerClient, PartitionContext, ReceivedEventData } from '@azure/event-hubs';
-import type { IncomingMessage, Source, SourceContext } from '../../core/source.ts';
+import type { Source, SourceContext } from '../../core/source.ts';
+import type { IncomingMessage } from '../../core/incoming.ts';
 import { orAborted, untilAborted } from '../../lib/abort.ts';
 import { toFailure } from '../../sinks/event-hubs/failure.ts';
 import { openBlobStore } from './blob-store.ts';

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from '../../core/source.ts';
+import type { IncomingMessage } from '../../core/incoming.ts';
 
 /** What is used of the SDK's message. */
 interface Received {

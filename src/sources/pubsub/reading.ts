@@ -1,5 +1,5 @@
 import type { Message } from '@google-cloud/pubsub';
-import type { IncomingMessage } from '../../core/source.ts';
+import type { IncomingMessage } from '../../core/incoming.ts';
 import { toIncoming } from './message.ts';
 
 /** Messages that are handed on together, at most. */

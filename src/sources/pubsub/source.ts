@@ -1,6 +1,7 @@
 import type { Message, PubSub, Subscription } from '@google-cloud/pubsub';
 import { messageOf } from '../../core/errors.ts';
-import type { IncomingMessage, Source } from '../../core/source.ts';
+import type { Source } from '../../core/source.ts';
+import type { IncomingMessage } from '../../core/incoming.ts';
 import { orAborted, untilAborted, within } from '../../lib/abort.ts';
 import { createPubSub } from '../../sinks/pubsub/connection.ts';
 import { codeOf, PERMISSION_DENIED } from '../../sinks/pubsub/failure.ts';

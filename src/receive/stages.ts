@@ -1,0 +1,27 @@
+import type { Ingest } from '../core/ingest.ts';
+import type { Verifier } from '../core/verifier.ts';
+import type { Validator } from '../validate/envelope.ts';
+import type { BodyLimits } from './body.ts';
+
+/** Whether a delivery may come in at all; asked before its body is read. */
+export type Admission =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      readonly code: 'backlog_full' | 'journal_full' | 'journal_failed' | 'shutting_down';
+      readonly retryAfterMs: number;
+    };
+
+/** The parts a delivery passes through, in this order. */
+export interface Stages {
+  admission(): Admission;
+  readonly verifier: Verifier;
+  readonly validate: Validator;
+  readonly ingest: Ingest;
+  readonly source: string;
+  readonly limits: BodyLimits;
+  /** Wall clock, milliseconds. */
+  now(): number;
+  /** Told of every rejection that is not a MillraceError with a status. */
+  onError(error: unknown): void;
+}
