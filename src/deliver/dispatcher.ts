@@ -1,33 +1,19 @@
-import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
-import type { Sink, SinkLog, TakenBack } from '../core/sink.ts';
+import type { Sink, TakenBack } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import type { Keep } from './claim-check.ts';
 import { Feed } from './feed.ts';
-import type { FeedObserver, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
-import type { RetryOptions } from './retry.ts';
+import type { FeedStatus, Forgotten, SharedOptions } from './feed-options.ts';
 
-export interface DispatcherOptions {
-  readonly journal: EventLog;
-  readonly clock: Clock;
-  readonly log: SinkLog;
-  readonly retry: RetryOptions;
-  readonly sendTimeout?: number;
-  readonly maxPending: number;
-  readonly maxPendingBytes: number;
-  /** All targets of an event, of every sink. */
-  readonly targetsOf: FeedOptions['targetsOf'];
+export interface DispatcherOptions extends SharedOptions {
   /** Events of users whose erasure has begun go nowhere. */
   readonly isErased?: (event: JournalEvent) => boolean;
-  readonly observer?: FeedObserver;
-  readonly tracing?: FeedOptions['tracing'];
 }
 
 /** Everything after the 2xx: one feed a sink, each at its own pace. Sinks can come and go while it runs. */
 export class Dispatcher {
-  readonly #options: Omit<FeedOptions, 'name' | 'sink' | 'keep'>;
+  readonly #options: SharedOptions;
   readonly #feeds = new Map<string, Feed>();
 
   constructor({ targetsOf, isErased, ...shared }: DispatcherOptions) {

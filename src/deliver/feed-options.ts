@@ -18,9 +18,8 @@ export interface FeedObserver {
   died(sink: string, code: string): void;
 }
 
-export interface FeedOptions {
-  readonly name: string;
-  readonly sink: Sink;
+/** What all feeds have in common. */
+export interface SharedOptions {
   readonly journal: EventLog;
   readonly clock: Clock;
   readonly log: SinkLog;
@@ -32,11 +31,16 @@ export interface FeedOptions {
   readonly maxPendingBytes: number;
   /** All targets of an event, of every sink. */
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
-  /** Where events go that are too large for the sink; without it they become dead letters. */
-  readonly keep?: Keep;
   readonly observer?: FeedObserver;
   /** Records a span around each batch; left out when nobody collects them. */
   readonly tracing?: Pick<Tracing, 'deliver'> | undefined;
+}
+
+export interface FeedOptions extends SharedOptions {
+  readonly name: string;
+  readonly sink: Sink;
+  /** Where events go that are too large for the sink; without it they become dead letters. */
+  readonly keep?: Keep;
 }
 
 export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';

@@ -1,15 +1,9 @@
-import type {
-  EventHubConsumerClient,
-  PartitionContext,
-  ReceivedEventData,
-  SubscribeOptions,
-  Subscription,
-} from '@azure/event-hubs';
+import type { EventHubConsumerClient, Subscription } from '@azure/event-hubs';
 import { randomUUID } from 'node:crypto';
 import type { SourceContext } from '../../core/source.ts';
 import { hostOf } from '../../sinks/event-hubs/connection.ts';
 import type { EventHubsSourceOptions } from './config.ts';
-import { BEGINNING, type Handlers, type Places } from './places.ts';
+import { BEGINNING, type Places } from './places.ts';
 
 /** All partitions are read here, and the offset of the last message taken of each lies in the journal. */
 export class JournalPlaces implements Places {
@@ -24,9 +18,7 @@ export class JournalPlaces implements Places {
   }
 
   async subscribe(
-    client: EventHubConsumerClient,
-    handlers: Handlers,
-    how: SubscribeOptions,
+    ...[client, handlers, how]: Parameters<Places['subscribe']>
   ): Promise<readonly Subscription[]> {
     const partitions = await client.getPartitionIds();
     const starts = await Promise.all(partitions.map((id) => this.#startOf(client, id)));
@@ -35,7 +27,7 @@ export class JournalPlaces implements Places {
     );
   }
 
-  save({ offset }: ReceivedEventData, { partitionId }: PartitionContext): Promise<void> {
+  save(...[{ offset }, { partitionId }]: Parameters<Places['save']>): Promise<void> {
     return this.#context.checkpoints.save(this.#keyOf(partitionId), offset);
   }
 

@@ -3,14 +3,13 @@ import type {
   EventHubConsumerClient,
   PartitionContext,
   ReceivedEventData,
-  SubscribeOptions,
   Subscription,
 } from '@azure/event-hubs';
 import { randomUUID } from 'node:crypto';
 import type { SourceContext } from '../../core/source.ts';
 import { Claims } from './claims.ts';
 import type { EventHubsSourceOptions } from './config.ts';
-import { BEGINNING, type Handlers, type Places } from './places.ts';
+import { BEGINNING, type Places } from './places.ts';
 
 /** Milliseconds between two checkpoints of a partition: each is a request that is paid for, and batches can be small. */
 const NOTE_EVERY = 1000;
@@ -48,9 +47,7 @@ export class SharedPlaces implements Places {
   }
 
   subscribe(
-    client: EventHubConsumerClient,
-    { processEvents, processError }: Handlers,
-    how: SubscribeOptions,
+    ...[client, { processEvents, processError }, how]: Parameters<Places['subscribe']>
   ): Promise<readonly Subscription[]> {
     const { name, log } = this.#context;
     const subscription = client.subscribe(
