@@ -5,7 +5,7 @@ import type { Losses } from './losses.ts';
 import { explain, type FolderTroubles } from './troubles.ts';
 
 /** Milliseconds between two looks at what nobody may be writing to. */
-const EVERY = 10_000;
+const EVERY = 2000;
 const UNUSABLE = 'folder_unusable';
 
 export interface WatchOptions {
