@@ -52,9 +52,14 @@ describe('a start that cannot be', () => {
     expect(await refusal(['serve', '--config', config], 'routes', 'elsewhere')).toEqual(refused(2));
     const options = { type: 'files', path: join(folder, 'archive'), rotate: { bytes: 'many' } };
     const other = writeConfig(folder, { sinks: { archive: options } });
-    expect(await refusal(['serve', '--config', other], 'sinks.archive.rotate.bytes', 'many')).toEqual(
-      refused(2),
-    );
+    expect(
+      await refusal(
+        ['serve', '--config', other],
+        `${other}:25:18`,
+        'sinks.archive.rotate.bytes',
+        'must be a size',
+      ),
+    ).toEqual(refused(2));
   });
 
   test('no secret, an unset variable, a secret that is none: 2, naming it', async () => {
