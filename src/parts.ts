@@ -33,7 +33,7 @@ import { openProof } from './proof/open.ts';
 import type { Admission } from './receive/stages.ts';
 import type { Receiver } from './receive/options.ts';
 import type { Outcome } from './receive/outcome.ts';
-import { Reader } from './sources/reader.ts';
+import { Consumer } from './sources/consumer.ts';
 import { createTake } from './sources/take.ts';
 import type { Validator } from './validate/envelope.ts';
 import { createReceiving } from './workers/receiving.ts';
@@ -101,7 +101,7 @@ export const PARTS: readonly Part<System>[] = [
   { name: 'status', start: makeStatus },
   { name: 'admin', start: openAdmin },
   { name: 'sinks', start: openSinks },
-  { name: 'sources', start: startReaders },
+  { name: 'sources', start: startConsumers },
   { name: 'endpoint', start: listen },
   { name: 'due erasures', start: startErasures },
 ];
@@ -270,16 +270,16 @@ async function openSinks({ delivery }: System): Promise<Stop> {
 }
 
 /** Starts reading every source; a source that cannot be reached is tried again in the background. */
-function startReaders(system: System): Stop {
+function startConsumers(system: System): Stop {
   const { plan, clock, log, store, take } = system;
   const parts = { clock, log, checkpoints: store.checkpoints };
-  const readers = plan.value.sources.map(({ name, module, options }) => {
+  const consumers = plan.value.sources.map(({ name, module, options }) => {
     const source = module.createSource(options, { name, ...parts });
-    return new Reader({ name, source, deliver: (batch) => take(name, batch), ...parts });
+    return new Consumer({ name, source, deliver: (batch) => take(name, batch), ...parts });
   });
-  for (const reader of readers) reader.start();
+  for (const consumer of consumers) consumer.start();
   return async (signal) => {
-    for (const reader of readers.toReversed()) await reader.stop(signal);
+    for (const consumer of consumers.toReversed()) await consumer.stop(signal);
   };
 }
 

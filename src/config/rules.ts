@@ -115,7 +115,7 @@ function checkDelivered({ sinks, routes, quarantine }: Config, wrong: Say, risky
     );
   }
   if (quarantine.to === null) {
-    risky(['quarantine', 'to'], 'is not set: with acknowledge: delivered unfit events are answered 422');
+    risky(['quarantine', 'to'], 'is not set: with acknowledge: delivered invalid events are answered 422');
   } else if (sinks[parseTarget(quarantine.to).sink] === undefined) {
     wrong(['quarantine', 'to'], `${quarantine.to} names no configured sink`);
   }

@@ -165,7 +165,7 @@ export const CONFIG = section({
       'Answer to an authentic event that is not fit to route. 422 makes the sender retry, and in the end disable the endpoint.',
     ),
     to: optionalText(
-      'With `acknowledge: delivered`: the sink (or `sink:destination`) that unfit events go to. Without it they are answered 422.',
+      'With `acknowledge: delivered`: the sink (or `sink:destination`) that invalid events go to. Without it they are answered 422.',
     ),
   }),
   delivery: section({

@@ -1,19 +1,19 @@
 import type { Event, Handling } from './event.ts';
 
 /** Why an event is not fit to route. All reasons are kept, not only the first. */
-export interface Unfitness {
+export interface InvalidReason {
   readonly code: string;
   readonly detail: string;
 }
 
-/** Whether an event is of a user whose data was erased. @param reasons why it is unfit; null when it is not */
-export type IsErased = (event: Event, reasons?: readonly Unfitness[] | null) => boolean;
+/** Whether an event is of a user whose data was erased. @param reasons why it is invalid; null when it is not */
+export type IsErased = (event: Event, reasons?: readonly InvalidReason[] | null) => boolean;
 
-/** Of an unfit event: what stands as its user is no id, and so says nothing of whose it is. */
+/** Of an invalid event: what stands as its user is no id, and so says nothing of whose it is. */
 export const USER_MALFORMED = 'user_malformed';
 
 /** What tells a repetition is the source, the id and the bytes: an id that comes with other bytes is no repetition. */
-export const ID_REUSED: Unfitness = {
+export const ID_REUSED: InvalidReason = {
   code: 'id_reused',
   detail: 'an event of this id came before, with other bytes',
 };
@@ -44,7 +44,7 @@ export interface Ingest {
    */
   accept(event: Event, options?: IngestOptions): Promise<AppendResult>;
   /** Keeps an authentic event that is not fit to route. `handling` is for those that are. */
-  quarantine(event: Event, reasons: readonly Unfitness[], options?: IngestOptions): Promise<AppendResult>;
+  quarantine(event: Event, reasons: readonly InvalidReason[], options?: IngestOptions): Promise<AppendResult>;
 }
 
 /** What events end up in: the journal, or memory. */
@@ -56,7 +56,7 @@ export interface IngestStore extends Ingest {
 /** Told of everything that has come in; its methods must be cheap and never throw. */
 export interface IngestObserver {
   stored(event: Event, result: AppendResult): void;
-  storedUnfit(event: Event, reasons: readonly Unfitness[], result: AppendResult): void;
+  storedInvalid(event: Event, reasons: readonly InvalidReason[], result: AppendResult): void;
 }
 
 /** Keeps events of erased users out of a store, and counts what comes in. */
@@ -83,14 +83,14 @@ export class GuardedIngest implements Ingest {
 
   async quarantine(
     event: Event,
-    reasons: readonly Unfitness[],
+    reasons: readonly InvalidReason[],
     options?: IngestOptions,
   ): Promise<AppendResult> {
     const stored = this.#isErased(event, reasons)
       ? this.#store.countErased(event)
       : this.#store.quarantine(event, reasons, options);
     const result = await stored;
-    this.#observer.storedUnfit(event, reasons, result);
+    this.#observer.storedInvalid(event, reasons, result);
     return result;
   }
 }

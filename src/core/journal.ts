@@ -1,5 +1,5 @@
 import type { Event, JournalEvent } from './event.ts';
-import type { IngestStore, Unfitness } from './ingest.ts';
+import type { IngestStore, InvalidReason } from './ingest.ts';
 import type { Route } from './route.ts';
 import type { RouteRecord } from './route-record.ts';
 import type { CheckpointStore } from './source.ts';
@@ -7,7 +7,7 @@ import type { CheckpointStore } from './source.ts';
 /** An authentic event that is not fit to route, whole. */
 export interface QuarantinedEvent extends Event {
   readonly key: number;
-  readonly reasons: readonly Unfitness[];
+  readonly reasons: readonly InvalidReason[];
   /** Size of the body, where it was left out. */
   readonly bodyBytes?: number;
 }
@@ -114,7 +114,7 @@ export interface RouteKeeper {
 }
 
 /** What waits for one sink becomes dead letters. */
-export interface Burial {
+export interface DeadLetterBatch {
   readonly sink: string;
   /** Where its cursor goes. */
   readonly upTo: number;
@@ -169,7 +169,7 @@ export interface Journal extends EventStore {
   /** Nothing waits for the sink and nothing is routed to it: it holds back nothing any more. */
   leave(sink: string): Promise<RouteRecord>;
   /** Makes dead letters of what waits for a sink. Returns how many. */
-  bury(burial: Burial): Promise<number>;
+  addDeadLetters(batch: DeadLetterBatch): Promise<number>;
   /**
    * A page: as many as `limit` asks for and an answer should hold, none at the end.
    * @param bodies false leaves the bodies on disk

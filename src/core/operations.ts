@@ -1,5 +1,5 @@
 import type { SinkTrouble } from './sink.ts';
-import type { Unfitness } from './ingest.ts';
+import type { InvalidReason } from './ingest.ts';
 import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
 
 /** How one sink is doing, beside what its cursor says. */
@@ -60,7 +60,7 @@ export interface EventSummary {
 }
 
 export interface QuarantineSummary extends EventSummary {
-  readonly reasons: readonly Unfitness[];
+  readonly reasons: readonly InvalidReason[];
 }
 
 export interface DeadLetterSummary extends EventSummary {
@@ -74,7 +74,7 @@ export interface DeadLetterSummary extends EventSummary {
 
 export interface RetryResult {
   readonly retried: number;
-  /** Still unfit, or for a sink that is configured no longer; they stay. */
+  /** Still invalid, or for a sink that is configured no longer; they stay. */
   readonly kept: number;
 }
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
-import { ID_REUSED, type AppendResult, type IngestOptions, type Unfitness } from '../core/ingest.ts';
+import { ID_REUSED, type AppendResult, type IngestOptions, type InvalidReason } from '../core/ingest.ts';
 import type { EventStore } from '../core/journal.ts';
 import type { Route, Target } from '../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
@@ -44,7 +44,7 @@ const REUSED: AppendResult = { status: 'reused' };
  * back to the sender, whose next attempt goes by the new config.
  *
  * `accept` and `quarantine` reject with backlog_full; with sink_refused when a required sink will never take the event;
- * with not_confirmed when one that has not taken it is gone; with unfit when there is no place for what is not fit.
+ * with not_confirmed when one that has not taken it is gone; with unfit when there is no place for what is invalid.
  */
 export class DeliveredLog extends MemoryLog implements EventStore {
   readonly #options: DeliveredLogOptions;
@@ -71,7 +71,7 @@ export class DeliveredLog extends MemoryLog implements EventStore {
 
   async quarantine(
     event: Event,
-    reasons: readonly Unfitness[],
+    reasons: readonly InvalidReason[],
     { dedupKey = event.id }: IngestOptions = {},
   ): Promise<AppendResult> {
     return this.#keep(event, reasons, dedupKey) ?? this.#keepReused(event, [ID_REUSED, ...reasons], dedupKey);
@@ -125,14 +125,14 @@ export class DeliveredLog extends MemoryLog implements EventStore {
   }
 
   /** There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender. */
-  #keep(event: Event, reasons: readonly Unfitness[], key: string): Promise<AppendResult> | null {
+  #keep(event: Event, reasons: readonly InvalidReason[], key: string): Promise<AppendResult> | null {
     const to = this.#options.quarantineTo();
     if (to !== null) return this.#add(event, { only: [to] }, key);
     return Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')));
   }
 
   /** A key of its own lets it through. */
-  async #keepReused(event: Event, reasons: readonly Unfitness[], key: string): Promise<AppendResult> {
+  async #keepReused(event: Event, reasons: readonly InvalidReason[], key: string): Promise<AppendResult> {
     const result = await this.#keep(event, reasons, JSON.stringify([key, hash('sha256', event.body, 'hex')]));
     return result?.status === 'accepted' ? REUSED : (result ?? DUPLICATE);
   }

@@ -7,7 +7,7 @@ import type { Route, Target } from '../core/route.ts';
 import { NO_ROUTES } from '../core/route-record.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { buryWaiting, countWaiting, type WaitingFor } from './waiting.ts';
+import { deadLetterWaiting, countWaiting, type WaitingFor } from './waiting.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
@@ -216,7 +216,7 @@ export class Delivery {
     if (recalled.aborted) return 0;
     await sinks.remove(sink, givenUp ? AbortSignal.abort() : recalled);
     const letters = givenUp
-      ? await buryWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())
+      ? await deadLetterWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())
       : 0;
     await journal.leave(sink);
     log.info({ sink, letters }, 'sink has left');
@@ -256,7 +256,7 @@ export async function dropSink(
   const record = await journal.routes();
   const accepted = new AcceptedRoutes(record);
   const waiting = { journal, sink, after, targetsOf: accepted.targetsOf.bind(accepted) };
-  const dropped = await buryWaiting(waiting, isErased, now);
+  const dropped = await deadLetterWaiting(waiting, isErased, now);
   // What a person puts back before the next start goes by the routes of the last one.
   if (record.eras.length > 0) await journal.acceptUnder(accepted.routesWithout(sink));
   await journal.leave(sink);

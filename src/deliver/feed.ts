@@ -3,9 +3,9 @@ import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
-import { Burial } from './burial.ts';
+import { DeadLetters } from './dead-letters.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
-import { Holdings } from './holdings.ts';
+import { InFlightWindow } from './in-flight-window.ts';
 import { Linger } from './linger.ts';
 import { Loader } from './loader.ts';
 import { Opening } from './opening.ts';
@@ -32,8 +32,8 @@ export class Feed {
   readonly #abort = new AbortController();
   readonly #linger: Linger;
   readonly #loader: Loader;
-  readonly #burial: Burial;
-  #holdings: Holdings;
+  readonly #deadLetters: DeadLetters;
+  #window: InFlightWindow;
   #mode: FeedMode = 'opening';
   #begun = false;
   /** Monotonic time at which the pause is over. */
@@ -53,10 +53,10 @@ export class Feed {
     this.#options = options;
     this.#calls = new SinkCalls(options);
     this.#pending = new Pending(options.sink.limits);
-    this.#holdings = new Holdings(options, this.#pending, 0);
+    this.#window = new InFlightWindow(options, this.#pending, 0);
     this.#linger = new Linger(options.clock, options.sink.limits.linger);
     this.#queue = new PQueue({ concurrency: options.sink.limits.inFlight });
-    this.#burial = new Burial(options);
+    this.#deadLetters = new DeadLetters(options);
     this.#loader = new Loader(options.journal, {
       onLoaded: (events) => this.#admit(events),
       onFailed: (reason) => this.#trouble(reason),
@@ -69,7 +69,7 @@ export class Feed {
    */
   async start(): Promise<void> {
     const position = await this.#options.journal.openCursor(this.name);
-    this.#holdings = new Holdings(this.#options, this.#pending, position);
+    this.#window = new InFlightWindow(this.#options, this.#pending, position);
     this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
     const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
       onTrouble: (reason) => (this.#lastError = reason),
@@ -99,7 +99,7 @@ export class Feed {
 
   /** Never sends what is `owned` again: its data is being erased. What is under way already is not held back. */
   forget(forgotten: Forgotten): void {
-    this.#holdings.forget(forgotten);
+    this.#window.forget(forgotten);
   }
 
   /** Settles when every batch that is under way now has been answered, those given up for too slow an answer among them. */
@@ -110,23 +110,23 @@ export class Feed {
 
   /** What the sink had confirmed is gone. @returns how many dead letters that makes */
   takeBack(taken: TakenBack): Promise<number> {
-    return this.#burial.takeBack(taken);
+    return this.#deadLetters.takeBack(taken);
   }
 
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
-    return this.#holdings.cursor;
+    return this.#window.cursor;
   }
 
   status(): FeedStatus {
     return {
       sink: this.name,
       mode: this.#mode,
-      cursor: this.#holdings.cursor,
-      pending: this.#holdings.count,
+      cursor: this.#window.cursor,
+      pending: this.#window.count,
       inFlight: this.#queue.pending,
       ...this.#counts,
-      dead: this.#burial.count,
+      dead: this.#deadLetters.count,
       lastError: this.#lastError,
       troubles: this.#calls.troubles(),
     };
@@ -187,18 +187,18 @@ export class Feed {
 
   /** True when the sink would rather have a larger batch a little later; pumps again by then. */
   #lingers(): boolean {
-    const isFull = this.#holdings.count >= this.#options.sink.limits.batchCount;
+    const isFull = this.#window.count >= this.#options.sink.limits.batchCount;
     return this.#mode !== 'draining' && !isFull && this.#linger.holds(() => this.#pump());
   }
 
   #load(): void {
-    const { room } = this.#holdings;
+    const { room } = this.#window;
     if (!this.#begun || this.#mode === 'draining' || room === null) return;
-    this.#loader.load(this.#holdings.position, room);
+    this.#loader.load(this.#window.position, room);
   }
 
   #admit(events: readonly JournalEvent[]): void {
-    for (const event of events) this.#holdings.admit(event);
+    for (const event of events) this.#window.admit(event);
     this.#moveCursor();
     this.#pump();
   }
@@ -213,7 +213,7 @@ export class Feed {
   }
 
   async #deliver(taken: readonly Item[]): Promise<void> {
-    const batch = this.#holdings.unforgotten(taken);
+    const batch = this.#window.unforgotten(taken);
     if (batch.length < taken.length) this.#moveCursor();
     if (batch.length === 0) return;
     const now = this.#options.clock.monotonic();
@@ -238,7 +238,7 @@ export class Feed {
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
     const { retry, clock, observer, journal } = this.#options;
     const { delivered, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
-    for (const { item, code, reason: why } of dead) await this.#burial.bury(item, code, why);
+    for (const { item, code, reason: why } of dead) await this.#deadLetters.add(item, code, why);
     for (const { event } of delivered) {
       observer?.delivered(this.name, event);
       journal.delivered?.(this.name, event);
@@ -247,7 +247,7 @@ export class Feed {
     this.#counts.retried += later.length;
     if (reason !== null) this.#lastError = reason;
     const done = [...delivered, ...dead.map(({ item }) => item)];
-    for (const item of done) this.#holdings.settle(item);
+    for (const item of done) this.#window.settle(item);
     this.#moveCursor();
     if (trouble !== null) {
       // The pause of the sink is the wait; whatever was not settled goes first after it.
@@ -299,7 +299,7 @@ export class Feed {
   }
 
   #moveCursor(): void {
-    const { cursor } = this.#holdings;
+    const { cursor } = this.#window;
     this.#options.journal.moveCursor(this.name, cursor);
     if (this.#awaited.length === 0) return;
     for (const { seq, resolve } of this.#awaited) if (seq <= cursor) resolve();

@@ -36,7 +36,7 @@ const PAGE = { count: 1000, bytes: 8 * 2 ** 20 };
  * @param now milliseconds since the epoch
  * @returns how many letters
  */
-export async function buryWaiting(
+export async function deadLetterWaiting(
   { journal, sink, after, targetsOf }: WaitingFor,
   isErased: (event: JournalEvent) => boolean,
   now: number,
@@ -54,7 +54,7 @@ export async function buryWaiting(
             name === sink ? [{ seq: event.seq, destination, ...given }] : [],
           ),
     );
-    count += await journal.bury({ sink, upTo: last.seq, letters });
+    count += await journal.addDeadLetters({ sink, upTo: last.seq, letters });
     at = last.seq;
   }
 }

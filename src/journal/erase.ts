@@ -21,7 +21,7 @@ export interface ErasedCounts {
 /** One step of an erasure; the next one is asked for until there is none. */
 export type EraseStep =
   // First: what is put back from there while events are looked at would stand behind the last of them.
-  | { readonly do: 'letters' }
+  | { readonly do: 'setAside' }
   | { readonly do: 'events'; readonly after: number; readonly upTo: number }
   | { readonly do: 'scrub'; /** Nobody waits for this journal. */ readonly alone: boolean }
   /** The receipt has them. */
@@ -39,7 +39,7 @@ type Row = [
   body: Buffer | null,
 ];
 
-/** Where the envelope does not say whose an event is: what stands as the user of an unfit one may be no id. */
+/** Where the envelope does not say whose an event is: what stands as the user of an invalid one may be no id. */
 const NAMES_NOBODY: Readonly<Record<Table, string>> = {
   events: 'user IS NULL',
   dead_letters: 'user IS NULL',
@@ -83,9 +83,9 @@ export class Eraser {
       switch (step.do) {
         case 'events':
           return this.#transaction(() => this.#events(subjects, step));
-        case 'letters':
+        case 'setAside':
           return this.#transaction(() => {
-            for (const table of ['quarantine', 'dead_letters'] as const) this.#letters(subjects, table);
+            for (const table of ['quarantine', 'dead_letters'] as const) this.#eraseSetAside(subjects, table);
             const upTo = Number(this.#db.prepare('SELECT max(seq) FROM events').pluck().get() ?? 0);
             return { do: 'events', after: 0, upTo };
           });
@@ -119,7 +119,7 @@ export class Eraser {
     return { do: 'events', after: found.last, upTo };
   }
 
-  #letters(subjects: readonly Subject[], table: 'quarantine' | 'dead_letters'): void {
+  #eraseSetAside(subjects: readonly Subject[], table: 'quarantine' | 'dead_letters'): void {
     const remove = this.#db.prepare(`DELETE FROM ${table} WHERE key = ?`);
     for (let after: number | null = 0; after !== null;) {
       const found = this.#find(subjects, table, 'key', after);

@@ -13,7 +13,7 @@ export async function eraseFrom(
   name: string,
   alone: boolean,
 ): Promise<void> {
-  let next: EraseStep | null = { do: 'letters' };
+  let next: EraseStep | null = { do: 'setAside' };
   while (next !== null) {
     signal.throwIfAborted();
     const step: EraseStep = next.do === 'scrub' ? { do: 'scrub', alone } : next;

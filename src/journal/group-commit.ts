@@ -7,7 +7,7 @@ export interface Entry {
   readonly event: Event;
   readonly handling: Handling | undefined;
   /** Reasons as JSON for an event that goes to quarantine. */
-  readonly unfit: string | null;
+  readonly invalid: string | null;
   /** What tells a repetition; the event's id when left out. */
   readonly dedupKey: string | undefined;
 }
@@ -42,9 +42,9 @@ export class GroupCommit {
     this.#perform = perform;
   }
 
-  add({ event, handling, unfit, dedupKey }: Entry): Promise<AppendResult> {
+  add({ event, handling, invalid, dedupKey }: Entry): Promise<AppendResult> {
     const { promise: answered, resolve, reject } = Promise.withResolvers<AppendResult>();
-    this.#waiting.push({ event, handling, unfit, dedupKey, resolve, reject, answered });
+    this.#waiting.push({ event, handling, invalid, dedupKey, resolve, reject, answered });
     this.#schedule();
     return answered;
   }

@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { ErasableStore, ErasureRun, Subject } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
-import type { AppendResult, IngestOptions, IsErased, Unfitness } from '../core/ingest.ts';
+import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
 import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core/journal.ts';
 import type { QuarantinedEvent, Selection } from '../core/journal.ts';
 import type { RouteRecord } from '../core/route-record.ts';
@@ -83,23 +83,23 @@ export class SqliteJournal implements Journal, ErasableStore {
   };
   readonly routes: Journal['routes'] = () => this.#store.routes.read();
   readonly acceptUnder: Journal['acceptUnder'] = (routes) => this.#store.acceptUnder(routes);
-  readonly bury: Journal['bury'] = (burial) => this.#store.bury(burial);
+  readonly addDeadLetters: Journal['addDeadLetters'] = (batch) => this.#store.addDeadLetters(batch);
   readonly dropDeadLetters: Journal['dropDeadLetters'] = (selection) =>
-    this.#store.letters.drop('dead_letters', selection);
+    this.#store.setAside.drop('dead_letters', selection);
   readonly dropQuarantine: Journal['dropQuarantine'] = (selection) =>
-    this.#store.letters.drop('quarantine', selection);
+    this.#store.setAside.drop('quarantine', selection);
   readonly heads: Journal['heads'] = (after) => this.#store.ledger.heads(after);
 
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
-    return this.#enqueue({ event, handling, unfit: null, dedupKey });
+    return this.#enqueue({ event, handling, invalid: null, dedupKey });
   }
 
   quarantine(
     event: Event,
-    reasons: readonly Unfitness[],
+    reasons: readonly InvalidReason[],
     { dedupKey }: IngestOptions = {},
   ): Promise<AppendResult> {
-    return this.#enqueue({ event, handling: undefined, unfit: JSON.stringify(reasons), dedupKey });
+    return this.#enqueue({ event, handling: undefined, invalid: JSON.stringify(reasons), dedupKey });
   }
 
   countErased({ receivedAt }: Event): Promise<AppendResult> {
@@ -175,11 +175,14 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
     if (this.#options.isErased?.(event) === true) return;
-    await this.#store.letters.add({ ...letter, seq: event.seq }, pack([{ event, handling: event.handling }]));
+    await this.#store.setAside.add(
+      { ...letter, seq: event.seq },
+      pack([{ event, handling: event.handling }]),
+    );
   }
 
   async listDeadLetters(selection: Selection, bodies = true): Promise<readonly DeadLetter[]> {
-    const { about, ...packed } = await this.#store.letters.list(selection, bodies);
+    const { about, ...packed } = await this.#store.setAside.list(selection, bodies);
     const seqs = about.map(({ seq }) => seq);
     return unpack(packed, seqs).map((event, index) => {
       const { seq: _, ...letter } = about[index] as (typeof about)[number];
@@ -194,7 +197,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
-    const { about, ...packed } = await this.#store.letters.listQuarantine(selection, bodies);
+    const { about, ...packed } = await this.#store.setAside.listQuarantine(selection, bodies);
     return unpack(packed).map((event, index) => ({ ...event, ...(about[index] as (typeof about)[number]) }));
   }
 
@@ -240,9 +243,9 @@ export class SqliteJournal implements Journal, ErasableStore {
     const { clock, onCommit } = this.#options;
     const started = clock.monotonic();
     try {
-      const unfit = batch.map((waiting) => waiting.unfit);
+      const invalid = batch.map((waiting) => waiting.invalid);
       const keys = batch.map(({ dedupKey }) => dedupKey);
-      const answers = await this.#store.append({ ...pack(batch), unfit, keys }, clock.now());
+      const answers = await this.#store.append({ ...pack(batch), invalid, keys }, clock.now());
       onCommit?.(batch.length, clock.monotonic() - started);
       this.#answer(batch, answers);
     } catch (error) {

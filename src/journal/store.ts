@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
-import { ID_REUSED, type Unfitness } from '../core/ingest.ts';
-import type { Burial, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
+import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
+import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { Checkpoints } from './checkpoints.ts';
@@ -12,7 +12,7 @@ import { Eraser } from './erase.ts';
 import { EventReader, type DamagedRecord } from './event-reader.ts';
 import { Events } from './events.ts';
 import { LedgerReader } from './ledger-reader.ts';
-import { Letters } from './letters.ts';
+import { SetAside } from './set-aside.ts';
 import type { PageLimits, ReadPage } from './page-reader.ts';
 import type { JournalOptions } from './protocol.ts';
 import { RouteRecords } from './route-records.ts';
@@ -22,7 +22,7 @@ import { Space } from './space.ts';
 /** Events of one commit, and what to do with each besides storing it. */
 export interface Batch extends Packed {
   /** Reasons as JSON for an event that goes to quarantine; null for one that goes to the journal proper. */
-  readonly unfit: readonly (string | null)[];
+  readonly invalid: readonly (string | null)[];
   /** What stands for the id within the source; the event's id when left out. */
   readonly keys: readonly (string | undefined)[];
 }
@@ -57,7 +57,7 @@ export class Store {
   readonly cursors: Cursors;
   readonly eraser: Eraser;
   readonly ledger: LedgerReader;
-  readonly letters: Letters;
+  readonly setAside: SetAside;
   readonly routes: RouteRecords;
   #fullUntil = 0;
 
@@ -78,7 +78,7 @@ export class Store {
     this.routes = new RouteRecords(this.checkpoints);
     const { ledger, routes } = this;
     this.cursors = new Cursors(db, transaction, { ledger, routes, events: this.#events });
-    this.letters = new Letters(db, (row, body) => this.#events.put(row, body));
+    this.setAside = new SetAside(db, (row, body) => this.#events.put(row, body));
     this.eraser = new Eraser(db, transaction);
   }
 
@@ -105,11 +105,11 @@ export class Store {
           return APPENDED.duplicate;
         }
         added += 1;
-        const unfit = batch.unfit[index] ?? null;
-        const kept = seen === 'new' ? unfit : withReuse(unfit);
+        const invalid = batch.invalid[index] ?? null;
+        const kept = seen === 'new' ? invalid : withReuse(invalid);
         this.ledger.counts.add(kept === null ? countedAs(row[8]) : 'quarantined', row[6]);
         if (kept === null) return this.#events.put(row, body);
-        this.letters.quarantine(kept, row, body);
+        this.setAside.quarantine(kept, row, body);
         return seen === 'reused' ? APPENDED.reused : APPENDED.quarantined;
       });
       this.#seen.advance(added);
@@ -134,9 +134,9 @@ export class Store {
   }
 
   /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
-  bury({ sink, upTo, letters }: Burial): number {
+  addDeadLetters({ sink, upTo, letters }: DeadLetterBatch): number {
     this.#transaction(() => {
-      for (const letter of letters) this.letters.addCopy(sink, letter);
+      for (const letter of letters) this.setAside.addCopy(sink, letter);
       this.cursors.write(sink, upTo);
     });
     this.cursors.note(sink, upTo);
@@ -160,7 +160,7 @@ export class Store {
   retryDeadLetters(selection: Selection): { readonly count: number; readonly lastSeq: number } {
     const end = this.lastSeq;
     const { count, sinks } = this.#transaction(() => {
-      const retried = this.letters.retry(selection);
+      const retried = this.setAside.retry(selection);
       // A sink that had left begins in front of them, and not behind, when it opens again.
       for (const sink of retried.sinks) this.cursors.place(sink, end);
       return retried;
@@ -243,7 +243,7 @@ export class Store {
         const id = row?.[0] ?? null;
         if (note.run(seq, id, now).changes === 0) return [];
         const detail = `journal record ${seq} is not what was written`;
-        if (row !== null) this.letters.quarantine(JSON.stringify([{ code: 'damaged', detail }]), row, body);
+        if (row !== null) this.setAside.quarantine(JSON.stringify([{ code: 'damaged', detail }]), row, body);
         return [{ seq, id }];
       }),
     );
@@ -259,8 +259,8 @@ export class Store {
 }
 
 /** Reasons as JSON, with that of the id in front. */
-function withReuse(unfit: string | null): string {
-  return JSON.stringify([ID_REUSED, ...(unfit === null ? [] : (JSON.parse(unfit) as Unfitness[]))]);
+function withReuse(invalid: string | null): string {
+  return JSON.stringify([ID_REUSED, ...(invalid === null ? [] : (JSON.parse(invalid) as InvalidReason[]))]);
 }
 
 /** A replay sends again what was counted when it came. */

@@ -230,7 +230,7 @@ export const METRICS: readonly MetricDefinition[] = [
     'millrace_quarantined_total',
     'Why events went to quarantine; an event can have several reasons.',
     ['code'],
-    (state) => flat(state.meter.unfit, 'code'),
+    (state) => flat(state.meter.invalid, 'code'),
   ),
   gauge(
     'millrace_quarantine_events',

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
-import { ID_REUSED, type AppendResult, type Unfitness } from '../core/ingest.ts';
+import { ID_REUSED, type AppendResult, type InvalidReason } from '../core/ingest.ts';
 import type { Delivery } from '../core/sink.ts';
 import type { Live } from '../lib/live.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
@@ -48,7 +48,7 @@ export class Meter {
   /** Accepted events by type, and by the index of their route. */
   readonly types = new Tally();
   readonly routes = new Tally(10_000);
-  readonly unfit = new Tally();
+  readonly invalid = new Tally();
   readonly receiving = new Distribution(FAST_SECONDS);
   readonly committing = new Distribution(FAST_SECONDS);
   /** By sink: from receipt to confirmation, and the length of one `send`. */
@@ -117,23 +117,23 @@ export class Meter {
       this.duplicates += 1;
       this.recent.add(event, 'duplicate', null);
     } else if (result.status === 'reused') {
-      this.#unfit(event, [ID_REUSED]);
+      this.#invalid(event, [ID_REUSED]);
     } else this.erased += 1;
   }
 
   /** An event that is not fit to route has come in. */
-  storedUnfit(event: Event, reasons: readonly Unfitness[], result: AppendResult): void {
+  storedInvalid(event: Event, reasons: readonly InvalidReason[], result: AppendResult): void {
     if (result.status !== 'accepted') {
       this.stored(event, result);
       return;
     }
     if (event.source !== 'webhooks') this.#outcomes(event.source).add('quarantined');
-    this.#unfit(event, reasons);
+    this.#invalid(event, reasons);
   }
 
-  #unfit(event: Event, reasons: readonly Unfitness[]): void {
+  #invalid(event: Event, reasons: readonly InvalidReason[]): void {
     this.quarantined += 1;
-    for (const { code } of reasons) this.unfit.add(code);
+    for (const { code } of reasons) this.invalid.add(code);
     this.recent.add(event, 'quarantined', null);
   }
 

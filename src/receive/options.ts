@@ -19,7 +19,7 @@ export interface DeliveryInfo {
 
 /** What can be exchanged while deliveries come in; those that have begun keep what they began with. */
 export interface Replaceable extends Pick<Stages, 'verifier' | 'validate'> {
-  /** 422 lets the sender see that its event was unfit, and send it again. */
+  /** 422 lets the sender see that its event was invalid, and send it again. */
   readonly quarantineStatus: 202 | 422;
 }
 

@@ -1,5 +1,5 @@
 import { CATALOGUE, type ErrorCode } from '../core/errors.ts';
-import type { Unfitness } from '../core/ingest.ts';
+import type { InvalidReason } from '../core/ingest.ts';
 
 /** The entries of the catalogue that are answers to a request. */
 export type ProblemCode = {
@@ -19,7 +19,7 @@ export type Outcome =
   | {
       readonly kind: 'quarantined';
       readonly id: string;
-      readonly reasons: readonly [Unfitness, ...Unfitness[]];
+      readonly reasons: readonly [InvalidReason, ...InvalidReason[]];
     }
   | {
       readonly kind: 'problem';

@@ -16,7 +16,7 @@ const JSON_TYPE = 'application/json';
 const PROBLEM_TYPE = 'application/problem+json';
 
 /**
- * @param quarantineStatus 422 tells the sender that its event was unfit; it will then send it again.
+ * @param quarantineStatus 422 tells the sender that its event was invalid; it will then send it again.
  * @param retryAfter milliseconds, for a 429 or 503 whose outcome does not say.
  */
 export function answerOf(

@@ -15,10 +15,10 @@ export interface DryRun {
 /** Reads everything a replay would read, and counts what it would send, by type and destination. */
 export async function dryRun(
   units: AsyncIterable<Unit>,
-  options: Pick<ReplayOptions, 'read' | 'destinations' | 'disguise' | 'onProblem'>,
+  options: Pick<ReplayOptions, 'read' | 'destinations' | 'pseudonymiser' | 'onProblem'>,
   signal: AbortSignal,
 ): Promise<DryRun> {
-  const { read, destinations, disguise, onProblem } = options;
+  const { read, destinations, pseudonymiser, onProblem } = options;
   const counter = new Counter();
   const routes = new Map<string, readonly string[]>();
   for await (const unit of units) {
@@ -28,13 +28,16 @@ export async function dryRun(
       for (const candidate of found) {
         if (!destinations.wants(candidate)) continue;
         try {
-          const { type } = disguise(candidate.event);
+          const { type } = pseudonymiser(candidate.event);
           const targets = destinations.targetsFor(type);
           counter.event(type, targets);
           if (!routes.has(type)) routes.set(type, targets.map(formatTarget));
         } catch (error) {
           counter.tally = addTallies(counter.tally, A_PROBLEM);
-          onProblem({ where: candidate.where, reason: `the event cannot be disguised: ${messageOf(error)}` });
+          onProblem({
+            where: candidate.where,
+            reason: `the event cannot be pseudonymised: ${messageOf(error)}`,
+          });
         }
       }
     }

@@ -17,7 +17,7 @@ export interface ReplayOptions {
   readonly read: ReadUnit;
   readonly destinations: Destinations;
   /** Changes an event before it goes out; throws when it cannot. */
-  readonly disguise: (event: Event) => Event;
+  readonly pseudonymiser: (event: Event) => Event;
   /** Events a second; null for as many as the sinks take. */
   readonly rate: number | null;
   /** Events and body bytes on the way at most. */
@@ -93,7 +93,7 @@ export class Replay {
     for (const problem of step.problems) onProblem(problem);
     for (const candidate of step.found) {
       if (!destinations.wants(candidate)) continue;
-      const event = this.#disguised(candidate);
+      const event = this.#pseudonymised(candidate);
       if (event === null) continue;
       const targets = destinations.targetsFor(event.type);
       if (targets.length > 0) {
@@ -109,11 +109,11 @@ export class Replay {
     signal.throwIfAborted();
   }
 
-  #disguised({ event, where }: Candidate): Event | null {
+  #pseudonymised({ event, where }: Candidate): Event | null {
     try {
-      return this.#options.disguise(event);
+      return this.#options.pseudonymiser(event);
     } catch (error) {
-      this.#options.onProblem({ where, reason: `the event cannot be disguised: ${messageOf(error)}` });
+      this.#options.onProblem({ where, reason: `the event cannot be pseudonymised: ${messageOf(error)}` });
       this.#tracker.failed();
       return null;
     }

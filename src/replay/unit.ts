@@ -44,7 +44,7 @@ export interface Tally {
   readonly read: number;
   /** Of these, sealed records whose key an erasure has destroyed. */
   readonly erased: number;
-  /** What could not be read, or not be disguised. */
+  /** What could not be read, or not be pseudonymised. */
   readonly problems: number;
   /** Of files, as they lie on disk. */
   readonly bytes: number;

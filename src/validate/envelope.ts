@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { Envelope } from '../core/event.ts';
-import type { Unfitness } from '../core/ingest.ts';
+import type { InvalidReason } from '../core/ingest.ts';
 import { Scanner } from './scan.ts';
-import { unfitness, type UnfitnessCode } from './unfitness.ts';
+import { invalidReason, type InvalidCode } from './invalid-reasons.ts';
 
 export type RequiredField = 'team' | 'user' | 'clientUser';
 
@@ -60,7 +60,7 @@ export type Validation =
   | {
       readonly fit: false;
       readonly envelope: Envelope;
-      readonly reasons: readonly [Unfitness, ...Unfitness[]];
+      readonly reasons: readonly [InvalidReason, ...InvalidReason[]];
     };
 
 /** @param known what is known of the event beside its body; it stands in for keys the body lacks. */
@@ -68,7 +68,7 @@ export type Validator = (body: Buffer, known?: Partial<Envelope>) => Validation;
 
 /** The envelope as the body has it; undefined is what it has not. */
 type Parts = Readonly<Record<keyof Envelope, unknown>>;
-type Refuse = (code: UnfitnessCode) => void;
+type Refuse = (code: InvalidCode) => void;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
@@ -106,11 +106,11 @@ export function createValidator(options: EnvelopeOptions): Validator {
   };
 
   return (body, known) => {
-    const reasons: Unfitness[] = [];
+    const reasons: InvalidReason[] = [];
     // A body that could not be read has that reason only: nothing is known about its fields.
     let envelope = UNKNOWN;
     const refuse: Refuse = (code) => {
-      reasons.push(unfitness(code));
+      reasons.push(invalidReason(code));
     };
     if (read(body, scanner, refuse)) {
       const part = (name: keyof Envelope): unknown => {

@@ -17,7 +17,7 @@ import {
 } from '../lib/json-text.ts';
 import { type Field, type Fields, hashByte, type NestedPlan, pathOf } from './plan.ts';
 import { readColumn } from './read-column.ts';
-import { Unfit } from './reject.ts';
+import { InvalidRow } from './reject.ts';
 import type { RowState } from './row-state.ts';
 
 const LETTER_N = 0x6e;
@@ -47,7 +47,7 @@ export class RowReader {
 
   /**
    * Reads the members of the object at `at` into the row. Returns the index after the object.
-   * @throws JsonFault, or Unfit when the row cannot be
+   * @throws JsonFault, or InvalidRow when the row cannot be
    */
   object(fields: Fields, row: RowState, bytes: Buffer, at: number, depth: number): number {
     let i = skipWhite(bytes, at + 1);
@@ -105,7 +105,7 @@ export class RowReader {
       if (!row.plan.required.includes(slot))
         return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
       skipValue(bytes, at, depth + 1);
-      throw new Unfit('wrong_type', `${pathOf(fields.path, field.name)} has to be a ${field.type}`);
+      throw new InvalidRow('wrong_type', `${pathOf(fields.path, field.name)} has to be a ${field.type}`);
     }
     if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
     if (nested !== null) return this.#nested(nested, bytes, at, depth + 1);
@@ -171,7 +171,7 @@ export class RowReader {
       this.#host.finished(row, bytes);
       return end;
     } catch (error) {
-      if (!(error instanceof Unfit)) throw error;
+      if (!(error instanceof InvalidRow)) throw error;
       this.#host.refused(row, error);
       return skipValue(bytes, at, depth);
     }
@@ -179,7 +179,7 @@ export class RowReader {
 }
 
 /** JSON that is none at all is the graver fault, so the value is looked at first. */
-function wrongType(bytes: Uint8Array, at: number, depth: number, wanted: string, path: string): Unfit {
+function wrongType(bytes: Uint8Array, at: number, depth: number, wanted: string, path: string): InvalidRow {
   skipValue(bytes, at, depth + 1);
-  return new Unfit('wrong_type', `${path} has to be ${wanted}`);
+  return new InvalidRow('wrong_type', `${path} has to be ${wanted}`);
 }

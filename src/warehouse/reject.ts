@@ -25,19 +25,19 @@ export interface RowReject {
 }
 
 /** Well-formed JSON that makes no row. */
-export class Unfit extends Error {
+export class InvalidRow extends Error {
   readonly code: RejectCode;
 
   constructor(code: RejectCode, reason: string) {
     super(reason);
-    this.name = 'Unfit';
+    this.name = 'InvalidRow';
     this.code = code;
   }
 }
 
 /** @throws the error itself when it is neither a fault of the JSON nor of the row */
 export function rejectOf(table: string, error: unknown): RowReject {
-  if (error instanceof Unfit) return { table, code: error.code, reason: error.message };
+  if (error instanceof InvalidRow) return { table, code: error.code, reason: error.message };
   if (!(error instanceof JsonFault)) throw error;
   const reason = `${error.message}, ${error.at} bytes into the document`;
   return { table, code: error.kind === 'depth' ? 'too_deep' : 'not_json', reason };

@@ -4,7 +4,7 @@ import { canonicalString } from '../lib/json-compact.ts';
 import { CLOSE_BRACKET, COMMA, OPEN_BRACE, skipValue, skipWhite, unexpected } from '../lib/json-text.ts';
 import { type Fields, pathOf, planRow, type RowPlan } from './plan.ts';
 import { RowReader } from './read-row.ts';
-import { rejectOf, type RowReject, Unfit } from './reject.ts';
+import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
 import { RowState } from './row-state.ts';
 import type { TableEntry } from './tables.ts';
 import { writeInherited, writeRow } from './write-row.ts';
@@ -146,7 +146,7 @@ export class Shaper {
 
   /** @param document the part of `bytes` that has been read */
   #settle(bytes: Buffer, document: Buffer): void {
-    if (!isUtf8(document)) throw new Unfit('not_utf8', 'not UTF-8');
+    if (!isUtf8(document)) throw new InvalidRow('not_utf8', 'not UTF-8');
     complete(this.#row, bytes);
   }
 
@@ -221,12 +221,12 @@ function complete(row: RowState, bytes: Buffer): void {
     // A text of nothing is no identity either.
     if (start >= 0 && Math.abs(to[slot] as number) - start > 2) continue;
     if (start >= 0 && plan.columns[slot]?.type !== 'text') continue;
-    throw new Unfit('no_identity', `${plan.columns[slot]?.name ?? ''} is missing`);
+    throw new InvalidRow('no_identity', `${plan.columns[slot]?.name ?? ''} is missing`);
   }
 }
 
 function notAnObject(bytes: Buffer): Error {
   const end = skipValue(bytes, 0, 1);
   if (end !== bytes.length) return unexpected(bytes, end);
-  return new Unfit('wrong_type', 'a row has to be an object');
+  return new InvalidRow('wrong_type', 'a row has to be an object');
 }

@@ -1,6 +1,6 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
-import type { AppendResult, Ingest, IngestOptions, Unfitness } from '../core/ingest.ts';
+import type { AppendResult, Ingest, IngestOptions, InvalidReason } from '../core/ingest.ts';
 import { pack } from '../journal/rows.ts';
 import type { DeliveryInfo, ReceiverLoad } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
@@ -16,7 +16,7 @@ export interface LinkOptions {
 interface Waiting {
   readonly event: Event;
   readonly handling: Handling | undefined;
-  readonly unfit: string | null;
+  readonly invalid: string | null;
 }
 
 /** How long what became of deliveries may wait for events to travel with, milliseconds. */
@@ -44,11 +44,11 @@ export class Link implements Ingest {
   }
 
   accept(event: Event, { handling }: IngestOptions = {}): Promise<AppendResult> {
-    return this.#hand({ event, handling, unfit: null });
+    return this.#hand({ event, handling, invalid: null });
   }
 
-  quarantine(event: Event, reasons: readonly Unfitness[]): Promise<AppendResult> {
-    return this.#hand({ event, handling: undefined, unfit: JSON.stringify(reasons) });
+  quarantine(event: Event, reasons: readonly InvalidReason[]): Promise<AppendResult> {
+    return this.#hand({ event, handling: undefined, invalid: JSON.stringify(reasons) });
   }
 
   /** Notes what became of a delivery, for the metrics. */
@@ -90,7 +90,7 @@ export class Link implements Ingest {
       op: 'work',
       first: this.#next - waiting.length,
       ...pack(waiting),
-      unfit: waiting.map(({ unfit }) => unfit),
+      invalid: waiting.map(({ invalid }) => invalid),
       answered,
       load,
     });

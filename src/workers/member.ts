@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Unfitness } from '../core/ingest.ts';
+import type { InvalidReason } from '../core/ingest.ts';
 import { unpack } from '../journal/rows.ts';
 import type { ReceiverLoad, ReceiverOptions } from '../receive/options.ts';
 import type { Order, Report, ResultRow, WorkReport } from './protocol.ts';
@@ -135,11 +135,11 @@ export class Member<Settings> {
     const events = unpack(report);
     for (const [index, event] of events.entries()) {
       const ticket = report.first + index;
-      const unfit = report.unfit[index] ?? null;
+      const invalid = report.invalid[index] ?? null;
       const stored =
-        unfit === null
+        invalid === null
           ? this.#hooks.ingest.accept(event, { handling: event.handling })
-          : this.#hooks.ingest.quarantine(event, JSON.parse(unfit) as Unfitness[]);
+          : this.#hooks.ingest.quarantine(event, JSON.parse(invalid) as InvalidReason[]);
       stored.then(
         (result) => this.#answer([ticket, result]),
         (error: unknown) => this.#answer(this.#refusal(ticket, error)),

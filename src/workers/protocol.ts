@@ -44,7 +44,7 @@ export interface WorkReport extends Packed {
   /** Ticket of the first event; the others have those that follow. */
   readonly first: number;
   /** Reasons as JSON for an event that goes to quarantine; null for one that is fit. */
-  readonly unfit: readonly (string | null)[];
+  readonly invalid: readonly (string | null)[];
   readonly answered: readonly (readonly [Outcome, DeliveryInfo])[];
   readonly load: ReceiverLoad;
 }

@@ -68,8 +68,8 @@ test('the metrics say what has happened, by bounded labels only', async () => {
   const { id, body } = madeUpEvent(9, 'daily.data.meal.created');
   expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
   expect((await postSigned(receiver.url, body, { id })).status).toBe(200);
-  const unfit = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created', data: {} }));
-  expect((await postSigned(receiver.url, unfit, { id: 'msg_unfit' })).status).toBe(202);
+  const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created', data: {} }));
+  expect((await postSigned(receiver.url, invalid, { id: 'msg_unfit' })).status).toBe(202);
   expect((await postSigned(receiver.url, body, { headers: { 'webhook-signature': 'v1,AAAA' } })).status).toBe(
     401,
   );

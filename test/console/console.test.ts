@@ -148,8 +148,8 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('quarantined events are looked at, and dropped only when that is confirmed', async () => {
     const { receiver } = await start(['open']);
-    const unfit = JSON.stringify({ event_type: 'daily.data.meal.created', data: { kcal: 77 } });
-    for (const id of ['msg_one', 'msg_two']) await postSigned(receiver.url, Buffer.from(unfit), { id });
+    const invalid = JSON.stringify({ event_type: 'daily.data.meal.created', data: { kcal: 77 } });
+    for (const id of ['msg_one', 'msg_two']) await postSigned(receiver.url, Buffer.from(invalid), { id });
     const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#tab-quarantine .count', '2');
     await page.locator('#tab-events').focus();
@@ -337,8 +337,8 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
       1,
       'labtest.order.with_a_rather_long_name_that_has_no_end_and_no_space_to_break_at.updated',
     );
-    const unfit = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
-    await postSigned(receiver.url, unfit, { id: `msg_${'long'.repeat(40)}` });
+    const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
+    await postSigned(receiver.url, invalid, { id: `msg_${'long'.repeat(40)}` });
     for (const [name, width, colorScheme] of SIZES) {
       const { page, complaints } = await openPage(browser, receiver, {
         viewport: { width, height: 800 },
@@ -359,8 +359,8 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
   test('it fits with letters of any width, at the widths where its layout changes', async () => {
     const { receiver } = await start([]);
     await send(receiver, 1, 'labtest.order.updated');
-    const unfit = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
-    await postSigned(receiver.url, unfit, { id: 'msg_unfit' });
+    const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
+    await postSigned(receiver.url, invalid, { id: 'msg_unfit' });
     const { page } = await openPage(browser, receiver);
     await says(page, '#sinks tbody tr:nth-child(2) td[data-label=State]', 'Opening');
     // Which fonts there are differs from machine to machine; generic families and other spacing are everywhere.

@@ -33,13 +33,13 @@ test('where rebuilding would take too long, free pages are written over', async 
 
   const eraser = new Eraser(db, (work) => db.transaction(work)(), NOTHING_LARGE);
   const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
-  let step: EraseStep | null = { do: 'letters' };
+  let step: EraseStep | null = { do: 'setAside' };
   const taken: string[] = [];
   while (step !== null) {
     taken.push(step.do);
     step = eraser.perform(subjects, step);
   }
-  expect([...new Set(taken)]).toEqual(['letters', 'events', 'scrub']);
+  expect([...new Set(taken)]).toEqual(['setAside', 'events', 'scrub']);
   expect(eraser.counts('r1')).toEqual({ events: 200, quarantine: 0, dead_letters: 0 });
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
   expect(find([folder], [secretOf(2)])).not.toEqual([]);

@@ -58,7 +58,7 @@ export const FIELDS = { team: 'team_id', user: 'user_id', clientUser: 'client_us
 
 /** The way into a journal that a receiver has: events of erased users are kept out. */
 export function guarded(journal: IngestStore, isErased: IsErased): Ingest {
-  return new GuardedIngest(journal, isErased, { stored: () => undefined, storedUnfit: () => undefined });
+  return new GuardedIngest(journal, isErased, { stored: () => undefined, storedInvalid: () => undefined });
 }
 
 export function folderStore(path: string, exclude: readonly string[] = []): FolderStore {

@@ -44,7 +44,7 @@ test('recent events of an erased user are forgotten, and those that may be of on
   const meter = new Meter({ clock: new ManualClock(), plan: routed(() => null) });
   for (const [index, user] of ['made-up-1', 'made-up-2', null].entries())
     meter.stored(makeEvent({ id: `msg_${index}`, user }), { status: 'accepted', seq: index + 1 });
-  meter.storedUnfit(makeEvent({ id: 'msg_3', user: 'no id' }), [], { status: 'accepted', seq: 0 });
+  meter.storedInvalid(makeEvent({ id: 'msg_3', user: 'no id' }), [], { status: 'accepted', seq: 0 });
   expect(meter.recent.forgotten).toBe(0);
   meter.recent.forget(({ user }) => user === 'made-up-1');
   expect(meter.recent.after(0).map(({ id, n }) => [id, n])).toEqual([['msg_1', 2]]);
@@ -62,8 +62,8 @@ test('events of every outcome and source add up', () => {
   meter.stored(event, { status: 'accepted', seq: 1 });
   meter.stored(event, { status: 'duplicate' });
   meter.stored(event, { status: 'erased' });
-  meter.storedUnfit(event, [{ code: 'team_missing', detail: '' }], { status: 'accepted', seq: -1 });
-  meter.storedUnfit(event, [{ code: 'team_missing', detail: '' }], { status: 'duplicate' });
+  meter.storedInvalid(event, [{ code: 'team_missing', detail: '' }], { status: 'accepted', seq: -1 });
+  meter.storedInvalid(event, [{ code: 'team_missing', detail: '' }], { status: 'duplicate' });
   expect([...(meter.events.get('hub') ?? [])]).toEqual([
     ['accepted', 1],
     ['duplicate', 2],

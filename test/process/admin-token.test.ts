@@ -51,8 +51,8 @@ test('commands find the way into a running receiver without an option', async ()
     const config = writeConfig(await temporaryFolder(), { admin });
     const receiver = await ReceiverProcess.start(config);
     expect((await postSigned(receiver.url)).status).toBe(202);
-    const unfit = Buffer.from('{"event_type":"daily.data.meal.created"}');
-    expect((await postSigned(receiver.url, unfit, { id: 'msg_unfit' })).json['status']).toBe('quarantined');
+    const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
+    expect((await postSigned(receiver.url, invalid, { id: 'msg_unfit' })).json['status']).toBe('quarantined');
     for (const [args, said] of [
       [['status', '--json'], `"pid":${receiver.pid}`],
       [['quarantine', 'list'], 'msg_unfit'],

@@ -158,17 +158,17 @@ test('with acknowledge: delivered a required sink that is down ends in 503, and 
   ]);
 });
 
-test('with acknowledge: delivered unfit events go to quarantine.to, or are answered 422', async () => {
+test('with acknowledge: delivered invalid events go to quarantine.to, or are answered 422', async () => {
   const folder = await temporaryFolder();
-  const unfit = Buffer.from('{"event_type":"daily.data.meal.created"}');
+  const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
   const kept = await ReceiverProcess.start(
     replica(folder, 'kept', 0, { quarantine: { to: 'archive:unfit' } }),
   );
-  expect((await postSigned(kept.url, unfit, { id: 'msg_unfit' })).json).toMatchObject({
+  expect((await postSigned(kept.url, invalid, { id: 'msg_unfit' })).json).toMatchObject({
     status: 'quarantined',
   });
   const loud = await ReceiverProcess.start(replica(folder, 'loud', 0));
-  expect(await postSigned(loud.url, unfit, { id: 'msg_loud' })).toMatchObject({
+  expect(await postSigned(loud.url, invalid, { id: 'msg_loud' })).toMatchObject({
     status: 422,
     json: { code: 'unfit' },
   });

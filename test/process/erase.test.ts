@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 const GONE = 7;
 const SINK = join(import.meta.dirname, 'refusing-sink.ts');
 
-/** Events of three users: to the archive, some also to a sink that refuses them, some unfit. */
+/** Events of three users: to the archive, some also to a sink that refuses them, some invalid. */
 async function sendAll(url: string, from: number): Promise<void> {
   for (let n = from; n < from + 20; n += 1) {
     for (const user of [GONE, 8, 9]) {
@@ -23,8 +23,8 @@ async function sendAll(url: string, from: number): Promise<void> {
     }
   }
   for (const user of [GONE, 8]) {
-    const unfit = { user_id: userId(user), note: secretOf(user) };
-    const { json } = await postSigned(url, Buffer.from(JSON.stringify(unfit)), {
+    const invalid = { user_id: userId(user), note: secretOf(user) };
+    const { json } = await postSigned(url, Buffer.from(JSON.stringify(invalid)), {
       id: `msg_unfit_${user}_${from}`,
     });
     expect(json).toMatchObject({ status: 'quarantined' });

@@ -55,7 +55,7 @@ test.each([1, 2])(
     expect(await post('msg_a', genuine)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
     expect(await post('msg_a', burnt)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
     expect(await post('msg_a', third)).toMatchObject({ status: 202, json: REUSED });
-    // A fit event after an unfit one of its id.
+    // A fit event after an invalid one of its id.
     expect(await post('msg_b', Buffer.from('{}'))).toMatchObject({ json: { status: 'quarantined' } });
     expect(await post('msg_b', genuine)).toMatchObject({ status: 202, json: REUSED });
     // The same after a restart.
@@ -120,7 +120,7 @@ test('a captured delivery cannot be sent again under the id of another: an id th
   expect(found.toSorted()).toEqual([captured, genuine].map(String).toSorted());
 });
 
-test('with acknowledge: delivered an id with other bytes goes where unfit events go, or stays with the sender', async () => {
+test('with acknowledge: delivered an id with other bytes goes where invalid events go, or stays with the sender', async () => {
   const [first, second] = bodies;
   for (const to of ['kept', null]) {
     const folder = await temporaryFolder();

@@ -97,7 +97,7 @@ const UNFIT: Readonly<Record<string, Buffer>> = {
   ),
 };
 
-test('faults 24, 26: unfit bodies are quarantined byte for byte, and can be looked at', async () => {
+test('faults 24, 26: invalid bodies are quarantined byte for byte, and can be looked at', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
   const receiver = await ReceiverProcess.start(config);
@@ -217,8 +217,8 @@ test('fault 28: line breaks and escape sequences in ids never make a second log 
   // An id of visible characters is taken; what stands in the body is quarantined with its id.
   const injected = '{"level":30,"msg":"made-up"}';
   expect(await postSigned(receiver.url, body, { id: injected })).toMatchObject({ status: 202 });
-  const unfit = Buffer.from(body.toString().replace('daily.', String.raw`\r\n{\"level\":30}\u001b[31m`));
-  expect((await postSigned(receiver.url, unfit)).json).toMatchObject({ status: 'quarantined' });
+  const invalid = Buffer.from(body.toString().replace('daily.', String.raw`\r\n{\"level\":30}\u001b[31m`));
+  expect((await postSigned(receiver.url, invalid)).json).toMatchObject({ status: 'quarantined' });
   const { stdout } = await millrace(['quarantine', 'list', '--config', config]);
   expect(stdout.split('\n'), `a line too many in:\n${stdout}`).toHaveLength(3);
   expect(stdout).not.toContain('\u001b');

@@ -54,8 +54,8 @@ test(
       bodies.set(id, body);
       if (type === REFUSED) refused.push(id);
     }
-    const unfit = Buffer.from('{"event_type":"daily.data.meal.created","data":{"made":"up"}}');
-    expect((await postSigned(receiver.url, unfit, { id: 'msg_unfit' })).json).toMatchObject({
+    const invalid = Buffer.from('{"event_type":"daily.data.meal.created","data":{"made":"up"}}');
+    expect((await postSigned(receiver.url, invalid, { id: 'msg_unfit' })).json).toMatchObject({
       status: 'quarantined',
     });
     const before = await receiver.drained();

@@ -38,7 +38,7 @@ test('quarantine: kept, shown, retried after a change of the config, dropped; wi
       json: { status: 'quarantined', id, code: 'team_foreign' },
     });
   }
-  // Through the receiver, which still finds them unfit.
+  // Through the receiver, which still finds them invalid.
   expect(documents(await inBox('quarantine', strict, 'list')).map(({ id }) => id)).toEqual(
     foreign.map(({ id }) => id),
   );

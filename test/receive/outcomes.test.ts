@@ -30,7 +30,7 @@ describe('a delivery', () => {
     });
   });
 
-  it('is quarantined with all reasons when it is unfit, and answered so that the sender is content', async () => {
+  it('is quarantined with all reasons when it is invalid, and answered so that the sender is content', async () => {
     const { url, quarantined } = await start();
     expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
       status: 202,
@@ -45,7 +45,7 @@ describe('a delivery', () => {
     ]);
   });
 
-  it('is answered 422 when unfit, where that is wanted', async () => {
+  it('is answered 422 when invalid, where that is wanted', async () => {
     const { url, quarantined } = await start({ quarantineStatus: 422 });
     expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
       status: 422,

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import type { Event } from '../../src/core/event.ts';
-import type { AppendResult, Ingest, Unfitness } from '../../src/core/ingest.ts';
+import type { AppendResult, Ingest, InvalidReason } from '../../src/core/ingest.ts';
 import type { DeliveryInfo, Receiver, ReceiverOptions } from '../../src/receive/options.ts';
 import type { Outcome } from '../../src/receive/outcome.ts';
 import { createReceiver } from '../../src/receive/receiver.ts';
@@ -30,7 +30,7 @@ export interface Started {
   readonly url: string;
   readonly port: number;
   readonly accepted: Event[];
-  readonly quarantined: { event: Event; reasons: readonly Unfitness[] }[];
+  readonly quarantined: { event: Event; reasons: readonly InvalidReason[] }[];
   readonly outcomes: { outcome: Outcome; info: DeliveryInfo }[];
   readonly errors: unknown[];
   /** Resolves when one more delivery has ended than at the last call. */

@@ -11,7 +11,7 @@ const KEY = 'DefaultEndpointsProtocol=https;AccountName=acme;AccountKey=aHVudGVy
 const ACCOUNT = 'https://acme.blob.core.windows.net';
 
 const checkpointsOf = (checkpoints: unknown): unknown => parseOptions({ ...HUB, checkpoints }).checkpoints;
-const blobs = (options: object): object => ({ type: 'blob-storage', container: 'places', ...options });
+const blobs = (options: object): object => ({ type: 'blob-storage', container: 'checkpoints', ...options });
 
 const stateless = (checkpoints: string): string =>
   `acknowledge: delivered\nsources: { hub: { type: event-hubs, connectionString: "${HUB.connectionString}", hub: events, checkpoints: ${checkpoints} } }${BASE}`;
@@ -25,13 +25,13 @@ describe('checkpoints of an event-hubs source', () => {
     expect(checkpointsOf(blobs({ connectionString: KEY }))).toEqual({
       type: 'blob-storage',
       storage: { by: 'key', connectionString: KEY },
-      container: 'places',
+      container: 'checkpoints',
       takeOverAfter: 60_000,
     });
     expect(checkpointsOf(blobs({ accountUrl: `${ACCOUNT}/`, takeOverAfter: '30s' }))).toEqual({
       type: 'blob-storage',
       storage: { by: 'identity', accountUrl: ACCOUNT, clientId: null },
-      container: 'places',
+      container: 'checkpoints',
       takeOverAfter: 30_000,
     });
   });
@@ -49,7 +49,7 @@ describe('checkpoints of an event-hubs source', () => {
     [blobs({ connectionString: KEY, container: 'No' }), /^checkpoints\.container: /],
     [blobs({ connectionString: KEY, takeOverAfter: '10ms' }), /^checkpoints\.takeOverAfter: /],
     [blobs({ connectionString: KEY, managedIdentityClientId: 'a' }), /ClientId: needs accountUrl/],
-    [{ type: 'journal', container: 'places' }, /^checkpoints: .*container/],
+    [{ type: 'journal', container: 'checkpoints' }, /^checkpoints: .*container/],
   ])('does not take %j', (checkpoints, message) => {
     expect(() => checkpointsOf(checkpoints)).toThrow(message);
     expect(() => checkpointsOf(checkpoints)).not.toThrow(/aHVudGVyMg/);
@@ -58,7 +58,7 @@ describe('checkpoints of an event-hubs source', () => {
   it('must lie outside where there is no journal', async () => {
     await expect(resolveText(stateless('journal'), FROM)).rejects.toThrow('needs acknowledge: journaled');
     const outside = await resolveText(
-      stateless(`{ type: blob-storage, container: places, accountUrl: "${ACCOUNT}" }`),
+      stateless(`{ type: blob-storage, container: checkpoints, accountUrl: "${ACCOUNT}" }`),
       FROM,
     );
     expect(outside.config.acknowledge).toBe('delivered');

@@ -1,7 +1,7 @@
 import type { PartitionContext, ReceivedEventData } from '@azure/event-hubs';
 import { expect, test } from 'vitest';
 import { parseOptions } from '../../src/sources/event-hubs/config.ts';
-import { SharedPlaces } from '../../src/sources/event-hubs/shared-places.ts';
+import { SharedCheckpoints } from '../../src/sources/event-hubs/shared-checkpoints.ts';
 import { makeContext } from '../sinks/support.ts';
 import { MemoryStore, NO_CHECKPOINTS } from './event-hubs-support.ts';
 
@@ -15,7 +15,7 @@ const message = (offset: string): ReceivedEventData => ({ offset }) as ReceivedE
 test('a partition’s place is noted once a second, and what is left in the end', async () => {
   const context = makeContext();
   const store = new MemoryStore();
-  const places = new SharedPlaces(OPTIONS, { ...context, checkpoints: NO_CHECKPOINTS }, store);
+  const checkpoints = new SharedCheckpoints(OPTIONS, { ...context, checkpoints: NO_CHECKPOINTS }, store);
   const noted: string[] = [];
   const partition = (partitionId: string): PartitionContext =>
     ({
@@ -23,19 +23,19 @@ test('a partition’s place is noted once a second, and what is left in the end'
       updateCheckpoint: ({ offset }: ReceivedEventData) => Promise.resolve(noted.push(offset)),
     }) as unknown as PartitionContext;
   const [one, other, foreign] = [partition('0'), partition('1'), partition('2')];
-  await places.save(message('100'), one);
-  await places.save(message('200'), one);
-  await places.save(message('5'), other);
+  await checkpoints.save(message('100'), one);
+  await checkpoints.save(message('200'), one);
+  await checkpoints.save(message('5'), other);
   expect(noted).toEqual(['100', '5']);
   context.clock.advance(1000);
-  await places.save(message('300'), one);
-  await places.save(message('400'), one);
+  await checkpoints.save(message('300'), one);
+  await checkpoints.save(message('400'), one);
   expect(noted).toEqual(['100', '5', '300']);
 
-  await places.save(message('7'), foreign);
-  await places.save(message('8'), foreign);
+  await checkpoints.save(message('7'), foreign);
+  await checkpoints.save(message('8'), foreign);
   store.owners.set('2', 'them');
-  await places.store.listOwnership('host', 'events', '$Default');
-  await places.finish();
+  await checkpoints.store.listOwnership('host', 'events', '$Default');
+  await checkpoints.finish();
   expect(noted).toEqual(['100', '5', '300', '7', '400']);
 });

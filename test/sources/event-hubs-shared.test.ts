@@ -20,7 +20,7 @@ async function openParts(): Promise<Parts> {
     startAzurite(),
   ]);
   onTestFinished(() => peer.stop());
-  return { peer, storage, container: await storage.container('places') };
+  return { peer, storage, container: await storage.container('checkpoints') };
 }
 
 interface Worker extends Reading {
@@ -39,7 +39,7 @@ async function work(
     checkpoints: {
       type: 'blob-storage',
       connectionString: storage.connectionString,
-      container: 'places',
+      container: 'checkpoints',
       takeOverAfter: '3s',
     },
     ...options,
@@ -156,7 +156,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
     await until('10 messages', () => first.messages.length >= 10);
     parts.storage.pause();
     const error = await first.ended;
-    expect(String(error)).toContain('checkpoints in container places: no answer in 2000 ms');
+    expect(String(error)).toContain('checkpoints in container checkpoints: no answer in 2000 ms');
     parts.storage.resume();
     await publish(parts.peer, 10, 20);
     const second = await work(parts);
@@ -167,7 +167,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
     const parts = await openParts();
     await parts.container.delete();
     await expect(work(parts)).rejects.toThrow(
-      /^event hub events: checkpoints in container places: .*The specified container does not exist/,
+      /^event hub events: checkpoints in container checkpoints: .*The specified container does not exist/,
     );
   });
 });

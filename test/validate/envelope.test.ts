@@ -86,7 +86,7 @@ describe('what is required', () => {
   });
 });
 
-describe('an unfit event', () => {
+describe('an invalid event', () => {
   it('is told all its reasons, with as much of the envelope as could be read', () => {
     const result = check({ event_type: 7, team_id: 'acme', user_id: null, client_user_id: 5 });
     expect(codes(result)).toEqual([

@@ -17,7 +17,7 @@ Examples:
   millrace demo --events 5000 --json
 
 Starts a receiver on a free port with a secret made for the occasion, sends it signed events of the documented types
-and, beside them, duplicates, forged, stale, unfit and oversized ones. A stand-in of the service sends its own, has its
+and, beside them, duplicates, forged, stale, invalid and oversized ones. A stand-in of the service sends its own, has its
 bulk pull triggered and followed, and its meals land in tables. Then the demo waits for delivery, stops the receiver and
 counts from the files themselves. Exit codes: 0 the counts add up, 1 they do not.`;
 
@@ -90,7 +90,7 @@ function render(counts: DemoCounts): string {
     `sent         ${sent}`,
     `accepted     ${accepted}`,
     `duplicates   ${duplicates}   (answered 200, not forwarded again)`,
-    `quarantined  ${quarantined}   (authentic, but unfit: kept apart)`,
+    `quarantined  ${quarantined}   (authentic, but invalid: kept apart)`,
     `refused      ${refused}   (forged, stale or too large)`,
     `delivered    ${delivered}   in ${files} files below ${archive}`,
     `history      ${history.meals} meals with ${history.meal_items} foods of ${history.users} users in ${history.tables}`,

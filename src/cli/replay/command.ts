@@ -90,12 +90,12 @@ export function replayCommand(io: Io): Command {
 
 async function count(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<void> {
   const progress = new ReplayProgress(io, 0);
-  const { disguise } = work.order;
+  const { pseudonymiser } = work.order;
   const result = await dryRun(
     work.list(),
     {
       ...work,
-      disguise: (event) => disguise?.apply(event) ?? event,
+      pseudonymiser: (event) => pseudonymiser?.apply(event) ?? event,
       onProblem: (problem) => progress.problem(problem),
     },
     io.signal,

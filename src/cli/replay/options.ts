@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
-import { Disguise } from '../../replay/disguise.ts';
+import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
 import type { Io } from '../io.ts';
@@ -45,7 +45,7 @@ export interface ReplayOrder {
   /** Events a second; null for as many as the sinks take. */
   readonly rate: number | null;
   /** Null when nothing of the events is to be changed. */
-  readonly disguise: Disguise | null;
+  readonly pseudonymiser: Pseudonymiser | null;
   readonly id: string;
   /** Folder of the state. */
   readonly state: string;
@@ -94,7 +94,8 @@ export function replayOrder(
     to,
     sinks,
     rate: flags.rate ?? null,
-    disguise: users.size === 0 && key === null ? null : new Disguise({ users, key, fields: config.envelope }),
+    pseudonymiser:
+      users.size === 0 && key === null ? null : new Pseudonymiser({ users, key, fields: config.envelope }),
     id: flags.id ?? `replay-${randomBytes(9).toString('base64url')}`,
     state: resolve(flags.state ?? folder),
     fingerprint,

@@ -10,7 +10,7 @@ import { planSinks } from '../../plan.ts';
 import { openProof } from '../../proof/open.ts';
 import { Checkpoint } from '../../replay/checkpoint.ts';
 import type { Counts } from '../../replay/counts.ts';
-import { Courtesy } from '../../replay/courtesy.ts';
+import { Backpressure } from '../../replay/backpressure.ts';
 import { Replay } from '../../replay/replay.ts';
 import { ActivityReport } from '../activity-report.ts';
 import type { Io } from '../io.ts';
@@ -48,14 +48,14 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
   let keep = true;
   try {
     const progress = new ReplayProgress(io, checkpoint.plan.bytes);
-    const courtesy = courtesyOf(work, flags, progress, [...sinks.keys()]);
+    const backpressure = backpressureOf(work, flags, progress, [...sinks.keys()]);
     const replay = new Replay({
       ...work,
       ...AHEAD,
       checkpoint,
       rate: order.rate,
-      disguise: (event) => order.disguise?.apply(event) ?? event,
-      turn: (signal) => courtesy?.turn(signal),
+      pseudonymiser: (event) => order.pseudonymiser?.apply(event) ?? event,
+      turn: (signal) => backpressure?.turn(signal),
       onProblem: (problem) => progress.problem(problem),
     });
     const report = new ActivityReport(work.loaded, {
@@ -64,7 +64,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
       title: titleOf(order),
       unit: 'events',
     });
-    const playing = { work, sinks, courtesy, progress, report, io };
+    const playing = { work, sinks, backpressure, progress, report, io };
     const complete = checkpoint.before?.done === true || (await play(replay, playing));
     const { counts } = replay;
     const ok = complete && counts.problems === 0 && counts.refused === 0;
@@ -79,7 +79,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
 interface Playing {
   readonly work: ReplayWork;
   readonly sinks: Parameters<LiveSinks['open']>[0]['sinks'];
-  readonly courtesy: Courtesy | null;
+  readonly backpressure: Backpressure | null;
   readonly progress: ReplayProgress;
   readonly report: ActivityReport;
   readonly io: Io;
@@ -87,7 +87,7 @@ interface Playing {
 
 /** Opens the sinks, plays, closes them. True when nothing is left to do, false when interrupted. */
 async function play(replay: Replay, playing: Playing): Promise<boolean> {
-  const { work, sinks, courtesy, progress, report, io } = playing;
+  const { work, sinks, backpressure, progress, report, io } = playing;
   const { delivery, shutdown } = work.loaded.config;
   const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = delivery;
   const parts = { log: sinkLog(progress), clock: systemClock };
@@ -107,7 +107,7 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
     failed.abort(error),
   );
   // Not waited for at the end: a receiver that does not answer must not hold it up.
-  void courtesy?.watch(over.signal);
+  void backpressure?.watch(over.signal);
   let complete = false;
   try {
     await new LiveSinks(dispatcher, { ...parts, proof: openProof(work.loaded.config) }).open({ sinks });
@@ -167,14 +167,14 @@ function requireSinks({ loaded, order }: ReplayWork): string[] {
   return [...new Set(names)];
 }
 
-function courtesyOf(
+function backpressureOf(
   { loaded }: ReplayWork,
   flags: ReplayFlags,
   progress: ReplayProgress,
   sinks: readonly string[],
-): Courtesy | null {
+): Backpressure | null {
   if (!flags.yield) return null;
-  return new Courtesy({
+  return new Backpressure({
     ask: async () => (await AdminClient.of(loaded.config)?.operations().status())?.journal.cursors ?? null,
     sinks,
     atMost: LIVE_FIRST,

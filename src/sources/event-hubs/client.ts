@@ -1,7 +1,7 @@
 import type { EventHubConsumerClient } from '@azure/event-hubs';
 import { loadCredential } from '../../sinks/event-hubs/connection.ts';
 import type { EventHubsSourceOptions } from './config.ts';
-import type { Places } from './places.ts';
+import type { Checkpoints } from './checkpoints.ts';
 
 /** A claim is renewed so often before it lapses. */
 const RENEWALS = 6;
@@ -9,7 +9,7 @@ const RENEWALS = 6;
 /** A client of one hub and consumer group, not yet connected. */
 export async function createClient(
   { connection, hub, consumerGroup, timeout, checkpoints }: EventHubsSourceOptions,
-  { store, owner }: Pick<Places, 'store' | 'owner'>,
+  { store, owner }: Pick<Checkpoints, 'store' | 'owner'>,
 ): Promise<EventHubConsumerClient> {
   const { EventHubConsumerClient: Client } = await import('@azure/event-hubs');
   const options = {

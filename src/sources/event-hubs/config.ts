@@ -22,7 +22,7 @@ const blobStorage = z
     return { type, storage: readStorage(fields, context), container, takeOverAfter };
   });
 
-const checkpoints = z.discriminatedUnion('type', [
+const checkpointPlace = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('journal') }),
   blobStorage,
 ]);
@@ -41,7 +41,7 @@ const schema = z
       'Where to begin in a partition that has never been read: with all the hub still holds, or with what comes next.',
     ),
     checkpoints: z
-      .preprocess(asMapping, checkpoints)
+      .preprocess(asMapping, checkpointPlace)
       .prefault('journal')
       .describe(
         '`journal`: one worker reads all partitions. A mapping with `type: blob-storage`: several workers share them.',
@@ -50,13 +50,13 @@ const schema = z
       min: MINIMUM_TIMEOUT,
     }),
   })
-  .transform(({ consumerGroup, start, checkpoints: places, timeout, ...fields }, context) => {
+  .transform(({ consumerGroup, start, checkpoints, timeout, ...fields }, context) => {
     const { connection, hub } = readConnection(fields, context);
     if (hub === null) {
       context.addIssue({ code: 'custom', path: ['hub'], message: 'must name the Event Hub to read' });
       return z.NEVER;
     }
-    return { connection, hub, consumerGroup, start, checkpoints: places, timeout };
+    return { connection, hub, consumerGroup, start, checkpoints, timeout };
   });
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);

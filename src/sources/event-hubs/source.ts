@@ -6,10 +6,10 @@ import { toFailure } from '../../sinks/event-hubs/failure.ts';
 import { openBlobStore } from './blob-store.ts';
 import { createClient } from './client.ts';
 import type { EventHubsSourceOptions } from './config.ts';
-import { JournalPlaces } from './journal-places.ts';
+import { JournalCheckpoints } from './journal-checkpoints.ts';
 import { toIncoming } from './message.ts';
-import type { Places } from './places.ts';
-import { SharedPlaces } from './shared-places.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import { SharedCheckpoints } from './shared-checkpoints.ts';
 
 /** Messages of one partition that are handed on together, at most. */
 const BATCH = 256;
@@ -21,14 +21,14 @@ type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
 
 interface Opened {
   readonly client: EventHubConsumerClient;
-  readonly places: Places;
+  readonly checkpoints: Checkpoints;
 }
 
 /**
  * Reads the partitions of a hub, each in its order, and remembers for each the last message that was taken: all of them
  * with its checkpoints in the journal, or its share of them with checkpoints that several workers can see.
  *
- * Modes: new → open (by `open`: connected, places found) → reading (by `run`) → closed. Whatever goes wrong while
+ * Modes: new → open (by `open`: connected, checkpoints found) → reading (by `run`) → closed. Whatever goes wrong while
  * reading ends `run` with an error, after what was handed on has been settled; `open` then begins anew behind the
  * checkpoints. The SDK would go on behind a message that was not taken: that is why nothing is left to its own retrying.
  */
@@ -44,24 +44,24 @@ export class EventHubsSource implements Source {
 
   async open(signal: AbortSignal): Promise<void> {
     await this.close(signal);
-    const places = await this.#placesOf();
-    const client = await createClient(this.#options, places);
+    const checkpoints = await this.#checkpointsOf();
+    const client = await createClient(this.#options, checkpoints);
     try {
       await client.getPartitionIds({ abortSignal: signal });
-      await places.probe?.(client);
+      await checkpoints.probe?.(client);
     } catch (error) {
       void client.close().catch(() => undefined);
       throw this.#explained(error);
     }
-    this.#opened = { client, places };
+    this.#opened = { client, checkpoints };
   }
 
   async run(deliver: Deliver, signal: AbortSignal): Promise<void> {
     if (this.#opened === null) throw new Error('the source is not open');
-    const { client, places } = this.#opened;
+    const { client, checkpoints } = this.#opened;
     const failed = Promise.withResolvers<never>();
     const taking = new Set<Promise<void>>();
-    let subscriptions: Awaited<ReturnType<Places['subscribe']>> = [];
+    let subscriptions: Awaited<ReturnType<Checkpoints['subscribe']>> = [];
     let ended = false;
     // At once, so that nothing follows a message that was not taken.
     const fail = (error: unknown): void => {
@@ -72,7 +72,7 @@ export class EventHubsSource implements Source {
       const now = this.#context.clock.now();
       await deliver(events.map((event) => toIncoming(event, now)));
       const last = events.at(-1);
-      if (last !== undefined) await places.save(last, context);
+      if (last !== undefined) await checkpoints.save(last, context);
     };
     const handlers = {
       // The SDK waits for it before it asks for more of the partition.
@@ -86,14 +86,14 @@ export class EventHubsSource implements Source {
     };
     failed.promise.catch(() => undefined);
     try {
-      subscriptions = await this.#asking(places.subscribe(client, handlers, HOW));
+      subscriptions = await this.#asking(checkpoints.subscribe(client, handlers, HOW));
       await Promise.race([failed.promise, untilAborted(signal)]);
     } finally {
       ended = true;
       const deadline = AbortSignal.timeout(this.#options.timeout);
       // First, so that the last checkpoints stand before another worker may take over.
       await orAborted(
-        Promise.allSettled(taking).then(() => places.finish?.()),
+        Promise.allSettled(taking).then(() => checkpoints.finish?.()),
         deadline,
       );
       const closed = Promise.allSettled(subscriptions.map((subscription) => subscription.close()));
@@ -112,11 +112,11 @@ export class EventHubsSource implements Source {
       );
   }
 
-  async #placesOf(): Promise<Places> {
+  async #checkpointsOf(): Promise<Checkpoints> {
     const { checkpoints, timeout } = this.#options;
-    if (checkpoints.type === 'journal') return new JournalPlaces(this.#options, this.#context);
+    if (checkpoints.type === 'journal') return new JournalCheckpoints(this.#options, this.#context);
     const store = await openBlobStore(checkpoints, timeout);
-    return new SharedPlaces(this.#options, this.#context, store);
+    return new SharedCheckpoints(this.#options, this.#context, store);
   }
 
   async #asking<T>(answer: Promise<T>): Promise<T> {

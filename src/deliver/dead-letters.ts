@@ -7,7 +7,7 @@ import type { Item } from './pending.ts';
 const PAGE = { count: 1000, bytes: 8 * 2 ** 20 } as const;
 
 /** Makes dead letters of what one sink will never have, and counts them. */
-export class Burial {
+export class DeadLetters {
   readonly #options: FeedOptions;
   #count = 0;
 
@@ -19,7 +19,7 @@ export class Burial {
     return this.#count;
   }
 
-  async bury({ event, destination, attempts }: Item, code: string, reason: string): Promise<void> {
+  async add({ event, destination, attempts }: Item, code: string, reason: string): Promise<void> {
     const { name: sink, journal, clock, log } = this.#options;
     const diedAt = clock.now();
     await journal.addDeadLetter({ sink, destination, code, reason, attempts, diedAt, event });

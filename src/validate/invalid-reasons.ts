@@ -1,7 +1,7 @@
-import type { Unfitness } from '../core/ingest.ts';
+import type { InvalidReason } from '../core/ingest.ts';
 
 /** Why an authentic event is not fit to route; these codes are in quarantine, in answers and in metrics. */
-export const UNFITNESS = {
+export const INVALID = {
   empty: 'the body is empty',
   not_utf8: 'the body is not UTF-8',
   bom: 'the body starts with a byte order mark',
@@ -19,8 +19,8 @@ export const UNFITNESS = {
   client_user_malformed: 'the client user id is not null or text of at most 512 characters',
 } as const satisfies Record<string, string>;
 
-export type UnfitnessCode = keyof typeof UNFITNESS;
+export type InvalidCode = keyof typeof INVALID;
 
-export function unfitness(code: UnfitnessCode): Unfitness & { readonly code: UnfitnessCode } {
-  return { code, detail: UNFITNESS[code] };
+export function invalidReason(code: InvalidCode): InvalidReason & { readonly code: InvalidCode } {
+  return { code, detail: INVALID[code] };
 }

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import type { SourceContext } from '../../core/source.ts';
 import { Claims } from './claims.ts';
 import type { EventHubsSourceOptions } from './config.ts';
-import { BEGINNING, type Places } from './places.ts';
+import { BEGINNING, type Checkpoints } from './checkpoints.ts';
 
 /** Milliseconds between two checkpoints of a partition: each is a request that is paid for, and batches can be small. */
 const NOTE_EVERY = 1000;
@@ -21,7 +21,7 @@ const TAKEN_AWAY = 'ReceiverDisconnectedError';
  * renews its claims, and takes over what has not been renewed. How far each partition has been read lies there too, a
  * moment late: what was read since is read again by whoever takes the partition over.
  */
-export class SharedPlaces implements Places {
+export class SharedCheckpoints implements Checkpoints {
   readonly owner = randomUUID();
   readonly store: Claims;
   readonly #options: EventHubsSourceOptions;
@@ -47,7 +47,7 @@ export class SharedPlaces implements Places {
   }
 
   subscribe(
-    ...[client, { processEvents, processError }, how]: Parameters<Places['subscribe']>
+    ...[client, { processEvents, processError }, how]: Parameters<Checkpoints['subscribe']>
   ): Promise<readonly Subscription[]> {
     const { name, log } = this.#context;
     const subscription = client.subscribe(

@@ -4,7 +4,7 @@ import { rewriteBody } from './rewrite-body.ts';
 import { canonicalId, isUuid } from './selection.ts';
 
 /** How events are made fit for another system than the one they were made in. */
-export interface DisguiseOptions {
+export interface PseudonymiserOptions {
   /** Users by the id they are to have in place of theirs. */
   readonly users: ReadonlyMap<string, string>;
   /** With a key, every team, user and client user gets a pseudonym; the same key gives the same ones. */
@@ -24,12 +24,12 @@ const ANY_UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
  *
  * This hides who an event is about from somebody who knows ids. It hides nothing else that the body says.
  */
-export class Disguise {
-  readonly #options: DisguiseOptions;
+export class Pseudonymiser {
+  readonly #options: PseudonymiserOptions;
   readonly #users: ReadonlyMap<string, string>;
   readonly #kinds: ReadonlyMap<string, Kind>;
 
-  constructor(options: DisguiseOptions) {
+  constructor(options: PseudonymiserOptions) {
     this.#options = options;
     this.#users = new Map(Array.from(options.users, ([from, to]) => [canonicalId(from), to]));
     const { team, user, clientUser } = options.fields;

@@ -12,12 +12,12 @@ import type {
 export const BEGINNING = '-1';
 
 /** How the partitions of a hub are read: which of them, from where, and where it is noted how far. */
-export interface Places {
+export interface Checkpoints {
   /** For the client to be made with; null when it need not know. */
   readonly store: CheckpointStore | null;
   /** Under which name the client claims partitions. */
   readonly owner: string;
-  /** Throws when the places cannot be read now. */
+  /** Throws when the checkpoints cannot be read now. */
   probe?(client: EventHubConsumerClient): Promise<void>;
   subscribe(
     client: EventHubConsumerClient,

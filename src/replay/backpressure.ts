@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { CursorStatus } from '../core/journal.ts';
 import { Bell } from '../lib/bell.ts';
 
-export interface CourtesyOptions {
+export interface BackpressureOptions {
   /** How far each sink of the running receiver is; null when none runs. */
   readonly ask: () => Promise<readonly CursorStatus[] | null>;
   /** Sinks that the replay sends to. */
@@ -17,12 +17,12 @@ export interface CourtesyOptions {
 const LOOK_EVERY = 1000;
 
 /** Lets live traffic go first: while a receiver has much waiting for a sink, a replay sends that sink nothing more. */
-export class Courtesy {
-  readonly #options: CourtesyOptions;
+export class Backpressure {
+  readonly #options: BackpressureOptions;
   #reason: string | null = null;
   readonly #bell = new Bell();
 
-  constructor(options: CourtesyOptions) {
+  constructor(options: BackpressureOptions) {
     this.#options = options;
   }
 

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { SourceContext } from '../../core/source.ts';
 import { hostOf } from '../../sinks/event-hubs/connection.ts';
 import type { EventHubsSourceOptions } from './config.ts';
-import { BEGINNING, type Places } from './places.ts';
+import { BEGINNING, type Checkpoints } from './checkpoints.ts';
 
 /** All partitions are read here, and the offset of the last message taken of each lies in the journal. */
-export class JournalPlaces implements Places {
+export class JournalCheckpoints implements Checkpoints {
   readonly store = null;
   readonly owner = randomUUID();
   readonly #options: EventHubsSourceOptions;
@@ -18,7 +18,7 @@ export class JournalPlaces implements Places {
   }
 
   async subscribe(
-    ...[client, handlers, how]: Parameters<Places['subscribe']>
+    ...[client, handlers, how]: Parameters<Checkpoints['subscribe']>
   ): Promise<readonly Subscription[]> {
     const partitions = await client.getPartitionIds();
     const starts = await Promise.all(partitions.map((id) => this.#startOf(client, id)));
@@ -27,7 +27,7 @@ export class JournalPlaces implements Places {
     );
   }
 
-  save(...[{ offset }, { partitionId }]: Parameters<Places['save']>): Promise<void> {
+  save(...[{ offset }, { partitionId }]: Parameters<Checkpoints['save']>): Promise<void> {
     return this.#context.checkpoints.save(this.#keyOf(partitionId), offset);
   }
 

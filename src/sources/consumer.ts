@@ -4,7 +4,7 @@ import type { SinkLog } from '../core/sink.ts';
 import type { Source } from '../core/source.ts';
 import type { IncomingMessage } from '../core/incoming.ts';
 
-export interface ReaderOptions {
+export interface ConsumerOptions {
   readonly name: string;
   readonly source: Source;
   readonly deliver: (batch: readonly IncomingMessage[]) => Promise<void>;
@@ -21,12 +21,12 @@ const LONGEST_WAIT = 30_000;
  * Modes: reading (open, then run) ⇄ waiting (after an error, longer each time) → stopped. A source in trouble holds
  * back nothing but itself.
  */
-export class Reader {
-  readonly #options: ReaderOptions;
+export class Consumer {
+  readonly #options: ConsumerOptions;
   readonly #abort = new AbortController();
   #done: Promise<void> = Promise.resolve();
 
-  constructor(options: ReaderOptions) {
+  constructor(options: ConsumerOptions) {
     this.#options = options;
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Disguise } from '../../src/replay/disguise.ts';
+import { Pseudonymiser } from '../../src/replay/pseudonymiser.ts';
 import { rewriteBody } from '../../src/replay/rewrite-body.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 
@@ -19,8 +19,9 @@ function event(data: unknown) {
   return makeEvent({ clientUser: CLIENT, body: Buffer.from(JSON.stringify(body)) });
 }
 
-const disguise = (options: Partial<ConstructorParameters<typeof Disguise>[0]> = {}): Disguise =>
-  new Disguise({ users: new Map(), key: KEY, fields: FIELDS, ...options });
+const pseudonymiser = (
+  options: Partial<ConstructorParameters<typeof Pseudonymiser>[0]> = {},
+): Pseudonymiser => new Pseudonymiser({ users: new Map(), key: KEY, fields: FIELDS, ...options });
 
 describe('pseudonyms', () => {
   test('no id is left, in the envelope or anywhere in the body, and all else is as it was', () => {
@@ -32,7 +33,7 @@ describe('pseudonyms', () => {
       [USER]: { note: `${CLIENT} stays inside a text` },
       amount: 1.1,
     });
-    const changed = disguise().apply(original);
+    const changed = pseudonymiser().apply(original);
     const text = changed.body.toString();
     for (const id of [TEAM, USER, OTHER_USER]) expect(text.toLowerCase()).not.toContain(id);
     const { data, ...envelope } = JSON.parse(text) as { data: Record<string, unknown> };
@@ -49,19 +50,19 @@ describe('pseudonyms', () => {
   });
 
   test('they are the same in every event, of the form of the id, and another key gives others', () => {
-    const [one, two] = [disguise().apply(event({})), disguise().apply(event({ more: true }))];
+    const [one, two] = [pseudonymiser().apply(event({})), pseudonymiser().apply(event({ more: true }))];
     expect([one.team, one.user, one.clientUser]).toEqual([two.team, two.user, two.clientUser]);
     expect(one.user).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(one.clientUser).toMatch(/^pseudonym-[0-9a-f]{32}$/);
-    const other = disguise({ key: Buffer.from('another made-up key') }).apply(event({}));
+    const other = pseudonymiser({ key: Buffer.from('another made-up key') }).apply(event({}));
     expect([other.team, other.user, other.clientUser]).not.toContain(one.user);
     expect(other.team).not.toBe(one.team);
   });
 
   test('a user in capitals is the same user, and an event without ids stays without', () => {
-    const capital = disguise().apply(makeEvent({ user: USER.toUpperCase() }));
-    expect(capital.user).toBe(disguise().apply(makeEvent()).user);
-    const none = disguise().apply(
+    const capital = pseudonymiser().apply(makeEvent({ user: USER.toUpperCase() }));
+    expect(capital.user).toBe(pseudonymiser().apply(makeEvent()).user);
+    const none = pseudonymiser().apply(
       makeEvent({ team: null, user: null, clientUser: null, body: Buffer.from('{"event_type":"x"}') }),
     );
     expect(none).toMatchObject({ team: null, user: null, clientUser: null });
@@ -70,15 +71,15 @@ describe('pseudonyms', () => {
   test('a body nobody can read is refused, and the refusal holds nothing of it', () => {
     for (const text of ['{"user_id":"secret', 'secret', '["secret"]', '{} secret', '']) {
       const broken = makeEvent({ body: Buffer.from(text) });
-      expect(() => disguise().apply(broken)).toThrow(/JSON/);
-      expect(() => disguise().apply(broken)).not.toThrow(/secret/);
+      expect(() => pseudonymiser().apply(broken)).toThrow(/JSON/);
+      expect(() => pseudonymiser().apply(broken)).not.toThrow(/secret/);
     }
   });
 });
 
 describe('mapped users', () => {
   test('change everywhere; other users and ids do not', () => {
-    const map = disguise({ key: null, users: new Map([[USER, OTHER_USER]]) });
+    const map = pseudonymiser({ key: null, users: new Map([[USER, OTHER_USER]]) });
     const changed = map.apply(event({ user_id: USER, link: `x/${USER}` }));
     expect(changed).toMatchObject({ team: TEAM, user: OTHER_USER, clientUser: CLIENT, headers: {} });
     expect(JSON.parse(changed.body.toString())).toMatchObject({
@@ -91,7 +92,7 @@ describe('mapped users', () => {
   });
 
   test('are not given a pseudonym beside', () => {
-    const both = disguise({ users: new Map([[USER, OTHER_USER]]) });
+    const both = pseudonymiser({ users: new Map([[USER, OTHER_USER]]) });
     expect(both.apply(event({}))).toMatchObject({ user: OTHER_USER });
     expect(both.apply(event({})).team).not.toBe(TEAM);
   });

@@ -1,6 +1,6 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { FeedOptions, Forgotten } from './feed-options.ts';
-import { Ledger } from './ledger.ts';
+import { OffsetTracker } from './offset-tracker.ts';
 import type { Item, Pending } from './pending.ts';
 
 /** Events read in one go: while these are sent, the journal reads the next. */
@@ -9,10 +9,10 @@ const LOAD_AT_ONCE = 1000;
 const LOAD_AT_LEAST = 250;
 
 /** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be let go of. */
-export class Holdings {
+export class InFlightWindow {
   readonly #options: FeedOptions;
   readonly #pending: Pending;
-  readonly #ledger: Ledger;
+  readonly #offsets: OffsetTracker;
   #position: number;
   #count = 0;
   #bytes = 0;
@@ -24,7 +24,7 @@ export class Holdings {
     this.#options = options;
     this.#pending = pending;
     this.#position = position;
-    this.#ledger = new Ledger(position);
+    this.#offsets = new OffsetTracker(position);
   }
 
   /** Everything up to and including this seq has been loaded. */
@@ -34,7 +34,7 @@ export class Holdings {
 
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
-    return this.#ledger.floor;
+    return this.#offsets.floor;
   }
 
   /** Deliveries loaded and not settled. */
@@ -56,7 +56,7 @@ export class Holdings {
     const { name, targetsOf } = this.#options;
     this.#position = event.seq;
     const targets = targetsOf(event).filter(({ sink }) => sink === name);
-    this.#ledger.add(event.seq, targets.length);
+    this.#offsets.add(event.seq, targets.length);
     for (const { destination } of targets) {
       this.#count += 1;
       this.#bytes += event.body.length;
@@ -67,11 +67,11 @@ export class Holdings {
   settle(item: Item): void {
     this.#count -= 1;
     this.#bytes -= item.event.body.length;
-    this.#ledger.settle(item.event.seq);
+    this.#offsets.settle(item.event.seq);
   }
 
   forget(forgotten: Forgotten): void {
-    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.#ledger.floor), forgotten];
+    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.#offsets.floor), forgotten];
   }
 
   /** Those of the items that may be sent still; the others are settled. */

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
-import type { Unfitness } from '../core/ingest.ts';
-import type { Burial, DeadLetter, Selection } from '../core/journal.ts';
+import type { InvalidReason } from '../core/ingest.ts';
+import type { DeadLetterBatch, DeadLetter, Selection } from '../core/journal.ts';
 import { formatTarget } from '../core/route.ts';
 import { EVENT_COLUMNS, ROW_COLUMNS } from './database.ts';
 import { bodiesOf, packRows, type EventRow, type Packed } from './rows.ts';
@@ -32,7 +32,7 @@ interface Found {
 }
 
 /** Dead letters and quarantine: events that wait for a person, each a whole copy that no retention touches. */
-export class Letters {
+export class SetAside {
   readonly #db: Database.Database;
   readonly #put: (row: EventRow, body: Buffer) => number;
   readonly #quarantine;
@@ -60,7 +60,7 @@ export class Letters {
   }
 
   /** A dead letter of an event that the journal holds. */
-  addCopy(sink: string, letter: Burial['letters'][number]): void {
+  addCopy(sink: string, letter: DeadLetterBatch['letters'][number]): void {
     const { seq, destination, code, reason, diedAt } = letter;
     this.#db
       .prepare(
@@ -80,9 +80,9 @@ export class Letters {
   listQuarantine(
     selection: Selection,
     bodies: boolean,
-  ): LetterPage<{ readonly reasons: readonly Unfitness[] }> {
+  ): LetterPage<{ readonly reasons: readonly InvalidReason[] }> {
     return pageOf(this.#select('quarantine', selection, bodies), bodies, ([reasons]) => {
-      return { reasons: JSON.parse(String(reasons)) as Unfitness[] };
+      return { reasons: JSON.parse(String(reasons)) as InvalidReason[] };
     });
   }
 

@@ -2,7 +2,7 @@
  * Which events of one sink are settled, and so how far its cursor may go: to just before the oldest one that is not.
  * Seqs are added in ascending order; each waits for as many settlements as it has deliveries at the sink.
  */
-export class Ledger {
+export class OffsetTracker {
   #floor: number;
   #seqs: number[] = [];
   #open: number[] = [];
