@@ -44,7 +44,7 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   const reload = async (changed: ResolvedConfig): Promise<void> => {
     const next = makePlan(changed);
     for (const key of needsRestart(system.config, next.config))
-      log.warn({ key }, 'a change of this needs a restart');
+      log.warn({ key }, 'a change to this key needs a restart');
     const deadline = AbortSignal.timeout(system.config.shutdown.deadline);
     await delivery.prepare(next, deadline);
     await plan.replace(next);

@@ -121,7 +121,7 @@ async function openStore(system: System): Promise<Stop> {
           onFailure,
           isErased: users.isErased,
           onCommit: (events, ms) => meter.committed(events, ms),
-          onDamage: (record) => log.error({ path, ...record }, 'a record of the journal is damaged'),
+          onDamage: (record) => log.error({ path, ...record }, 'a journal record is damaged'),
         });
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
   if (system.journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });

@@ -54,7 +54,7 @@ function selectionIn(body: unknown): Selection {
     throw new MillraceError('usage', 'the body must be a JSON object, {} for everything');
   const unknown = Object.keys(body).find((key) => !SELECTS.has(key));
   if (unknown !== undefined)
-    throw new MillraceError('usage', `a selection has ${[...SELECTS].join(', ')}, not ${unknown}`);
+    throw new MillraceError('usage', `a selection can have ${[...SELECTS].join(', ')}, not ${unknown}`);
   return selectionOf(body);
 }
 

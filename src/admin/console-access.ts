@@ -12,14 +12,14 @@ export function consoleAccess(tokens: Tokens): Router {
   api.post('/links', guard(tokens), (_request, response) => {
     // A session must not be able to prolong itself.
     if (whoOf(response) === 'console')
-      return sendProblem(response, 403, 'forbidden', 'a link is for who has the token itself');
+      return sendProblem(response, 403, 'forbidden', 'only the token itself can create a link');
     response.json({ code: tokens.newLink(), valid_seconds: LINK_AGE / 1000 });
   });
   api.post('/sessions', requireLoopback(tokens), express.json(), (request, response) => {
     const { code } = Object(request.body) as { code?: unknown };
     const token = typeof code === 'string' ? tokens.redeem(code) : null;
     if (token === null)
-      return sendProblem(response, 401, 'unauthorised', 'the link was used already, or is too old');
+      return sendProblem(response, 401, 'unauthorised', 'the link was already used, or has expired');
     response.json({ token });
   });
   api.post('/sign-out', guard(tokens), (request, response) => {

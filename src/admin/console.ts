@@ -40,7 +40,8 @@ export function consoleApi(source: ConsoleSource, audit: Audit): Router {
     if (source.body === undefined)
       return sendProblem(response, 403, 'forbidden', 'console.payloads is not set: bodies are not shown');
     const event = await source.body(wholeNumber(request.params.seq));
-    if (event === null) return sendProblem(response, 404, 'not_found', 'the journal has this event no more');
+    if (event === null)
+      return sendProblem(response, 404, 'not_found', 'the journal no longer has this event');
     await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [event.id] });
     response.json({ body_base64: event.body.toString('base64') });
   });

@@ -24,7 +24,7 @@ export function guard(tokens: Tokens): Handler {
 }
 
 const NEEDED =
-  'a bearer token is needed: that of owner.json, which commands find by themselves, or admin.token; ' +
+  'a bearer token is needed: admin.token, or the one in owner.json, which commands find themselves; ' +
   '`millrace console` opens the console';
 
 /** By which token the request came in, behind `guard`. */
@@ -45,7 +45,7 @@ export function requireLoopback(tokens: Tokens): Handler {
   return (request, response, next) => {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '');
     if (tokens.isConfigured || LOOPBACK.test(host)) return next();
-    sendProblem(response, 403, 'forbidden', 'the admin listener answers to a loopback host only');
+    sendProblem(response, 403, 'forbidden', 'the admin listener answers only to a loopback host');
   };
 }
 

@@ -56,8 +56,9 @@ export function compareClaim(
 ): (readonly [code: DifferenceCode, detail: string])[] {
   const { bytes, sha256, bodySha256 } = facts;
   const damaged = bodySha256 === null ? [['file_unreadable', 'cannot be unpacked'] as const] : [];
-  if (line === null) return [...damaged, ['file_extra', `there, not listed in ${MANIFEST}`]];
-  if (line.sha256 === null) return [...damaged, ['file_returned', 'was removed by an erasure, and is there']];
+  if (line === null) return [...damaged, ['file_extra', `present, but not listed in ${MANIFEST}`]];
+  if (line.sha256 === null)
+    return [...damaged, ['file_returned', 'was removed by an erasure, but is still there']];
   if (bytes < line.bytes) return [...damaged, ['file_truncated', `${bytes} bytes instead of ${line.bytes}`]];
   if (sha256 !== line.sha256) {
     return [...damaged, ['file_changed', `SHA-256 is ${sha256} instead of ${line.sha256}`]];

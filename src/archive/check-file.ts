@@ -16,10 +16,10 @@ export interface Listed {
 /** Says how a file differs from its line in the manifest, apart from what its records say. */
 export function compareFile(facts: FileFacts, { line, elsewhere }: Listed): Found[] {
   const moved = elsewhere === null ? '' : `; it holds what is listed as ${elsewhere}`;
-  if (line === null) return [['file_extra', `there, not listed in ${MANIFEST}${moved}`]];
+  if (line === null) return [['file_extra', `present, but not listed in ${MANIFEST}${moved}`]];
   if (line.sha256 === null) {
     const by = 'erasure' in line ? ` by erasure ${line.erasure}` : '';
-    return [['file_returned', `was removed${by}, and is there`]];
+    return [['file_returned', `was removed${by}, but is still there`]];
   }
   if ('claim_check' in line) return [['file_extra', 'listed as a kept event, not as a file of records']];
   const found: Found[] = [];
@@ -30,7 +30,7 @@ export function compareFile(facts: FileFacts, { line, elsewhere }: Listed): Foun
   } else if (facts.sha256 !== line.sha256) {
     const order =
       counts.length === 0 && facts.disorderedAt !== null && facts.whole
-        ? `; the counts are right, and line ${facts.disorderedAt} was received before the line in front of it: reordered?`
+        ? `; the counts are right, but line ${facts.disorderedAt} was received before the line above it: reordered?`
         : '';
     found.push(['file_changed', `SHA-256 is ${facts.sha256} instead of ${line.sha256}${moved || order}`]);
   }

@@ -43,19 +43,16 @@ export function reportManifest(
     };
     for (const difference of manifest.differences) tally.differ(difference);
     if (signed && count === 0 && manifest.lines > 0)
-      differ('manifest_unsigned', 'no line is signed by a key that was given');
+      differ('manifest_unsigned', 'no line is signed by a given key');
   }
   for (const { head, where } of heads) {
     if (head === NOTHING || (manifest !== null && holds(manifest, head))) continue;
     const noted = where === null ? '' : `, noted in ${where}`;
-    differ(
-      'head_missing',
-      `no line has the hash ${head}${noted}: the end that was there is cut off or changed`,
-    );
+    differ('head_missing', `no line has the hash ${head}${noted}: the end was cut off or changed`);
   }
   if (manifest === null) return;
   for (const [file, { erasure }] of manifest.returned) {
-    const detail = `listed anew after erasure ${erasure} had changed it`;
+    const detail = `listed again after erasure ${erasure} changed it`;
     tally.differ({ code: 'file_returned', file, line: null, detail });
   }
   for (const [file, line] of manifest.entries) {
@@ -76,13 +73,13 @@ export function reportOthers({ parts, temporary, notFollowed }: ArchiveListing, 
     tally.differ({ code: 'file_not_followed', file, line: null, detail: 'not a plain file; not followed' });
   }
   for (const file of parts) {
-    tally.note(file, 'unfinished: a receiver is running, or was not stopped in an orderly way');
+    tally.note(file, 'unfinished: a receiver is running, or did not stop cleanly');
   }
   const unfinished = new Set(parts.map((part) => part.slice(0, -PART_EXTENSION.length)));
   for (const file of temporary) {
     // Beside its part, it is the part being finished.
     if (unfinished.has(file.slice(0, -TEMPORARY_EXTENSION.length))) continue;
-    tally.note(file, 'temporary: a receiver is running, or was killed while it wrote');
+    tally.note(file, 'temporary: a receiver is running, or was killed while writing');
   }
 }
 
@@ -104,7 +101,7 @@ export function reportMissing(
       code: 'file_missing',
       file,
       line: null,
-      detail: `listed in ${MANIFEST}, not there${where}`,
+      detail: `listed in ${MANIFEST}, but missing${where}`,
     });
   }
 }

@@ -43,9 +43,7 @@ function checkSignature(item: ArchiveItem & { kind: 'record' }, tally: Tally, ve
     tally.differ({ code: 'signature_unmatched', file, line, detail: `${result.detail} that was given` });
   } else {
     signatures.invalid += 1;
-    const detail = result.ok
-      ? 'the signed id is another than the record’s'
-      : `${result.code}: ${result.detail}`;
+    const detail = result.ok ? 'the signed id differs from the record’s' : `${result.code}: ${result.detail}`;
     tally.differ({ code: 'signature_invalid', file, line, detail });
   }
 }

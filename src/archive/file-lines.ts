@@ -30,7 +30,7 @@ export async function wholeEvent(path: string): Promise<Buffer> {
   let size = 0;
   for await (const chunk of fileChunks(path)) {
     size += chunk.length;
-    if (size > LARGEST_EVENT) throw new Error(`more than ${LARGEST_EVENT} bytes are no single event`);
+    if (size > LARGEST_EVENT) throw new Error(`more than ${LARGEST_EVENT} bytes cannot be one event`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -51,7 +51,7 @@ export class LineJudge {
     if (this.#trust === null && erasure === null) return this.#glance(line);
     const { state, by } = checkSigned('manifest', line);
     if (state === 'invalid')
-      return ['line_forged', 'its signature does not fit: it was changed, or is of somebody without the key'];
+      return ['line_forged', 'its signature is invalid: the line was changed, or written without the key'];
     if (state === 'unsigned') return this.#unsigned() ?? this.#receipts(erasure, false);
     return this.#signed(by) ?? this.#receipts(erasure, true);
   }
@@ -72,7 +72,7 @@ export class LineJudge {
     const given = this.#trust?.keys.has(by) === true;
     const known = given || ((this.#trust?.keys.size ?? 0) === 0 && (signed === 0 || keys.has(by)));
     if (!known)
-      return ['line_untrusted', `signed by ${by}, which is no key of this archive; if it is, name it`];
+      return ['line_untrusted', `signed by ${by}, which is not a known key of this archive; add it if it is`];
     this.counts.signed += 1;
     keys.set(by, given);
     return null;
@@ -88,12 +88,12 @@ export class LineJudge {
       if (receipt.state === 'under_way') continue;
       if (receipt.state === 'missing') return ['receipt_missing', `erasure ${id} has no receipt: ${where}`];
       if (receipt.state === 'forged' || (signed && receipt.state === 'unsigned'))
-        return ['receipt_forged', `${where} is not as it was signed`];
+        return ['receipt_forged', `${where} was changed after it was signed`];
       const says = receipt.items.some(
         ({ item, sha256_after: after }) =>
           after === line.sha256 && (item === line.file || item.endsWith(`/${line.file}`)),
       );
-      if (!says) return ['receipt_differs', `${where} says nothing of such a change of ${line.file}`];
+      if (!says) return ['receipt_differs', `${where} does not list such a change to ${line.file}`];
     }
     return null;
   }

@@ -84,14 +84,14 @@ export class ManifestWriter {
     } catch (error) {
       this.#log.error(
         { file: this.path, error: messageOf(error) },
-        'the head noted of the manifest cannot be read',
+        'the noted head of the manifest cannot be read',
       );
     }
     if (noted === null) return null;
     const line = noted.bytes > file.length ? null : await file.lineBefore(noted.bytes);
     if (line !== null && hashLine(line) === noted.head) return null;
     const said =
-      'the manifest does not hold the head that was noted of it: an older one was put back, or it was changed';
+      'the manifest does not hold its noted head: an older manifest was restored, or it was changed';
     this.#log.error({ file: this.path, head: noted.head }, said);
     return noted;
   }
@@ -120,7 +120,7 @@ export class ManifestWriter {
       try {
         const { file, cut } = await AppendFile.openLines(this.path);
         if (cut > 0)
-          this.#log.warn({ file: MANIFEST, bytes: cut }, 'cut an incomplete last line off the manifest');
+          this.#log.warn({ file: MANIFEST, bytes: cut }, 'removed an incomplete last line from the manifest');
         try {
           return await task(file, proof);
         } finally {

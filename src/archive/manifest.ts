@@ -119,7 +119,7 @@ function explain({ number, previous }: Link, hashes: ReadonlyMap<string, number>
   const elsewhere = hashes.get(previous);
   if (elsewhere !== undefined)
     return `follows from line ${elsewhere}, not from the one before it: lines were reordered`;
-  if (previous === hashLine('')) return 'was the first line: lines were reordered, or put in front of it';
+  if (previous === hashLine('')) return 'was the first line: lines were reordered, or inserted before it';
   if (number === 1) return 'was not the first line: lines before it were removed or changed';
   return `does not follow from line ${number - 1}: that was changed, or lines between were removed`;
 }

@@ -34,7 +34,7 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   const { listing, manifest } = found;
   const actions: RepairAction[] = [];
   for (const file of listing.temporary) {
-    actions.push({ action: 'remove_temporary', file, detail: 'left over by a writer that was killed' });
+    actions.push({ action: 'remove_temporary', file, detail: 'left behind by a killed writer' });
   }
   const { temporary } = listing;
   if (manifest !== null && isDamaged(manifest))
@@ -42,13 +42,17 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   const newest: ReadonlyMap<string, ManifestLine> = manifest?.entries ?? new Map<string, ManifestLine>();
   const { moves, files } = planMoves(found.files, newest);
   for (const { from, to } of moves) {
-    actions.push({ action: 'move_file', file: from, detail: `back to ${to}, as which its bytes are listed` });
+    actions.push({
+      action: 'move_file',
+      file: from,
+      detail: `renamed to ${to}, the listed name of its bytes`,
+    });
   }
   const cut = manifest?.cutShort === true;
   if (cut) actions.push({ action: 'cut_line', file: MANIFEST, detail: 'the last line, which has no end' });
   const additions = [...unlistedFiles(files, newest, at), ...unlistedClaims(found.claims, newest, at)];
   if (manifest === null && additions.length > 0) {
-    actions.push({ action: 'write_manifest', file: MANIFEST, detail: 'made anew from the files' });
+    actions.push({ action: 'write_manifest', file: MANIFEST, detail: 'recreated from the files' });
   }
   for (const { file } of additions)
     actions.push({ action: 'list_file', file, detail: 'complete, and not in the manifest' });

@@ -55,7 +55,7 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
     if (writes && signer === null && (before.manifest?.signatures.signed ?? 0) > 0)
       throw new MillraceError(
         'usage',
-        `${path}: its manifest is signed, so --repair needs the key that --config names`,
+        `${path}: its manifest is signed, so --repair needs the key from --config`,
       );
     if (options.dryRun) for (const action of plan.actions) options.onAction(action);
     else await apply(root, plan, options);
@@ -87,7 +87,7 @@ async function move(root: string, from: string, to: string): Promise<void> {
   const folder = await ensureFolder(root, dirname(to) === '.' ? '' : dirname(to));
   const target = join(folder, basename(to));
   if (existsSync(target))
-    throw new MillraceError('archive_unreadable', `${from} cannot become ${to}, which is there`);
+    throw new MillraceError('archive_unreadable', `${from} cannot be renamed to ${to}, which exists`);
   await rename(join(root, from), target);
   await syncFolder(folder);
   await syncFolder(dirname(join(root, from)));
@@ -103,7 +103,7 @@ async function lockWriters(path: string): Promise<() => void> {
   try {
     if (!(await hasOpenFolder(path))) return release;
     const refusal = (by: string) =>
-      new MillraceError('archive_in_use', `${path} is written by ${by}; end that first`);
+      new MillraceError('archive_in_use', `${path} is being written by ${by}; stop that first`);
     const repair = await own(join(path, OPEN_FOLDER, REPAIR_LOCK), refusal);
     releases.push(() => repair.release('remove'));
     for (const entry of await readdir(join(path, OPEN_FOLDER), { withFileTypes: true })) {

@@ -78,7 +78,7 @@ function missing(part: string, rows: number | null, said: number, { folder }: Ch
   const what = rows === null ? 'is not there' : `has ${rows} rows`;
   return new MillraceError(
     'rows_missing',
-    `${part} ${what}, and ${said} were fetched; remove ${folder} to fetch all of them again`,
+    `${part} ${what}, but ${said} were fetched; remove ${folder} to fetch all of them again`,
   );
 }
 

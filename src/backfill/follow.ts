@@ -60,7 +60,7 @@ export async function followPulls(
     if (open.size === 0) return without;
     if (patience.isOver(open.size)) {
       giveUp(open, shown);
-      for (const key of open.keys()) leave(key, 'failed', 'the pull did not come to an end in time');
+      for (const key of open.keys()) leave(key, 'failed', 'the pull did not end in time');
       return without;
     }
     await wait(clock, options.pollMs, options.signal);
@@ -94,7 +94,7 @@ function giveUp(open: ReadonlyMap<string, Connection>, shown: Shown): void {
   if (none === undefined) return;
   const [, { provider }] = none;
   const detail = `${provider}: the service shows neither a bulk operation nor pulls of all users`;
-  throw new MillraceError('bulk_op_stuck', `${detail}; --resume looks again`);
+  throw new MillraceError('bulk_op_stuck', `${detail}; --resume checks again`);
 }
 
 function reasonOf(details: unknown): string {

@@ -84,7 +84,7 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   } catch (error) {
     // From here on there is something to resume.
     if (!(error instanceof ServiceError) || !(error.retryable || error.maybeApplied)) throw error;
-    throw new MillraceError('service_lost', `${error.message}; --resume goes on`, { cause: error });
+    throw new MillraceError('service_lost', `${error.message}; --resume continues`, { cause: error });
   }
   onProgress({ phase: 'write' });
   const { outcomes, files } = await assemble(output, plan, checkpoint, results);
@@ -161,7 +161,7 @@ async function pullAll(
   // All of them: none may write any more when the folder is let go of.
   await Promise.allSettled(running);
   if (stop.signal.aborted) throw stop.signal.reason;
-  if (signal.aborted) throw new MillraceError('interrupted', 'add --resume to go on');
+  if (signal.aborted) throw new MillraceError('interrupted', 'add --resume to continue');
   return results;
 }
 

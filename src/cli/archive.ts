@@ -22,18 +22,20 @@ Examples:
   millrace archive verify ./data/archive --secret-env MILLRACE_SECRET --secret-env OLD_SECRET --json
   millrace archive verify ./data/archive --repair --dry-run
 
-Signatures are checked when a secret is at hand: --config takes the signing section, all its secrets; --secret-env names
-variables and --secret-file a file (one secret a line, # begins a comment), both with Standard Webhooks secrets unless
---config says otherwise. Lines of the manifest are signed too: --config knows the key, the receipts that erasures must have
-and the head that was noted last; --public-key names a key by itself. Without either all must be signed by one key. Lines of
-before they were signed are counted as unsigned. Sealed records are opened with the keys of --config or --keys; without, they are only counted.
---repair removes temporary files and a last line of the manifest that a crash cut short, gives files back the names they are
-listed by, and lists complete files that are not listed, with the key of --config; what it lists is proven from then on only.
-It changes no record, no file and no line of the manifest, and links no broken chain anew: that would prove what nobody saw.
-A manifest that is broken or forged stays as it is; put it back from a copy. The printed head is the hash of the manifest's last line: noted down elsewhere and given as --head, it proves later
-that no end was cut off.
-Exit codes: 0 all as it should be, 1 not readable, 2 usage or config, 4 a difference, named by file; also after a repair
-that could not repair all, and after --dry-run.`;
+Signatures are checked when secrets are given. --config uses all secrets of its signing section; --secret-env names variables
+and --secret-file a file (one secret a line, # begins a comment), both for Standard Webhooks unless --config says otherwise.
+Manifest lines are signed too: --config finds the key, the receipts that erasures must have and the last noted head;
+--public-key gives only the key. Without either, all lines must be signed by one key. Lines from before signing began are
+counted as unsigned. Sealed records are opened with the keys of --config or --keys; without keys they are only counted.
+
+--repair removes temporary files and a last manifest line that a crash cut short, restores listed names of moved files, and
+lists complete files that are missing from the manifest, signed with the key of --config; these are proven only from then on.
+It changes no record, file or existing manifest line, and does not relink a broken chain: that would prove what nobody saw.
+It leaves a broken or forged manifest as it is; restore it from a backup. The printed head is the hash of the last manifest
+line: store it elsewhere and pass it as --head later to prove that no end was cut off.
+
+Exit codes: 0 everything matches, 1 not readable, 2 usage or config, 4 a difference, reported by file; also after an
+incomplete repair and after --dry-run.`;
 
 interface Options extends KeyOptions {
   readonly json?: boolean;
@@ -49,10 +51,10 @@ interface Options extends KeyOptions {
 /** `millrace archive …`: looks at what the files sink wrote. */
 export function archiveCommand(io: Io): Command {
   const archive = new Command('archive')
-    .description('look at what the files sink wrote')
+    .description('inspect what the files sink wrote')
     .addHelpText('after', HELP);
   addKeyOptions(archive.command('verify'))
-    .description('hold every file against the manifest: counts, sizes, hashes, chain and signatures')
+    .description('compare every file with the manifest: counts, sizes, hashes, chain and signatures')
     .argument('<path>', 'the folder of the archive')
     .option('--config <file>', 'check signatures as the signing section of this config says')
     .option('--secret-env <name>', 'check with the secret in this variable; may be repeated', collect)
@@ -63,8 +65,8 @@ export function archiveCommand(io: Io): Command {
       'its lines must be signed by this key, as `millrace keys public` prints it; may be repeated',
       collect,
     )
-    .option('--repair', 'repair what is safe to repair, then verify again')
-    .option('--dry-run', 'with --repair: only say what it would do')
+    .option('--repair', 'make the repairs that are safe, then verify again')
+    .option('--dry-run', 'with --repair: only print what it would do')
     .option(
       '--json',
       'print one JSON document: {path, files, records, bytes, claim_checks, manifest, signatures, sealed, differences, notes}; with --repair also {repair: {dry_run, actions}}',
@@ -124,7 +126,7 @@ async function proofOf(
 ): Promise<Pick<VerifyOptions, 'heads' | 'trust' | 'signed'>> {
   const { publicKey = [], head } = options;
   for (const key of publicKey)
-    if (!isPublicKey(key)) throw new MillraceError('usage', `--public-key ${key}: is no public key`);
+    if (!isPublicKey(key)) throw new MillraceError('usage', `--public-key ${key}: not a public key`);
   if (head !== undefined && !/^[0-9a-f]{12,64}$/i.test(head))
     throw new MillraceError('usage', `--head ${head}: must be a hash, or its first 12 digits or more`);
   const given = head === undefined ? [] : [{ head: head.toLowerCase(), where: null }];
@@ -201,13 +203,16 @@ function render(report: VerifyReport, checked: boolean, io: Io): void {
       `signatures: ${verified} verified, ${unmatched} without a matching secret, ${invalid} invalid, ${unsigned} unsigned`,
     );
   } else {
-    print(io, 'signatures: not checked; --config, --secret-env or --secret-file says how');
+    print(io, 'signatures: not checked; use --config, --secret-env or --secret-file');
   }
   if (sealed.opened + sealed.closed + sealed.erased > 0) {
     print(io, `sealed: ${sealed.opened} opened, ${sealed.closed} closed, ${sealed.erased} erased`);
   }
   if (manifest.lines > 0) renderManifest(manifest, io);
-  print(io, differences.length === 0 ? 'all as the manifest says' : `${differences.length} differences`);
+  print(
+    io,
+    differences.length === 0 ? 'everything matches the manifest' : `${differences.length} differences`,
+  );
 }
 
 function renderManifest(
@@ -218,11 +223,11 @@ function renderManifest(
   for (const { key, known } of keys)
     print(
       io,
-      `signed by ${key}${known ? '' : ': not held against a key you know; --config or --public-key does'}`,
+      `signed by ${key}${known ? '' : ': not compared with a known key; use --config or --public-key'}`,
     );
   if (unsigned > 0) {
     const vouched =
-      signed > 0 ? 'of before lines were signed; the first signed one vouches for them' : 'not proven';
+      signed > 0 ? 'from before signing began; the first signed line vouches for them' : 'not proven';
     print(io, `unsigned: ${unsigned} lines, ${vouched}`);
   }
   if (heads > 0) print(io, `heads looked for: ${heads}`);

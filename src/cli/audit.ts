@@ -12,14 +12,14 @@ Examples:
   millrace audit list --limit 20
   millrace audit list --json | jq 'select(.action == "show")'
   millrace audit verify
-  millrace audit verify --head 6e0b…      a hash that an earlier verify has printed, kept elsewhere
+  millrace audit verify --head 6e0b…      a hash that an earlier verify printed
 
-The log says who has seen which bodies, and who dropped, put back or erased what: audit.jsonl beside the journal, with
-acknowledge: delivered in erasure.path. Who: config (admin.token), owner (the commands' token), console (a browser's
+The log records who read which bodies, and who dropped, retried or erased what. It is audit.jsonl beside the journal, or in
+erasure.path with acknowledge: delivered. Actors: config (admin.token), owner (the commands' token), console (a browser
 session), command (one that had the journal to itself), receiver (what was due). It holds ids of events, requests and
-receipts, never bodies and no ids of users. Each line has the hash of the one before it; whoever can write the folder could
-make all of it anew, which shows against a head that was noted elsewhere.
-Exit codes: 0 as it was written, 2 usage or config, 4 lines are missing or were changed.`;
+receipts, but no bodies and no user ids. Each line has the hash of the line before it. Anyone who can write to the folder
+could rewrite the whole log; compare it with a head stored elsewhere to detect that.
+Exit codes: 0 unchanged, 2 usage or config, 4 lines are missing or were changed.`;
 
 interface Options {
   readonly config?: string;
@@ -30,7 +30,7 @@ interface Options {
 /** `millrace audit`: who has seen and done what. */
 export function auditCommand(io: Io): Command {
   const audit = new Command('audit')
-    .description('who has seen which bodies, and dropped, put back or erased what: list, verify')
+    .description('who read which bodies, and who dropped, retried or erased what: list, verify')
     .addHelpText('after', HELP);
   const verb = (name: string, description: string): Command =>
     audit
@@ -40,7 +40,7 @@ export function auditCommand(io: Io): Command {
       .option('--json', 'print JSON')
       .addHelpText('after', HELP);
   verb('list', 'the newest entries, oldest first')
-    .addOption(option('--limit <n>', 'entries at most', wholeNumber(1), '50'))
+    .addOption(option('--limit <n>', 'show at most this many entries', wholeNumber(1), '50'))
     .action(async (options: Options & { readonly limit: number }) => {
       const { limit } = options;
       const newest: (ChainedLine & AuditEntry)[] = [];
@@ -53,11 +53,10 @@ export function auditCommand(io: Io): Command {
       if (options.json === true) for (const line of newest) print(io, JSON.stringify(line));
       else if (newest.length === 0) note(io, 'none');
       else print(io, renderTable(['N', 'AT', 'WHO', 'ACTION', 'WHAT', 'IDS'], newest.map(row)));
-      if (problems.length > 0)
-        note(io, 'the log is not as it was written: `millrace audit verify` says where');
+      if (problems.length > 0) note(io, 'the log was changed: `millrace audit verify` says where');
     });
-  verb('verify', 'hold the log against itself')
-    .option('--head <hash>', 'a line with this hash must be there')
+  verb('verify', 'check the hash chain of the log')
+    .option('--head <hash>', 'the log must hold a line with this hash')
     .action(async (options: Options) => {
       const head = options.head?.toLowerCase();
       const report = await verifyChain(folderOf(io, options), AUDIT, head === undefined ? {} : { head });

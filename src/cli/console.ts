@@ -10,14 +10,14 @@ Examples:
   millrace console
   xdg-open "$(millrace console)"
 
-Prints a link that opens the console of the running receiver. It works once, within five minutes, and lets the browser
-tab that opens it in for twelve hours, or until it is closed. The receiver's own token, which commands read from
-owner.json beside the journal, is never shown.`;
+Prints a link that opens the console of the running receiver. The link works once, within five minutes. It signs in one browser
+tab, for twelve hours or until the tab is closed. The receiver's own token, which commands read from owner.json beside the
+journal, is never shown.`;
 
 /** `millrace console`: a link that lets one browser in, once. */
 export function consoleCommand(io: Io): Command {
   return new Command('console')
-    .description('print a link that opens the console of the running receiver, once')
+    .description('print a one-time link to the console of the running receiver')
     .addOption(configOption())
     .option('--json', 'print one JSON object: url, valid_seconds')
     .addHelpText('after', HELP)

@@ -1,21 +1,19 @@
 /** Variables that are no key of the config, and who reads them. Those of keys stand beside them in the config's reference. */
 export const ENVIRONMENT = {
-  MILLRACE_CONFIG: 'The config file of every command without `--config`; else `config/millrace.yaml`.',
+  MILLRACE_CONFIG: 'Config file for commands without `--config`; default `config/millrace.yaml`.',
   MILLRACE_SECRET:
-    'What `send` and `sandbox` sign with. The receiver takes it by `${MILLRACE_SECRET}` in `signing.secrets`.',
-  MILLRACE_SERVICE_BASE_URL:
-    'Address of the service for `backfill` and `pull`, also where there is no config.',
+    'Secret that `send` and `sandbox` sign with. The receiver reads it through `${MILLRACE_SECRET}` in `signing.secrets`.',
+  MILLRACE_SERVICE_BASE_URL: 'Address of the service for `backfill` and `pull`, also without a config.',
   MILLRACE_SERVICE_API_KEY: 'Team API key for them.',
   MILLRACE_SERVICE_API_KEY_HEADER: 'Header that carries it.',
   MILLRACE_MASTER_KEY:
     'Master key of sealed archives, for commands that are given `--keys`; `--master-key-env` names another.',
   MILLRACE_PSEUDONYM_KEY:
     'Secret key of the pseudonyms of `replay --pseudonymise`; `--key-env` names another.',
-  PUBSUB_EMULATOR_HOST:
-    'Sends everything of Pub/Sub sinks and sources to an emulator, such as `127.0.0.1:8085`.',
+  PUBSUB_EMULATOR_HOST: 'Connects Pub/Sub sinks and sources to an emulator, such as `127.0.0.1:8085`.',
   GOOGLE_APPLICATION_CREDENTIALS:
-    'File with credentials for Pub/Sub, where the machine has none; read by Google’s library.',
-  AZURE_CLIENT_ID: 'With `AZURE_TENANT_ID` and others the identity for Event Hubs; read by Azure’s library.',
-  TMPDIR: 'Where `demo` makes its folder.',
-  NO_COLOR: 'Honoured: nothing is ever coloured.',
+    'File with credentials for Pub/Sub, if the machine has none; read by Google’s library.',
+  AZURE_CLIENT_ID: 'With `AZURE_TENANT_ID` and others: the identity for Event Hubs; read by Azure’s library.',
+  TMPDIR: 'Where `demo` creates its folder.',
+  NO_COLOR: 'Supported: output is never coloured.',
 } as const satisfies Record<string, string>;

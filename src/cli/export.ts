@@ -19,15 +19,16 @@ Examples:
   millrace export ./data/archive --out ./export/meals --table meals --format ndjson
   millrace export ./data/archive --out ./export/labs --type labtest. --since 2026-11-01 --until 2026-11-30 --json
 
-Writes <out>/<table>/dt=<day>/part-….parquet (or .ndjson.gz), a table nested in the one named beside it. Rows have the
-columns and types that \`millrace schema\` declares; dt is the day of received_at, in UTC. Times are compared with
-received_at: --since is included, --until is not; a day is all of that day, in UTC.
+Writes <out>/<table>/dt=<day>/part-….parquet (or .ndjson.gz), and each nested table beside it. Rows have the columns and types
+that \`millrace schema\` declares; dt is the day of received_at, in UTC. Times are compared with received_at: --since is
+inclusive, --until is exclusive; a day means all of that day, in UTC.
 
-A file has its name only when it is complete; _export.jsonl lists each with its rows, bytes and SHA-256. The same command
-again exports what has come since, exports again what an erasure has changed, and goes on where it was interrupted.
-A sealed archive needs its keys: --config, or --keys. One folder holds one export. To object storage: aws s3 sync ./export/events s3://… --exclude "_work/*" --exclude ".millrace*" --delete
+A file gets its name only when it is complete; _export.jsonl lists each file with its rows, bytes and SHA-256. The same command
+again exports new events, re-exports what an erasure has changed, and continues after an interruption. A sealed archive needs
+its keys: --config or --keys. One folder holds one export. To copy it to object storage:
+  aws s3 sync ./export/events s3://… --exclude "_work/*" --exclude ".millrace*" --delete
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 done in part: interrupted, or some records could not be read or made no row.`;
+Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, or some records could not be read or made no row.`;
 
 /** Problems and rejects named on stderr; all rejects are in _rejects/. */
 const NAMED = 20;
@@ -53,28 +54,38 @@ export function exportCommand(io: Io): Command {
   const command = new Command('export')
     .description('turn archives into table rows: Parquet or NDJSON, by day')
     .argument('<path...>', 'folders of archives, or single files of one')
-    .requiredOption('--out <folder>', 'where the export is to be; a folder of its own')
+    .requiredOption('--out <folder>', 'folder of the export; must hold nothing else')
     .addOption(
-      new Option('--table <table>', 'what the rows are; those nested in it come along')
+      new Option('--table <table>', 'table to export; tables nested in it are included')
         .choices(EXPORTABLE)
         .default('events'),
     )
     .addOption(
-      new Option('--format <format>', 'what the files are').choices(['parquet', 'ndjson']).default('parquet'),
+      new Option('--format <format>', 'format of the files')
+        .choices(['parquet', 'ndjson'])
+        .default('parquet'),
     )
-    .addOption(new Option('--compress <how>', 'inside the files').choices(COMPRESSIONS).default('gzip'))
+    .addOption(
+      new Option('--compress <how>', 'compression inside the files').choices(COMPRESSIONS).default('gzip'),
+    )
     .addOption(
       new Option('--partition <by>', 'a folder a day, or none').choices(['dt', 'none']).default('dt'),
     )
-    .addOption(option('--since <time>', 'from then on: 2026-11-01, or 2026-11-01T12:00:00Z', instant))
-    .addOption(option('--until <time>', 'up to then', endInstant))
-    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect, [])
+    .addOption(
+      option(
+        '--since <time>',
+        'only received at or after this time: 2026-11-01, or 2026-11-01T12:00:00Z',
+        instant,
+      ),
+    )
+    .addOption(option('--until <time>', 'only received before this time; a day is the whole day', endInstant))
+    .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect, [])
     .option('--team <id>', 'only this team; may be repeated', collect, [])
     .option('--user <id>', 'only this user; may be repeated', collect, [])
     .addOption(
-      option('--file-size <size>', 'begin new files after so many bytes of records', parseBytes, '256MiB'),
+      option('--file-size <size>', 'start a new file after this many bytes of records', parseBytes, '256MiB'),
     )
-    .option('--again', 'export everything anew, and remove what was there')
+    .option('--again', 'export everything again and remove the earlier export')
     .option('--config <file>', 'open sealed records with the keys of the sinks of this config')
     .option('--json', 'end with a line of JSON: {ok, steps, read, records, rows, files, bytes, …}')
     .addHelpText('after', HELP)
@@ -141,7 +152,7 @@ function reporting(io: Io): Reporting {
     },
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
-    onUnknown: (table, path) => status.note(`${table}: no column takes ${path}; it is in extra`),
+    onUnknown: (table, path) => status.note(`${table}: ${path} has no column; it is in extra`),
   };
 }
 
@@ -149,12 +160,14 @@ function render(summary: ExportSummary, out: string, io: Io): void {
   const { rows, files, bytes, read, before, passed_over, unfinished, replaced } = summary;
   for (const [table, count] of Object.entries(rows)) print(io, `${table.padEnd(20)} ${count} rows`);
   print(io, `${files} files, ${formatAmount(bytes)}, in ${out}`);
-  print(io, `of ${read} files of the archive; ${before} exported before, ${passed_over} hold nothing wanted`);
-  if (replaced > 0) print(io, `${replaced} files replaced: what they were made of has changed`);
-  if (unfinished > 0)
-    print(io, `${unfinished} unfinished files of a receiver: they come with the next export`);
+  print(
+    io,
+    `of ${read} files of the archive; ${before} exported before, ${passed_over} without matching events`,
+  );
+  if (replaced > 0) print(io, `${replaced} files replaced: their source files have changed`);
+  if (unfinished > 0) print(io, `${unfinished} unfinished files of a receiver: included in the next export`);
   if (summary.erased > 0) print(io, `${summary.erased} records stay sealed: their users were erased`);
   if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
   if (summary.rejects > 0) print(io, `${summary.rejects} records made no row: see _rejects/`);
-  if (!summary.complete) print(io, 'interrupted; the same command goes on');
+  if (!summary.complete) print(io, 'interrupted; run the same command to continue');
 }

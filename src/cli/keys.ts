@@ -16,14 +16,14 @@ Examples:
   millrace keys catch-up --config config/millrace.yaml
   millrace keys public --config config/millrace.yaml
 
-A files sink with encrypt seals each record with a key of its user's own; the keys lie in its store, wrapped by the master
-key. generate prints a new master key: keep it apart from the store and from the archive, for without it nothing opens.
-rotate wraps every key anew under another master key while no receiver runs; the archive is not touched. Afterwards give
-the receiver the new one, and destroy the old one: only then are older copies of the store of no use.
-erasure.path/ledger.jsonl has the id of every key that an erasure destroyed. A store that still holds one was put back from
-a copy: the receiver and all commands refuse it, and catch-up destroys those keys again. public prints the key that proves
-manifests and receipts: give it to whoever verifies without this config.
-Exit codes: 0 done, 1 failed, 2 usage or config, another master key, or a store in use, 4 the store is not as it was left.`;
+A files sink with encrypt seals each record with a key per user. The keys are in its store, wrapped by the master key.
+generate prints a new master key: keep it apart from the store and the archive, because without it nothing can be opened.
+rotate rewraps every key with a new master key while no receiver is running; it does not touch the archive. Afterwards give
+the receiver the new one and destroy the old one: only then are older copies of the store useless.
+erasure.path/ledger.jsonl holds the id of every key that an erasure destroyed. A store that still holds such a key was restored
+from a backup: the receiver and all commands refuse it, and catch-up destroys those keys again. public prints the key that
+proves manifests and receipts: give it to anyone who verifies without this config.
+Exit codes: 0 done, 1 failed, 2 usage or config, wrong master key, or store in use, 4 the store was changed or is an older copy.`;
 
 interface Options extends KeyOptions {
   readonly newMasterKeyEnv?: string;
@@ -33,7 +33,7 @@ interface Options extends KeyOptions {
 /** `millrace keys …`: the keys of sealed archives. */
 export function keysCommand(io: Io): Command {
   const keys = new Command('keys')
-    .description('make and look after the keys of sealed archives')
+    .description('create and manage the keys of sealed archives')
     .addHelpText('after', HELP);
   keys
     .command('generate')
@@ -60,7 +60,7 @@ export function keysCommand(io: Io): Command {
         if (problems.length > 0) io.setExit(EXIT.difference);
       }
     });
-  withPlace(keys.command('rotate').description('wrap every key anew under another master key'))
+  withPlace(keys.command('rotate').description('rewrap every key with a new master key'))
     .requiredOption('--new-master-key-env <name>', 'the variable with the new master key')
     .option('--json', 'print one JSON document: {path, rotated}')
     .action(async (options: Options) => {
@@ -71,7 +71,7 @@ export function keysCommand(io: Io): Command {
     });
   keys
     .command('catch-up')
-    .description('destroy again, in a store put back from a copy, the keys that erasures had destroyed')
+    .description('in a store restored from a backup, destroy again the keys that erasures destroyed')
     .requiredOption('--config <file>', 'the config whose sinks and ledger are meant')
     .option('--json', 'print one JSON document: {path, destroyed}')
     .action(async (options: Options) => {
@@ -93,7 +93,7 @@ export function keysCommand(io: Io): Command {
       if (publicKey === null)
         throw new MillraceError(
           'proof_unusable',
-          `${keyFile} is not there; the first start of a receiver makes it`,
+          `${keyFile} does not exist; the first start of a receiver creates it`,
         );
       print(io, publicKey);
     });
@@ -102,7 +102,7 @@ export function keysCommand(io: Io): Command {
 }
 
 function withPlace(command: Command): Command {
-  return addKeyOptions(command.option('--config <file>', 'the config whose sinks are meant'));
+  return addKeyOptions(command.option('--config <file>', 'the config file that names the key stores'));
 }
 
 async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
@@ -122,7 +122,7 @@ async function rotate(place: KeyPlace, fresh: Buffer, options: Options, io: Io):
   try {
     const rotated = await store.rotate(fresh);
     if (options.json === true) print(io, JSON.stringify({ path, rotated }));
-    else print(io, `${path}: ${rotated} keys wrapped anew`);
+    else print(io, `${path}: ${rotated} keys rewrapped`);
   } finally {
     await store.close();
   }

@@ -70,7 +70,10 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
 /** @throws MillraceError usage for a sink that could still deliver, or that nothing is known of */
 function drop(journal: SqliteJournal, config: Config, sink: string): Promise<GivenUp> {
   if (config.sinks[sink] !== undefined)
-    throw new MillraceError('usage', `sinks.${sink} is in the config: it delivers what waits for it`);
+    throw new MillraceError(
+      'usage',
+      `sinks.${sink} is still in the config: it delivers the events that wait for it`,
+    );
   const users = ErasedUsers.open(config.erasure.path);
   return dropSink(journal, sink, (event) => users.has(event), Date.now());
 }

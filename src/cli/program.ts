@@ -51,8 +51,8 @@ const NEEDS_ALL = 'completion';
 const HELP = `
 Start here:
   millrace demo                 see it work, in a temporary folder
-  millrace dev                  all of it on this machine, to develop against
-  millrace check                is my config right, and what does it do?
+  millrace dev                  run everything on this machine, for development
+  millrace check                is my config valid, and what does it do?
   MILLRACE_SECRET=… millrace serve
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 partly done and resumable, 4 a verification found a difference.

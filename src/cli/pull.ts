@@ -14,7 +14,7 @@ Examples:
   millrace pull areas --zip 10001 --zip 94103 --out ./data/reference
   millrace pull insurance --users-file users.txt --out ./data/reference
 
-Resources: ${NAMES}. Writes a file for the table and each nested in it; \`millrace schema\` prints the DDL that fits.
+Resources: ${NAMES}. Writes one file for the table and one for each nested table; \`millrace schema\` prints the matching DDL.
 The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected.`;
 
@@ -54,7 +54,7 @@ export function pullCommand(io: Io): Command {
         const summary = await owningFolder(options.out, () =>
           pullReference(service, resource, query, options.out, io.signal),
         );
-        for (const field of summary.unknown_fields) note(io, `no column takes ${field}; it is in extra`);
+        for (const field of summary.unknown_fields) note(io, `${field} has no column; it is in extra`);
         if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
         else
           for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);

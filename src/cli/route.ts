@@ -14,7 +14,7 @@ Examples:
   millrace route labtest.order.updated lab_report.parsing_job.created --json
   millrace route --event event.json
 
-An event's file holds the JSON a sender would post; its type, ids and size are read from it.
+--event FILE holds the JSON that a sender would post; its type, ids and size are read from it.
 Nothing is sent and no sink is opened. Exit codes: 0 explained (also when the answer is "nowhere"), 2 usage or config.`;
 
 /** `millrace route`: explains which rule decides for a type or an event, and where that leads. */

@@ -13,9 +13,9 @@ Examples:
   millrace schema meals --dialect postgres --only load --from ./tables/meals.ndjson | psql
   millrace schema --dialect bigquery
 
-Prints SQL: the tables that \`millrace ndjson\` makes rows of, views of the newest version of each row (<table>_latest), and
-the statements that load the rows. A table's view needs the view of the table it is nested in.
-Without --from the place of the rows is one to be replaced.`;
+Prints SQL: the tables for the rows of \`millrace ndjson\`, views of the newest version of each row (<table>_latest), and the
+statements that load the rows. The view of a nested table needs the view of its parent table.
+Without --from the location of the rows is a placeholder.`;
 
 interface Options {
   readonly dialect: DialectName;
@@ -35,7 +35,10 @@ export function schemaCommand(io: Io): Command {
       new Option('--dialect <dialect>', 'the warehouse').choices(Object.keys(DIALECTS)).makeOptionMandatory(),
     )
     .option('--only <parts>', `some of ${PARTS.join(',')}`, partsOf)
-    .option('--from <place>', 'where the rows of the table are: a file, or an address the warehouse reads')
+    .option(
+      '--from <place>',
+      'location of the rows of the table: a file, or an address that the warehouse can read',
+    )
     .option('--json', 'print one JSON document: [{table, createTable, createView, load}]')
     .addHelpText('after', HELP)
     .action((table: string | undefined, { dialect, only, from, json }: Options) => {

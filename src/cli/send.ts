@@ -14,8 +14,8 @@ Examples:
   millrace send --type lab_report.parsing_job.created --count 100
   millrace send --file event.json --id msg_made_up_1 --url http://127.0.0.1:8080/webhooks
 
-Signs with MILLRACE_SECRET by the standard-webhooks scheme. Without --file the events are made up.
-Prints a line of JSON for each answer. Exit codes: 0 every event was taken, 1 some were not.`;
+Signs with MILLRACE_SECRET by the standard-webhooks scheme. Without --file it makes up the events.
+Prints one line of JSON per answer. Exit codes: 0 every event was accepted, 1 some were not.`;
 
 interface Options {
   readonly url: string;
@@ -29,10 +29,10 @@ interface Options {
 export function sendCommand(io: Io): Command {
   return new Command('send')
     .description('sign events and post them to a receiver')
-    .addOption(option('--url <url>', 'where to', httpUrl, 'http://127.0.0.1:8080/webhooks'))
+    .addOption(option('--url <url>', 'address of the receiver', httpUrl, 'http://127.0.0.1:8080/webhooks'))
     .option('--type <type>', 'event type of the made-up events (default: the documented types in turn)')
-    .option('--file <file>', 'send this body as it is')
-    .option('--id <id>', 'delivery id (default: a new one each)')
+    .option('--file <file>', 'send this file as the body, unchanged')
+    .option('--id <id>', 'delivery id (default: a new one for each event)')
     .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
@@ -62,7 +62,7 @@ export function sendCommand(io: Io): Command {
       } finally {
         await sender.close();
       }
-      if (refused > 0) note(io, `${refused} of ${count} were not taken`);
+      if (refused > 0) note(io, `${refused} of ${count} were not accepted`);
       io.setExit(refused === 0 ? EXIT.done : EXIT.failed);
     });
 }

@@ -6,19 +6,19 @@ import { configOf, configOption } from './options.ts';
 
 const HELP = `
 Examples:
-  millrace sink drop hubs        what waits for hubs, which the config does not name any more, becomes dead letters
+  millrace sink drop hubs        events waiting for hubs, which is no longer in the config, become dead letters
   millrace dead-letters list --sink hubs
 
-A reload or start that leaves out a sink for which events wait is refused. Put the sink back, let a new sink go on for
-it (sinks.<new>.continues: hubs), or drop it. While a receiver runs that still has the sink, it is dropped by the next
-reload that leaves it out. Exit codes: 0 done, 1 failed, 2 usage or config.`;
+A reload or start is refused when it removes a sink for which events are waiting. Put the sink back, let a new sink take over
+its events (sinks.<new>.continues: hubs), or drop it. If the running receiver still has the sink, the drop takes effect at the
+next reload without it. Exit codes: 0 done, 1 failed, 2 usage or config.`;
 
 /** `millrace sink`: what a config that no longer names a sink leaves behind. */
 export function sinkCommand(io: Io): Command {
-  const command = new Command('sink').description('give up what waits for a sink that is gone: drop');
+  const command = new Command('sink').description('give up events that wait for a removed sink: drop');
   command
     .command('drop')
-    .description('make dead letters of what waits for a sink the config does not name any more')
+    .description('turn events that wait for a removed sink into dead letters')
     .argument('<name>', 'the sink')
     .addOption(configOption())
     .option('--json', 'print one JSON document')
@@ -33,5 +33,5 @@ export function sinkCommand(io: Io): Command {
 
 function render({ sink, dropped, waiting }: GivenUp): string {
   if (waiting === 0) return `${sink}: ${dropped} dead letters`;
-  return `${sink} is still open: ${waiting} events become dead letters when a reload takes it out`;
+  return `${sink} is still open: ${waiting} events become dead letters when a reload removes it`;
 }

@@ -12,7 +12,7 @@ Examples:
   millrace status
   millrace status --json | jq '.journal.cursors[] | {sink, backlog}'
 
-Asks the running receiver if there is one, else reads the journal itself.`;
+Asks the running receiver if there is one, otherwise reads the journal itself.`;
 
 /** `millrace status`: journal, backlog and age per sink, quarantine, dead letters. */
 export function statusCommand(io: Io): Command {
@@ -46,9 +46,7 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
     `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
     `quarantine   ${journal.quarantined}`,
     `dead letters ${journal.deadLetters}`,
-    ...(journal.damaged === 0
-      ? []
-      : [`damaged      ${journal.damaged} records of the journal are not what was written`]),
+    ...(journal.damaged === 0 ? [] : [`damaged      ${journal.damaged} records in the journal`]),
     '',
     renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
     ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
@@ -59,7 +57,7 @@ function renderReceiving({ connections, refused }: ReceivingStatus): string[] {
   const { open, max, evicted, dropped } = connections;
   const reasons = Object.entries(refused).map(([code, times]) => `${times} ${code}`);
   return [
-    `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} turned away`,
+    `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
     `refused      in the last hour: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
   ];
 }

@@ -22,14 +22,14 @@ const prefix = words('an event type prefix or "*"').refine((value) => value === 
 const prefixes = oneOrMore(
   prefix,
   'an event type prefix or "*"',
-  'Beginnings of event types; `*` matches every type.',
+  'Prefixes of event types; `*` matches every type.',
 );
 
 export const secrets = z
   .array(words('text'), { error: 'must be a list' })
   .default([])
   .describe(
-    'Secrets a delivery may be signed with; each is tried. Put a new one beside the old one to rotate.',
+    'Secrets that deliveries may be signed with; each is tried. To rotate, add the new one beside the old one.',
   );
 
 const requirement = z.strictObject(
@@ -39,7 +39,7 @@ const requirement = z.strictObject(
       .array(z.enum(['team', 'user', 'clientUser'], { error: 'must be one of team, user, clientUser' }), {
         error: 'must be a list of team, user, clientUser',
       })
-      .describe('What the envelope must hold.'),
+      .describe('Ids that the envelope must hold.'),
   },
   { error: 'must be a mapping with match and fields' },
 );
@@ -68,17 +68,17 @@ const sink = z
       oversize: choice(
         ['dead-letter', 'claim-check'],
         'dead-letter',
-        'What becomes of an event too large for this sink; see claimCheck.',
+        'What to do with an event that is too large for this sink; see claimCheck.',
       ),
       continues: words('the name of a sink')
         .optional()
         .describe(
-          'The former name of this sink, or a sink it replaces: it goes on where that one stood, with what waits for it.',
+          'The former name of this sink, or a sink it replaces: it continues at the position of that sink, with the events that wait for it.',
         ),
       claimCheck: words('the name of a files sink')
         .optional()
         .describe(
-          'The files sink that keeps large events for `oversize: claim-check`; the only one if left out.',
+          'The files sink that keeps large events for `oversize: claim-check`; default: the only one.',
         ),
     },
     { error: 'must be a mapping with a type' },
@@ -103,7 +103,7 @@ export const sinks = z
     { error: 'must be a mapping of names to sinks' },
   )
   .default({})
-  .describe("The configured targets, by name. Beside `type` and `required` stand the type's own options.");
+  .describe('The sinks, by name. Each has `type`, `required` and the options of its type.');
 
 export const sources = z
   .record(
@@ -117,7 +117,7 @@ export const sources = z
   )
   .default({})
   .describe(
-    "Beside webhooks: what the service's own ETL pipelines publish, by name. Beside `type` stand the type's own options.",
+    "Further inputs beside webhooks, by name: what the service's own ETL pipelines publish. Each has `type` and the options of its type.",
   );
 
 const route = z.strictObject(

@@ -24,7 +24,7 @@ const LIST_ROWS: Readonly<Record<string, readonly [string, string]>> = {
 const EXIT_ROWS = {
   done: [EXIT.done, 'done'],
   failed: [EXIT.failed, 'failed'],
-  usage: [EXIT.usage, 'the command line or the config is wrong'],
+  usage: [EXIT.usage, 'the command line or the config is invalid'],
   partial: [EXIT.partial, 'partly done; can be resumed'],
   difference: [EXIT.difference, 'a verification found a difference'],
 } as const satisfies Record<keyof typeof EXIT, readonly [number, string]>;

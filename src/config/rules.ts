@@ -43,7 +43,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
 
   for (const key of config.proof.trust) {
     if (!isPublicKey(key))
-      wrong(['proof', 'trust'], `${key} is no public key as \`millrace keys public\` prints it`);
+      wrong(['proof', 'trust'], `${key} is not a public key as printed by \`millrace keys public\``);
   }
 
   if (delivery.retryInitial > delivery.retryMax) {
@@ -99,7 +99,7 @@ function checkSuccessions({ sinks }: Config, wrong: Say): void {
     const path = ['sinks', name, 'continues'];
     const other = heirs.get(continues);
     if (sinks[continues] !== undefined)
-      wrong(path, `names ${continues}, which is in the config itself: only one of the two can go on`);
+      wrong(path, `names ${continues}, which is still in the config: only one of the two can continue`);
     else if (other !== undefined) wrong(path, `names ${continues}, as sinks.${other}.continues does`);
     heirs.set(continues, name);
   }
@@ -134,7 +134,7 @@ function checkSecrets({ scheme, secrets }: Config['signing'], wrong: Say): void 
     if (length === null || length >= SECRET_BYTES) continue;
     wrong(
       ['signing', 'secrets', index],
-      `holds a key of ${length} bytes, and less than ${SECRET_BYTES} can be guessed: have the sender issue a longer one`,
+      `holds a key of ${length} bytes; keys shorter than ${SECRET_BYTES} bytes can be guessed: have the sender issue a longer one`,
     );
   }
 }

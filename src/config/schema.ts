@@ -33,38 +33,38 @@ export const CONFIG = section({
     }),
     reusePort: flag(
       false,
-      'Lets several processes listen on one port (Linux); the kernel spreads the connections over them.',
+      'Lets several processes listen on one port (Linux); the kernel distributes the connections.',
     ),
     workers: count(
       1,
-      'Processes that receive and verify on the one port; the journal and the sinks stay in the first. More than one pays on four cores or more, and only where one process takes a whole core; on two it is slower.',
+      'Processes that receive and verify on one port; the journal and the sinks stay in the first. More than one helps on four or more cores, when one process uses a whole core; on two cores it is slower.',
       { min: 1, max: 64 },
     ),
-    maxBodyBytes: bytes('10MiB', 'Largest body, also after decompression.', AT_LEAST_ONE),
+    maxBodyBytes: bytes('10MiB', 'Largest body, before and after decompression.', AT_LEAST_ONE),
     maxDecompressionRatio: count(
       100,
-      'Bytes that one byte of a compressed body may become; what becomes at most 64 KiB is taken whatever its ratio.',
+      'Largest ratio of decompressed to compressed bytes; a body of at most 64 KiB decompressed is accepted at any ratio.',
       { min: 1, max: 10_000 },
     ),
     unverifiedBytes: bytes(
       '8MiB',
-      'Work that one client address may cause in a minute with deliveries that turn out not to be authentic, in bytes read, decompressed or hashed. Above it its costly deliveries (compressed, in chunks, above 64 KiB, or signed with v1a) are answered 429; authentic ones give it back. 0 is no bound.',
+      'Work per minute that one client address may cause with deliveries that are not authentic, in bytes read, decompressed or hashed. Above it, costly deliveries from that address (compressed, in chunks, above 64 KiB, or signed with v1a) are answered 429; authentic ones do not count. 0 means no limit.',
     ),
     trustedProxies: count(
       0,
-      'Proxies in front that each add the address of their peer to `X-Forwarded-For`; it tells clients apart for unverifiedBytes. 0 takes the address of the connection.',
+      'Number of proxies in front that each add the address of their peer to `X-Forwarded-For`; unverifiedBytes needs it to tell clients apart. 0 uses the address of the connection.',
       { max: 16 },
     ),
-    headersTimeout: duration('10s', 'Longest time for the headers of a request to arrive.', TIMER),
-    bodyTimeout: duration('8s', 'Longest time for the body to arrive, from its headers on.', TIMER),
+    headersTimeout: duration('10s', 'Longest time to receive the headers of a request.', TIMER),
+    bodyTimeout: duration('8s', 'Longest time to receive the body, after the headers.', TIMER),
     keepAliveTimeout: duration(
       '65s',
-      'How long an idle connection is kept; longer than the load balancer keeps it.',
+      'How long an idle connection is kept open; set it higher than at the load balancer.',
       TIMER,
     ),
     maxConnections: count(
       10_000,
-      'Connections at once. One more takes the place of the one idle for longest; where none is idle it is closed.',
+      'Most connections at once. A new one replaces the one that is idle longest; if none is idle, the new one is closed.',
       AT_LEAST_ONE,
     ),
     maxHeaderBytes: bytes('16KiB', 'Largest header block of a request.', { min: 1024, max: 1024 * 1024 }),
@@ -73,17 +73,20 @@ export const CONFIG = section({
       'Longest time from the headers to the answer, the body included; then 503. The sender gives up after 15s.',
       TIMER,
     ),
-    retryAfter: duration('10s', 'What Retry-After says in a 503.', TIMER),
+    retryAfter: duration('10s', 'Value of Retry-After in a 503 answer.', TIMER),
   }),
   admin: section({
     enabled: flag(
       true,
       'Whether health (`/livez`, `/readyz`), `/metrics`, the console and the API of the commands are served at all.',
     ),
-    host: text('127.0.0.1', 'Address of the admin listener. Any other than loopback needs admin.token.'),
+    host: text(
+      '127.0.0.1',
+      'Address of the admin listener. Any address other than loopback needs admin.token.',
+    ),
     port: port(9090, 'Port of the admin listener; 0 takes any free one.'),
     token: optionalText(
-      'Bearer token of 16 characters or more, for whoever asks the admin listener from elsewhere; commands on this machine need none. Where it is set, metrics ask for it too.',
+      'Bearer token of 16 characters or more, for access to the admin listener from other machines; commands on this machine need none. When it is set, /metrics needs it too.',
       {
         sensitive: true,
         pattern: '^\\S{16,}$',
@@ -105,22 +108,26 @@ export const CONFIG = section({
       'standard-webhooks',
       'How deliveries are signed. `none` accepts anything and needs signing.insecure.',
     ),
-    tolerance: duration('5m', "How far a signature's timestamp may be from now, either way.", { min: 1000 }),
+    tolerance: duration(
+      '5m',
+      "Largest difference between a signature's timestamp and now, in either direction.",
+      { min: 1000 },
+    ),
     insecure: flag(
       false,
-      'Must be true for the scheme `none`: a promise that the endpoint cannot be reached by strangers.',
+      'Must be true for the scheme `none`: confirms that strangers cannot reach the endpoint.',
     ),
     hmac: section({
       header: text('x-signature', 'Header with the signature.', HEADER),
       encoding: choice(['hex', 'base64'], 'hex', 'How the signature is written.'),
       algorithm: choice(['sha256', 'sha1', 'sha512'], 'sha256', 'Hash of the HMAC.'),
-      prefix: text('', 'What stands before the signature in its header, such as `sha256=`.'),
+      prefix: text('', 'Text before the signature in its header, such as `sha256=`.'),
       timestampHeader: optionalText(
-        'Header with the time of signing, in seconds; it must be part of what is signed. Without it an old delivery can be played again once its id is forgotten.',
+        'Header with the time of signing, in seconds; it must be part of what is signed. Without it an old delivery can be replayed once its id is forgotten.',
         HEADER,
       ),
       idHeader: optionalText(
-        'Header with the delivery id, the same over all attempts; it must be signed, as `{id}` in content. Without it the id is a hash of what is signed.',
+        'Header with the delivery id, the same for all attempts; it must be signed, as `{id}` in content. Without it the id is a hash of what is signed.',
         HEADER,
       ),
       content: optionalText(
@@ -134,9 +141,12 @@ export const CONFIG = section({
     team: text('team_id', 'Top-level field with the team id.', FIELD),
     user: text('user_id', 'Top-level field with the user id.', FIELD),
     clientUser: text('client_user_id', "Top-level field with the team's own id of the user.", FIELD),
-    teams: texts('Teams whose events are taken; others go to quarantine. Empty takes all.'),
-    userIds: choice(['uuid', 'text'], 'uuid', 'What team and user ids must look like.'),
-    maxDepth: count(128, 'Deepest nesting of a body; deeper ones go to quarantine.', { min: 2, max: 10_000 }),
+    teams: texts('Teams whose events are accepted; events of others go to quarantine. Empty accepts all.'),
+    userIds: choice(['uuid', 'text'], 'uuid', 'Format of team and user ids.'),
+    maxDepth: count(128, 'Deepest nesting of a body; events with deeper nesting go to quarantine.', {
+      min: 2,
+      max: 10_000,
+    }),
   }),
   acknowledge: choice(
     ['journaled', 'delivered'],
@@ -162,7 +172,7 @@ export const CONFIG = section({
     respond: status(
       [202, 422],
       202,
-      'Answer to an authentic event that is not fit to route. 422 makes the sender retry, and in the end disable the endpoint.',
+      'Answer to an authentic but invalid event. 422 makes the sender retry, and finally disable the endpoint.',
     ),
     to: optionalText(
       'With `acknowledge: delivered`: the sink (or `sink:destination`) that invalid events go to. Without it they are answered 422.',
@@ -173,25 +183,29 @@ export const CONFIG = section({
     retryMax: duration('30s', 'Longest wait between two retries.', TIMER),
     giveUpAfter: duration(
       '0ms',
-      'Age at which an event that still cannot be delivered becomes a dead letter; 0 never gives up.',
+      'Age at which an undelivered event becomes a dead letter; 0 retries forever.',
     ),
     sendTimeout: duration(
       '2m',
-      'How long a sink may take to answer a batch before it counts as in trouble; the batch is then sent again. Sinks whose work is long ask for more.',
+      'How long a sink may take to answer a batch. After that the sink is paused and the batch is sent again. Sinks with long-running work get more time.',
       TIMER,
     ),
-    maxPending: count(5000, 'Events held in memory for one sink.', AT_LEAST_ONE),
-    maxPendingBytes: bytes('32MiB', 'Body bytes held in memory for one sink.', AT_LEAST_ONE),
+    maxPending: count(5000, 'Events in the in-flight window of one sink, in memory.', AT_LEAST_ONE),
+    maxPendingBytes: bytes(
+      '32MiB',
+      'Body bytes in the in-flight window of one sink, in memory.',
+      AT_LEAST_ONE,
+    ),
   }),
   erasure: section({
     path: text(
       './data/erasure',
-      'Folder of requests, receipts and the keyed hashes of erased users. Keep it: without it their events come in again.',
+      'Folder of requests, receipts and the keyed hashes of erased users. Keep it: without it, new events of erased users are accepted.',
       NOT_EMPTY,
     ),
-    grace: duration('7d', 'Time between a request and its erasure, in which it can be cancelled.'),
+    grace: duration('7d', 'Time between a request and its erasure; until then it can be cancelled.'),
     folders: texts(
-      'Further folders to erase from, such as the outputs of backfills; files and follow-up sinks and the journal are known.',
+      'Further folders to erase from, such as the outputs of backfills. The journal and the folders of files and follow-up sinks are always searched.',
     ),
   }),
   proof: section({
@@ -199,7 +213,7 @@ export const CONFIG = section({
       'File of the private key that signs manifests, receipts and the ledger of destroyed keys; made at the first start. Without it `manifest.key` in erasure.path. Keep it, apart from the archives.',
     ),
     trust: texts(
-      'Public keys whose signatures count beside: of a key of before, or of other receivers that write to the same archive. `millrace keys public` prints them.',
+      'Further public keys to trust: an earlier key, or those of other receivers that write to the same archive. `millrace keys public` prints them.',
     ),
   }),
   service: section({
@@ -211,13 +225,13 @@ export const CONFIG = section({
     apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER),
   }),
   shutdown: section({
-    deadline: duration('30s', 'How long SIGTERM lets requests and sinks finish.', TIMER),
+    deadline: duration('30s', 'Time for requests and sinks to finish after SIGTERM.', TIMER),
   }),
   log: section({
     level: choice(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
       'info',
-      'Least severe level that is logged.',
+      'Lowest level that is logged.',
     ),
   }),
   sinks,

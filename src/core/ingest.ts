@@ -15,7 +15,7 @@ export const USER_MALFORMED = 'user_malformed';
 /** What tells a repetition is the source, the id and the bytes: an id that comes with other bytes is no repetition. */
 export const ID_REUSED: InvalidReason = {
   code: 'id_reused',
-  detail: 'an event of this id came before, with other bytes',
+  detail: 'an event with this id came before, with different bytes',
 };
 
 export type AppendResult =

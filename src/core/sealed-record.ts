@@ -35,7 +35,7 @@ export const SEALED_REASONS: Readonly<Record<SealedWhy, string>> = {
   no_keys: 'sealed; the keys that open it were not given',
   erased: 'sealed; its key was destroyed by an erasure',
   unknown_key: 'sealed with a key that is not in the key store',
-  damaged: 'sealed; it does not open with its key, so it was changed',
+  damaged: 'sealed; its key does not open it, so it was changed',
 };
 
 const BEGIN = Buffer.from('{"sealed":');

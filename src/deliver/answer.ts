@@ -9,7 +9,7 @@ export const LONGEST_DELAY = 3_600_000;
  * @throws Error that says what is wrong with the answer as a whole
  */
 export function readAnswer(answer: unknown, count: number): SendResult[] {
-  if (!Array.isArray(answer)) throw new Error(`the sink answered ${nameOf(answer)} in place of results`);
+  if (!Array.isArray(answer)) throw new Error(`the sink answered ${nameOf(answer)} instead of results`);
   if (answer.length !== count)
     throw new Error(`the sink answered ${answer.length} results for ${count} events`);
   return Array.from(answer, readResult);

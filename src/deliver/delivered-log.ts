@@ -196,5 +196,5 @@ export class DeliveredLog extends MemoryLog implements EventStore {
 }
 
 function goneWithout(sink: string): MillraceError {
-  return new MillraceError('not_confirmed', `${sink} is gone, or no longer where the routes lead`);
+  return new MillraceError('not_confirmed', `${sink} was removed, or the routes no longer lead to it`);
 }

@@ -116,7 +116,7 @@ export class Delivery {
       gone.map(async (name) => {
         if (journal === null) return sinks.remove(name, signal);
         await orAborted(this.#begin(name, journal, this.#givenUp.has(name)), signal);
-        if (this.#leaving.has(name)) log.warn({ sink: name }, 'sink is leaving: events still wait for it');
+        if (this.#leaving.has(name)) log.warn({ sink: name }, 'sink was removed; events still wait for it');
       }),
     );
     this.#givenUp.clear();
@@ -194,12 +194,12 @@ export class Delivery {
     return { journal, sink, after, targetsOf: (event) => this.#accepted.targetsOf(event) };
   }
 
-  /** Resolves when the sink has left, or is recalled. @returns dead letters made */
+  /** Resolves when the removed sink is done, or is recalled. @returns dead letters made */
   #begin(sink: string, journal: Journal, givenUp: boolean): Promise<number> {
     const recall = new AbortController();
     const work = this.#leave(sink, journal, givenUp, recall.signal)
       .catch((error: unknown) => {
-        this.#parts.log.error({ sink, error: messageOf(error) }, 'a sink could not be let go');
+        this.#parts.log.error({ sink, error: messageOf(error) }, 'a removed sink could not be closed');
         return 0;
       })
       .finally(() => this.#leaving.delete(sink));
@@ -219,7 +219,7 @@ export class Delivery {
       ? await deadLetterWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())
       : 0;
     await journal.leave(sink);
-    log.info({ sink, letters }, 'sink has left');
+    log.info({ sink, letters }, 'removed sink is done');
     return letters;
   }
 
@@ -289,10 +289,10 @@ function refuse(waiting: ReadonlyMap<string, number>, blocked: ReadonlyMap<strin
     const heir = blocked.get(sink);
     const why =
       heir === undefined
-        ? 'the config does not name it any more'
-        : `sinks.${heir}.continues cannot take them over, because ${heir} has a place of its own in the journal`;
+        ? 'it is no longer in the config'
+        : `sinks.${heir}.continues cannot take them over, because ${heir} has its own position in the journal`;
     return [
-      `sinks.${sink}: ${count} events wait for it, and ${why}. Put it back, let a new sink go on for it ` +
+      `sinks.${sink}: ${count} events wait for it, and ${why}. Put it back, let a new sink continue for it ` +
         `(sinks.<new>.continues: ${sink}), or make dead letters of them (millrace sink drop ${sink})`,
     ];
   });

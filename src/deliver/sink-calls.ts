@@ -65,7 +65,7 @@ export class SinkCalls {
     if (first === undefined) return own;
     const { what, since } = first;
     const times = this.#overdue.size === 1 ? 'one call' : `${this.#overdue.size} calls`;
-    const detail = `${times} of ${what} never answered within ${formatDuration(this.#timeout ?? 0)}; the same is tried again`;
+    const detail = `${times} of ${what} did not answer within ${formatDuration(this.#timeout ?? 0)}; they are retried`;
     return [{ code: 'unanswered', detail, since }, ...own];
   }
 

@@ -41,7 +41,11 @@ export async function deadLetterWaiting(
   isErased: (event: JournalEvent) => boolean,
   now: number,
 ): Promise<number> {
-  const given = { code: 'sink_dropped', reason: 'the sink was taken out before it had this', diedAt: now };
+  const given = {
+    code: 'sink_dropped',
+    reason: 'the sink was removed before it had this event',
+    diedAt: now,
+  };
   let count = 0;
   for (let at = after; ;) {
     const events = await journal.read(at, PAGE);

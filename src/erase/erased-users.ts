@@ -56,7 +56,7 @@ export class ErasedUsers {
       const entries = readJsonLines<Entry>(join(this.#folder, LIST));
       this.#key = readKey(this.#folder);
       if (this.#key === null && entries.length > 0)
-        throw new Error(`${LIST} is there without its ${KEY}; restore that from a backup`);
+        throw new Error(`${LIST} exists without its ${KEY}; restore that from a backup`);
       this.#quick = null;
       this.#blocked.clear();
       for (const entry of entries) this.#take(entry);

@@ -166,7 +166,7 @@ export class FolderStore implements ErasableStore {
     const target = await realpath(join(about.root, link)).catch(() => null);
     if (target === null || covered.some((folder) => target === folder || target.startsWith(`${folder}/`)))
       return;
-    const reason = 'a symbolic link is not followed; name what it leads to in erasure.folders';
+    const reason = 'a symbolic link is not followed; name its target in erasure.folders';
     this.#leave(about, link, about.search.requestsIn(Buffer.from(link)), reason);
   }
 
@@ -256,7 +256,12 @@ export class FolderStore implements ErasableStore {
             for (const request of owners.ofLine(bytes)) requests.add(request);
       }
       if (requests.size === 0) return;
-      this.#leave(job, prefix + file, [...requests], 'another process is writing to it, or was a moment ago');
+      this.#leave(
+        job,
+        prefix + file,
+        [...requests],
+        'another process is writing to it, or did so a moment ago',
+      );
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error;
       vanished.push(file);
@@ -282,7 +287,7 @@ export class FolderStore implements ErasableStore {
 }
 
 const NOBODY: readonly string[] = [];
-const OWNERLESS = 'its rows do not say whose they are; make it again without the user';
+const OWNERLESS = 'its rows do not say whose they are; recreate it without the user';
 
 interface Job {
   /** Absolute; an archive's own folder. */

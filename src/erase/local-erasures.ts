@@ -77,7 +77,7 @@ export class LocalErasures implements Erasures {
     return this.#exclusively(async () => {
       const known = this.#requests.find(subject);
       if (known !== null && known.begun_at !== null)
-        throw new MillraceError('erasure_begun', `request ${known.request}; --run goes on with it`);
+        throw new MillraceError('erasure_begun', `request ${known.request}; --run continues it`);
       if (known !== null) {
         await this.#requests.remove(known);
         return { status: 'cancelled', request: known.request };
@@ -142,7 +142,7 @@ export class LocalErasures implements Erasures {
         await store.erase(run);
       } catch (error) {
         if (signal.aborted)
-          throw new MillraceError('interrupted', 'the next run goes on with it', { cause: error });
+          throw new MillraceError('interrupted', 'the next run continues it', { cause: error });
         left.push(leftBy(store.name, '', subjects, error));
       }
     }

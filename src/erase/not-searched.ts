@@ -1,7 +1,7 @@
 /** A file whose bytes do not show whose data is in it; named on the receipt. */
 export class NotSearched extends Error {
   constructor(what: string) {
-    super(`${what} cannot be searched; make it again without the user`);
+    super(`${what} cannot be searched; recreate it without the user`);
     this.name = 'NotSearched';
   }
 }

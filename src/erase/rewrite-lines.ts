@@ -46,7 +46,7 @@ export async function rewriteLines(
     for await (const batch of fileLines(path, (chunk) => before.update(chunk))) {
       const pieces: Buffer[] = [];
       for (const { number, bytes: line, ended } of batch) {
-        if (line === null) throw new Error(`line ${number} is too long to be looked at`);
+        if (line === null) throw new Error(`line ${number} is too long to search`);
         const requests = mayHold(line, search) ? owners.ofLine(line) : [];
         if (requests.length > 0) {
           lines += 1;

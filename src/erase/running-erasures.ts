@@ -60,7 +60,7 @@ export function runErasures(system: ErasingSystem): RunningErasures {
       dispatcher.forget({ upTo: store.lastSeq, owned: (event) => owners.ofEvent(event).length > 0 });
       const waiting = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
       const requests = subjects.map(({ request }) => request);
-      const reason = 'has not answered yet to a batch that may hold events of the user';
+      const reason = 'has not yet answered a batch that may hold events of the user';
       return waiting.map((sink) => ({ store: 'sinks', item: sink, requests, reason }));
     },
     onProgress: (files) => running.progressed(files),
@@ -167,10 +167,7 @@ export class RunningErasures implements Erasures {
       const { receipts } = await this.run();
       await this.#parts.noteErased(receipts.map(({ receipt }) => receipt));
     } catch (error) {
-      this.#parts.log.error(
-        { error: messageOf(error) },
-        'erasure did not come to its end; it is tried again',
-      );
+      this.#parts.log.error({ error: messageOf(error) }, 'erasure did not finish; it will be retried');
     }
   }
 }

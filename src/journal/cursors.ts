@@ -106,7 +106,7 @@ export class Cursors {
   /** `to`, which has no cursor yet, goes on where `from` stands, and has its dead letters. */
   succeed(from: string, to: string): RouteRecord {
     const seq = this.#seqs.get(from);
-    if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot go on for ${from}`);
+    if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot continue for ${from}`);
     const record = this.#transaction(() => {
       this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
       this.#db.prepare('UPDATE dead_letters SET sink = ? WHERE sink = ?').run(to, from);

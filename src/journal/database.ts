@@ -54,7 +54,7 @@ PRAGMA user_version = ${VERSION};`;
 export function openDatabase(folder: string, create: boolean): Database.Database {
   const file = join(folder, FILE);
   if (!create && !existsSync(file)) {
-    throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` makes it`);
+    throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` creates it`);
   }
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });

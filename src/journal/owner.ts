@@ -46,7 +46,8 @@ export function announceOwner(folder: string, where: Pick<Owner, 'admin' | 'toke
   try {
     writeOwner(folder, { pid: process.pid, ...where });
   } catch (error) {
-    const message = 'no token can be left for commands and the console: only admin.token opens the admin API';
+    const message =
+      'no token can be written for commands and the console: only admin.token opens the admin API';
     log.warn({ folder, error: messageOf(error) }, message);
   }
 }

@@ -242,7 +242,7 @@ export class Store {
       found.flatMap(({ seq, row, body }) => {
         const id = row?.[0] ?? null;
         if (note.run(seq, id, now).changes === 0) return [];
-        const detail = `journal record ${seq} is not what was written`;
+        const detail = `journal record ${seq} is damaged`;
         if (row !== null) this.setAside.quarantine(JSON.stringify([{ code: 'damaged', detail }]), row, body);
         return [{ seq, id }];
       }),

@@ -18,7 +18,7 @@ const LINE_BREAK = Buffer.from('\n');
 /** Somebody has removed, replaced or cut a file: what it holds is not what was written any more. */
 export class FileGone extends Error {
   constructor(path: string) {
-    super(`${path} was removed, replaced or cut by somebody else`);
+    super(`${path} was removed, replaced or truncated by another program`);
     this.name = 'FileGone';
   }
 }

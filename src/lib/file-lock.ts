@@ -115,7 +115,7 @@ function lockFile(path: string): Database.Database | null {
     if (identityOf(path) === before) return database;
     database.close();
   }
-  throw new Error(`${path} comes and goes`);
+  throw new Error(`${path} keeps disappearing`);
 }
 
 /**

@@ -42,7 +42,7 @@ export async function verifyChain(
     for await (const { number, bytes } of wholeLines(join(folder, file))) {
       const where = `${file}:${number}`;
       const line = parse(bytes);
-      if (line === null) problems.push(`${where}: is no line of this log`);
+      if (line === null) problems.push(`${where}: not a line of this log`);
       else {
         if (lines === 0) first = line.n;
         if (lines > 0 || line.n === 1) problems.push(...linkProblems(where, line, before));
@@ -52,7 +52,7 @@ export async function verifyChain(
       lines += 1;
       before = { n: line?.n ?? before.n + 1, hash: hashOf(bytes) };
       if (before.n === written?.n && before.hash !== written.hash)
-        problems.push(`${where}: line ${before.n} is not what was written`);
+        problems.push(`${where}: line ${before.n} was changed`);
       if (before.hash === head) isKnown = true;
     }
   }
@@ -66,7 +66,7 @@ export async function verifyChain(
 
 function linkProblems(where: string, line: ChainedLine, before: ChainTip): string[] {
   if (line.n !== before.n + 1) return [`${where}: line ${line.n} follows line ${before.n}`];
-  return line.prev === before.hash ? [] : [`${where}: line ${before.n}, before it, is not what was written`];
+  return line.prev === before.hash ? [] : [`${where}: line ${before.n}, before it, was changed`];
 }
 
 /** Without a last line that has no end: it is being written, or was when the process died. */

@@ -26,7 +26,8 @@ export class WorkFolder {
     for (let tries = 1; ; tries += 1) {
       try {
         await mkdir(path, { recursive: true, mode });
-        const refusal = (owner: string) => new FolderRefused('in_use', `${path} is written by ${owner}`);
+        const refusal = (owner: string) =>
+          new FolderRefused('in_use', `${path} is being written by ${owner}`);
         return new WorkFolder(path, await own(join(path, LOCK), refusal));
       } catch (error) {
         // Its last owner has just removed it.

@@ -10,9 +10,9 @@ export interface MetricState {
   readonly meter: Meter;
   readonly status: SystemStatus;
   readonly ready: boolean;
-  /** Deliveries that have begun and are not answered. */
+  /** Deliveries that have begun and are not yet answered. */
   readonly receiving: number;
-  /** Bodies that wait to be decompressed. */
+  /** Bodies waiting to be decompressed. */
   readonly decompressing: number;
   readonly connections: ConnectionCounts;
   readonly routes: readonly Route[];
@@ -55,7 +55,7 @@ export const METRICS: readonly MetricDefinition[] = [
 
   counter(
     'millrace_events_total',
-    'Deliveries by what became of them: accepted, duplicate, quarantined, erased, gone, or the code of the error they were answered with.',
+    'Deliveries by outcome: accepted, duplicate, quarantined, erased, gone, or the code of the error they were answered with.',
     ['source', 'outcome'],
     ({ meter }) => nested(meter.events, 'source', 'outcome'),
   ),
@@ -67,7 +67,7 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   counter(
     'millrace_route_events_total',
-    'Accepted events by the route that decides for them; begins anew with each reload.',
+    'Accepted events by the route that matched; restarts at 0 with each reload.',
     ['route', 'match'],
     ({ meter, routes }) => [
       ...routes.map(({ match }, index) => ({
@@ -84,44 +84,40 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   gauge(
     'millrace_receive_in_flight',
-    'Deliveries that have begun and are not answered.',
+    'Deliveries that have begun and are not yet answered.',
     (state) => state.receiving,
   ),
-  gauge('millrace_decompress_queue', 'Bodies that wait to be decompressed.', (state) => state.decompressing),
-  gauge(
-    'millrace_connections',
-    'Connections of senders that are open.',
-    ({ connections }) => connections.open,
-  ),
+  gauge('millrace_decompress_queue', 'Bodies waiting to be decompressed.', (state) => state.decompressing),
+  gauge('millrace_connections', 'Open connections of senders.', ({ connections }) => connections.open),
   counter(
     'millrace_connections_evicted_total',
-    'Idle connections closed because server.maxConnections was reached and a new one needed their place.',
+    'Idle connections closed to make room for new ones at server.maxConnections.',
     ({ connections }) => connections.evicted,
   ),
   counter(
     'millrace_connections_dropped_total',
-    'New connections closed at once: server.maxConnections was reached and none was idle.',
+    'New connections closed at once because server.maxConnections was reached and none was idle.',
     ({ connections }) => connections.dropped,
   ),
   histogram(
     'millrace_receive_seconds',
-    'From the end of the headers of a delivery to its answer.',
+    'Time from the end of the headers of a delivery to its answer.',
     ({ meter }) => meter.receiving,
   ),
   histogram(
     'millrace_commit_seconds',
-    'One group commit of the journal, fsync included, as those who wait for it see it.',
+    'Time of one group commit of the journal, fsync included, as seen by the deliveries waiting for it.',
     ({ meter }) => meter.committing,
   ),
   counter(
     'millrace_signature_matches_total',
-    'Deliveries by the secret that matched: its index in signing.secrets. Begins anew with each reload.',
+    'Deliveries by the secret that matched: its index in signing.secrets. Restarts at 0 with each reload.',
     ['index'],
     (state) => bySecret(state, (use) => use?.matches ?? 0),
   ),
   gauge(
     'millrace_signature_secret_last_used_timestamp_seconds',
-    'When a secret last matched; 0 when it has not since the start or the last reload. One that stays 0 can be retired.',
+    'When a secret last matched; 0 when it has not matched since the start or the last reload. A secret that stays at 0 can be retired.',
     ['index'],
     (state) => bySecret(state, (use) => (use?.lastUsed ?? 0) / 1000),
   ),
@@ -143,24 +139,24 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   gauge(
     'millrace_journal_damaged_records',
-    'Records of the journal found not to be what was written. Any is worth a look at the disk.',
+    'Damaged records found in the journal. If there are any, check the disk.',
     ({ status }) => status.journal.damaged,
   ),
 
   sinkGauge(
     'millrace_sink_up',
-    '1 while the sink takes events; 0 while it is being opened, paused after trouble, or stopped.',
+    '1 while the sink takes events; 0 while it is opening, paused after an error, or stopped.',
     ({ mode }) => +(mode === 'running'),
   ),
   gauge(
     'millrace_sink_trouble_since_timestamp_seconds',
-    'Since when something is wrong with the sink although it may be up, by code: a file that cannot be finished, a folder that cannot be written. No series when nothing is.',
+    'Since when the sink has had a problem, by code, even if it is up: a file that cannot be closed, a folder that cannot be written. No series without a problem.',
     ['sink', 'code'],
     ({ status }) => status.sinks.flatMap(({ sink, troubles }) => [...earliest(sink, troubles)]),
   ),
   sinkGauge(
     'millrace_sink_lost_records',
-    'Records the sink had confirmed and that are gone, found within a day; `millrace status` says how to write them again.',
+    'Records that the sink had confirmed and that were found missing within the last day; `millrace status` prints how to write them again.',
     ({ troubles }) => troubles.reduce((sum, { lost = 0 }) => sum + lost, 0),
   ),
   cursorGauge(
@@ -180,33 +176,33 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   sinkGauge(
     'millrace_sink_queue_events',
-    'Deliveries held in memory for the sink, those being sent among them.',
+    'Deliveries in the in-flight window of the sink, including those being sent.',
     ({ pending }) => pending,
   ),
   sinkGauge('millrace_sink_sends_in_flight', 'Batches being sent now.', ({ inFlight }) => inFlight),
   sinkCounter(
     'millrace_sink_delivered_total',
-    'Deliveries the sink has confirmed. Begins anew when a reload exchanges the sink.',
+    'Deliveries the sink has confirmed. Restarts at 0 when a reload replaces the sink.',
     ({ delivered }) => delivered,
   ),
   sinkCounter(
     'millrace_sink_retries_total',
-    'Deliveries that have to be tried again. Begins anew when a reload exchanges the sink.',
+    'Deliveries that must be retried. Restarts at 0 when a reload replaces the sink.',
     ({ retried }) => retried,
   ),
   counter(
     'millrace_sink_dead_letters_total',
-    'Deliveries given up for good, by code; after 50 codes of a sink the rest is counted as (other).',
+    'Deliveries that became dead letters, by code; after 50 codes of a sink the rest is counted as (other).',
     ['sink', 'code'],
     ({ meter }) => nested(meter.deadLetters, 'sink', 'code'),
   ),
   histogram(
     'millrace_delivery_seconds',
-    'From the receipt of an event to its confirmation by the sink; replayed events are left out.',
+    'Time from the receipt of an event to its confirmation by the sink; without replayed events.',
     ['sink'],
     ({ meter }) => distributions(meter.delivering),
   ),
-  histogram('millrace_send_seconds', 'One batch sent to the sink.', ['sink'], ({ meter }) =>
+  histogram('millrace_send_seconds', 'Time to send one batch to the sink.', ['sink'], ({ meter }) =>
     distributions(meter.sending),
   ),
 
@@ -222,13 +218,13 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   archiveGauge(
     'millrace_archive_heads_lost',
-    'Heads that were noted of the manifest and that it does not hold any more: an older one was put back, or it was changed.',
+    'Noted heads that the manifest no longer holds: an older manifest was restored, or it was changed.',
     ({ lost }) => lost,
   ),
 
   counter(
     'millrace_quarantined_total',
-    'Why events went to quarantine; an event can have several reasons.',
+    'Reasons why events were quarantined; an event can have several.',
     ['code'],
     (state) => flat(state.meter.invalid, 'code'),
   ),
@@ -237,11 +233,7 @@ export const METRICS: readonly MetricDefinition[] = [
     'Events in quarantine now.',
     ({ status }) => status.journal.quarantined,
   ),
-  gauge(
-    'millrace_dead_letter_events',
-    'Dead letters that wait for a decision now.',
-    ({ status }) => status.journal.deadLetters,
-  ),
+  gauge('millrace_dead_letter_events', 'Dead letters now.', ({ status }) => status.journal.deadLetters),
 
   counter('millrace_reloads_total', 'Reloads of the config by result.', ['result'], ({ meter }) => [
     { labels: { result: 'succeeded' }, value: meter.reloads.succeeded },
@@ -249,7 +241,7 @@ export const METRICS: readonly MetricDefinition[] = [
   ]),
   gauge(
     'millrace_config_in_force',
-    '1 when the config file as last read is in force; 0 when it could not be used and the one before it still is.',
+    '1 when the config file as last read is in force; 0 when it could not be used and the previous one is still in force.',
     ({ meter }) => +(meter.reloads.error === null),
   ),
   gauge(

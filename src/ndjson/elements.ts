@@ -35,7 +35,7 @@ export interface ElementOptions {
  * The text is a sequence of values. Each is an array, whose items are the elements; or an object with a container
  * (`{"meals":[…],"total":2}`), whose items are the elements and whose other members are passed over; or any other object,
  * which is an element itself. When the first value is one of these, on a line of its own, the text is NDJSON: every line is
- * an element, and a broken line is lost alone. In a document nothing after a bracket that does not match can be trusted.
+ * an element, and a broken line is lost alone. In a document nothing after mismatched bracket can be trusted.
  *
  * Modes: `between` values → `array` (in an array of elements) or `members` (in a top-level object), and back; `lines` and
  * `broken` are final. `push` alone changes the mode.
@@ -181,7 +181,7 @@ export class ElementScanner {
         this.#mode = this.#wrapped ? 'members' : 'between';
         return i + 1;
       } else if (closes(c)) {
-        return this.#break(chunk, i, 'a } without its {');
+        return this.#break(chunk, i, 'a } without a {');
       }
     }
     return i;
@@ -214,7 +214,7 @@ export class ElementScanner {
       } else if (opens(c)) {
         brackets.open(c);
       } else if (closes(c)) {
-        if (!brackets.close(c)) return this.#break(chunk, i, 'a bracket that does not match');
+        if (!brackets.close(c)) return this.#break(chunk, i, 'mismatched bracket');
         if (brackets.depth === outside) return i + 1;
       }
     }
@@ -262,7 +262,7 @@ export class ElementScanner {
         }
         brackets.open(c);
       } else if (closes(c)) {
-        if (!brackets.close(c)) return this.#break(chunk, i - 1, 'a bracket that does not match');
+        if (!brackets.close(c)) return this.#break(chunk, i - 1, 'mismatched bracket');
         if (brackets.depth > 0) continue;
         if (!this.#wrapped) this.#finish(chunk, i);
         this.#mode = 'between';
@@ -303,7 +303,7 @@ export class ElementScanner {
       let first = 0;
       while (first < last && (bytes[first] as number) <= 0x20) first += 1;
       if (last > first) onElement(bytes.subarray(first, last), offset + first);
-      else if (this.#mode !== 'lines') onFault('not_json', 'nothing stands between two commas', offset, 0);
+      else if (this.#mode !== 'lines') onFault('not_json', 'nothing between two commas', offset, 0);
     }
     this.#held.drop();
   }

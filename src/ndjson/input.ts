@@ -122,7 +122,7 @@ async function* through(
   } catch (error) {
     const sources = failure as { error: unknown } | null;
     if (sources !== null) throw sources.error;
-    const reason = `the compressed data is damaged or cut: ${messageOf(error)}`;
+    const reason = `the compressed data is damaged or truncated: ${messageOf(error)}`;
     throw new DamagedText('cut', reason, { cause: error });
   }
   // Node reads one zstd frame of a chunk and drops what follows without a word.

@@ -36,7 +36,7 @@ export class LedgerFile implements KeyLedger {
       const { state, by } = checkSigned('ledger', JSON.stringify(line));
       if (state !== 'valid') throw this.#forged(index, 'is not as it was signed');
       if (!this.#trusted.has(by))
-        throw this.#forged(index, `is signed by ${by}, which proof.trust does not name`);
+        throw this.#forged(index, `is signed by ${by}, which is not in proof.trust`);
     }
     return lines.filter((line) => line.store === store);
   }

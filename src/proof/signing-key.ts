@@ -16,7 +16,7 @@ export function readSigner(path: string): Signer | null {
     const pem = readIfThere(path);
     if (pem === null) return null;
     const key = createPrivateKey(pem);
-    if (key.asymmetricKeyType !== 'ed25519') throw new Error('is no Ed25519 key');
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error('is not an Ed25519 key');
     return { key, publicKey: publicKeyOf(key) };
   } catch (error) {
     throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });

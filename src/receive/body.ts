@@ -88,7 +88,7 @@ function refusalFor(
 ): Refusal {
   if (!tooLarge) return { ok: false, code: 'body_malformed', detail: `the body is not ${encoding}` };
   if (limit < maxBodyBytes) {
-    const detail = `more than ${limit} bytes when decompressed; server.maxDecompressionRatio sets that`;
+    const detail = `more than ${limit} bytes when decompressed; see server.maxDecompressionRatio`;
     return { ok: false, code: 'body_ratio_exceeded', detail };
   }
   return { ok: false, code: 'body_too_large', detail: `more than ${limit} bytes when decompressed` };

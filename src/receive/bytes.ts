@@ -25,12 +25,12 @@ export const CROWDED: Refusal = {
 const CRUMBLED: Refusal = {
   ok: false,
   code: 'body_in_pieces',
-  detail: 'the body comes in too many small pieces',
+  detail: 'the body arrived in too many small pieces',
 };
 const INCOMPLETE: Refusal = {
   ok: false,
   code: 'body_malformed',
-  detail: 'the body is not as long as Content-Length says',
+  detail: 'the body length differs from Content-Length',
 };
 
 /**

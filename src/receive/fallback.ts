@@ -28,11 +28,11 @@ export function createFallback(
     response.setHeader('allow', 'POST');
     refuse(request, response, 'method_not_allowed', 'deliveries are POST requests');
   });
-  app.use((request, response) => refuse(request, response, 'not_found', 'nothing is here'));
+  app.use((request, response) => refuse(request, response, 'not_found', 'there is nothing at this path'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     // A path that cannot be decoded is a 400 to express; what else comes here is a fault of ours.
     if (error instanceof URIError || (error instanceof Error && 'status' in error && error.status === 400))
-      refuse(request, response, 'not_found', 'nothing is here');
+      refuse(request, response, 'not_found', 'there is nothing at this path');
     else refuse(request, response, 'internal', 'the request could not be handled');
   });
   return app;

@@ -46,9 +46,9 @@ export type ReceiverState = 'idle' | 'listening' | 'draining' | 'closed';
 
 /** What an endpoint is busy with, at one moment. */
 export interface ReceiverLoad {
-  /** Deliveries that have begun and are not answered. */
+  /** Deliveries that have begun and are not yet answered. */
   readonly inFlight: number;
-  /** Bodies that wait to be decompressed. */
+  /** Bodies waiting to be decompressed. */
   readonly decompressing: number;
   readonly connections: ConnectionCounts;
 }

@@ -70,7 +70,7 @@ class HttpReceiver implements Receiver {
       refuse: (request, response, code, detail) =>
         this.#settle(request, response, problem(code, detail), NOTHING_READ),
       connections: this.#connections,
-      onMalformed: (code) => this.#note(problem(code, 'before it was a request'), NOTHING_READ),
+      onMalformed: (code) => this.#note(problem(code, 'before the request was complete'), NOTHING_READ),
     });
   }
 

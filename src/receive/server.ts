@@ -12,7 +12,7 @@ export interface Handlers {
   readonly deliver: (request: IncomingMessage, response: ServerResponse) => void;
   readonly refuse: Refuse;
   readonly connections: Connections;
-  /** Told of what was refused before it was a request. */
+  /** Told of what was refused before the request was complete. */
   readonly onMalformed: (code: 'request_malformed' | 'too_slow') => void;
 }
 
@@ -33,7 +33,7 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
       deliver(request, response);
     // Express does not even look at an address that is none, and answers in HTML.
     else if (!URL.canParse(url, 'http://localhost'))
-      refuse(request, response, 'not_found', 'nothing is here');
+      refuse(request, response, 'not_found', 'there is nothing at this path');
     else fallback(request, response);
   };
   const server = createServer(

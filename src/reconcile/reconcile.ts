@@ -54,10 +54,10 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     const differ: Differ = (code, sink, count, detail, ids) => {
       if (count > 0) differences.push({ code, sink, count, ids: ids?.() ?? [], detail });
     };
-    const holes = 'the journal has holes: records are gone that no retention has cleared away';
+    const holes = 'the journal has holes: records are missing that retention did not remove';
     differ('journal_gap', null, side.gap, holes);
     for (const [sink, { count, ids }] of side.abandoned) {
-      const detail = `wait for ${sink}, which the config does not name: put it back, let a sink go on for it (continues), or drop it (millrace sink drop)`;
+      const detail = `wait for ${sink}, which is not in the config: put it back, let a sink continue for it (continues), or drop it (millrace sink drop)`;
       differ('abandoned', sink, count, detail, () => ids);
     }
     const started = new Map(account.started);
@@ -119,18 +119,18 @@ function accountOf(
   delivered += unsure.take(files === null ? ids.settled : sealed);
   if (files !== null) delivered += past.take(sealed - (ids.settled - unsure.left));
   const lost = files !== null && takesAll ? past.take(past.left) : 0;
-  differ('missing', name, unsure.left, 'settled, as the journal has it, and not in the files', () =>
+  differ('missing', name, unsure.left, 'confirmed by the journal, but not in the files', () =>
     sealed > 0 ? [] : tables.missing(name, NAMED),
   );
   const placed =
     ids.found + ids.dead + ids.dropped + ids.quarantined + ids.waiting + ids.settled + ids.elsewhere;
   const unplaced = Math.abs(side.retained - placed);
-  differ('unplaced', name, unplaced, 'of the journal’s events have no place, or more than one');
+  differ('unplaced', name, unplaced, 'of the journal’s events have no position, or more than one');
   const gone =
-    'accepted, past the journal’s retention, and not in the files of a sink that every route names';
+    'accepted, past the journal’s retention, but not in the files of a sink that every route names';
   differ('lost', name, lost, gone);
   const strangers = files === null ? 0 : ids.onlyFound - side.past - side.replayed;
-  differ('not_received', name, strangers, 'in the files, and never counted as received', () =>
+  differ('not_received', name, strangers, 'in the files, but never counted as received', () =>
     tables.alone(name, NAMED),
   );
   return {

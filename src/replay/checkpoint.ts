@@ -137,7 +137,7 @@ function refuseStrangers(folder: string): void {
   const stranger = [STATE, REFUSED].find((name) => existsSync(join(folder, name)));
   if (stranger === undefined) return;
   const path = join(folder, stranger);
-  throw new FolderRefused('not_ours', `${path} is there, and is not of a replay; name another folder`);
+  throw new FolderRefused('not_ours', `${path} exists, but is not from a replay; name another folder`);
 }
 
 /** Lists what is to be replayed. The plan comes last, and goes first: with it, all of it is there. */

@@ -86,7 +86,7 @@ export class LineReader {
     const parsed = parseRecord(line);
     if (!parsed.ok) return parsed;
     const receivedAt = Date.parse(parsed.record.received_at);
-    if (Number.isNaN(receivedAt)) return { ok: false, reason: 'received_at is no time' };
+    if (Number.isNaN(receivedAt)) return { ok: false, reason: 'received_at is not a time' };
     // A copy: a whole chunk of the file must not be kept for the sake of one event in it.
     return this.#selected(eventOf(parsed.record, receivedAt, Buffer.from(parsed.body)), receivedAt);
   }
@@ -95,7 +95,7 @@ export class LineReader {
     const body = Buffer.from(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
     if (body.length === 0) return 'passed';
     if (isRewrittenRecord(body)) {
-      return { ok: false, reason: 'an archive record in another form than the files sink writes' };
+      return { ok: false, reason: 'an archive record in a different form than the files sink writes' };
     }
     const result = foreignEvent(body, { id: null, receivedAt: time }, this.#validate);
     // The file's time is good enough to name a folder after, not to decide by.

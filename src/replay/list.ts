@@ -81,7 +81,7 @@ async function unitOf(root: string, file: string): Promise<Unit> {
     const stats = await lstat(join(root, name)).catch(() => null);
     if (stats !== null) return fileUnit(root, name, stats);
   }
-  return { kind: 'unreadable', where: join(root, file), reason: 'it has disappeared' };
+  return { kind: 'unreadable', where: join(root, file), reason: 'it disappeared' };
 }
 
 function fileUnit(root: string, file: string, { size: bytes, mtimeMs: modified }: Stats): FileUnit {

@@ -57,7 +57,7 @@ export class StoreReader {
         unit.kind === 'journal' && after < unit.upTo ? Math.min(first ?? unit.upTo + 1, unit.upTo + 1) : 0;
       if (expected > after + 1) {
         const gone = expected - after - 1;
-        step.problem(unit.kind, `${gone} events after ${after} were cleared away before they could be read`);
+        step.problem(unit.kind, `retention removed ${gone} events after ${after} before they could be read`);
       }
       for (const summary of page) {
         if (unit.kind === 'journal' && summary.key > unit.upTo) break;

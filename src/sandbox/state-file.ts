@@ -25,7 +25,7 @@ export async function openStateFile(file: string): Promise<Store> {
   let db: Database.Database | null = null;
   let lock: FileLock | null = null;
   try {
-    const refusal = (by: string) => new MillraceError('folder_in_use', `${file} is written by ${by}`);
+    const refusal = (by: string) => new MillraceError('folder_in_use', `${file} is being written by ${by}`);
     lock = await own(`${file}${LOCK}`, refusal);
     // It holds keys: nobody else is to read it.
     closeSync(openSync(file, 'a', 0o600));
@@ -36,7 +36,7 @@ export async function openStateFile(file: string): Promise<Store> {
     const version = Number(db.pragma('user_version', { simple: true }));
     if (version > VERSION) throw new Error(`it was written by a newer millrace (format ${version})`);
     if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() !== undefined)
-      throw new Error('it is a database of something else');
+      throw new Error('it is another kind of database');
     db.exec(`BEGIN; ${DDL}; PRAGMA user_version = ${VERSION}; COMMIT`);
     db.pragma('secure_delete = ON');
     return storeOf(db, file, lock);

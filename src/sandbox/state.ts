@@ -110,7 +110,7 @@ export class State {
     const told = other.map((name) => `${name} ${known[name] ?? '(none)'}, not ${origin[name] ?? '(none)'}`);
     throw new MillraceError(
       'usage',
-      `the state in ${this.#store?.name ?? ''} was made from ${told.join('; ')}`,
+      `the state in ${this.#store?.name ?? ''} was created with ${told.join('; ')}`,
     );
   }
 

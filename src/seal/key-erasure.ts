@@ -7,7 +7,7 @@ type OpenStore = () => Promise<{ readonly store: KeyStore; close(): Promise<void
 const UNNAMED = {
   item: 'sealed records that name no user',
   requests: [],
-  reason: 'they are sealed by team, and what their bodies name cannot be searched',
+  reason: 'they are sealed by team, so the ids in their bodies cannot be searched',
 };
 
 /**

@@ -91,7 +91,7 @@ function keysOf(master: Buffer, header: Buffer, wrapping: KeyObject, lookup: Key
 export function openHeader(header: Buffer, master: Buffer): FileKeys | null {
   const magic = at(header, { from: 0, to: MAGIC.length });
   if (header.length < SLOT || !(magic.equals(MAGIC) || magic.equals(OLD_MAGIC)) || !isSound(header))
-    throw new Error('keys.bin is no key file, or its first bytes are damaged');
+    throw new Error('keys.bin is not a key file, or its first bytes are damaged');
   const wrapping = wrappingKey(master, at(header, SALT));
   const about = at(header, { from: 0, to: NONCE.to });
   const lookup = decrypt(wrapping, at(header, NONCE), about, at(header, LOOKUP));

@@ -66,7 +66,7 @@ export class KeyRing implements RecordOpener {
     const header = bytes.subarray(0, SLOT);
     const keys = openHeader(header, master);
     if (keys === null)
-      throw new MillraceError('master_key_wrong', `${file} was made with another master key`);
+      throw new MillraceError('master_key_wrong', `${file} was created with another master key`);
     const ring = new KeyRing(keys, header);
     const whole = bytes.length - (bytes.length % SLOT);
     for (let at = SLOT; at < whole; at += SLOT) ring.append(bytes.subarray(at, at + SLOT));
@@ -115,7 +115,7 @@ export class KeyRing implements RecordOpener {
       if (!(error instanceof MillraceError) || error.code !== 'ledger_forged') throw error;
       return [{ code: 'ledger_forged', detail: error.detail }, ...alone()];
     }
-    const older = `it is of a version before ${path} knew it: an older one was put back`;
+    const older = `it is older than ${path}: an older copy was restored`;
     if (this.isOld && entries.length > 0) return [{ code: 'keys_stale', detail: older }];
     return this.#tombstones.problems({ path, entries }, this.#damaged, (id) => this.#held.has(id));
   }

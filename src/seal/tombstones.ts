@@ -67,24 +67,23 @@ export class Tombstones {
     const problems: KeyProblem[] = [];
     const say = (code: KeyProblem['code'], detail: string): number => problems.push({ code, detail });
     const forged = this.#forged + this.#copied;
-    if (forged > 0)
-      say('tombstone_forged', `${forged} keys are marked as destroyed by somebody without the master key`);
+    if (forged > 0) say('tombstone_forged', `${forged} keys were marked as destroyed without the master key`);
     const destroyed = ledger?.entries.flatMap(({ key }) => key ?? []) ?? [];
     const returned = new Set([...this.#returned, ...destroyed.filter(isActive)]);
     const missing = destroyed.filter((id) => !this.has(id) && !returned.has(id));
     const known = Math.max(0, ...(ledger?.entries ?? []).map(({ epoch }) => epoch));
     if (ledger !== null && this.#last < known && returned.size + missing.length > damaged) {
-      const came = returned.size === 0 ? '' : `; ${returned.size} destroyed keys are back`;
+      const came = returned.size === 0 ? '' : `; ${returned.size} destroyed keys came back`;
       say(
         'keys_stale',
-        `it stands at erasure ${this.#last}, ${ledger.path} at ${known}${came}: an older one was put back`,
+        `it stands at erasure ${this.#last}, ${ledger.path} at ${known}${came}: an older copy was restored`,
       );
     } else if (returned.size > 0)
-      say('slot_returned', `${returned.size} destroyed keys are back: ${[...returned].join(', ')}`);
+      say('slot_returned', `${returned.size} destroyed keys came back: ${[...returned].join(', ')}`);
     else if (this.#last - this.#written > damaged || missing.length > damaged)
       say(
         'slot_returned',
-        `${Math.max(this.#last - this.#written, missing.length)} marks of destroyed keys are gone`,
+        `${Math.max(this.#last - this.#written, missing.length)} marks of destroyed keys are missing`,
       );
     return problems;
   }

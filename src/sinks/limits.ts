@@ -21,7 +21,7 @@ export function limitsOf(sink: unknown): SinkLimits {
   for (const key of COUNTS) {
     const value = limits[key];
     if (typeof value !== 'number' || !(value >= 1))
-      throw new Error(`limits.${key} must be a number from 1 on`);
+      throw new Error(`limits.${key} must be a number of at least 1`);
   }
   for (const key of TIMES) {
     const value = limits[key];

@@ -75,7 +75,7 @@ export class OwnSink implements Sink, Guest {
     this.#strays = { count: count + 1, first: count === 0 ? now : first, last: now, message };
     this.#owes = true;
     const fields = { sink: this.#context.name, module: this.name, err: error };
-    this.#context.log.error(fields, 'a sink module threw where nobody could catch it; the sink is paused');
+    this.#context.log.error(fields, 'a sink module threw outside of any call; the sink is paused');
     return true;
   }
 
@@ -84,7 +84,7 @@ export class OwnSink implements Sink, Guest {
     const own = this.#ownTroubles();
     if (count === 0 || this.#context.clock.now() - last > REMEMBERED) return own;
     const times = count === 1 ? 'once' : `${count} times, the last time`;
-    const detail = `${this.name} threw where nobody could catch it, ${times}: ${message}`;
+    const detail = `${this.name} threw outside of any call, ${times}: ${message}`;
     return [{ code: 'stray_error', detail, since: first }, ...own];
   }
 
@@ -115,7 +115,7 @@ export class OwnSink implements Sink, Guest {
 
   #failed(batch: readonly Delivery[]): SendResult[] {
     this.#owes = false;
-    const reason = `${this.name} threw where nobody could catch it: ${this.#strays.message}`;
+    const reason = `${this.name} threw outside of any call: ${this.#strays.message}`;
     return batch.map(() => ({ status: 'retry', reason, sink: true }));
   }
 
@@ -144,7 +144,10 @@ export class OwnSink implements Sink, Guest {
     if (!wrote) return;
     this.#wrote = true;
     const fields = { sink: this.#context.name, module: this.name };
-    this.#context.log.warn(fields, 'a sink module writes into the bodies it is given; nobody else sees that');
+    this.#context.log.warn(
+      fields,
+      'a sink module changes the bodies it is given; other sinks get the original',
+    );
   }
 }
 

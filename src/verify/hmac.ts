@@ -11,7 +11,7 @@ export interface HmacOptions {
   readonly header: string;
   readonly algorithm: 'sha256' | 'sha1' | 'sha512';
   readonly encoding: 'hex' | 'base64';
-  /** What stands before the signature in its header, such as `sha256=`. */
+  /** Text before the signature in its header, such as `sha256=`. */
   readonly prefix: string;
   /** Header with the time of signing, in whole seconds; it has to be part of `content`. */
   readonly timestampHeader: string | null;

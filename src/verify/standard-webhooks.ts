@@ -94,7 +94,7 @@ const MISSING: Refusal = {
   detail: 'needs webhook-id, webhook-timestamp, webhook-signature',
 };
 const BAD_ID = invalid('the id is not 1 to 256 visible ASCII characters');
-const MALFORMED = invalid('no signature is one that a secret could have made');
+const MALFORMED = invalid('no signature has a format that the secrets can verify');
 const NO_MATCH = invalid('no signature matches any secret');
 
 function invalid(detail: string): Refusal {

@@ -64,7 +64,7 @@ export const json = columnOf('json');
 /** Takes what a column did not; JSON object of the members, nested as in the document. */
 export const EXTRA = json(
   'extra',
-  'What no column took, as an object nested like the document: unknown fields, unfitting values',
+  'What has no column, as an object nested like the document: unknown fields, invalid values',
   { from: '' },
 );
 

@@ -16,6 +16,6 @@ export function checkGiven(tables: readonly string[], given: Readonly<Record<str
     if (column === undefined) throw new TypeError(`${tables.join(', ')} have no column ${name}`);
     const text = Buffer.from(JSON.stringify(value));
     if (!['text', 'timestamp', 'date'].includes(column.type) || readColumn(column.type, text, 0, 1) === 0)
-      throw new TypeError(`${name} is of type ${column.type}, which ${text.toString()} does not fit`);
+      throw new TypeError(`${name} is of type ${column.type}, but ${text.toString()} is not`);
   }
 }

@@ -58,10 +58,7 @@ export class WorkerPool<Settings> implements Omit<Receiver, 'replace'> {
   constructor(options: PoolOptions<Settings>) {
     // As under a process manager that runs its programs in a cluster of its own.
     if (!cluster.isPrimary)
-      throw new MillraceError(
-        'config_invalid',
-        'server.workers: must be 1 in a process that is itself a worker',
-      );
+      throw new MillraceError('config_invalid', 'server.workers: must be 1 in a worker process');
     this.#options = options;
     this.#settings = options.settings;
     this.#port = options.port;
@@ -163,7 +160,7 @@ export class WorkerPool<Settings> implements Omit<Receiver, 'replace'> {
       if (this.#members.size === 0) this.#port = this.#portInUse;
       // Before that `listen` rejects, and after it is as it should be.
       if (this.#state !== 'listening') return;
-      log.error({ worker: member.pid, reason: reasonOf(ending) }, 'worker ended; another is started');
+      log.error({ worker: member.pid, reason: reasonOf(ending) }, 'worker ended; starting another');
       this.#shortLived = clock.monotonic() - started < LIVED ? this.#shortLived + 1 : 0;
       // Not at once when the one before did not last either.
       const wait =

@@ -135,7 +135,7 @@ test('without admin.token, a page of another name is kept out: metrics, console 
   expect(await askAs('millrace.example', `${url}/readyz`)).toBe(200);
 });
 
-test('the page is there to be let in, and tells nothing by itself', async () => {
+test('the page is there to be let in, and tells no events of its own', async () => {
   const url = await start();
   for (const [path, status] of [
     ['/console/', 200],

@@ -115,7 +115,7 @@ describe('millrace archive verify', () => {
     rmSync(join(path, '_manifest.jsonl'));
     const dry = await run(['verify', path, '--repair', '--dry-run']);
     expect(dry.exit).toBe(4);
-    expect(dry.out).toContain('would      write manifest _manifest.jsonl: made anew from the files');
+    expect(dry.out).toContain('would      write manifest _manifest.jsonl: recreated from the files');
     const wet = await run(['verify', path, '--repair', '--json']);
     expect(wet.exit).toBe(0);
     expect(JSON.parse(wet.out)).toMatchObject({ differences: [], repair: { dry_run: false } });

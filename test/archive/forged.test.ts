@@ -199,7 +199,7 @@ describe('fault 43: an older manifest put back is reported', () => {
     cpSync(copy, where.archive, { recursive: true });
     expect(await found(verify(where))).toEqual([4, ['head_missing']]);
     const said = await write(where, 200, 1);
-    expect(said.join('\n')).toContain('does not hold the head that was noted of it');
+    expect(said.join('\n')).toContain('does not hold its noted head');
     await write(where, 300, 1);
     const ended = await verify(where);
     expect(ended.code).toBe(4);
@@ -253,7 +253,10 @@ describe('an archive of before lines were signed', () => {
     expect([ended.code, ended.stdout]).toEqual([0, expect.stringContaining('unsigned: 1 lines, not proven')]);
     await write(where, 100, 1);
     const after = await verify(where);
-    expect([after.code, after.stdout]).toEqual([0, expect.stringContaining('unsigned: 1 lines, of before')]);
+    expect([after.code, after.stdout]).toEqual([
+      0,
+      expect.stringContaining('unsigned: 1 lines, from before'),
+    ]);
     const [first = {}, ...rest] = linesOf(where.archive);
     forge(where.archive, [{ ...first, records: 6 }, ...rest]);
     const [code, codes] = await found(verify(where));
@@ -282,7 +285,7 @@ describe('repairing a signed manifest', () => {
     const without = await millrace(['archive', 'verify', where.archive, '--repair']);
     expect([without.code, without.stderr]).toEqual([
       2,
-      expect.stringContaining('needs the key that --config names'),
+      expect.stringContaining('needs the key from --config'),
     ]);
     expect(readFileSync(manifest, 'utf8')).not.toBe(sound);
     expect((await verify(where, '--repair')).code).toBe(0);

@@ -54,7 +54,7 @@ describe('verifying names what was done to the files', () => {
     expect(found).toEqual(expect.arrayContaining([`file_truncated ${a}`, `counts_differ ${a}`]));
     expect(found).toContain(`file_changed ${b}`);
     expect(found.filter((text) => text.includes(c))).toEqual([`file_changed ${c}`]);
-    expect(await details(path)).toMatch(/received before the line in front of it: reordered\?/);
+    expect(await details(path)).toMatch(/received before the line above it: reordered\?/);
   });
 });
 

@@ -173,7 +173,7 @@ describe('a connection that breaks on a trigger', () => {
       // The list of users, the user, the bulk ops, and then the trigger.
       service.state.faults.next(null, null, null, { kind });
       const first = await backfill(service, out, ...FLAGS, ...TRIGGER);
-      expect([first.code, first.stderr]).toEqual([3, expect.stringContaining('--resume goes on')]);
+      expect([first.code, first.stderr]).toEqual([3, expect.stringContaining('--resume continues')]);
       expect(opsOf(service)).toHaveLength(kind === 'drop-after' ? 1 : 0);
       const resumed = await backfill(service, out, '--resume', ...TRIGGER);
       expect([resumed.code, opsOf(service).length]).toEqual([0, 1]);

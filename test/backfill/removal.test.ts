@@ -62,5 +62,5 @@ test('a task that counts as done but whose rows are not there is an error that n
   rmSync(join(out, lost ?? ''));
   const resumed = await backfill(service, out, '--resume');
   expect([resumed.code, resumed.stdout]).toEqual([1, '']);
-  expect(resumed.stderr).toContain(`${lost} is not there, and 6 were fetched`);
+  expect(resumed.stderr).toContain(`${lost} is not there, but 6 were fetched`);
 });

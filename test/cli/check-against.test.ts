@@ -94,7 +94,7 @@ describe('millrace check --against', () => {
     );
     const { stdout, exit } = await run(checkCommand, [...args, '--exit-code']);
     expect(exit).toBe(0);
-    expect(stdout).toContain('every event goes where it went\n');
+    expect(stdout).toContain('every event goes where it went before\n');
   });
 
   test('a copy is added, a target is taken away, and nowhere is a place', async () => {
@@ -121,7 +121,7 @@ describe('millrace check --against', () => {
     const { args } = await setUp(next);
     const { stdout } = await run(checkCommand, args);
     expect(stdout).toContain('sink archive changes: path, compress\n');
-    expect(stdout).toContain('new sink other: it starts with what comes after the change\nsink labs goes\n');
+    expect(stdout).toContain('new sink other: it starts with the events after the change\nsink labs goes\n');
     expect(stdout).not.toContain('elsewhere');
   });
 

@@ -163,7 +163,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await page.keyboard.press('Escape');
 
     await page.getByRole('button', { name: 'Retry all' }).click();
-    await says(page, '#toast', /^0 events put back; 2 stayed/);
+    await says(page, '#toast', /^0 events retried; 2 stayed/);
     await page.getByRole('button', { name: 'Drop event msg_one' }).click();
     await page.keyboard.press('Escape');
     expect((await receiver.status()).journal.quarantined).toBe(2);
@@ -184,7 +184,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, '#dead-letters tbody tr:first-child .why', /made_up_code made-up reason/);
     writeFileSync(join(folder, 'mild'), '');
     await page.locator('#dead-letters').getByRole('button', { name: 'Retry all' }).click();
-    await says(page, '#toast', '3 dead letters put back.');
+    await says(page, '#toast', '3 dead letters retried.');
     await says(page, '#tile-dead', '0');
     await says(page, '#dead-letters tbody', /^No dead letters/);
     expect((await receiver.drained()).journal.deadLetters).toBe(0);
@@ -221,7 +221,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(await page.evaluate(() => localStorage.length)).toBe(0);
 
     const other = await openAt(browser, link);
-    await says(other, '#login-error', 'That link was used already, or is too old.');
+    await says(other, '#login-error', 'That link was already used, or has expired.');
     await says(other, '#state', 'Signed out');
     expect(await other.locator('#console').isVisible()).toBe(false);
     // Pasted into the tab that is there, the next one works.
@@ -269,7 +269,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, '#banners', /^The changed config could not be used/);
     await receiver.kill('SIGKILL');
     await says(page, '#state', 'No answer');
-    await says(page, '#banners', /^The receiver gives no answer since/);
+    await says(page, '#banners', /^The receiver does not answer since/);
     expect(await page.title()).toBe('No answer – millrace');
   });
 

@@ -102,7 +102,7 @@ test('a folder that a command writes is left as it is, and taken on once that ha
   const { receipts, left } = await erase(root, userId(1));
   expect([receipts, left.map(({ reason }) => reason)]).toEqual([
     [],
-    [expect.stringContaining('is written by')],
+    [expect.stringContaining('is being written by')],
   ]);
   expect(readFileSync(path, 'utf8')).toBe(row(1) + row(2));
   backfill.release();

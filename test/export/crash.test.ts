@@ -119,7 +119,7 @@ describe('millrace export', () => {
       expect.objectContaining({ ok: false, rows: { meals: 30, meal_items: 45, _rejects: 1 }, rejects: 1 }),
     ]);
     expect(ended.stderr).toContain('meals: no_identity: id is missing');
-    expect(ended.stderr).toContain('meals: no column takes never_seen; it is in extra');
+    expect(ended.stderr).toContain('meals: never_seen has no column; it is in extra');
     const step = JSON.parse(readFileSync(join(out, '_export.jsonl'), 'utf8').split('\n')[1] ?? '') as {
       files: { file: string; bytes: number }[];
     };

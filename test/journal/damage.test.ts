@@ -118,7 +118,7 @@ test('fault 4: a receiver starts on a damaged journal, names the record and deli
   await second.drained();
   await second.kill('SIGTERM');
   expect(second.logLines()).toContainEqual(
-    expect.objectContaining({ msg: 'a record of the journal is damaged', seq: 6, id: bad.id }),
+    expect.objectContaining({ msg: 'a journal record is damaged', seq: 6, id: bad.id }),
   );
   const delivered = readFileSync(join(folder, 'delivered'), 'utf8').trim().split('\n');
   expect(delivered).toEqual(events.map(({ id }) => id).filter((id) => id !== bad.id));

@@ -53,7 +53,7 @@ test('a line that was changed, removed, added or moved is found wherever it stan
     ['all removed', [], 'lines 1 to 5 are missing at the end'],
     ['two swapped', lines.with(1, String(lines[2])).with(2, String(lines[1])), 'line 3 follows line 1'],
     ['one twice', lines.toSpliced(2, 0, String(lines[1])), 'line 2 follows line 2'],
-    ['no line', lines.with(3, 'what'), 'made-up.jsonl:4: is no line of this log'],
+    ['no line', lines.with(3, 'what'), 'made-up.jsonl:4: not a line of this log'],
   ];
   for (const [what, changed, said] of cases) {
     writeFileSync(file, changed.map((line) => `${line}\n`).join(''));

@@ -29,14 +29,14 @@ describe('a folder that one at a time writes', () => {
     expect(readdirSync(path).toSorted()).toEqual(['.millrace-lock', '.millrace-lock-owner']);
     expect(statSync(join(path, '.millrace-lock')).mode & 0o077).toBe(0);
     await expect(WorkFolder.take(path)).rejects.toThrow(
-      `${path} is written by millrace (process ${process.pid})`,
+      `${path} is being written by millrace (process ${process.pid})`,
     );
     first.release();
     expect(readdirSync(path)).toEqual([]);
     const second = await WorkFolder.take(path);
     // Once more does not let go of what is another's by now.
     first.release();
-    await expect(WorkFolder.take(path)).rejects.toThrow('is written by');
+    await expect(WorkFolder.take(path)).rejects.toThrow('is being written by');
     second.release();
   });
 
@@ -54,7 +54,7 @@ describe('a folder that one at a time writes', () => {
     }
     const lock = tryLock(join(path, '.millrace-lock'));
     writeFileSync(name, left[2] ?? '');
-    await expect(WorkFolder.take(path)).rejects.toThrow(/ is written by another process$/);
+    await expect(WorkFolder.take(path)).rejects.toThrow(/ is being written by another process$/);
     lock?.release();
   });
 

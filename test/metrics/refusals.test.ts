@@ -27,7 +27,7 @@ test('the log says at once that deliveries are refused, then one line a minute w
   const log = new RefusalLog(clock, { warn: (fields) => lines.push(fields) });
   for (let n = 0; n < 1000; n += 1) log.add('signature_invalid', 'no signature matches any secret');
   log.add('timestamp_too_old', 'signed too long ago');
-  log.add('not_found', 'nothing is here');
+  log.add('not_found', 'there is nothing at this path');
   expect(lines).toEqual([
     { refused: 1, codes: { signature_invalid: 1 }, last: 'no signature matches any secret' },
   ]);

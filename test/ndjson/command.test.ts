@@ -110,8 +110,8 @@ describe('what is wrong inside a meal costs no more than it must', () => {
   test('a value of another type than its column is kept in extra', async () => {
     const { exit, ids, stderr } = await shape(among('{"id":"odd","name":7,"timestamp":"noon"}'));
     expect({ exit, ids }).toEqual({ exit: 0, ids: ['first', 'odd', 'last'] });
-    expect(stderr).toContain('meals: no column takes name; it is in extra');
-    expect(stderr).toContain('meals: no column takes timestamp; it is in extra');
+    expect(stderr).toContain('meals: name has no column; it is in extra');
+    expect(stderr).toContain('meals: timestamp has no column; it is in extra');
   });
 
   test('a text of 10 MB comes through when it may', async () => {
@@ -129,7 +129,7 @@ describe('a broken document gives what stands before the break', () => {
   test.each([
     ['cut in a meal', `${good},`, '{"id":"cu', 'cut'],
     ['cut between meals', good, '', 'cut'],
-    ['with a bracket that does not match', `${good},`, '{"id":[}]}]}', 'broken'],
+    ['with mismatched bracket', `${good},`, '{"id":[}]}]}', 'broken'],
     ['to which a proxy added a page', `${good}]}`, '<html>', 'broken'],
   ])('%s', async (_, before, lost, code) => {
     const { exit, ids, rejects } = await shape(before + lost);

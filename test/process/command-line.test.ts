@@ -133,7 +133,7 @@ describe('a start that cannot be', () => {
   test('a journal that is not there is not made by a command that looks', async () => {
     const config = writeConfig(await temporaryFolder());
     for (const args of [['status'], ['quarantine', 'list'], ['dead-letters', 'list']]) {
-      expect(await refusal([...args, '--config', config], 'There is no journal here')).toEqual(refused(1));
+      expect(await refusal([...args, '--config', config], 'No journal found')).toEqual(refused(1));
     }
   });
 });

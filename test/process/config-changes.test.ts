@@ -268,7 +268,7 @@ test('a healthy sink that is taken out has all that was for it, and leaves', asy
   bench.config({ a }, [everythingTo('a')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
   await until('b to have left', () =>
-    receiver.logLines().some(({ msg, sink }) => msg === 'sink has left' && sink === 'b'),
+    receiver.logLines().some(({ msg, sink }) => msg === 'removed sink is done' && sink === 'b'),
   );
   expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
   await send(receiver, 5, 60);
@@ -295,7 +295,7 @@ test.each(['before', 'after'])(
     bench.open('b');
     const putBack = async (): Promise<void> => {
       const { stdout } = await millrace(['dead-letters', 'retry', '--all', '--config', config]);
-      expect(stdout).toContain('put back 20');
+      expect(stdout).toContain('retried 20');
     };
     if (when === 'before') await putBack();
     const again = await ReceiverProcess.start(config);
@@ -319,7 +319,7 @@ test('events that are let out of quarantine after a sink was dropped are not cou
   bench.config({ a }, [everythingTo('a')]);
   await millrace(['sink', 'drop', 'b', '--config', config]);
   const { stdout } = await millrace(['quarantine', 'retry', '--all', '--config', config]);
-  expect(stdout).toContain('put back 1');
+  expect(stdout).toContain('retried 1');
   bench.config({ a, b }, [everythingTo('a', 'b')]);
   await (await ReceiverProcess.start(config)).drained();
   expect(bench.taken('a')).toEqual([id]);
@@ -367,7 +367,7 @@ test('a sink that is leaving goes on when a reload that takes it back fails', as
   expect(await bench.reload(receiver)).toMatchObject({ msg: expect.stringContaining('reload failed') });
   bench.release('b');
   await until('b to have left', () =>
-    receiver.logLines().some(({ msg, sink }) => msg === 'sink has left' && sink === 'b'),
+    receiver.logLines().some(({ msg, sink }) => msg === 'removed sink is done' && sink === 'b'),
   );
   expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
 });
@@ -403,7 +403,7 @@ test('a files sink that is taken out together with one whose large events it kee
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
   await until('both to have left', () =>
     ['b', 'kept'].every((name) =>
-      receiver.logLines().some(({ msg, sink }) => msg === 'sink has left' && sink === name),
+      receiver.logLines().some(({ msg, sink }) => msg === 'removed sink is done' && sink === name),
     ),
   );
   expect(sorted(bench.taken('b'))).toEqual(sorted(ids));

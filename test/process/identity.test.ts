@@ -74,9 +74,9 @@ test.each([1, 2])(
     expect(metrics).toMatch(/millrace_quarantined_total\{code="id_reused"\} 1\b/);
     // Which of two events of one id is the right one, a person has to say: by its key, and not with all.
     expect((await millrace(['quarantine', 'retry', '--all', '--config', config])).stdout).toContain(
-      'put back 0',
+      'retried 0',
     );
-    expect((await millrace(['quarantine', 'retry', '1', '--config', config])).stdout).toContain('put back 1');
+    expect((await millrace(['quarantine', 'retry', '1', '--config', config])).stdout).toContain('retried 1');
     await receiver.drained();
     await receiver.kill('SIGTERM');
     const copies = (await readBack(join(folder, 'archive'))).get('msg_a') ?? [];

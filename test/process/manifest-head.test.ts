@@ -62,7 +62,7 @@ it('readiness and metrics show the head of the manifest; after an older one is p
   const digits = Number.parseInt(lastLineOf(manifest).head.slice(0, 12), 16);
   expect(text).toContain(`millrace_archive_head{sink="archive"} ${digits}`);
   const log = second.logLines().map(({ msg }) => String(msg));
-  expect(log.join('\n')).toContain('does not hold the head that was noted of it');
+  expect(log.join('\n')).toContain('does not hold its noted head');
   await second.kill('SIGTERM');
   // By what was noted here, and by what somebody noted of the metric.
   for (const how of [

@@ -64,7 +64,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     const results = batch.map(() => ({ status: 'delivered' }));
     batch.length = 0;
     return results;`,
-    named: /writes into the bodies it is given/,
+    named: /changes the bodies it is given/,
   },
   'answers what is no answer': {
     send: `const answers = [undefined, 'yes', 7, [], batch.map(() => null), batch.map(() => ({})), batch.map(() => ({ status: 'lost' })),

@@ -108,7 +108,7 @@ test('a config that cannot be used changes nothing, and the log says why', async
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
   const receiver = await ReceiverProcess.start(config);
-  const failed = 'reload failed; the config before it stays in force';
+  const failed = 'reload failed; the previous config stays in force';
   await reload(receiver, config, (file) => (file.routes = [{ match: '*', to: ['nowhere'] }]), failed);
   expect(receiver.stderr).toContain('nowhere');
   writeFileSync(join(folder, 'a-file'), '');

@@ -151,7 +151,7 @@ describe('a receiver with a sealed archive', () => {
     await receiver.kill('SIGTERM');
     const other = { MILLRACE_MASTER_KEY: Buffer.alloc(32, 6).toString('base64') };
     const wrong = await millrace(['serve', '--config', where.config], { env: other });
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Master key does not fit')]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Master key is wrong')]);
     const replayed = await millrace(
       ['replay', where.archive, '--to', 'archive', '--dry-run', '--json', '--config', where.config],
       { env },

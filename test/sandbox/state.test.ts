@@ -290,7 +290,7 @@ test('what was answered survives kill -9, and the clock does not go back', { tim
   const other = await millrace(['sandbox', '--port', '0', '--users', '5', '--state', file]);
   expect([other.code, other.stderr]).toEqual([
     2,
-    expect.stringContaining(`${file} is written by sandbox (process ${first.pid})`),
+    expect.stringContaining(`${file} is being written by sandbox (process ${first.pid})`),
   ]);
   await first.kill();
   const second = await spawned(file);
@@ -307,7 +307,7 @@ test('a file that does not fit is refused by name', async () => {
   await (await startSandbox({ users: 3, seed: 'one', state: file })).stop();
   expect(statSync(file).mode & 0o077).toBe(0);
   await expect(startSandbox({ users: 4, seed: 'two', state: file })).rejects.toThrow(
-    `${file} was made from seed one, not two; users 3, not 4`,
+    `${file} was created with seed one, not two; users 3, not 4`,
   );
   const text = join(folder, 'text.db');
   writeFileSync(text, 'not a database, but long enough to be looked at as one. '.repeat(40));

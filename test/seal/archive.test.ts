@@ -174,7 +174,7 @@ describe('a sealed archive', () => {
     const { path, encrypt } = await folders();
     const { sink } = filesSink(path, { encrypt });
     await sink.open();
-    await expect(sink.keep(contractEvent(1))).rejects.toThrow('keeps no events');
+    await expect(sink.keep(contractEvent(1))).rejects.toThrow('cannot keep large events');
     await sink.close(signal);
   });
 });

@@ -103,7 +103,7 @@ describe('event-hubs sink', () => {
     const missing = await openFailure({ hub: 'gone' });
     expect(missing).toMatch(/event hub gone: it does not exist/);
     const refused = await openFailure({}, (peer) => void peer.inject({ kind: 'unauthorized' }));
-    expect(refused).toMatch(/event hub events: access is not allowed; check the key/);
+    expect(refused).toMatch(/event hub events: access denied; check the key/);
     const down = await openFailure({}, (peer) => peer.stop());
     expect(down).toMatch(/event hub events: .*ECONNREFUSED/);
     for (const message of [missing, refused, down]) expect(message).not.toMatch(/SharedAccessKey=/);

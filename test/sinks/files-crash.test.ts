@@ -95,8 +95,8 @@ describe('files sink after kill -9', () => {
     expect(readFileSync(part)).toHaveLength(whole);
     expect(existsSync(part.replace(/part$/, 'tmp'))).toBe(false);
     expect(context.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
-      'cut an incomplete last line off the manifest',
-      'cut an incomplete end off an unfinished file',
+      'removed an incomplete last line from the manifest',
+      'removed an incomplete end from an unfinished file',
     ]);
     await sink.close(signal);
     expect((await verifyArchive(path)).differences).toEqual([]);

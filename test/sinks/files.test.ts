@@ -168,7 +168,7 @@ describe('files sink', () => {
     expect(await sink.send(deliver(3, 1, { team: 'a' }), signal)).toEqual([{ status: 'delivered' }]);
     await sink.close(signal);
     const errors = context.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
-    expect(errors).toEqual(Array.from({ length: 2 }, () => 'an unfinished archive file has disappeared'));
+    expect(errors).toEqual(Array.from({ length: 2 }, () => 'an unfinished archive file disappeared'));
     expect(await ids(path)).toEqual(['msg_3']);
   });
 

@@ -100,7 +100,7 @@ describe('pubsub sink', () => {
     const { peer, sink } = await openSubject();
     peer.inject({ kind: 'status', code, times: 1 });
     expect(await sink.send(deliver(1, 2), signal)).toMatchObject([
-      { status: 'retry', sink: true, reason: /publishing is not allowed/ },
+      { status: 'retry', sink: true, reason: /publishing denied/ },
       { status: 'retry', sink: true },
     ]);
   });
@@ -131,9 +131,7 @@ describe('pubsub sink', () => {
       expect(result).toMatchObject({ status: 'retry', sink: true });
     }
     hang.lift();
-    expect(context.lines.map(({ message }) => message)).toEqual([
-      'connection to Pub/Sub is given up for a new one',
-    ]);
+    expect(context.lines.map(({ message }) => message)).toEqual(['replacing the connection to Pub/Sub']);
     expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);
   });
 

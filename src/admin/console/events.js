@@ -47,7 +47,7 @@ export class RecentEvents {
     );
     const note =
       this.#rate > SHOWN
-        ? `The newest of about ${format.rate(this.#rate)} a second; Pause holds them still.`
+        ? `The newest of about ${format.rate(this.#rate)} a second; use Pause to stop the list.`
         : '';
     setText(byId('events-note'), note);
   }

@@ -10,7 +10,7 @@ const PAGE = 25;
 export const QUARANTINE = {
   path: 'quarantine',
   tab: 'quarantine',
-  empty: 'Quarantine is empty: every authentic event was fit to route.',
+  empty: 'Quarantine is empty: every authentic event was valid.',
   one: 'event',
   why: ({ reasons }) => reasons.map(({ code, detail }) => ({ code, detail })),
   where: () => null,
@@ -21,7 +21,7 @@ export const QUARANTINE = {
 export const DEAD_LETTERS = {
   path: 'dead-letters',
   tab: 'dead-letters',
-  empty: 'No dead letters: no sink has refused an event for good.',
+  empty: 'No dead letters: no sink has permanently refused an event.',
   one: 'dead letter',
   why: ({ code, reason }) => [{ code, detail: reason }],
   where: ({ sink, destination }) => (destination === null ? sink : `${sink}:${destination}`),
@@ -179,22 +179,23 @@ export class Letters {
 
   async #bodyOf(key) {
     const [item] = await api.list(this.#kind.path, { keys: key, limit: 1, bodies: true });
-    if (item === undefined) throw new Error('It is not here any more.');
+    if (item === undefined) throw new Error('It is no longer here.');
     return item;
   }
 
   async #retry(selection, what) {
     await this.#act(async () => {
       const { retried, kept } = await api.retry(this.#kind.path, selection);
-      const stayed = kept === 0 ? '' : `; ${format.count(kept)} stayed, for nothing has changed for ${what}`;
-      return `${format.plural(retried, this.#kind.one)} put back${stayed}.`;
+      const stayed =
+        kept === 0 ? '' : `; ${format.count(kept)}  stayed, because nothing has changed for ${what}`;
+      return `${format.plural(retried, this.#kind.one)} retried${stayed}.`;
     });
   }
 
   async #drop(selection, what) {
     const sure = await ask(
       `Drop ${what}?`,
-      'What is dropped is gone for good: it will be delivered nowhere.',
+      'This deletes permanently: dropped events are not delivered anywhere.',
       'Drop',
     );
     if (!sure) return;
@@ -208,7 +209,7 @@ export class Letters {
     try {
       toast(await work());
     } catch (error) {
-      toast(`That did not work: ${error.message}`);
+      toast(`Failed: ${error.message}`);
     }
     this.#count = null;
     await this.#load(0);

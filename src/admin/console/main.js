@@ -112,12 +112,12 @@ function showBanners() {
   const banners = [];
   if (failure !== null) {
     const since = answered === null ? '' : ` since ${format.clock(answered)}`;
-    banners.push(['bad', `The receiver gives no answer${since}; the console keeps asking.`, failure.message]);
+    banners.push(['bad', `The receiver does not answer${since}; the console keeps trying.`, failure.message]);
   }
   if (failure === null && latest?.reloads.error) {
     banners.push([
       'warn',
-      'The changed config could not be used; the one before it stays in force.',
+      'The changed config could not be used; the previous one stays in force.',
       latest.reloads.error,
     ]);
   }
@@ -126,13 +126,15 @@ function showBanners() {
     banners.push([
       'bad',
       `Damaged: ${what}.`,
-      'What could be read of them is in quarantine. Look at the disk.',
+      'What could be read of them is in quarantine. Check the disk.',
     ]);
   }
   for (const sink of failure === null ? (latest?.sinks ?? []) : []) {
     if (sink.mode !== 'paused' && sink.mode !== 'opening') continue;
     const doing =
-      sink.mode === 'paused' ? 'is in trouble; its events wait in the journal' : 'cannot be opened yet';
+      sink.mode === 'paused'
+        ? 'is paused after an error; its events wait in the journal'
+        : 'cannot be opened yet';
     banners.push(['warn', `Sink ${sink.sink} ${doing}.`, sink.lastError ?? '']);
   }
   const text = JSON.stringify(banners);
@@ -229,7 +231,7 @@ async function openLink() {
     await api.open(code);
   } catch (error) {
     if (!(error instanceof Unauthorised)) failure = error;
-    else if (session.token === null) showLogin('That link was used already, or is too old.');
+    else if (session.token === null) showLogin('That link was already used, or has expired.');
     showConnection();
   }
 }

@@ -60,7 +60,7 @@ export function showReceiving({ connections, refused }) {
   setClass(byId('tile-connections'), 'attention', dropped > 0);
   const losses = [
     ...(evicted > 0 ? [`${format.count(evicted)} idle ones closed to make room`] : []),
-    ...(dropped > 0 ? [`${format.count(dropped)} turned away`] : []),
+    ...(dropped > 0 ? [`${format.count(dropped)} rejected`] : []),
   ];
   setText(byId('tile-connections-note'), [`of ${format.count(max)}`, ...losses].join('; '));
 }

@@ -22,13 +22,14 @@ Examples:
   cat users.txt | millrace backfill --users-file - --since 2026-01-01 --dry-run --out ./data/history
   millrace backfill --resume --out ./data/history
 
-Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the DDL that fits), _rejects.ndjson for rows that
-are not fit, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With
---trigger the service's bulk pull is triggered first, for users with a connection to the provider, and followed to its end;
-for the others nothing is fetched. Every step is on disk before the next: after an interruption --resume goes on and
-makes the same files. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
-Exit codes: 0 complete, also when users are not connected; 1 failed: after an aborted or stuck bulk operation --resume goes
-on; 2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: see --resume.`;
+Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid
+rows, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With --trigger
+the service's bulk pull is triggered first, for users with a connection to the provider, and followed until it ends; nothing
+is fetched for other users. Every step is on disk before the next begins: after an interruption --resume continues and
+produces the same files. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
+
+Exit codes: 0 complete, even if users are not connected; 1 failed: after an aborted or stuck bulk operation use --resume;
+2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: use --resume.`;
 
 interface Options {
   readonly out: string;
@@ -63,22 +64,19 @@ export function backfillCommand(io: Io): Command {
     .option('--since <day>', 'first day, YYYY-MM-DD')
     .option('--until <day>', 'last day (default: today)')
     .addOption(
-      option(
-        '--window <days>',
-        'days of one request; 0 asks for the whole range at once',
-        wholeNumber(),
-        '0',
-      ),
+      option('--window <days>', 'days per request; 0 requests the whole range at once', wholeNumber(), '0'),
     )
     .option('--trigger', 'trigger the bulk historical pull first, and follow it to its end')
-    .option('--resume', 'go on with what is unfinished in --out')
+    .option('--resume', 'continue what is unfinished in --out')
     .option('--dry-run', 'print the plan, fetch nothing')
     .addOption(option('--concurrency <n>', 'requests of one provider at once', wholeNumber(1), '8'))
-    .addOption(option('--poll <duration>', 'time between two looks at the pulls', parseDuration, '10s'))
+    .addOption(
+      option('--poll <duration>', 'how often the status of the pulls is checked', parseDuration, '10s'),
+    )
     .addOption(
       option(
         '--patience <duration>',
-        'longest wait without progress of the bulk operation or of a pull; 0 waits for ever',
+        'longest wait without progress of the bulk operation or a pull; 0 waits forever',
         parseDuration,
         '6h',
       ),
@@ -126,7 +124,7 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
   } catch (error) {
     await report?.end(io.signal.aborted ? 'interrupted' : 'failed');
     if (!io.signal.aborted) throw error;
-    note(io, 'interrupted; add --resume to go on');
+    note(io, 'interrupted; add --resume to continue');
     io.setExit(EXIT.partial);
   }
 }
@@ -198,7 +196,7 @@ function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
   const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
   // Who is not connected has no history to fetch.
   const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
-  if (unknown.length > 0) note(io, `fields no column reads, kept in extra: ${unknown.join(', ')}`);
+  if (unknown.length > 0) note(io, `fields without a column, kept in extra: ${unknown.join(', ')}`);
   name(io, 'failed', summary.failed_users);
   name(io, 'not connected', summary.not_connected_users);
   name(io, 'not pulled', summary.not_pulled_users);

@@ -63,7 +63,7 @@ export function renderAgainst(report: AgainstReport): string {
     ...moves.flatMap((move) => moveLines(move, events)),
   ];
   if (current !== null)
-    lines.push(changed === 0 ? 'every event goes where it went' : unchanged(events, changed));
+    lines.push(changed === 0 ? 'every event goes where it went before' : unchanged(events, changed));
   if (unreadable > 0) lines.push(`${number(unreadable)} records could not be read and are not counted`);
   const head = current === null ? ['TARGET', 'EVENTS'] : ['TARGET', 'NOW', 'THEN'];
   const rows = targets.map(({ target, current: now, next: then }) =>
@@ -99,7 +99,7 @@ function unchanged(events: number, changed: number): string {
 
 function sinkLines({ sinks: { added, removed, changed } }: AgainstReport): string[] {
   return [
-    ...added.map((name) => `new sink ${name}: it starts with what comes after the change`),
+    ...added.map((name) => `new sink ${name}: it starts with the events after the change`),
     ...removed.map((name) => `sink ${name} goes`),
     ...Object.entries(changed).map(([name, keys]) => `sink ${name} changes: ${keys.join(', ')}`),
   ];

@@ -18,13 +18,13 @@ Examples:
   millrace check --config new.yaml --against ./data/archive
   millrace check --config new.yaml --current old.yaml --against journal --exit-code
 
-With --against it says what the config would have done to real events, those of an archive or of the journal, in place
-of what the config in force does: how many go elsewhere, from where to where, with examples. An archive holds only what
-was routed to it; the journal is read through the receiver if one runs. Nothing is sent and nothing is changed.
+--against reports what this config would have done with real events, from an archive or the journal, compared with the
+current config: how many would go elsewhere, from where to where, with examples. An archive holds only events that were
+routed to it. The journal is read through the receiver if one is running. Nothing is sent or changed.
 
-Variables that are not set here are warnings, so that a config can be checked on a machine without its secrets.
-Exit codes: 0 the config can be used, 2 it cannot; every problem is named, a line each. With --against: 3 some records
-could not be read, and with --exit-code 4 when events go elsewhere.`;
+Unset variables are only warnings, so a config can be checked on a machine without its secrets.
+Exit codes: 0 the config can be used, 2 it cannot; every problem is reported on its own line. With --against: 3 some records
+could not be read, and with --exit-code 4 when events would go elsewhere.`;
 
 interface Options {
   readonly config?: string;
@@ -41,10 +41,13 @@ export function checkCommand(io: Io): Command {
     .addOption(configOption())
     .option(
       '--against <path>',
-      'an archive, or `journal`: say what this config would have done to its events',
+      'an archive, or `journal`: report what this config would have done with its events',
     )
-    .option('--current <file>', 'the config to compare with (default: the one in force by its place)')
-    .option('--exit-code', 'with --against: exit with 4 when events go elsewhere')
+    .option(
+      '--current <file>',
+      'the config to compare with (default: $MILLRACE_CONFIG, else config/millrace.yaml)',
+    )
+    .option('--exit-code', 'with --against: exit with 4 when events would go elsewhere')
     .option('--json', 'print one JSON document: file, config (milliseconds and bytes), routes, warnings')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {

@@ -12,8 +12,8 @@ Examples:
   millrace completion zsh > "\${fpath[1]}/_millrace"
   millrace completion fish > ~/.config/fish/completions/millrace.fish
 
-Commands, options, their choices, and files where files are wanted. Made from the commands themselves: write it again
-after an update. It runs nothing while you type.`;
+Completes commands, options, their values, and file names. The script is generated from the commands: generate it again
+after an update. It starts no program while you type.`;
 
 const SHELLS = {
   bash: bashCompletion,

@@ -27,7 +27,7 @@ const CONNECTIONS = 16;
 /** `millrace demo`: the main job once, bounded, proved from the files it leaves. */
 export function demoCommand(io: Io): Command {
   return new Command('demo')
-    .description('send events through a receiver made for the occasion; prove the counts from the files')
+    .description('send events through a temporary receiver; prove the counts from the files')
     .addOption(option('--events <n>', 'good events to send', wholeNumber(1), '1000'))
     .option('--json', 'print one JSON object as the last line')
     .addHelpText('after', HELP)
@@ -92,9 +92,9 @@ function render(counts: DemoCounts): string {
     `duplicates   ${duplicates}   (answered 200, not forwarded again)`,
     `quarantined  ${quarantined}   (authentic, but invalid: kept apart)`,
     `refused      ${refused}   (forged, stale or too large)`,
-    `delivered    ${delivered}   in ${files} files below ${archive}`,
+    `delivered    ${delivered}   in ${files} ${files === 1 ? 'file' : 'files'} below ${archive}`,
     `history      ${history.meals} meals with ${history.meal_items} foods of ${history.users} users in ${history.tables}`,
-    `             beside ${history.events} events the service's stand-in signed and sent itself`,
+    `             plus ${history.events} events that the stand-in of the service signed and sent`,
     ...problems.map((problem) => `problem      ${problem}`),
     ok ? 'The files hold every accepted event once, byte for byte.' : 'The counts do not add up.',
   ].join('\n');

@@ -14,10 +14,10 @@ Examples:
   millrace dev --every 1s --users 500
   millrace dev --folder /tmp/millrace-dev --port 0 --every 0 --json
 
-A receiver with a new secret, a stand-in of the service with made-up users that sends it signed events, an archive whose
-files are finished every 10 seconds, tables for completed pulls, and the console. A port that is not given is the usual
-one (8080, 9090, 8090), or any other when that is taken. Everything lies below --folder and is there again next time.
-Prints where everything is, on stdout, and a request to try. Ctrl-C ends it: what was received is flushed first.`;
+Starts a receiver with a new secret, a stand-in of the service that sends signed events of made-up users, an archive whose
+files are closed every 10 seconds, tables for completed pulls, and the console. Ports default to 8080, 9090 and 8090, or to any
+free port if one of those is taken. All data is in --folder and is kept for the next start. Prints all addresses to stdout,
+with a request to try. Ctrl-C flushes what was received, then stops.`;
 
 interface Options {
   readonly folder: string;
@@ -36,7 +36,7 @@ const anyPort = wholeNumber(0, 65_535);
 export function devCommand(io: Io): Command {
   return new Command('dev')
     .description('receiver, files, console and a stand-in of the service, all on this machine')
-    .option('--folder <dir>', 'where everything is kept', './data/dev')
+    .option('--folder <dir>', 'folder of all its data', './data/dev')
     .addOption(option('--port <n>', 'port of the receiver; 0 takes a free one', anyPort))
     .addOption(option('--admin-port <n>', 'port of the console and the health checks', anyPort))
     .addOption(option('--service-port <n>', 'port of the stand-in', anyPort))
@@ -44,7 +44,7 @@ export function devCommand(io: Io): Command {
     .addOption(
       option(
         '--every <duration>',
-        'time between two events that it sends; 0 sends none',
+        'time between two events from the stand-in; 0 sends none',
         parseDuration,
         '5s',
       ),
@@ -80,7 +80,7 @@ function describe({ app, sandbox, secret, config }: DevApp): Readonly<Record<str
 function render(dev: DevApp, every: number): string {
   const shown = describe(dev);
   const facts = Object.entries(shown).map(([name, value]) => `${name.padEnd(9)} ${value}`);
-  const sends = every === 0 ? 'nothing by itself' : `a signed event every ${formatDuration(every)}`;
+  const sends = every === 0 ? 'no events of its own' : `a signed event every ${formatDuration(every)}`;
   return [
     ...facts,
     '',
@@ -92,7 +92,7 @@ function render(dev: DevApp, every: number): string {
     '',
     `  MILLRACE_SECRET=${dev.secret} millrace send --url ${dev.app.url} --count 10`,
     `  millrace status --config ${word(dev.config)}`,
-    `  millrace console --config ${word(dev.config)}    a new link to the console; the one above works once`,
+    `  millrace console --config ${word(dev.config)}    prints another console link; the one above works once`,
     `  curl -H 'x-service-api-key: ${dev.sandbox.apiKey}' '${dev.sandbox.url}/v2/summary/meal/${shown['user_id']}?start_date=2026-01-01&end_date=2026-01-02'`,
   ].join('\n');
 }

@@ -17,19 +17,21 @@ Examples:
   millrace erase --cancel 6b0e9a52-0000-4000-8000-0000000000aa
   millrace erase --run                from a timer, where no receiver runs
 
-Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, and drops the events that
-still come. A request is due after erasure.grace (7d); until then --cancel leaves everything as it was. A running receiver
-performs what is due by itself. Afterwards --cancel only takes new events in again. The receipt lists the files, counts and
-hashes, without the id; not_searched are databases, Parquet, archives of files (.zip, .tgz), what lies behind symbolic links,
-and tables whose rows do not say whose they are (insurance, parsing jobs and their results): make those again. Other folders
-to cover: erasure.folders.
-By user id, a user's events go with all they hold; --client-user selects by the team's own id instead. What is another
-user's stays. What names no user goes when it holds the id: a UUID anywhere, in any case, escaped, in JSON in JSON, as a URN,
-in prose, in UTF-16; another id as a whole JSON text, or in prose when it has six characters, not all letters, and no blanks.
-Not seen are ids in base64, percent-encoded, encrypted or compressed inside a body, nor in sealed records that name no user.
-With --service the service is asked to delete the user as well (with --cancel: to undo it).
-Exit codes: 0 done, 1 failed, 2 usage or config, 3 something was out of reach (the next run tries again) or not searched (the
-receipt names it).`;
+Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, and drops later events of that
+user. A request is due after erasure.grace (7d); until then --cancel leaves everything unchanged. A running receiver runs
+due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
+hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, and
+tables whose rows do not say whose they are (insurance, parsing jobs and their results): recreate those. List other folders
+to search in erasure.folders.
+
+A user id removes that user's events with all they contain; --client-user selects by the team's own id instead. Events of
+another user stay. Events that name no user are removed when they contain the id: a UUID anywhere, in any case, escaped, in
+nested JSON, as a URN, in prose, in UTF-16; another id as a whole JSON text, or in prose when it has six or more characters,
+not only letters, and no spaces. Ids that are base64 or percent-encoded, encrypted or compressed inside a body are not found,
+nor ids in sealed records that name no user. --service also asks the service to delete the user (with --cancel: to undo it).
+
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 something could not be reached (the next run retries it) or not searched
+(the receipt lists it).`;
 
 interface Options {
   readonly config?: string;
@@ -50,12 +52,12 @@ export function eraseCommand(io: Io): Command {
     .description("remove a user's data everywhere, after a grace period, with a receipt")
     .argument('[users...]', 'user ids; - reads them from standard input')
     .option('--client-user', 'the ids are client user ids')
-    .option('--team <id>', 'only what is of this team')
-    .option('--now', 'without the grace period')
-    .option('--cancel', 'take the request back; after its run: take new events in again')
-    .option('--list', 'requests that wait, and hashes of erased users')
-    .option('--run', 'perform what is due')
-    .option('--service', 'also ask the service to delete the user, or to undo that')
+    .option('--team <id>', 'only data of this team')
+    .option('--now', 'erase at once, without the grace period')
+    .option('--cancel', 'cancel the request; after the erasure: accept new events of the user again')
+    .option('--list', 'list waiting requests and hashes of erased users')
+    .option('--run', 'run the erasures that are due')
+    .option('--service', 'also ask the service to delete the user (with --cancel: to undo it)')
     .option('--base-url <url>', 'address of the service')
     .addOption(configOption())
     .option('--json', 'print JSON: requests, receipts')
@@ -81,10 +83,10 @@ function checkUsage(ids: readonly string[], options: Options): void {
   const verbs = [isList, run, isCancel, now].filter((verb) => verb === true).length;
   if (verbs > 1) throw new MillraceError('usage', 'name one of --list, --run, --cancel, --now');
   const alone = isList === true || run === true;
-  if (alone && ids.length > 0) throw new MillraceError('usage', '--list and --run take no user');
+  if (alone && ids.length > 0) throw new MillraceError('usage', '--list and --run take no user ids');
   if (!alone && ids.length === 0) throw new MillraceError('usage', 'name a user, or say --list or --run');
   if (service === true && clientUser === true && isCancel !== true)
-    throw new MillraceError('usage', '--service needs the user id: the service deletes by that only');
+    throw new MillraceError('usage', '--service needs the user id: the service deletes by user id only');
 }
 
 async function idsOf(io: Io, given: readonly string[]): Promise<string[]> {
@@ -130,14 +132,14 @@ async function cancel(
 
 const CANCELLED = {
   cancelled: 'cancelled: nothing was erased',
-  lifted: 'the data is gone; new events of the user are taken in again',
-  unknown: 'there is no such request, and no such user was erased',
+  lifted: 'the data is gone; new events of the user are accepted again',
+  unknown: 'no such request, and no such erased user',
 } as const;
 
 async function list(io: Io, erasures: Erasures, options: Options): Promise<void> {
   const { waiting, erased } = await erasures.list();
   if (options.json === true) return print(io, JSON.stringify({ waiting, erased }));
-  if (waiting.length === 0) note(io, 'no request waits');
+  if (waiting.length === 0) note(io, 'no request is waiting');
   else {
     const rows = waiting.map(({ request, due_at: due, begun_at: begun, by, id, team }) => {
       return [request, due, begun === null ? 'waiting' : 'begun', by, id, team ?? ''];
@@ -176,7 +178,7 @@ async function withService(
   const service = openService(io, options);
   try {
     const { success } = await work(service.users);
-    note(io, success ? 'the service has accepted it too' : 'the service says that it did not succeed');
+    note(io, success ? 'the service has accepted it too' : 'the service reports that it failed');
     if (!success) io.setExit(EXIT.partial);
   } finally {
     await service.close().catch(() => undefined);

@@ -27,10 +27,10 @@ Examples:
   millrace ndjson insurance.json --table insurance --set user_id=… --out ./tables
   millrace ndjson export.json.gz --at result.meals --table meals --out ./tables --json
 
-The document is {"meals":[…]}, {"data":[…]}, an array, one object, or NDJSON, of any size; gzip and zstd are seen by
-themselves. Rows have the columns that \`millrace schema\` declares; what no column takes is in their column extra. Files
-have their names only when they are complete. Rows that cannot be go to _rejects.ndjson, or to stderr without a folder, with
-the reason and their place: bytes into the document, decompressed; with --at, into the array that was picked out of it.
+The document is {"meals":[…]}, {"data":[…]}, an array, one object, or NDJSON, of any size; gzip and zstd are detected. Rows have
+the columns that \`millrace schema\` declares; fields without a column go to the column extra. A file gets its name only when
+it is complete. Invalid rows go to _rejects.ndjson, or to stderr without a folder, with the reason and their position: the byte
+offset in the decompressed document, or with --at in the selected array.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
 
@@ -56,10 +56,10 @@ export function ndjsonCommand(io: Io): Command {
       'write a file for the table and each nested in it; - writes its rows to stdout',
       '-',
     )
-    .option('--at <path>', 'where the array is when it lies deeper, as in result.meals (slower)')
-    .option('--lines', 'take every line as a document, whatever the first one looks like')
+    .option('--at <path>', 'path of the array when it is nested, such as result.meals (slower)')
+    .option('--lines', 'treat every line as a document, whatever the first one looks like')
     .addOption(
-      new Option('--gzip <how>', 'look for compression in the first bytes, or do not')
+      new Option('--gzip <how>', 'detect compression by the first bytes, or not at all')
         .choices(['auto', 'no'])
         .default('auto'),
     )
@@ -160,7 +160,7 @@ async function shape(
     signal: io.signal,
     write,
     onReject,
-    onUnknown: (table, path) => progress.note(`${table}: no column takes ${path}; it is in extra`),
+    onUnknown: (table, path) => progress.note(`${table}: ${path} has no column; it is in extra`),
     onProgress: (state) => progress.show(state),
   });
   progress.end(done);

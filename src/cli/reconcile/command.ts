@@ -26,14 +26,16 @@ Examples:
   millrace reconcile --service --user 00000000-0000-4000-8000-000000001000 --since 2026-11-01 --fill ./data/missing
 
 For every sink: received = delivered + waiting + dead + dropped + quarantined + duplicates + erased + elsewhere + untold
-+ missing. Where an event was to go is what the routes said when it was accepted. Deliveries are counted by the hour of their receipt, in the journal, so the window is widened to whole hours.
-What a files sink has is counted from its files; of other sinks, what they have confirmed. \`elsewhere\` was for other
-sinks, or for none; \`untold\` is past the journal's retention. Ids of what is missing are named. It asks the running receiver if there is
-one, else it reads the journal itself.
-With --service the service is asked as well: the meals of the users the archives know, or of --user, in the days from
---since to --until (days of the meals), against those that the archives and --tables hold. --fill fetches what is missing,
-and only that, into tables in a folder of its own.
-Exit codes: 0 all accounted for, 1 failed, 2 usage or config, 4 a difference, also one that --fill has filled.`;
++ missing. An event's sinks are those that the routes named when it was accepted. The journal counts deliveries by the hour
+they were received, so the window is widened to whole hours. For a files sink the records in its files are counted; for other
+sinks, what they have confirmed. \`elsewhere\` was meant for other sinks, or for none; \`untold\` is past the journal's retention.
+Ids of missing events are listed. Asks the running receiver if there is one, otherwise reads the journal itself.
+
+--service also asks the service: the meals of the users in the archives, or of --user, for the days from --since to --until
+(days of the meals), compared with those in the archives and in --tables. --fill fetches only the missing meals, into tables
+in a separate folder.
+
+Exit codes: 0 everything is accounted for, 1 failed, 2 usage or config, 4 a difference, even if --fill has filled it.`;
 
 interface Options extends KeyOptions {
   readonly since?: string;
@@ -50,11 +52,11 @@ interface Options extends KeyOptions {
 /** `millrace reconcile`: is all that came in where it should be? */
 export function reconcileCommand(io: Io): Command {
   const command = new Command('reconcile')
-    .description('account for every delivery of a window: counted in the journal and in the files')
-    .option('--since <time>', 'first day or time of receipt, UTC (default: 24 hours before --until)')
-    .option('--until <time>', 'up to then; a day is all of it (default: now)')
+    .description('account for every delivery in a time window: compare the journal with the files')
+    .option('--since <time>', 'start: day or time of receipt, UTC (default: 24 hours before --until)')
+    .option('--until <time>', 'end of the window; a day means all of that day (default: now)')
     .addOption(configOption())
-    .option('--service', 'hold the meals of the service against the archives')
+    .option('--service', 'compare the meals at the service with the archives')
     .option('--base-url <url>', 'with --service: its address')
     .option(
       '--user <id>',
@@ -63,7 +65,7 @@ export function reconcileCommand(io: Io): Command {
     )
     .option(
       '--tables <folder>',
-      'with --service: also tables of a backfill or a fill; may be repeated',
+      'with --service: also compare tables of a backfill or a fill; may be repeated',
       collect,
     )
     .option('--fill <folder>', 'with --service: fetch the missing meals into tables in this folder')

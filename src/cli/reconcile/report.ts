@@ -28,10 +28,10 @@ export function renderReconciliation(report: ReconcileReport): string {
   const lines = [`received from ${since} to ${until}`, '', renderTable(header, rows), ''];
   const say = (line: string): void => void lines.push(visible(line));
   for (const { sink, copies, sealed } of sinks) {
-    if (copies > 0) say(`${sink}: ${copies} records of events it has already`);
+    if (copies > 0) say(`${sink}: ${copies} repeated records`);
     if (sealed > 0) say(`${sink}: ${sealed} records stay sealed`);
   }
-  if (nowhere > 0) lines.push(`nowhere    ${nowhere} events were sent to no sink by the routes of their day`);
+  if (nowhere > 0) lines.push(`nowhere    ${nowhere} events were sent to no sink by the routes at the time`);
   for (const text of notes) say(`note       ${text}`);
   for (const { code, sink, count, ids, detail } of differences) {
     say(`difference ${sink ?? 'journal'}: ${code}: ${count} ${detail}`);
@@ -60,7 +60,7 @@ export function renderComparison({
   for (const { id, user_id: user, timestamp } of named)
     say(`missing    ${id} of ${user}${timestamp === null ? '' : ` at ${timestamp}`}`);
   if (missing > named.length && named.length > 0) lines.push(`           and ${missing - named.length} more`);
-  if (rejects > 0) lines.push(`rejected   ${rejects} rows of the service's answers are not fit`);
+  if (rejects > 0) lines.push(`rejected   ${rejects} invalid rows in the service's answers`);
   for (const [table, rows] of Object.entries(filled?.rows ?? {}))
     lines.push(`filled     ${rows} rows of ${table}`);
   for (const file of filled?.files ?? []) say(`wrote      ${file}`);

@@ -18,48 +18,44 @@ Examples:
   millrace replay ./data/archive --to hubs --type labtest. --since 2026-11-01 --until 2026-11-07 --rate 500/s
   millrace replay ./data/archive --to hubs … --resume       after an interruption: the same command, and --resume
   millrace replay journal --to topics:new-topic             what the journal still holds
-  millrace replay dead-letters --sink hubs --to archive     a copy; \`dead-letters retry\` puts them back instead
+  millrace replay dead-letters --sink hubs --to archive     a copy; \`dead-letters retry\` redelivers them instead
   millrace replay ./from-elsewhere --routes --pseudonymise --config test-system.yaml
 
-PATH is an archive (its unfinished files too), a file, or a folder of files made by others: one event's JSON a line
-(.ndjson, .jsonl, .json), or {team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by the name.
-What was there when the replay began is replayed, nothing later. Messages carry \`replay-id\` and their original
-\`idempotency-key\`; an event without one has the hash of its bytes. Nothing that is read is changed.
+An input is an archive (including its unfinished files), a file, or a folder of other files: one JSON event a line (.ndjson,
+.jsonl, .json), or {team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by file name. Only events that
+were there when the replay began are replayed. Messages carry \`replay-id\` and their original \`idempotency-key\`; an event
+without one gets the hash of its bytes. The inputs are never changed.
 
-Sinks are opened beside a running receiver, with connections of their own; while more than 1,000 live events wait for
-one of them, the replay waits too (--no-yield turns that off). How far every sink is stands on disk: after an
-interruption, kill -9 too, --resume goes on there; what was on its way is sent again.
+A replay opens its own sink connections beside a running receiver. While more than 1,000 live events wait for one of its
+sinks, the replay waits too (--no-yield turns that off). The progress of every sink is on disk: after an interruption, kill -9
+included, --resume continues there and sends again what was in flight.
 
---map-user and --pseudonymise change ids (team, user, client user) in the envelope and in the body, with HMAC-SHA256 and
-a key of yours, and drop the signature headers. Whatever else a body says of a person stays in it.
+--map-user and --pseudonymise change ids (team, user, client user) in the envelope and the body, with HMAC-SHA256 and your
+key, and remove the signature headers. Other personal data in a body stays.
 Sealed records are opened with the keys of the config, or with --keys.
 
-Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (see --resume), or done except for what is named.`;
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (use --resume), or done except for the listed problems.`;
 
 /** `millrace replay`: plays events again. */
 export function replayCommand(io: Io): Command {
   const command = new Command('replay')
-    .description('play archived, journaled or set-aside events into sinks again, resumable')
+    .description('send archived, journaled, quarantined or dead-lettered events to sinks again, resumable')
     .argument('<inputs...>', 'archive folders and files, journal, quarantine, dead-letters')
     .option(
       '--to <sink>',
       'send to this sink, or sink:destination, whatever the routes say; may be repeated',
       collect,
     )
-    .option('--routes', 'send to where the routes of the config lead')
-    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect)
+    .option('--routes', 'send where the routes of the config lead')
+    .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect)
     .option('--team <id>', 'only this team; may be repeated', collect)
     .option('--user <id>', 'only this user; may be repeated', collect)
-    .addOption(option('--since <time>', 'only received at this time or later: a day, or ISO 8601', instant))
+    .addOption(option('--since <time>', 'only received at or after this time: a day, or ISO 8601', instant))
     .addOption(option('--until <time>', 'only received before this time; a day is the whole day', endInstant))
-    .option(
-      '--sink <name>',
-      'only what the routes lead to this sink, or what it has refused; may be repeated',
-      collect,
-    )
-    .addOption(option('--rate <n/s>', 'events a second at most; also n/m and n/h', rate))
+    .option('--sink <name>', 'only events routed to this sink, or refused by it; may be repeated', collect)
+    .addOption(option('--rate <n/s>', 'at most this many events a second; also n/m and n/h', rate))
     .option('--dry-run', 'count by type and destination, send nothing')
-    .option('--resume', 'go on with an interrupted replay')
+    .option('--resume', 'continue an interrupted replay')
     .option('--state <dir>', 'folder of the state (default: replay/<hash of the command> beside the journal)')
     .option('--id <text>', 'the replay-id of its messages (default: random)')
     .option('--map-user <from=to>', 'give a user another id; may be repeated', collect)
@@ -77,7 +73,7 @@ export function replayCommand(io: Io): Command {
       try {
         const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
         const onPassedOver = (root: string, files: number): void =>
-          note(io, `${root}: ${files} files hold nothing of it, by the manifest`);
+          note(io, `${root}: ${files} files skipped: by the manifest they hold nothing that matches`);
         const work = replayWork(order, { loaded, opener, ask: store.ask, onPassedOver });
         if (flags.dryRun === true) await count(work, flags, io);
         else render(await runReplay(work, flags, io), work, flags, io);
@@ -131,14 +127,14 @@ function render(summary: ReplaySummary, { loaded }: ReplayWork, flags: ReplayFla
     say(io, `read       ${read}, selected ${selected}${asides(summary)}`);
     for (const [target, events] of Object.entries(targets)) say(io, `delivered  ${events} to ${target}`);
   }
-  if (!complete) note(io, `interrupted; the same command with --resume goes on (${state})`);
+  if (!complete) note(io, `interrupted; run the same command with --resume to continue (${state})`);
   else if (summary.refused > 0) note(io, `refused events are named in ${state}/refused.ndjson`);
   io.setExit(summary.ok ? EXIT.done : EXIT.partial);
 }
 
 function asides({ nowhere, erased, problems, refused }: DryRun['counts']): string {
   const parts = [
-    nowhere > 0 ? `, ${nowhere} that no route leads anywhere` : '',
+    nowhere > 0 ? `, ${nowhere} without a route` : '',
     erased > 0 ? `, ${erased} erased` : '',
     refused > 0 ? `, ${refused} refused` : '',
     problems > 0 ? `, ${problems} that could not be read` : '',

@@ -113,7 +113,7 @@ function targetsOf({ to, routes, dryRun }: ReplayFlags, config: Config): readonl
     throw new MillraceError('usage', 'give --to or --routes, not both');
   if (to === undefined) {
     if (routes !== true && dryRun !== true)
-      throw new MillraceError('usage', 'say where to: --to SINK, or --routes for where the routes lead');
+      throw new MillraceError('usage', 'name a target: --to SINK, or --routes to follow the routes');
     return null;
   }
   const targets = to.map(parseTarget);

@@ -28,13 +28,13 @@ operations. With --speed 1000 an hour of throttles, pulls, grace periods and web
     hubs:
       type: event-hubs
       connectionString: \${HUBS}
-      hub: events                       # for what no route takes
+      hub: events                       # for events that no route matches
       routes: [{ event_type_prefix: labtest., event_hub: labtest-events }]   # or event_type_regex; the first decides
       blobs: ./large-events             # folder of bodies above 1 MiB
     topics: { type: pubsub, project: acme-health, topic: events, ordering: true, metadata: underscores }
 
-Events are signed with $MILLRACE_SECRET, or the variable that --secret-env names; without one with a new secret.
-Prints its address and keys; logs a line of JSON with "msg":"listening" and its real URL on stderr. SIGTERM ends it.`;
+Events are signed with $MILLRACE_SECRET, or the variable that --secret-env names; without one, with a new secret.
+Prints its address and keys; logs a JSON line with "msg":"listening" and the actual URL to stderr. SIGTERM stops it.`;
 
 const FAULTS = {
   failingUsers: ['--failing-users <n>', 'users whose historical pulls fail', wholeNumber()],
@@ -76,18 +76,23 @@ export function sandboxCommand(io: Io): Command {
     .description('a stand-in of the whole service, with made-up data, for development and tests')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .addOption(option('--port <n>', 'port to listen on; 0 takes a free one', wholeNumber(), '8090'))
-    .addOption(option('--users <n>', 'users that are there at the start', wholeNumber(), '100'))
+    .addOption(option('--users <n>', 'users at the start', wholeNumber(), '100'))
     .addOption(option('--meals-per-day <n>', 'meals of a user on a day', wholeNumber(), '3'))
     .addOption(option('--days <n>', 'days with data', wholeNumber(), '180'))
     .option('--since <date>', 'first day with data', '2026-01-01')
-    .option('--seed <s>', 'what the data is made from', 'made-up')
-    .addOption(option('--speed <x>', 'how many times faster than the wall it runs', number(), '1'))
+    .option('--seed <s>', 'seed of the generated data', 'made-up')
+    .addOption(option('--speed <x>', 'how many times faster than real time it runs', number(), '1'))
     .option('--after-pull', 'meals can be read only after a historical pull')
     .option('--webhook <url>', 'send events there; may be repeated', collect, [])
     .option('--secret-env <name>', 'variable with the secret that events are signed with', 'MILLRACE_SECRET')
     .addOption(new Option('--secret <secret>').hideHelp())
-    .addOption(option('--daily <duration>', 'send a daily.data event so often, such as 10s', parseDuration))
-    .option('--state <file>', 'SQLite file that keeps users, keys, orders, jobs and what waits over restarts')
+    .addOption(
+      option('--daily <duration>', 'how often to send a daily.data event, such as 10s', parseDuration),
+    )
+    .option(
+      '--state <file>',
+      'SQLite file that keeps users, keys, orders, jobs and waiting webhooks across restarts',
+    )
     .option('--etl <file>', 'publish events to Event Hubs and Pub/Sub too, as the YAML file says')
     .option('--json', 'print one JSON object')
     .addHelpText('after', HELP)

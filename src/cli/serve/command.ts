@@ -15,10 +15,10 @@ Examples:
   MILLRACE_SECRET=whsec_… millrace serve
   millrace serve --config /etc/millrace/millrace.yaml
 
-Logs JSON lines on stderr; the one with "msg":"listening" names the real URL. SIGTERM stops the intake, flushes the
-sinks within shutdown.deadline and exits 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
-envelope, routes and sinks change without losing a request; a config that cannot be used changes nothing. What was
-acknowledged is never lost.`;
+Logs JSON lines to stderr; the line with "msg":"listening" has the actual URL. SIGTERM stops accepting deliveries, flushes
+the sinks within shutdown.deadline and exits with 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
+envelope, routes and sinks change without losing a request. A config that cannot be used changes nothing. Acknowledged
+events are never lost.`;
 
 /** `millrace serve`: the receiver, until a signal ends it. */
 export function serveCommand(io: Io): Command {
@@ -53,7 +53,7 @@ export function serveCommand(io: Io): Command {
         failed === null ? loaded.config.shutdown.deadline : FAILURE_DEADLINE,
       );
       await app.stop(deadline);
-      if (deadline.aborted) log.warn('shutdown.deadline passed; what was not delivered stays in the journal');
+      if (deadline.aborted) log.warn('shutdown.deadline passed; undelivered events stay in the journal');
       else log.info('stopped');
       io.setExit(failed === null && !broken.happened ? EXIT.done : EXIT.failed);
     });
@@ -64,7 +64,7 @@ function warnOfFewFiles(config: DescribedConfig, log: Logger): void {
   const needed = filesNeeded(config);
   const allowed = filesAllowed();
   if (allowed === null || allowed >= needed) return;
-  const advice = 'few files may be open at once: raise ulimit -n, or lower server.maxConnections';
+  const advice = 'the limit of open files is low: raise ulimit -n, or lower server.maxConnections';
   log.warn({ allowed, needed, maxConnections: config.server.maxConnections }, advice);
 }
 
@@ -90,6 +90,6 @@ async function reload(app: App, file: string | undefined, io: Io, log: Logger): 
     await app.reload(loaded);
   } catch (error) {
     app.noteFailedReload(error);
-    log.error({ error: messageOf(error) }, 'reload failed; the config before it stays in force');
+    log.error({ error: messageOf(error) }, 'reload failed; the previous config stays in force');
   }
 }

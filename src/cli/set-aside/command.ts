@@ -44,8 +44,8 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
     withOperations(configOf(options, io), work);
 
-  verb('list', 'one line each; never a body')
-    .addOption(option('--limit <n>', 'lines at most', wholeNumber(), '100'))
+  verb('list', 'one line per event, without bodies')
+    .addOption(option('--limit <n>', 'show at most this many', wholeNumber(), '100'))
     .action(async (options: Options & { readonly limit: number }) => {
       const found = await run(options, (operations) =>
         all((part) => box.list(operations, part, false), { ...sinkOf(options), limit: options.limit }),
@@ -58,7 +58,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
       }
     });
 
-  verb('show', 'one event whole, its body included')
+  verb('show', 'one complete event, including its body')
     .argument('<key>', 'as `list` prints it')
     .action(async (key: string, options: Options) => {
       const keys = [keyOf(key)];
@@ -86,11 +86,11 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
         });
         print(io, render(result, options.json === true));
       });
-  change('retry', 'put them back', box.retry, (result, json) => {
+  change('retry', 'deliver them again', box.retry, (result, json) => {
     const { retried, kept } = result;
-    return json ? JSON.stringify(result) : `put back ${retried}${kept === 0 ? '' : `, kept ${kept}`}`;
+    return json ? JSON.stringify(result) : `retried ${retried}${kept === 0 ? '' : `, kept ${kept}`}`;
   });
-  change('drop', 'let go of them for good', box.drop, (dropped, json) =>
+  change('drop', 'delete them permanently', box.drop, (dropped, json) =>
     json ? JSON.stringify({ dropped }) : `dropped ${dropped}`,
   );
   return command;

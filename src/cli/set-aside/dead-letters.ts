@@ -15,7 +15,7 @@ Examples:
 export function deadLettersCommand(io: Io): Command {
   return letterCommand<DeadLetterSummary>(io, {
     name: 'dead-letters',
-    description: 'events one sink has refused for good: list, show, retry, drop',
+    description: 'events that a sink has permanently refused: list, show, retry, drop',
     help: HELP,
     hasSink: true,
     header: ['KEY', 'DIED', 'TARGET', 'TYPE', 'BYTES', 'ID', 'CODE', 'REASON'],

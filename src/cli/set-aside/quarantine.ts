@@ -7,16 +7,16 @@ const HELP = `
 Examples:
   millrace quarantine list
   millrace quarantine show 17
-  millrace quarantine retry --all     after a change of envelope.* that makes them fit
+  millrace quarantine retry --all     after a change to envelope.* that makes them valid
   millrace quarantine drop 17 18
 
-Authentic events that are not fit to route wait here, byte for byte, until someone decides.`;
+Authentic but invalid events are kept here, byte for byte, until someone retries or drops them.`;
 
 /** `millrace quarantine`: authentic events that are not fit to route. */
 export function quarantineCommand(io: Io): Command {
   return letterCommand<QuarantineSummary>(io, {
     name: 'quarantine',
-    description: 'authentic events that are not fit to route: list, show, retry, drop',
+    description: 'authentic but invalid events: list, show, retry, drop',
     help: HELP,
     hasSink: false,
     header: ['KEY', 'RECEIVED', 'TYPE', 'BYTES', 'ID', 'REASONS'],

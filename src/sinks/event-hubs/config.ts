@@ -19,14 +19,14 @@ const schema = z
     }),
     maxEventBytes: bytes(
       '1MiB',
-      "Largest message, with its properties, after compression. The hub's own limit holds if it is smaller.",
+      "Largest message, with its properties, after compression. The hub's own limit applies if it is smaller.",
       { min: MINIMUM_EVENT },
     ),
     /** A message of the broker's own holds as many events of one user as fit. */
     batch: z
       .strictObject({
-        count: count(500, 'Events handed over in one go.', { min: 1, max: 10_000 }),
-        bytes: bytes('4MiB', 'Bytes handed over in one go.', { min: MINIMUM_EVENT }),
+        count: count(500, 'Most events per send.', { min: 1, max: 10_000 }),
+        bytes: bytes('4MiB', 'Most bytes per send.', { min: MINIMUM_EVENT }),
       })
       .prefault({}),
   })

@@ -10,17 +10,17 @@ export type Connection =
 /** The options about the connection, for a sink and a source alike. */
 export const connectionFields = {
   connectionString: optionalText(
-    'Of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. Needed without `fullyQualifiedNamespace`.',
+    'Connection string of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. Needed without `fullyQualifiedNamespace`.',
   ),
   fullyQualifiedNamespace: optionalText(
-    'In place of a connection string, with a managed identity (or any other that DefaultAzureCredential finds).',
+    'Instead of a connection string: uses a managed identity (or any other that DefaultAzureCredential finds).',
     { pattern: '^[A-Za-z0-9.-]+$', hint: 'must be a host such as acme.servicebus.windows.net' },
   ),
   managedIdentityClientId: optionalText('Client id of a user-assigned managed identity.', NOT_EMPTY),
-  hub: optionalText(
-    'The Event Hub that is meant where none is named: by a route, or in the connection string.',
-    { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$', hint: 'must be the name of an Event Hub' },
-  ),
+  hub: optionalText('The default Event Hub, when neither the route nor the connection string names one.', {
+    pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$',
+    hint: 'must be the name of an Event Hub',
+  }),
 };
 
 type Fields = z.output<z.ZodObject<typeof connectionFields>>;

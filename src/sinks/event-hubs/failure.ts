@@ -19,7 +19,7 @@ const KINDS: readonly (readonly [code: string, kind: Failure['kind']])[] = [
 ];
 
 const ADVICE: Partial<Record<Failure['kind'], string>> = {
-  denied: 'access is not allowed; check the key or the identity: ',
+  denied: 'access denied; check the key or the identity: ',
   missing: 'it does not exist or is disabled: ',
 };
 

@@ -93,7 +93,7 @@ export class Producer {
 
   async #count<T>(operation: () => Promise<T>): Promise<T> {
     // A closed client of the SDK would quietly connect again.
-    if (this.#retired) throw new Error('the connection was given up');
+    if (this.#retired) throw new Error('the connection was replaced');
     this.#pending += 1;
     try {
       return await operation();

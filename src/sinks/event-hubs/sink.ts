@@ -66,7 +66,7 @@ export class EventHubsSink implements Sink {
       () => null,
       (error: unknown) => `${producer.place}: ${toFailure(error).reason}`,
     );
-    const trouble = await unlessAborted(opened, signal, 'stopped before the connection was there');
+    const trouble = await unlessAborted(opened, signal, 'stopped before the connection was open');
     if (trouble !== null) throw new Error(trouble);
   }
 
@@ -142,10 +142,7 @@ export class EventHubsSink implements Sink {
     const { hub } = producer;
     if (this.#producers.get(hub) !== producer) return;
     this.#producers.delete(hub);
-    this.#context.log.warn(
-      { sink: this.#context.name, hub },
-      'connection to the event hub is given up for a new one',
-    );
+    this.#context.log.warn({ sink: this.#context.name, hub }, 'replacing the connection to the event hub');
     this.#retire(producer);
   }
 

@@ -21,14 +21,14 @@ const schema = z.strictObject({
   path: z
     .string()
     .min(1)
-    .describe('Folder of the archive; made if missing. Relative to where the process was started.'),
+    .describe('Folder of the archive; created if missing. Relative to the working directory.'),
   compress: choice(['gzip', 'zstd', 'none'], 'gzip', 'How closed files are compressed.'),
   rotate: z
     .strictObject({
-      bytes: bytes('128MiB', 'A file that holds this many bytes before compression is closed.', {
+      bytes: bytes('128MiB', 'A file with this many bytes (uncompressed) is closed and compressed.', {
         min: MINIMUM_BYTES,
       }),
-      every: duration('1h', 'A file this old is closed.', { min: MINIMUM_AGE }),
+      every: duration('1h', 'A file this old is closed and compressed.', { min: MINIMUM_AGE }),
     })
     .prefault({}),
   partitionBy: z
@@ -40,14 +40,14 @@ const schema = z.strictObject({
     ),
   encrypt: z
     .strictObject({
-      per: z.literal('user').default('user').describe('Whose key it is.'),
+      per: z.literal('user').default('user').describe('Who shares a key.'),
       store: z
         .string()
         .min(1)
         .describe(
-          'Folder of the keys; made if missing. Not inside the archive: one is of no use without the other.',
+          'Folder of the keys; created if missing. It must not be inside the archive: one is useless without the other.',
         ),
-      masterKey: masterKey.describe('32 bytes in base64; it wraps the keys in the store.'),
+      masterKey: masterKey.describe('32 bytes in base64 that wrap the keys in the store.'),
     })
     .optional()
     .describe(

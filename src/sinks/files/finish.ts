@@ -54,7 +54,7 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   onStep('listed');
   // Not a failure: what is listed is finished, and the next open removes the part.
   await unlink(part.path).catch((error: unknown) => {
-    log.warn({ file: name, error: messageOf(error) }, 'part of a finished file could not be removed');
+    log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
   });
   onStep('removed');
   return name;

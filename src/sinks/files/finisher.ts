@@ -48,7 +48,7 @@ export class Finisher {
     if (part === null) return [];
     const which = all.length === 1 ? part.path : `${all.length} files, such as ${part.path},`;
     const records = all.reduce((sum, [{ stats }]) => sum + stats.records, 0);
-    const detail = `${which} cannot be finished (${records} records; tried again every ${formatDuration(RETRY_MS)}): ${error}`;
+    const detail = `${which} cannot be closed (${records} records; retried every ${formatDuration(RETRY_MS)}): ${error}`;
     return [{ code: 'unfinished', detail, since }];
   }
 
@@ -86,7 +86,7 @@ export class Finisher {
     try {
       signal.throwIfAborted();
       const name = await finishPart(part, { ...this.#finish, signal });
-      this.#finish.log.info({ file: name, records: part.stats.records }, 'finished an archive file');
+      this.#finish.log.info({ file: name, records: part.stats.records }, 'closed an archive file');
       this.#troubled.delete(part);
       this.#events.onFinished(part);
       await prune(part);
@@ -99,7 +99,7 @@ export class Finisher {
       if (!signal.aborted) {
         this.#finish.log.error(
           { path: part.path, error: explain(error) },
-          'archive file could not be finished',
+          'archive file could not be closed',
         );
         const since = this.#troubled.get(part)?.since ?? this.#clock.now();
         this.#troubled.set(part, { since, error: explain(error) });

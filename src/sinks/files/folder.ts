@@ -32,7 +32,7 @@ export class ArchiveFolder {
   /** Where new parts go. */
   get openFolder(): string {
     const [first] = this.#writers;
-    if (first === undefined) throw new Error(`${this.path} is not there, and could not be made again`);
+    if (first === undefined) throw new Error(`${this.path} does not exist, and could not be created again`);
     return first.path;
   }
 

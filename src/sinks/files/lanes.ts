@@ -101,7 +101,7 @@ export class Lanes {
   async drop(lane: Lane, part: Part): Promise<void> {
     this.#takeOut(lane, part);
     await part.release().catch(() => undefined);
-    await this.#events.onLost(part, 'it was removed, replaced or cut by somebody else');
+    await this.#events.onLost(part, 'it was removed, replaced or truncated by another program');
   }
 
   /** Notes the use of a part's handle and gives back the one unused for longest when there are too many. */

@@ -34,7 +34,7 @@ export class Losses {
     total.from = Math.min(total.from, firstReceivedAt);
     total.to = Math.max(total.to, lastReceivedAt);
     total.last = now;
-    log.error({ path: part.path, records, why }, 'an unfinished archive file has disappeared');
+    log.error({ path: part.path, records, why }, 'an unfinished archive file disappeared');
     this.#owed.add(part);
     await this.settle();
   }
@@ -45,13 +45,13 @@ export class Losses {
     for (const part of this.#owed) {
       this.#owed.delete(part);
       if (takeBack === undefined) continue;
-      const reason = `${part.path} has disappeared before it was finished`;
+      const reason = `${part.path} disappeared before it was closed`;
       try {
         const { destination, seqs } = part;
         this.#total.letters += await takeBack({ seqs: seqs.all(), destination, code: CODE, reason });
       } catch (error) {
         this.#owed.add(part);
-        log.error({ path: part.path, error: messageOf(error) }, 'its records could not be made dead letters');
+        log.error({ path: part.path, error: messageOf(error) }, 'its records could not become dead letters');
         return;
       }
     }
@@ -68,7 +68,9 @@ export class Losses {
     const { name } = this.#context;
     const [since, until] = [isoTime(from), isoTime(to + 1)];
     const what = files === 1 ? `the unfinished file ${path}` : `${files} unfinished files, ${path} first`;
-    const parts = [`${records} delivered records, received from ${since} to ${until}, went with ${what}`];
+    const parts = [
+      `${records} delivered records, received from ${since} to ${until}, were lost with ${what}`,
+    ];
     if (letters > 0)
       parts.push(`${letters} are dead letters now: millrace dead-letters retry --sink ${name} --all`);
     if (letters < records) {

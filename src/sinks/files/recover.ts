@@ -120,7 +120,7 @@ async function mendPart(
       if (!ended || bytes === null || bytes.includes(HOLE)) break reading;
       const found = readLine(bytes, opener);
       if (found === null) {
-        log.error({ path, line: number }, 'damaged record in an unfinished file; kept as it is');
+        log.error({ path, line: number }, 'damaged record in an unfinished file; left as it is');
         stats.records += 1;
       } else {
         stats.add(found.type, Date.parse(found.receivedAt));
@@ -131,7 +131,7 @@ async function mendPart(
   }
   const part = new Part(place, stats, length, compression);
   const cut = await part.mend();
-  if (cut > 0) log.warn({ path, bytes: cut }, 'cut an incomplete end off an unfinished file');
+  if (cut > 0) log.warn({ path, bytes: cut }, 'removed an incomplete end from an unfinished file');
   await part.release();
   return { part, ids };
 }

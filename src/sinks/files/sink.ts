@@ -150,7 +150,7 @@ export class FilesSink implements Sink {
   keep(event: JournalEvent): Promise<ClaimCheck> {
     // It would lie there in the clear; `check` refuses such a config.
     if (this.#sealer !== null)
-      return Promise.reject(new Error(`${this.#options.path} is sealed: it keeps no events`));
+      return Promise.reject(new Error(`${this.#options.path} is sealed: it cannot keep large events`));
     if (this.#mode !== 'open' || this.#manifest === null)
       return Promise.reject(new Error(`${this.#options.path} is not open`));
     return keepEvent(this.#folder.root, event, this.#options.compress !== 'none', this.#manifest);
@@ -181,7 +181,7 @@ export class FilesSink implements Sink {
     const left = (await finisher?.drain()) ?? 0;
     signal.removeEventListener('abort', stop);
     if (left > 0)
-      this.#context.log.warn({ parts: left }, 'unfinished archive files are left for the next start');
+      this.#context.log.warn({ parts: left }, 'unfinished archive files stay open until the next start');
     this.#folder.release();
     await this.#closeSealer();
   }
@@ -252,9 +252,9 @@ export class FilesSink implements Sink {
       await recovered.part.close();
       this.#finisher?.add(recovered.part);
     }
-    const detail = `${path} was removed or replaced; it was made again, and is written to. What the journal still holds of the files it had comes back by: millrace replay journal --to ${name}`;
+    const detail = `${path} was removed or replaced; it was created again and is in use. To restore what the journal still holds of its files: millrace replay journal --to ${name}`;
     this.#troubles.happened('folder_replaced', detail);
-    log.error({ path }, 'the archive folder was removed or replaced; made again');
+    log.error({ path }, 'the archive folder was removed or replaced; created it again');
   }
 
   /** True for an event that a crash left in a part, complete, before it could be noted as delivered. */

@@ -46,6 +46,7 @@ export class FolderTroubles {
 export function explain(error: unknown): string {
   const message = messageOf(error);
   const code = errorCode(error);
-  if (code === 'EMFILE' || code === 'ENFILE') return `${message} (raise the limit of open files, ulimit -n)`;
+  if (code === 'EMFILE' || code === 'ENFILE')
+    return `${message} (raise the limit of open files with ulimit -n)`;
   return message;
 }

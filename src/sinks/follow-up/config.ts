@@ -4,7 +4,7 @@ import { flag, NOT_EMPTY, text } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 
 const schema = z.strictObject({
-  path: z.string().min(1).describe('Folder of the tables; each pull has a folder of its own below it.'),
+  path: z.string().min(1).describe('Folder of the tables; each pull gets its own subfolder.'),
   baseUrl: z
     .string()
     .regex(/^https?:\/\/\S+$/, 'must be an http or https URL')

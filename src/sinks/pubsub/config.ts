@@ -18,12 +18,9 @@ const schema = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'Where events go whose route names no topic. A topic of another project is written `projects/…/topics/…`.',
+      'Default topic for routes that name none. Write a topic of another project as `projects/…/topics/…`.',
     ),
-  ordering: flag(
-    false,
-    "Gives every message its user's id as ordering key, and sends what belongs to one user in order.",
-  ),
+  ordering: flag(false, 'Uses the user id as ordering key, and sends the events of one user in order.'),
   compression: choice(
     ['auto', 'always', 'never'],
     'auto',

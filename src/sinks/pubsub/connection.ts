@@ -13,7 +13,7 @@ export const connectionFields = {
     .regex(/^[a-z][a-z0-9:.-]*[a-z0-9]$/, 'must be a project id such as acme-health')
     .describe("The project's id."),
   endpoint: optionalText(
-    "Another address than Google's own, such as a regional one. It is spoken to over TLS and with credentials, unless it begins with `http://` or is this machine's own.",
+    "An address other than Google's default, such as a regional one. It is used with TLS and credentials, unless it begins with `http://` or is on this machine.",
     {
       pattern: '^(https?://)?[\\w.-]+(:\\d+)?/*$',
       hint: 'must be an address such as europe-west1-pubsub.googleapis.com',

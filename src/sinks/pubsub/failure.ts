@@ -23,7 +23,7 @@ export class LateError extends Error {
 }
 
 const ADVICE: Partial<Record<Failure['kind'], string>> = {
-  denied: 'publishing is not allowed; check the credentials and their rights: ',
+  denied: 'publishing denied; check the credentials and their permissions: ',
   missing: 'it does not exist: ',
 };
 

@@ -35,7 +35,7 @@ export class PubSubSink implements Sink {
   constructor(options: PubSubOptions, { name, log }: SinkContext) {
     this.#options = options;
     this.#publisher = new Publisher(options, () =>
-      log.warn({ sink: name }, 'connection to Pub/Sub is given up for a new one'),
+      log.warn({ sink: name }, 'replacing the connection to Pub/Sub'),
     );
     this.limits = {
       // 500 messages with all attributes as long as they can be (7.5 KB each) still leave 6 MB of a request's 10 MB.
@@ -153,7 +153,7 @@ const NO_TOPIC: SendResult = {
 
 /** A slip in the config, and none of the event's: it waits until the route is corrected. */
 function badTopic(name: string): SendResult {
-  return { status: 'retry', reason: `${JSON.stringify(name)} cannot be a topic's name`, sink: true };
+  return { status: 'retry', reason: `${JSON.stringify(name)} is not a valid topic name`, sink: true };
 }
 
 function tooLarge(bytes: number, limit: number): SendResult {

@@ -14,7 +14,7 @@ const blobStorage = z
     ...storageFields,
     takeOverAfter: duration(
       '1m',
-      'The others take the partitions of a worker that has not been heard of for so long; every sixth of it each one looks.',
+      'Other workers take over the partitions of a worker that has been silent for this long; each one checks at a sixth of this interval.',
       { min: MINIMUM_CLAIM },
     ),
   })
@@ -32,13 +32,13 @@ const schema = z
     ...connectionFields,
     consumerGroup: text(
       '$Default',
-      "Give this reader a group of its own: others in the same group take part of the messages' credit.",
+      'Use a separate group for this consumer: consumers in the same group share the messages.',
       NOT_EMPTY,
     ),
     start: choice(
       ['earliest', 'latest'],
       'earliest',
-      'Where to begin in a partition that has never been read: with all the hub still holds, or with what comes next.',
+      'Where to begin in a partition without a checkpoint: at the oldest event the hub still holds, or at the next new one.',
     ),
     checkpoints: z
       .preprocess(asMapping, checkpointPlace)
@@ -46,7 +46,7 @@ const schema = z
       .describe(
         '`journal`: one worker reads all partitions. A mapping with `type: blob-storage`: several workers share them.',
       ),
-    timeout: duration('15s', 'How long one operation may take before the connection counts as lost.', {
+    timeout: duration('15s', 'How long one operation may take before the connection is considered lost.', {
       min: MINIMUM_TIMEOUT,
     }),
   })
@@ -76,6 +76,6 @@ export function describe({
   checkpoints: written,
 }: Readonly<Record<string, unknown>>): Pick<SinkDescription, 'needsJournal'> {
   if (typeof written === 'object') return {};
-  const reason = 'its checkpoints lie in the journal, or checkpoints of type blob-storage';
+  const reason = 'it keeps its checkpoints in the journal; use checkpoints of type blob-storage';
   return { needsJournal: { option: 'checkpoints', reason } };
 }

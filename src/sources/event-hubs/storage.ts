@@ -10,7 +10,7 @@ export type Storage =
 /** The options about the storage account. */
 export const storageFields = {
   connectionString: optionalText(
-    'Of the storage account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`.',
+    'Connection string of the storage account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`.',
   ),
   accountUrl: optionalText(
     'In place of a connection string, with a managed identity: `https://acme.blob.core.windows.net`.',
@@ -21,7 +21,7 @@ export const storageFields = {
     .string()
     .regex(/^(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/, 'must be the name of a blob container')
     .describe(
-      'Blob container for claims and checkpoints, laid out as the SDKs of every language do. It has to be there; only the blobs in it are made.',
+      'Blob container for claims and checkpoints, in the layout of the SDKs. It must exist; only the blobs in it are created.',
     ),
 };
 

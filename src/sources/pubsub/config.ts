@@ -13,17 +13,17 @@ const schema = z.strictObject({
     .string()
     .regex(SUBSCRIPTION, 'must be a subscription name of 3 to 255 characters, or projects/…/subscriptions/…')
     .describe(
-      'Its name, or `projects/…/subscriptions/…`. Give this reader one of its own: what it reads is acknowledged.',
+      'Its name, or `projects/…/subscriptions/…`. Use a separate one for this consumer: it acknowledges what it reads.',
     ),
   held: z
     .strictObject({
-      messages: count(1000, 'Messages held here and not yet taken, at most; the service keeps the rest.', {
+      messages: count(1000, 'Most messages held here and not yet accepted; the service keeps the rest.', {
         min: 1,
       }),
-      bytes: bytes('64MiB', 'Their bytes.', { min: MINIMUM_BYTES }),
+      bytes: bytes('64MiB', 'Most bytes of those messages.', { min: MINIMUM_BYTES }),
     })
     .prefault({}),
-  timeout: duration('15s', 'How long one operation may take before the connection counts as lost.', {
+  timeout: duration('15s', 'How long one operation may take before the connection is considered lost.', {
     min: MINIMUM_TIMEOUT,
   }),
 });
