@@ -187,7 +187,7 @@ export const CONFIG = section({
     ),
     sendTimeout: duration(
       '2m',
-      'How long a sink may take to answer a batch. After that the sink is paused and the batch is sent again. Sinks with long-running work get more time.',
+      'How long a sink may take to answer a batch. After that the sink is paused and the batch is sent again. A sink with long-running work can ask for more.',
       TIMER,
     ),
     maxPending: count(5000, 'Events in the in-flight window of one sink, in memory.', AT_LEAST_ONE),

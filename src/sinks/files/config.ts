@@ -40,7 +40,7 @@ const schema = z.strictObject({
     ),
   encrypt: z
     .strictObject({
-      per: z.literal('user').default('user').describe('Who shares a key.'),
+      per: z.literal('user').default('user').describe('What gets its own key.'),
       store: z
         .string()
         .min(1)
