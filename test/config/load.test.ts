@@ -186,7 +186,7 @@ describe('problems', () => {
 
   it('include a sink that goes on for one which is there, or that another goes on for', () => {
     expect(failure(continuing('a')).lines.join('\n')).toContain(
-      'sinks.b.continues: names a, which is in the config',
+      'sinks.b.continues: names a, which is still in the config',
     );
     expect(failure(continuing('old')).lines.join('\n')).toContain(
       'sinks.c.continues: names old, as sinks.b.continues',

@@ -210,7 +210,7 @@ test('four backfills started at the same moment leave the rows of one', async ()
   expect(ended.map(({ code }) => code).filter((code) => code !== 2)).toContain(0);
   for (const { code, stderr } of ended) {
     expect([0, 2]).toContain(code);
-    if (code === 2) expect(stderr).toMatch(/is written by backfill \(process \d+\)/);
+    if (code === 2) expect(stderr).toMatch(/is being written by backfill \(process \d+\)/);
   }
   const ids = await mealIds(sandbox, { since: '2026-01-01', until: '2026-01-10' });
   expect(rowIds(join(out, 'meals.ndjson'))).toEqual(ids);
