@@ -3,14 +3,14 @@ import { Command } from 'commander';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
 import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
-import { EXIT, MillraceError } from '../core/errors.ts';
+import { EXIT } from '../core/errors.ts';
 import { isPublicKey } from '../core/signature.ts';
 import type { Verifier } from '../core/verifier.ts';
 import { visible } from '../lib/visible.ts';
 import { receiptsIn } from '../erase/receipt.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
-import { note, print, type Io } from './io.ts';
+import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, configOf, readAs, textOf } from './options.ts';
 import { StatusLine } from './status-line.ts';
@@ -74,7 +74,7 @@ export function archiveCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (path: string, options: Options) => {
       if (options.dryRun === true && options.repair !== true)
-        throw new MillraceError('usage', '--dry-run goes with --repair');
+        throw usageError('--dry-run goes with --repair');
       const verifier = verifierOf(options, io);
       const keyProblems: Difference[] = [];
       const opener = await openerOf(options, io, 'nothing', (file, { code, detail }) =>
@@ -126,9 +126,9 @@ async function proofOf(
 ): Promise<Pick<VerifyOptions, 'heads' | 'trust' | 'signed'>> {
   const { publicKey = [], head } = options;
   for (const key of publicKey)
-    if (!isPublicKey(key)) throw new MillraceError('usage', `--public-key ${key}: not a public key`);
+    if (!isPublicKey(key)) throw usageError(`--public-key ${key}: not a public key`);
   if (head !== undefined && !/^[0-9a-f]{12,64}$/i.test(head))
-    throw new MillraceError('usage', `--head ${head}: must be a hash, or its first 12 digits or more`);
+    throw usageError(`--head ${head}: must be a hash, or its first 12 digits or more`);
   const given = head === undefined ? [] : [{ head: head.toLowerCase(), where: null }];
   const signed = publicKey.length > 0;
   if (options.config === undefined)
@@ -154,8 +154,7 @@ function verifierOf({ config, secretEnv = [], secretFile = [] }: Options, io: Io
   const given = [
     ...secretEnv.map((name) => {
       const secret = io.env[name];
-      if (secret === undefined || secret === '')
-        throw new MillraceError('usage', `--secret-env ${name}: not set`);
+      if (secret === undefined || secret === '') throw usageError(`--secret-env ${name}: not set`);
       return secret;
     }),
     ...secretFile.flatMap(readSecrets),
@@ -173,7 +172,7 @@ function readSecrets(file: string): string[] {
     .split('\n')
     .map((line) => line.trim());
   const secrets = lines.filter((line) => line !== '' && !line.startsWith('#'));
-  if (secrets.length === 0) throw new MillraceError('usage', `--secret-file ${file} holds no secret`);
+  if (secrets.length === 0) throw usageError(`--secret-file ${file} holds no secret`);
   return secrets;
 }
 

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
 import { MillraceError } from '../core/errors.ts';
-import { note, print, type Io } from './io.ts';
+import { note, print, usageError, type Io } from './io.ts';
 import { configOf, configOption } from './options.ts';
 import { AdminClient } from './admin-client.ts';
 
@@ -23,7 +23,7 @@ export function consoleCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: { config?: string; json?: boolean }) => {
       const { config } = configOf(options, io);
-      if (!config.console.enabled) throw new MillraceError('usage', 'console.enabled is false');
+      if (!config.console.enabled) throw usageError('console.enabled is false');
       const client = AdminClient.of(config);
       if (client === null)
         throw new MillraceError('receiver_unreachable', 'none runs here, or it has no admin listener');

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { MillraceError } from '../core/errors.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 
 /** What a command may touch of the process. `main.ts` hands it in, so that commands can run inside tests. */
@@ -31,4 +32,9 @@ export function print(io: Io, line: string): void {
 /** Writes one line of progress or advice to stderr, whatever is in it. */
 export function note(io: Io, line: string): void {
   io.stderr.write(`${visible(line)}\n`);
+}
+
+/** What a command throws at a command line that it cannot work by. */
+export function usageError(detail: string, options?: ErrorOptions): MillraceError {
+  return new MillraceError('usage', detail, options);
 }

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
 import { readProof } from '../proof/open.ts';
@@ -8,7 +7,7 @@ import type { KeyRing } from '../seal/key-ring.ts';
 import { KeyStore, requireCurrent } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
-import type { Io } from './io.ts';
+import { usageError, type Io } from './io.ts';
 import { resolvedConfigOf, readAs } from './options.ts';
 
 /** The variable that is looked at when none is named. */
@@ -91,8 +90,7 @@ export async function keyPlaces(
         config: null,
       },
     ];
-  if (options.masterKeyEnv !== undefined)
-    throw new MillraceError('usage', '--master-key-env goes with --keys');
+  if (options.masterKeyEnv !== undefined) throw usageError('--master-key-env goes with --keys');
   if (options.config === undefined) return [];
   const { config, unset } = await resolvedConfigOf(options, io);
   const sealed = Object.entries(config.sinks).flatMap(
@@ -108,7 +106,7 @@ export async function keyPlaces(
   );
   const [hole] = sealed.flatMap((sink) => sink.hole ?? []);
   if (hole !== undefined && need === 'keys')
-    throw new MillraceError('usage', `${hole}: its variable is not set, and the archive is sealed`);
+    throw usageError(`${hole}: its variable is not set, and the archive is sealed`);
   return sealed.flatMap(({ keys, hole: missing }) =>
     missing === undefined ? [{ path: keys.store, master: keys.masterKey(), config }] : [],
   );
@@ -117,6 +115,6 @@ export async function keyPlaces(
 /** @throws MillraceError usage when it is not set, or no key */
 export function masterKeyFrom(io: Io, option: string, name: string): Buffer {
   const text = io.env[name];
-  if (text === undefined || text === '') throw new MillraceError('usage', `${option} ${name}: not set`);
+  if (text === undefined || text === '') throw usageError(`${option} ${name}: not set`);
   return readAs(option, name, () => parseMasterKey(text));
 }

@@ -4,7 +4,7 @@ import { openProof, readProof } from '../proof/open.ts';
 import { KeyStore } from '../seal/key-store.ts';
 import { newMasterKey } from '../seal/master-key.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
-import { note, print, type Io } from './io.ts';
+import { note, print, usageError, type Io } from './io.ts';
 import { configOf, configOption } from './options.ts';
 
 const HELP = `
@@ -108,10 +108,7 @@ function withPlace(command: Command): Command {
 async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
   const places = await keyPlaces(options, io);
   if (places.length === 0)
-    throw new MillraceError(
-      'usage',
-      'say which keys: --keys FOLDER, or --config FILE with a files sink that has encrypt',
-    );
+    throw usageError('say which keys: --keys FOLDER, or --config FILE with a files sink that has encrypt');
   return places;
 }
 

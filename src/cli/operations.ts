@@ -9,6 +9,7 @@ import { dropSink } from '../deliver/delivery.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { AdminClient } from './admin-client.ts';
+import { usageError } from './io.ts';
 
 /** The operations on the journal a config names, for as long as they are needed. */
 export interface OpenOperations {
@@ -38,10 +39,7 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
   if (config.acknowledge === 'delivered') {
     const client = AdminClient.of(config);
     if (client !== null) return remote(client);
-    throw new MillraceError(
-      'usage',
-      'with acknowledge: delivered only the admin listener can be asked (admin.enabled)',
-    );
+    throw usageError('with acknowledge: delivered only the admin listener can be asked (admin.enabled)');
   }
   let journal: SqliteJournal;
   try {
@@ -70,10 +68,7 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
 /** @throws MillraceError usage for a sink that could still deliver, or that nothing is known of */
 function drop(journal: SqliteJournal, config: Config, sink: string): Promise<GivenUp> {
   if (config.sinks[sink] !== undefined)
-    throw new MillraceError(
-      'usage',
-      `sinks.${sink} is still in the config: it delivers the events that wait for it`,
-    );
+    throw usageError(`sinks.${sink} is still in the config: it delivers the events that wait for it`);
   const users = ErasedUsers.open(config.erasure.path);
   return dropSink(journal, sink, (event) => users.has(event), Date.now());
 }

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Option } from 'commander';
 import type { LoadedConfig, ResolvedConfig } from '../config/config.ts';
 import { loadConfig, resolveConfig } from '../config/load.ts';
-import { MillraceError, messageOf } from '../core/errors.ts';
-import type { Io } from './io.ts';
+import { messageOf } from '../core/errors.ts';
+import { usageError, type Io } from './io.ts';
 
 /** `--config <file>` of a command that works by the receiver's config. */
 export function configOption(): Option {
@@ -44,7 +44,7 @@ export function readAs<T>(name: string, text: string, read: (text: string) => T)
   try {
     return read(text);
   } catch (error) {
-    throw new MillraceError('usage', `${name} ${text}: ${messageOf(error)}`, { cause: error });
+    throw usageError(`${name} ${text}: ${messageOf(error)}`, { cause: error });
   }
 }
 

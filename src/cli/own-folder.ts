@@ -1,8 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { MANIFEST } from '../core/archive.ts';
-import { folderError, MillraceError } from '../core/errors.ts';
+import { folderError } from '../core/errors.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
+import { usageError } from './io.ts';
 
 /**
  * Does `work` as the only command that writes the folder, which is made if there is none.
@@ -29,10 +30,7 @@ export function refuseArchives(path: string): void {
   while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
   for (let folder = realpathSync(there); ; folder = dirname(folder)) {
     if (existsSync(join(folder, MANIFEST)))
-      throw new MillraceError(
-        'usage',
-        `${path} belongs to the archive ${folder}: name a folder outside of it`,
-      );
+      throw usageError(`${path} belongs to the archive ${folder}: name a folder outside of it`);
     if (dirname(folder) === folder) return;
   }
 }

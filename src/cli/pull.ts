@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { pullReference, RESOURCES } from '../backfill/reference.ts';
-import { EXIT, MillraceError } from '../core/errors.ts';
-import { note, print, type Io } from './io.ts';
+import { EXIT } from '../core/errors.ts';
+import { note, print, usageError, type Io } from './io.ts';
 import { collect, readAs, textOf } from './options.ts';
 import { owningFolder } from './own-folder.ts';
 import { openService } from './service.ts';
@@ -43,12 +43,11 @@ export function pullCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (name: string, options: Options) => {
       const resource = Object.hasOwn(RESOURCES, name) ? RESOURCES[name] : undefined;
-      if (resource === undefined) throw new MillraceError('usage', `${name} is not one of ${NAMES}`);
+      if (resource === undefined) throw usageError(`${name} is not one of ${NAMES}`);
       const query = { users: usersOf(options), zipCodes: options.zip ?? [] };
-      if (resource.needs === 'users' && query.users.length === 0)
-        throw new MillraceError('usage', `${name} needs --user`);
+      if (resource.needs === 'users' && query.users.length === 0) throw usageError(`${name} needs --user`);
       if (resource.needs === 'zipCodes' && query.zipCodes.length === 0)
-        throw new MillraceError('usage', `${name} needs --zip`);
+        throw usageError(`${name} needs --zip`);
       const service = openService(io, options);
       try {
         const summary = await owningFolder(options.out, () =>

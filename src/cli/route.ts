@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent } from '../route/explain.ts';
 import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
-import { note, print, type Io } from './io.ts';
+import { note, print, usageError, type Io } from './io.ts';
 import { configOf, configOption } from './options.ts';
 
 const HELP = `
@@ -27,9 +27,8 @@ export function routeCommand(io: Io): Command {
     .option('--json', 'print one JSON document: {"results":[{type, rule, targets, skipped, event}]}')
     .addHelpText('after', HELP)
     .action((types: string[], options: { event?: string; config?: string; json?: boolean }) => {
-      if (types.length === 0 && options.event === undefined) {
-        throw new MillraceError('usage', 'name at least one event type, or give --event FILE');
-      }
+      if (types.length === 0 && options.event === undefined)
+        throw usageError('name at least one event type, or give --event FILE');
       const { config, warnings } = configOf(options, io);
       const table = compileRoutes(config.routes);
       const subjects = [
@@ -51,15 +50,14 @@ function readEvent(file: string, fields: Config['envelope']): ExplainedEvent {
     body = readFileSync(file);
     value = JSON.parse(body.toString('utf8'));
   } catch (error) {
-    throw new MillraceError('usage', `--event ${file}: ${messageOf(error)}`, { cause: error });
+    throw usageError(`--event ${file}: ${messageOf(error)}`, { cause: error });
   }
   const field = (name: string): string | null => {
     const found = new Map(Object.entries(value ?? {})).get(name) as unknown;
     return typeof found === 'string' ? found : null;
   };
   const type = field(fields.type);
-  if (type === null)
-    throw new MillraceError('usage', `--event ${file}: has no text in its field ${fields.type}`);
+  if (type === null) throw usageError(`--event ${file}: has no text in its field ${fields.type}`);
   return {
     type,
     team: field(fields.team),

@@ -1,9 +1,8 @@
 import { Argument, Command, Option } from 'commander';
-import { MillraceError } from '../core/errors.ts';
 import { DIALECTS, type DialectName } from '../warehouse/dialects/registry.ts';
 import { schemaOf, type TableSchema } from '../warehouse/schema.ts';
 import { TABLES } from '../warehouse/tables.ts';
-import { print, type Io } from './io.ts';
+import { print, usageError, type Io } from './io.ts';
 
 const PARTS = ['tables', 'views', 'load'] as const;
 
@@ -43,7 +42,7 @@ export function schemaCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action((table: string | undefined, { dialect, only, from, json }: Options) => {
       if (from !== undefined && table === undefined)
-        throw new MillraceError('usage', '--from needs a table: it is where its rows are');
+        throw usageError('--from needs a table: it is where its rows are');
       const schemas = [...TABLES.values()]
         .filter(({ definition }) => table === undefined || definition.name === table)
         .map((entry) => schemaOf(entry, dialect, from));
@@ -67,8 +66,7 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[]): string
 function partsOf(text: string): Part[] {
   return text.split(',').map((name) => {
     const part = PARTS.find((one) => one === name);
-    if (part === undefined)
-      throw new MillraceError('usage', `--only ${name}: the parts are ${PARTS.join(', ')}`);
+    if (part === undefined) throw usageError(`--only ${name}: the parts are ${PARTS.join(', ')}`);
     return part;
   });
 }

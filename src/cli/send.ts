@@ -4,7 +4,7 @@ import { isDeliveryId } from '../core/delivery-id.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
-import { note, print, type Io } from './io.ts';
+import { note, print, usageError, type Io } from './io.ts';
 import { httpUrl, option, readAs, wholeNumber } from './options.ts';
 import { Sender } from './sender.ts';
 
@@ -42,7 +42,7 @@ export function sendCommand(io: Io): Command {
       }
       const { url, count } = options;
       if (options.id !== undefined && !isDeliveryId(options.id))
-        throw new MillraceError('usage', '--id must be 1 to 256 visible ASCII characters');
+        throw usageError('--id must be 1 to 256 visible ASCII characters');
       const sender = new Sender(url, Math.min(count, 16));
       let refused = 0;
       try {

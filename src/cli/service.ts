@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { MillraceError } from '../core/errors.ts';
 import { ServiceClient } from '../service/client.ts';
-import { note, type Io } from './io.ts';
+import { note, usageError, type Io } from './io.ts';
 import { configOf } from './options.ts';
 
 export interface ServiceFlags {
@@ -17,14 +17,9 @@ export interface ServiceFlags {
 export function openService(io: Io, flags: ServiceFlags): ServiceClient {
   const { baseUrl, apiKey, apiKeyHeader } = serviceSettings(io, flags);
   const address = flags.baseUrl ?? baseUrl;
-  if (address === null) {
-    throw new MillraceError(
-      'usage',
-      'name the service: --base-url, service.baseUrl or MILLRACE_SERVICE_BASE_URL',
-    );
-  }
-  if (apiKey === null)
-    throw new MillraceError('usage', 'set MILLRACE_SERVICE_API_KEY, or service.apiKey in the config');
+  if (address === null)
+    throw usageError('name the service: --base-url, service.baseUrl or MILLRACE_SERVICE_BASE_URL');
+  if (apiKey === null) throw usageError('set MILLRACE_SERVICE_API_KEY, or service.apiKey in the config');
   return new ServiceClient({
     baseUrl: address,
     apiKey,

@@ -4,13 +4,13 @@ import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { countTasks, makePlan, type BackfillPlan } from '../../backfill/plan.ts';
 import { runBackfill, type BackfillSummary } from '../../backfill/run.ts';
 import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
-import { EXIT, MillraceError } from '../../core/errors.ts';
+import { EXIT } from '../../core/errors.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { visible } from '../../lib/visible.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { backfillProgress, backfillReport } from './progress.ts';
 import { withoutErased } from '../erased.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, usageError, type Io } from '../io.ts';
 import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
 import { openService } from '../service.ts';
@@ -138,11 +138,11 @@ async function planOf(io: Io, options: Options, service: ServiceClient): Promise
   const named = options.user !== undefined || options.usersFile !== undefined || options.allUsers === true;
   if (options.resume === true && !named) {
     const before = Checkpoint.planOf(options.out);
-    if (before === null) throw new MillraceError('usage', `there is nothing to resume in ${options.out}`);
+    if (before === null) throw usageError(`there is nothing to resume in ${options.out}`);
     return before;
   }
-  if (!named) throw new MillraceError('usage', 'name the users: --user, --users-file or --all-users');
-  if (options.since === undefined) throw new MillraceError('usage', '--since is needed');
+  if (!named) throw usageError('name the users: --user, --users-file or --all-users');
+  if (options.since === undefined) throw usageError('--since is needed');
   return makePlan({
     users: withoutErased(io, options.config, await usersOf(io, options, service)),
     providers: options.provider ?? [],

@@ -2,12 +2,12 @@ import { Command } from 'commander';
 import { stringify } from 'yaml';
 import { printable } from '../../config/print.ts';
 import type { LoadedConfig } from '../../config/config.ts';
-import { EXIT, MillraceError } from '../../core/errors.ts';
+import { EXIT } from '../../core/errors.ts';
 import { renderRoutes } from '../../route/render.ts';
 import { createVerifier } from '../../verify/registry.ts';
 import { renderAgainst } from './against-report.ts';
 import { checkAgainst, currentConfig } from './against.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../options.ts';
 
 const HELP = `
@@ -59,7 +59,7 @@ export function checkCommand(io: Io): Command {
       for (const warning of warnings) note(io, `warning: ${warning}`);
       if (options.against !== undefined) return compare(io, options.against, loaded, options);
       if (options.current !== undefined || options.exitCode === true)
-        throw new MillraceError('usage', '--current and --exit-code go with --against');
+        throw usageError('--current and --exit-code go with --against');
       if (options.json === true) {
         const config = printable(loaded, 'numbers', loaded.schemas);
         const routes = loaded.config.routes.map((route, index) => ({ index, ...route }));

@@ -1,9 +1,9 @@
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
-import { EXIT, MillraceError } from '../../core/errors.ts';
+import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../options.ts';
 import { openService } from '../service.ts';
 import { renderTable } from '../table.ts';
@@ -81,12 +81,12 @@ export function eraseCommand(io: Io): Command {
 function checkUsage(ids: readonly string[], options: Options): void {
   const { list: isList, run, cancel: isCancel, now, service, clientUser } = options;
   const verbs = [isList, run, isCancel, now].filter((verb) => verb === true).length;
-  if (verbs > 1) throw new MillraceError('usage', 'name one of --list, --run, --cancel, --now');
+  if (verbs > 1) throw usageError('name one of --list, --run, --cancel, --now');
   const alone = isList === true || run === true;
-  if (alone && ids.length > 0) throw new MillraceError('usage', '--list and --run take no user ids');
-  if (!alone && ids.length === 0) throw new MillraceError('usage', 'name a user, or say --list or --run');
+  if (alone && ids.length > 0) throw usageError('--list and --run take no user ids');
+  if (!alone && ids.length === 0) throw usageError('name a user, or say --list or --run');
   if (service === true && clientUser === true && isCancel !== true)
-    throw new MillraceError('usage', '--service needs the user id: the service deletes by user id only');
+    throw usageError('--service needs the user id: the service deletes by user id only');
 }
 
 async function idsOf(io: Io, given: readonly string[]): Promise<string[]> {

@@ -13,7 +13,7 @@ import {
 } from '../../ndjson/shape-text.ts';
 import { checkGiven } from '../../warehouse/given.ts';
 import { TABLES, withNested } from '../../warehouse/tables.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, usageError, type Io } from '../io.ts';
 import { NdjsonProgress } from './progress.ts';
 import { collect, option } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
@@ -102,9 +102,9 @@ interface Work {
 
 /** What the options mean, and the input, open. Nothing is written yet. */
 async function prepare(file: string, options: Options, io: Io): Promise<Work> {
-  if (!TABLES.has(options.table)) throw new MillraceError('usage', `--table ${options.table}: ${TABLE_LIST}`);
+  if (!TABLES.has(options.table)) throw usageError(`--table ${options.table}: ${TABLE_LIST}`);
   if (options.out === '-' && options.json === true)
-    throw new MillraceError('usage', '--json needs a folder: rows are on stdout');
+    throw usageError('--json needs a folder: rows are on stdout');
   const tables = options.out === '-' ? [options.table] : withNested(options.table);
   const lines = options.lines === true || /\.(ndjson|jsonl)(\.(gz|zst))?$/.test(file);
   return {
@@ -119,7 +119,7 @@ function valuesOf(options: Options, tables: readonly string[]): Pick<Work['shapi
   const given = Object.fromEntries(
     options.set.map((setting) => {
       const at = setting.indexOf('=');
-      if (at < 1) throw new MillraceError('usage', `--set ${setting}: write it as column=value`);
+      if (at < 1) throw usageError(`--set ${setting}: write it as column=value`);
       return [setting.slice(0, at), setting.slice(at + 1)];
     }),
   );
@@ -127,7 +127,7 @@ function valuesOf(options: Options, tables: readonly string[]): Pick<Work['shapi
     checkGiven(tables, given);
     return { given, longest: options.longest };
   } catch (error) {
-    throw new MillraceError('usage', messageOf(error), { cause: error });
+    throw usageError(messageOf(error), { cause: error });
   }
 }
 

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { makePlan } from '../../backfill/plan.ts';
 import type { DescribedConfig } from '../../config/config.ts';
-import { EXIT, MillraceError } from '../../core/errors.ts';
+import { EXIT } from '../../core/errors.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { countFiles } from '../../reconcile/count-files.ts';
 import { MealIds } from '../../reconcile/meal-ids.ts';
 import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
 import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { withOperations } from '../operations.ts';
 import { collect, resolvedConfigOf, configOption, endInstant, instant, readAs } from '../options.ts';
@@ -76,13 +76,10 @@ export function reconcileCommand(io: Io): Command {
       (key) => options[key] !== undefined,
     );
     if (options.service !== true && strays.length > 0)
-      throw new MillraceError(
-        'usage',
-        `--${strays[0] === 'baseUrl' ? 'base-url' : strays[0]} goes with --service`,
-      );
+      throw usageError(`--${strays[0] === 'baseUrl' ? 'base-url' : strays[0]} goes with --service`);
     const loaded = await resolvedConfigOf(options, io);
     if (loaded.config.acknowledge === 'delivered' && options.service !== true)
-      throw new MillraceError('usage', 'with acknowledge: delivered there is no journal to count from');
+      throw usageError('with acknowledge: delivered there is no journal to count from');
     const opener = await openerOf({ ...options, config: loaded.file }, io);
     const sinks = countedSinks(loaded.config, opener);
     if (options.service === true) return againstService(io, options, sinks);
@@ -113,7 +110,7 @@ function countedSinks({ sinks }: DescribedConfig, opener: RecordOpener | undefin
 }
 
 async function againstService(io: Io, options: Options, sinks: readonly CountedSink[]): Promise<void> {
-  if (options.since === undefined) throw new MillraceError('usage', '--service needs --since');
+  if (options.since === undefined) throw usageError('--service needs --since');
   const { fill, since } = options;
   const work = (): Promise<void> => compare(io, { ...options, since }, sinks);
   await (fill === undefined ? work() : owningFolder(fill, work));
@@ -125,10 +122,7 @@ async function compare(
   sinks: readonly CountedSink[],
 ): Promise<void> {
   if (options.fill !== undefined && existsSync(join(options.fill, 'meals.ndjson')))
-    throw new MillraceError(
-      'usage',
-      `--fill ${options.fill} has a meals.ndjson already; name a folder of its own`,
-    );
+    throw usageError(`--fill ${options.fill} has a meals.ndjson already; name a folder of its own`);
   const held = new MealIds();
   const service = openService(io, options);
   try {
@@ -147,8 +141,7 @@ async function compare(
     }
     for (const folder of options.tables ?? []) await held.addTable(join(folder, 'meals.ndjson'));
     const users = options.user ?? [...known];
-    if (users.length === 0)
-      throw new MillraceError('usage', 'the archives know no user; name some with --user');
+    if (users.length === 0) throw usageError('the archives know no user; name some with --user');
     const until = options.until ?? new Date().toISOString().slice(0, 10);
     const plan = makePlan({ users, providers: [], since: options.since, until, windowDays: WINDOW_DAYS });
     const report = await compareWithService({

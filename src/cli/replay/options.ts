@@ -1,12 +1,11 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { MillraceError } from '../../core/errors.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
 import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
-import type { Io } from '../io.ts';
+import { usageError, type Io } from '../io.ts';
 import { readAs, textOf } from '../options.ts';
 
 /** As they are given. */
@@ -109,11 +108,10 @@ function inputOf(text: string): Input {
 }
 
 function targetsOf({ to, routes, dryRun }: ReplayFlags, config: Config): readonly Target[] | null {
-  if (to !== undefined && routes === true)
-    throw new MillraceError('usage', 'give --to or --routes, not both');
+  if (to !== undefined && routes === true) throw usageError('give --to or --routes, not both');
   if (to === undefined) {
     if (routes !== true && dryRun !== true)
-      throw new MillraceError('usage', 'name a target: --to SINK, or --routes to follow the routes');
+      throw usageError('name a target: --to SINK, or --routes to follow the routes');
     return null;
   }
   const targets = to.map(parseTarget);
@@ -123,10 +121,7 @@ function targetsOf({ to, routes, dryRun }: ReplayFlags, config: Config): readonl
 
 function requireSink(flag: string, name: string, { sinks }: Config): void {
   if (sinks[name] !== undefined) return;
-  throw new MillraceError(
-    'usage',
-    `${flag} ${name}: the config has the sinks ${Object.keys(sinks).join(', ')}`,
-  );
+  throw usageError(`${flag} ${name}: the config has the sinks ${Object.keys(sinks).join(', ')}`);
 }
 
 const PER: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
@@ -141,8 +136,7 @@ export function rate(text: string): number {
 
 function userPair(text: string): [from: string, to: string] {
   const at = text.indexOf('=');
-  if (at < 1 || at === text.length - 1)
-    throw new MillraceError('usage', '--map-user: write it as FROM=TO, two user ids');
+  if (at < 1 || at === text.length - 1) throw usageError('--map-user: write it as FROM=TO, two user ids');
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
@@ -153,5 +147,5 @@ function keyOf({ keyEnv, keyFile }: ReplayFlags, io: Io): Buffer {
   const key = Buffer.from(text);
   if (key.length >= SHORTEST_KEY) return key;
   const lack = key.length === 0 ? 'not set' : `shorter than ${SHORTEST_KEY} bytes`;
-  throw new MillraceError('usage', `--pseudonymise needs a key, and ${from} is ${lack}`);
+  throw usageError(`--pseudonymise needs a key, and ${from} is ${lack}`);
 }

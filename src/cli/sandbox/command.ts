@@ -1,11 +1,10 @@
 import { Command, Option } from 'commander';
-import { MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { parseDuration } from '../../lib/units.ts';
 import type { FaultOptions } from '../../sandbox/faults.ts';
 import type { SandboxOptions } from '../../sandbox/options.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/start.ts';
-import { print, type Io } from '../io.ts';
+import { print, usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import { collect, httpUrl, number, option, readAs, wholeNumber } from '../options.ts';
 import { readEtl } from './etl.ts';
@@ -126,7 +125,7 @@ export function sandboxCommand(io: Io): Command {
 /** Null for a new one. @throws MillraceError usage */
 function secretFrom(io: Io, { secret, secretEnv }: Options): string | null {
   if (secret !== undefined)
-    throw new MillraceError('usage', '--secret can be read in the list of processes: use --secret-env');
+    throw usageError('--secret can be read in the list of processes: use --secret-env');
   return io.env[secretEnv] || null;
 }
 

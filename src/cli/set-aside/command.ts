@@ -1,9 +1,8 @@
 import { Command } from 'commander';
-import { MillraceError } from '../../core/errors.ts';
 import type { Selection } from '../../core/journal.ts';
 import { pagesOf } from '../../core/page.ts';
 import type { EventSummary, Operations, RetryResult } from '../../core/operations.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, usageError, type Io } from '../io.ts';
 import { withOperations } from '../operations.ts';
 import { configOf, configOption, option, readAs, wholeNumber } from '../options.ts';
 import { renderTable } from '../table.ts';
@@ -63,7 +62,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     .action(async (key: string, options: Options) => {
       const keys = [keyOf(key)];
       const [found] = await run(options, (operations) => box.list(operations, { keys }, true));
-      if (found === undefined) throw new MillraceError('usage', `${box.name} has no ${key}`);
+      if (found === undefined) throw usageError(`${box.name} has no ${key}`);
       const { body_base64: body = '', ...rest } = found;
       print(io, JSON.stringify(options.json === true ? found : rest, null, 2));
       if (options.json !== true) print(io, Buffer.from(body, 'base64').toString('utf8'));
@@ -106,8 +105,7 @@ async function requireAll<Summary extends EventSummary>(
   if (keys === undefined) return;
   const found = await all((part) => box.list(operations, part, false), selection);
   const missing = keys.filter((key) => !found.some((summary) => summary.key === key));
-  if (missing.length > 0)
-    throw new MillraceError('usage', `${box.name} has no ${missing.join(', ')}; nothing was changed`);
+  if (missing.length > 0) throw usageError(`${box.name} has no ${missing.join(', ')}; nothing was changed`);
 }
 
 async function all<Summary extends EventSummary>(
@@ -123,7 +121,7 @@ async function all<Summary extends EventSummary>(
 function selectionOf(keys: readonly string[], options: Options): Selection {
   if (keys.length > 0) return { keys: keys.map(keyOf), ...sinkOf(options) };
   if (options.all === true || options.sink !== undefined) return sinkOf(options);
-  throw new MillraceError('usage', 'name the keys, or say --all');
+  throw usageError('name the keys, or say --all');
 }
 
 function sinkOf({ sink }: Options): Selection {
