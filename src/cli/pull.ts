@@ -4,7 +4,7 @@ import { EXIT } from '../core/errors.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { collect, readAs, textOf } from './options.ts';
 import { owningFolder } from './own-folder.ts';
-import { openService } from './service.ts';
+import { withService, type ServiceFlags } from './service.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
 
@@ -18,13 +18,11 @@ Resources: ${NAMES}. Writes one file for the table and one for each nested table
 The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected.`;
 
-interface Options {
+interface Options extends ServiceFlags {
   readonly out: string;
   readonly user?: readonly string[];
   readonly usersFile?: string;
   readonly zip?: readonly string[];
-  readonly config?: string;
-  readonly baseUrl?: string;
   readonly json?: boolean;
 }
 
@@ -48,19 +46,13 @@ export function pullCommand(io: Io): Command {
       if (resource.needs === 'users' && query.users.length === 0) throw usageError(`${name} needs --user`);
       if (resource.needs === 'zipCodes' && query.zipCodes.length === 0)
         throw usageError(`${name} needs --zip`);
-      const service = openService(io, options);
-      try {
-        const summary = await owningFolder(options.out, () =>
-          pullReference(service, resource, query, options.out, io.signal),
-        );
-        for (const field of summary.unknown_fields) note(io, `${field} has no column; it is in extra`);
-        if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
-        else
-          for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);
-        io.setExit(summary.rejects === 0 ? EXIT.done : EXIT.partial);
-      } finally {
-        await service.close().catch(() => undefined);
-      }
+      const summary = await withService(io, options, (service) =>
+        owningFolder(options.out, () => pullReference(service, resource, query, options.out, io.signal)),
+      );
+      for (const field of summary.unknown_fields) note(io, `${field} has no column; it is in extra`);
+      if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
+      else for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);
+      io.setExit(summary.rejects === 0 ? EXIT.done : EXIT.partial);
     });
 }
 

@@ -1,20 +1,31 @@
 import type { Config } from '../config/config.ts';
-import { MillraceError } from '../core/errors.ts';
 import { ServiceClient } from '../service/client.ts';
 import { note, usageError, type Io } from './io.ts';
-import { configOf } from './options.ts';
+import { configIfAny, type ConfigFlags } from './options.ts';
 
-export interface ServiceFlags {
-  readonly config?: string;
+export interface ServiceFlags extends ConfigFlags {
   readonly baseUrl?: string;
 }
 
 /**
- * The client that a config and the flags describe. The config may be absent altogether: address and key can also come
- * from MILLRACE_SERVICE_BASE_URL and MILLRACE_SERVICE_API_KEY.
+ * Runs `work` with the client that a config and the flags describe. The config may be absent altogether: address and key
+ * can also come from MILLRACE_SERVICE_BASE_URL and MILLRACE_SERVICE_API_KEY.
  * @throws MillraceError usage when there is no address or no key
  */
-export function openService(io: Io, flags: ServiceFlags): ServiceClient {
+export async function withService<T>(
+  io: Io,
+  flags: ServiceFlags,
+  work: (service: ServiceClient) => Promise<T>,
+): Promise<T> {
+  const service = openService(io, flags);
+  try {
+    return await work(service);
+  } finally {
+    await service.close().catch(() => undefined);
+  }
+}
+
+function openService(io: Io, flags: ServiceFlags): ServiceClient {
   const { baseUrl, apiKey, apiKeyHeader } = serviceSettings(io, flags);
   const address = flags.baseUrl ?? baseUrl;
   if (address === null)
@@ -29,19 +40,10 @@ export function openService(io: Io, flags: ServiceFlags): ServiceClient {
   });
 }
 
-function serviceSettings(io: Io, { config }: ServiceFlags): Config['service'] {
-  try {
-    return configOf({ config }, io).config.service;
-  } catch (error) {
-    const optional =
-      config === undefined && error instanceof MillraceError && error.code === 'config_missing';
-    if (!optional) throw error;
-    const { MILLRACE_SERVICE_BASE_URL: baseUrl, MILLRACE_SERVICE_API_KEY: apiKey } = io.env;
-    const apiKeyHeader = io.env['MILLRACE_SERVICE_API_KEY_HEADER'];
-    return {
-      baseUrl: baseUrl ?? null,
-      apiKey: apiKey ?? null,
-      apiKeyHeader: apiKeyHeader ?? 'x-service-api-key',
-    };
-  }
+function serviceSettings(io: Io, flags: ServiceFlags): Config['service'] {
+  const loaded = configIfAny(flags, io);
+  if (loaded !== null) return loaded.config.service;
+  const { MILLRACE_SERVICE_BASE_URL: baseUrl, MILLRACE_SERVICE_API_KEY: apiKey } = io.env;
+  const apiKeyHeader = io.env['MILLRACE_SERVICE_API_KEY_HEADER'] ?? 'x-service-api-key';
+  return { baseUrl: baseUrl ?? null, apiKey: apiKey ?? null, apiKeyHeader };
 }

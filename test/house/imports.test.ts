@@ -51,7 +51,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],
   'cli/erase': ['admin', 'config', 'erase', 'journal', 'proof'],
   'cli/ndjson': ['ndjson', 'warehouse'],
-  'cli/reconcile': ['backfill', 'config', 'reconcile'],
+  'cli/reconcile': ['backfill', 'config', 'reconcile', 'service'],
   'cli/replay': ['config', 'deliver', 'erase', 'plan.ts', 'proof', 'replay', 'route', 'validate'],
   'cli/sandbox': ['config', 'sandbox', 'sinks'],
   'cli/serve': ['app.ts', 'config'],

@@ -13,7 +13,7 @@ import { withoutErased } from '../erased.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
-import { openService } from '../service.ts';
+import { withService, type ServiceFlags } from '../service.ts';
 
 const HELP = `
 Examples:
@@ -31,7 +31,7 @@ produces the same files. The key comes from MILLRACE_SERVICE_API_KEY or service.
 Exit codes: 0 complete, even if users are not connected; 1 failed: after an aborted or stuck bulk operation use --resume;
 2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: use --resume.`;
 
-interface Options {
+interface Options extends ServiceFlags {
   readonly out: string;
   readonly user?: readonly string[];
   readonly usersFile?: string;
@@ -47,8 +47,6 @@ interface Options {
   readonly poll: number;
   readonly patience: number;
   readonly rate?: readonly string[];
-  readonly config?: string;
-  readonly baseUrl?: string;
   readonly json?: boolean;
 }
 
@@ -87,14 +85,11 @@ export function backfillCommand(io: Io): Command {
     .option('--json', 'print one JSON object as the last line')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const service = openService(io, options);
-      try {
+      await withService(io, options, async (service) => {
         if (options.dryRun === true) showPlan(io, await planOf(io, options, service), options);
         // Before the plan: that of an unfinished run lies in the folder too.
         else await owningFolder(options.out, () => backfill(io, options, service));
-      } finally {
-        await service.close().catch(() => undefined);
-      }
+      });
     });
 }
 

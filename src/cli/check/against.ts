@@ -9,7 +9,7 @@ import { differingSinks, type AgainstReport } from './against-report.ts';
 import { note, type Io } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { openOperations } from '../operations.ts';
-import { configOf } from '../options.ts';
+import { configIfAny } from '../options.ts';
 
 /** An event of the past, as far as a config decides about it. */
 interface PastEvent {
@@ -72,13 +72,8 @@ export async function checkAgainst(
  * itself, or there is none.
  */
 export function currentConfig(io: Io, named: string | undefined, next: LoadedConfig): LoadedConfig | null {
-  try {
-    const current = configOf({ config: named }, io);
-    return resolve(current.file) === resolve(next.file) ? null : current;
-  } catch (error) {
-    if (named === undefined && error instanceof MillraceError && error.code === 'config_missing') return null;
-    throw error;
-  }
+  const current = configIfAny({ config: named }, io);
+  return current === null || resolve(current.file) === resolve(next.file) ? null : current;
 }
 
 function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {

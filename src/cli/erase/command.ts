@@ -5,7 +5,7 @@ import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../options.ts';
-import { openService } from '../service.ts';
+import { withService, type ServiceFlags } from '../service.ts';
 import { renderTable } from '../table.ts';
 
 const HELP = `
@@ -33,8 +33,7 @@ nor ids in sealed records that name no user. --service also asks the service to 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 something could not be reached (the next run retries it) or not searched
 (the receipt lists it).`;
 
-interface Options {
-  readonly config?: string;
+interface Options extends ServiceFlags {
   readonly team?: string;
   readonly clientUser?: boolean;
   readonly now?: boolean;
@@ -42,7 +41,6 @@ interface Options {
   readonly cancel?: boolean;
   readonly list?: boolean;
   readonly run?: boolean;
-  readonly baseUrl?: string;
   readonly json?: boolean;
 }
 
@@ -103,7 +101,7 @@ async function ask(
 ): Promise<void> {
   const request = await erasures.request(subject, options.now === true);
   // Ours first: a request that is on disk is carried out whatever becomes of the call.
-  if (options.service === true) await withService(io, options, (users) => users.delete(subject.id));
+  if (options.service === true) await askService(io, options, ({ users }) => users.delete(subject.id));
   if (options.now === true) return;
   const { request: id, due_at } = request;
   if (options.json === true) print(io, JSON.stringify({ request: id, due_at }));
@@ -120,7 +118,7 @@ async function cancel(
     const result = await erasures.cancel(subject);
     if (options.service === true) {
       const { by, id } = subject;
-      await withService(io, options, (users) =>
+      await askService(io, options, ({ users }) =>
         users.undoDeletion(by === 'user' ? { userId: id } : { clientUserId: id }),
       );
     }
@@ -170,17 +168,12 @@ function showResult(io: Io, result: ErasureResult, options: Options): void {
   if (left.length > 0) io.setExit(EXIT.partial);
 }
 
-async function withService(
+async function askService(
   io: Io,
   options: Options,
-  work: (users: ReturnType<typeof openService>['users']) => Promise<{ readonly success: boolean }>,
+  work: Parameters<typeof withService<{ readonly success: boolean }>>[2],
 ): Promise<void> {
-  const service = openService(io, options);
-  try {
-    const { success } = await work(service.users);
-    note(io, success ? 'the service has accepted it too' : 'the service reports that it failed');
-    if (!success) io.setExit(EXIT.partial);
-  } finally {
-    await service.close().catch(() => undefined);
-  }
+  const { success } = await withService(io, options, work);
+  note(io, success ? 'the service has accepted it too' : 'the service reports that it failed');
+  if (!success) io.setExit(EXIT.partial);
 }

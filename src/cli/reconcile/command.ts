@@ -10,13 +10,14 @@ import { MealIds } from '../../reconcile/meal-ids.ts';
 import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
 import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
+import type { ServiceClient } from '../../service/client.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { withOperations } from '../operations.ts';
 import { collect, resolvedConfigOf, configOption, endInstant, instant, readAs } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
 import { owningFolder } from '../own-folder.ts';
-import { openService } from '../service.ts';
+import { withService, type ServiceFlags } from '../service.ts';
 
 const HELP = `
 Examples:
@@ -37,13 +38,11 @@ in a separate folder.
 
 Exit codes: 0 everything is accounted for, 1 failed, 2 usage or config, 4 a difference, even if --fill has filled it.`;
 
-interface Options extends KeyOptions {
+interface Options extends KeyOptions, ServiceFlags {
   readonly since?: string;
   readonly until?: string;
-  readonly config?: string;
   readonly json?: boolean;
   readonly service?: boolean;
-  readonly baseUrl?: string;
   readonly user?: readonly string[];
   readonly tables?: readonly string[];
   readonly fill?: string;
@@ -110,9 +109,13 @@ function countedSinks({ sinks }: DescribedConfig, opener: RecordOpener | undefin
 }
 
 async function againstService(io: Io, options: Options, sinks: readonly CountedSink[]): Promise<void> {
-  if (options.since === undefined) throw usageError('--service needs --since');
   const { fill, since } = options;
-  const work = (): Promise<void> => compare(io, { ...options, since }, sinks);
+  if (since === undefined) throw usageError('--service needs --since');
+  const work = async (): Promise<void> => {
+    if (fill !== undefined && existsSync(join(fill, 'meals.ndjson')))
+      throw usageError(`--fill ${fill} has a meals.ndjson already; name a folder of its own`);
+    await withService(io, options, (service) => compare(io, { ...options, since }, sinks, service));
+  };
   await (fill === undefined ? work() : owningFolder(fill, work));
 }
 
@@ -120,11 +123,9 @@ async function compare(
   io: Io,
   options: Options & { readonly since: string },
   sinks: readonly CountedSink[],
+  service: ServiceClient,
 ): Promise<void> {
-  if (options.fill !== undefined && existsSync(join(options.fill, 'meals.ndjson')))
-    throw usageError(`--fill ${options.fill} has a meals.ndjson already; name a folder of its own`);
   const held = new MealIds();
-  const service = openService(io, options);
   try {
     const known = new Set<string>();
     for (const { name, archive } of sinks) {
@@ -156,7 +157,6 @@ async function compare(
     if (report.missing > 0 || report.rejects > 0) io.setExit(EXIT.difference);
   } finally {
     held.close();
-    await service.close().catch(() => undefined);
   }
 }
 
