@@ -80,13 +80,15 @@ export function archiveCommand(io: Io): Command {
       const opener = await openerOf(options, io, 'nothing', (file, { code, detail }) =>
         keyProblems.push({ code, file, line: null, detail }),
       );
+      const status = new StatusLine(io);
       const how: VerifyOptions = {
         ...(opener === undefined ? {} : { opener }),
         ...(verifier === null ? {} : { verifier }),
         ...(await proofOf(path, options, io, keyProblems)),
         found: keyProblems,
         signal: io.signal,
-        onProgress: progressTo(io),
+        onProgress: (done, total, file) =>
+          status.show(() => `reading file ${done + 1} of ${total}: ${file}`, done + 1 === total),
       };
       const { report, actions } = await work(path, options, how, io);
       if (options.json === true) {
@@ -174,15 +176,6 @@ function readSecrets(file: string): string[] {
   const secrets = lines.filter((line) => line !== '' && !line.startsWith('#'));
   if (secrets.length === 0) throw usageError(`--secret-file ${file} holds no secret`);
   return secrets;
-}
-
-function progressTo(io: Io): (done: number, total: number, file: string) => void {
-  const status = new StatusLine(io);
-  return (done, total, file) => {
-    const line = (): string => `reading file ${done + 1} of ${total}: ${file}`;
-    if (done + 1 === total) status.note(line());
-    else status.show(line);
-  };
 }
 
 function render(report: VerifyReport, checked: boolean, io: Io): void {

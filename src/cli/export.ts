@@ -145,11 +145,8 @@ function reporting(io: Io): Reporting {
     if (named === NAMED + 1) status.note('and more of that kind, not named here');
   };
   return {
-    onProgress: ({ done, total, records, file }) => {
-      const line = (): string => `${done}/${total} files, ${records} records: ${file}`;
-      if (done === total) status.note(line());
-      else status.show(line);
-    },
+    onProgress: ({ done, total, records, file }) =>
+      status.show(() => `${done}/${total} files, ${records} records: ${file}`, done === total),
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
     onUnknown: (table, path) => status.note(`${table}: ${path} has no column; it is in extra`),

@@ -9,22 +9,34 @@ const OVER = '\r\u001b[K';
 /** Progress on stderr: on a terminal one line that is written over, elsewhere a line now and then. */
 export class StatusLine {
   readonly #io: Io;
-  readonly #terminal: boolean;
-  #shown = performance.now();
+  readonly #overwrites: boolean;
+  readonly #every: number;
+  readonly #started = performance.now();
+  #shown = this.#started;
   #open = false;
 
-  constructor(io: Io) {
+  /** @param linesEvery milliseconds between two lines, none of which is written over, on a terminal too */
+  constructor(io: Io, linesEvery?: number) {
     this.#io = io;
-    this.#terminal = io.stderr.isTTY === true;
+    this.#overwrites = linesEvery === undefined && io.stderr.isTTY === true;
+    this.#every = linesEvery ?? (this.#overwrites ? EVERY.terminal : EVERY.log);
   }
 
-  /** @param line asked for only when it is time to show one */
-  show(line: () => string): void {
-    if (performance.now() - this.#shown < (this.#terminal ? EVERY.terminal : EVERY.log)) return;
+  /** Since it was made; never 0, so that rates can be had of it. */
+  get seconds(): number {
+    return Math.max(performance.now() - this.#started, 1) / 1000;
+  }
+
+  /**
+   * @param line asked for only when it is time to show one
+   * @param stays it is shown at once, and not written over
+   */
+  show(line: () => string, stays = false): void {
+    if (!stays && performance.now() - this.#shown < this.#every) return;
     this.#shown = performance.now();
-    if (this.#terminal) this.#io.stderr.write(`${OVER}${visible(line())}`);
-    else note(this.#io, line());
-    this.#open = this.#terminal;
+    if (stays || !this.#overwrites) return this.note(line());
+    this.#io.stderr.write(`${OVER}${visible(line())}`);
+    this.#open = true;
   }
 
   /** A line that stays. */

@@ -8,7 +8,7 @@ import { EXIT } from '../../core/errors.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { visible } from '../../lib/visible.ts';
 import type { ServiceClient } from '../../service/client.ts';
-import { backfillProgress, backfillReport } from './progress.ts';
+import { backfillProgress, backfillReport, newsOf } from './progress.ts';
 import { withoutErased } from '../erased.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
@@ -111,13 +111,13 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
       signal: io.signal,
       onProgress: (progress) => {
         show(progress);
-        report?.update(progress);
+        report?.update(newsOf(progress));
       },
     });
-    await report?.end('done');
+    await report?.end({ state: 'done' });
     showSummary(io, summary, options.json === true);
   } catch (error) {
-    await report?.end(io.signal.aborted ? 'interrupted' : 'failed');
+    await report?.end({ state: io.signal.aborted ? 'interrupted' : 'failed' });
     if (!io.signal.aborted) throw error;
     note(io, 'interrupted; add --resume to continue');
     io.setExit(EXIT.partial);

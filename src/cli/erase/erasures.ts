@@ -11,6 +11,10 @@ import { openProof } from '../../proof/open.ts';
 import { AdminClient } from '../admin-client.ts';
 import { note, type Io } from '../io.ts';
 import { openJournal } from '../operations.ts';
+import { StatusLine } from '../status-line.ts';
+
+/** Milliseconds between two lines of progress, for archives that take a while. */
+const PROGRESS_EVERY = 5000;
 
 /**
  * Runs `work` on the erasures of the config: through the admin API of a receiver that runs, else on the folders. The
@@ -26,13 +30,14 @@ export async function withErasures<T>(
   if (client !== null && (await client.isListening())) return work(client.erasures());
   let opened: Promise<SqliteJournal | null> | null = null;
   const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
+  const status = new StatusLine(io, PROGRESS_EVERY);
   const erasures = createErasures({
     plan: new Cell(loaded),
     users: ErasedUsers.open(config.erasure.path),
     journal: () => (opened ??= journalOf(config)),
     proof: openProof(config),
     log: { info: () => undefined, warn: () => undefined, error: say },
-    onProgress: progress(io),
+    onProgress: (files, bytes) => status.show(() => `searched ${files} files, ${bytes} bytes`),
     signal: io.signal,
   });
   try {
@@ -42,18 +47,6 @@ export async function withErasures<T>(
     await journal?.close();
   }
 }
-
-/** A line now and then, for archives that take a while. */
-function progress(io: Io): (files: number, bytes: number) => void {
-  let last = performance.now();
-  return (files, bytes) => {
-    if (performance.now() - last < SAY_EVERY) return;
-    last = performance.now();
-    note(io, `searched ${files} files, ${bytes} bytes`);
-  };
-}
-
-const SAY_EVERY = 5000;
 
 /** @throws MillraceError journal_in_use when its holder has no admin API, or does not answer */
 async function journalOf(config: Config): Promise<SqliteJournal | null> {

@@ -160,7 +160,7 @@ async function shape(
     signal: io.signal,
     write,
     onReject,
-    onUnknown: (table, path) => progress.note(`${table}: ${path} has no column; it is in extra`),
+    onUnknown: (table, path) => progress.status.note(`${table}: ${path} has no column; it is in extra`),
     onProgress: (state) => progress.show(state),
   });
   progress.end(done);

@@ -179,7 +179,7 @@ function backpressureOf(
     sinks,
     atMost: LIVE_FIRST,
     onChange: (reason) =>
-      progress.note(reason === null ? 'going on' : `waiting: ${reason}, and live traffic goes first`),
+      progress.status.note(reason === null ? 'going on' : `waiting: ${reason}, and live traffic goes first`),
   });
 }
 
