@@ -38,8 +38,6 @@ Exit codes: 0 everything matches, 1 not readable, 2 usage or config, 4 a differe
 incomplete repair and after --dry-run.`;
 
 interface Options extends KeyOptions {
-  readonly json?: boolean;
-  readonly config?: string;
   readonly secretEnv?: readonly string[];
   readonly secretFile?: readonly string[];
   readonly head?: string;
@@ -94,7 +92,7 @@ export function archiveCommand(io: Io): Command {
       if (options.json === true) {
         const repair = actions === null ? {} : { repair: { dry_run: options.dryRun === true, actions } };
         print(io, JSON.stringify({ ...report, ...repair }, null, 2));
-      } else render(report, verifier !== null, io);
+      } else print(io, render(report, verifier !== null));
       if (report.differences.length > 0) io.setExit(EXIT.difference);
     });
   return archive;
@@ -178,49 +176,36 @@ function readSecrets(file: string): string[] {
   return secrets;
 }
 
-function render(report: VerifyReport, checked: boolean, io: Io): void {
+function render(report: VerifyReport, checked: boolean): string {
   const { files, records, bytes, claim_checks: claims, manifest, sealed, differences, notes } = report;
-  for (const { file, detail } of notes) print(io, visible(`note       ${file}: ${detail}`));
-  for (const { code, file, line, detail } of differences) {
-    print(io, visible(`difference ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`));
-  }
-  print(
-    io,
+  const { verified, unmatched, invalid, unsigned } = report.signatures;
+  const lines = [
+    ...notes.map(({ file, detail }) => visible(`note       ${file}: ${detail}`)),
+    ...differences.map(({ code, file, line, detail }) =>
+      visible(`difference ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`),
+    ),
     `${files} files, ${records} records, ${bytes} bytes${claims === 0 ? '' : `, ${claims} kept events`}`,
-  );
-  if (checked) {
-    const { verified, unmatched, invalid, unsigned } = report.signatures;
-    print(
-      io,
-      `signatures: ${verified} verified, ${unmatched} without a matching secret, ${invalid} invalid, ${unsigned} unsigned`,
-    );
-  } else {
-    print(io, 'signatures: not checked; use --config, --secret-env or --secret-file');
-  }
-  if (sealed.opened + sealed.closed + sealed.erased > 0) {
-    print(io, `sealed: ${sealed.opened} opened, ${sealed.closed} closed, ${sealed.erased} erased`);
-  }
-  if (manifest.lines > 0) renderManifest(manifest, io);
-  print(
-    io,
+    checked
+      ? `signatures: ${verified} verified, ${unmatched} without a matching secret, ${invalid} invalid, ${unsigned} unsigned`
+      : 'signatures: not checked; use --config, --secret-env or --secret-file',
+  ];
+  if (sealed.opened + sealed.closed + sealed.erased > 0)
+    lines.push(`sealed: ${sealed.opened} opened, ${sealed.closed} closed, ${sealed.erased} erased`);
+  if (manifest.lines > 0) lines.push(...renderManifest(manifest));
+  lines.push(
     differences.length === 0 ? 'everything matches the manifest' : `${differences.length} differences`,
   );
+  return lines.join('\n');
 }
 
-function renderManifest(
-  { lines, head, signed, unsigned, keys, heads }: VerifyReport['manifest'],
-  io: Io,
-): void {
-  print(io, `manifest: ${lines} lines, head ${head}`);
-  for (const { key, known } of keys)
-    print(
-      io,
-      `signed by ${key}${known ? '' : ': not compared with a known key; use --config or --public-key'}`,
-    );
-  if (unsigned > 0) {
-    const vouched =
-      signed > 0 ? 'from before signing began; the first signed line vouches for them' : 'not proven';
-    print(io, `unsigned: ${unsigned} lines, ${vouched}`);
-  }
-  if (heads > 0) print(io, `heads looked for: ${heads}`);
+function renderManifest({ lines, head, signed, unsigned, keys, heads }: VerifyReport['manifest']): string[] {
+  const vouched =
+    signed > 0 ? 'from before signing began; the first signed line vouches for them' : 'not proven';
+  const unknown = ': not compared with a known key; use --config or --public-key';
+  return [
+    `manifest: ${lines} lines, head ${head}`,
+    ...keys.map(({ key, known }) => `signed by ${key}${known ? '' : unknown}`),
+    ...(unsigned > 0 ? [`unsigned: ${unsigned} lines, ${vouched}`] : []),
+    ...(heads > 0 ? [`heads looked for: ${heads}`] : []),
+  ];
 }

@@ -4,8 +4,8 @@ import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine } from '../lib/verify-chain.ts';
 import { note, print, type Io } from './io.ts';
-import { configOf, configOption, option, wholeNumber } from './options.ts';
-import { renderTable } from './table.ts';
+import { configOf, configOption, option, wholeNumber, type CommonFlags } from './options.ts';
+import { printList } from './table.ts';
 
 const HELP = `
 Examples:
@@ -21,9 +21,7 @@ receipts, but no bodies and no user ids. Each line has the hash of the line befo
 could rewrite the whole log; compare it with a head stored elsewhere to detect that.
 Exit codes: 0 unchanged, 2 usage or config, 4 lines are missing or were changed.`;
 
-interface Options {
-  readonly config?: string;
-  readonly json?: boolean;
+interface Options extends CommonFlags {
   readonly head?: string;
 }
 
@@ -50,9 +48,7 @@ export function auditCommand(io: Io): Command {
           if (newest.length > limit) newest.shift();
         },
       });
-      if (options.json === true) for (const line of newest) print(io, JSON.stringify(line));
-      else if (newest.length === 0) note(io, 'none');
-      else print(io, renderTable(['N', 'AT', 'WHO', 'ACTION', 'WHAT', 'IDS'], newest.map(row)));
+      printList(io, options, newest, ['N', 'AT', 'WHO', 'ACTION', 'WHAT', 'IDS'], row);
       if (problems.length > 0) note(io, 'the log was changed: `millrace audit verify` says where');
     });
   verb('verify', 'check the hash chain of the log')

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
 import { MillraceError } from '../core/errors.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './options.ts';
 import { AdminClient } from './admin-client.ts';
 
 const HELP = `
@@ -21,7 +21,7 @@ export function consoleCommand(io: Io): Command {
     .addOption(configOption())
     .option('--json', 'print one JSON object: url, valid_seconds')
     .addHelpText('after', HELP)
-    .action(async (options: { config?: string; json?: boolean }) => {
+    .action(async (options: CommonFlags) => {
       const { config } = configOf(options, io);
       if (!config.console.enabled) throw usageError('console.enabled is false');
       const client = AdminClient.of(config);

@@ -46,7 +46,6 @@ interface Options extends KeyOptions {
   readonly user: readonly string[];
   readonly fileSize: number;
   readonly again?: boolean;
-  readonly json?: boolean;
 }
 
 /** `millrace export`: archives into files of table rows, for a warehouse or object storage. */

@@ -8,13 +8,13 @@ import { KeyStore, requireCurrent } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
 import { usageError, type Io } from './io.ts';
-import { resolvedConfigOf, readAs, type ConfigFlags } from './options.ts';
+import { resolvedConfigOf, readAs, type CommonFlags } from './options.ts';
 
 /** The variable that is looked at when none is named. */
 export const MASTER_KEY = 'MILLRACE_MASTER_KEY';
 
 /** Where the keys of sealed archives are. */
-export interface KeyOptions extends ConfigFlags {
+export interface KeyOptions extends CommonFlags {
   readonly keys?: string;
   readonly masterKeyEnv?: string;
 }

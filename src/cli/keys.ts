@@ -27,7 +27,6 @@ Exit codes: 0 done, 1 failed, 2 usage or config, wrong master key, or store in u
 
 interface Options extends KeyOptions {
   readonly newMasterKeyEnv?: string;
-  readonly json?: boolean;
 }
 
 /** `millrace keys …`: the keys of sealed archives. */

@@ -16,6 +16,11 @@ export interface ConfigFlags {
   readonly config?: string | undefined;
 }
 
+/** What most commands take beside options of their own. */
+export interface CommonFlags extends ConfigFlags {
+  readonly json?: boolean;
+}
+
 /** The config that is meant; variables that are not set here are no error. */
 export function configOf({ config: file }: ConfigFlags, io: Io): LoadedConfig {
   return loadConfig({ file, env: io.env, lenient: true });

@@ -23,7 +23,6 @@ interface Options extends ServiceFlags {
   readonly user?: readonly string[];
   readonly usersFile?: string;
   readonly zip?: readonly string[];
-  readonly json?: boolean;
 }
 
 /** `millrace pull`: reference data from the service into tables. */

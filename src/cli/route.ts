@@ -6,7 +6,7 @@ import { explain, type ExplainedEvent } from '../route/explain.ts';
 import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './options.ts';
 
 const HELP = `
 Examples:
@@ -26,7 +26,7 @@ export function routeCommand(io: Io): Command {
     .addOption(configOption())
     .option('--json', 'print one JSON document: {"results":[{type, rule, targets, skipped, event}]}')
     .addHelpText('after', HELP)
-    .action((types: string[], options: { event?: string; config?: string; json?: boolean }) => {
+    .action((types: string[], options: CommonFlags & { event?: string }) => {
       if (types.length === 0 && options.event === undefined)
         throw usageError('name at least one event type, or give --event FILE');
       const { config, warnings } = configOf(options, io);

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { GivenUp } from '../core/operations.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { configOf, configOption } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './options.ts';
 
 const HELP = `
 Examples:
@@ -23,7 +23,7 @@ export function sinkCommand(io: Io): Command {
     .addOption(configOption())
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
-    .action(async (name: string, options: { config?: string; json?: boolean }) => {
+    .action(async (name: string, options: CommonFlags) => {
       const loaded = configOf(options, io);
       const result = await withOperations(loaded, (operations) => operations.dropSink(name));
       print(io, options.json === true ? JSON.stringify(result) : render(result));

@@ -4,7 +4,7 @@ import type { SinkTrouble } from '../core/sink.ts';
 import { formatBytes, formatDuration } from '../lib/units.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { configOf, configOption } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './options.ts';
 import { renderTable } from './table.ts';
 
 const HELP = `
@@ -21,7 +21,7 @@ export function statusCommand(io: Io): Command {
     .addOption(configOption())
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
-    .action(async (options: { config?: string; json?: boolean }) => {
+    .action(async (options: CommonFlags) => {
       const loaded = configOf(options, io);
       const status = await withOperations(loaded, (operations) => operations.status());
       print(io, options.json === true ? JSON.stringify(status) : render(status));

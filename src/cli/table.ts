@@ -1,4 +1,19 @@
 import { visible } from '../lib/visible.ts';
+import { note, print, type Io } from './io.ts';
+import type { CommonFlags } from './options.ts';
+
+/** Prints what was found: with `--json` a line of JSON each, else a table. */
+export function printList<T>(
+  io: Io,
+  { json }: CommonFlags,
+  found: readonly T[],
+  header: readonly string[],
+  row: (one: T) => readonly string[],
+): void {
+  if (json === true) for (const one of found) print(io, JSON.stringify(one));
+  else if (found.length === 0) note(io, 'none');
+  else print(io, renderTable(header, found.map(row)));
+}
 
 /** Lines of left-aligned columns, two spaces apart. Control characters are shown, never sent to the terminal. */
 export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -47,7 +47,6 @@ interface Options extends ServiceFlags {
   readonly poll: number;
   readonly patience: number;
   readonly rate?: readonly string[];
-  readonly json?: boolean;
 }
 
 /** `millrace backfill`: history from the service into tables. */
@@ -175,15 +174,12 @@ function showPlan(io: Io, plan: BackfillPlan, options: Options): void {
     triggers: options.trigger === true ? triggers : [],
   };
   if (options.json === true) return print(io, JSON.stringify(shown));
-  print(
-    io,
-    `users      ${shown.users}\nrange      ${plan.since} to ${plan.until}\nrequests   ${shown.tasks}`,
-  );
+  print(io, `users      ${shown.users}`);
+  print(io, `range      ${plan.since} to ${plan.until}`);
+  print(io, `requests   ${shown.tasks}`);
   for (const { provider, connections, estimate_ms: ms } of shown.triggers) {
-    print(
-      io,
-      `trigger    ${provider}: ${connections} connections, about ${formatDuration(ms)} at the service's rate`,
-    );
+    const estimate = `about ${formatDuration(ms)} at the service's rate`;
+    print(io, `trigger    ${provider}: ${connections} connections, ${estimate}`);
   }
 }
 

@@ -8,7 +8,7 @@ import { createVerifier } from '../../verify/registry.ts';
 import { renderAgainst } from './against-report.ts';
 import { checkAgainst, currentConfig } from './against.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { resolvedConfigOf, configOption } from '../options.ts';
+import { resolvedConfigOf, configOption, type CommonFlags } from '../options.ts';
 
 const HELP = `
 Examples:
@@ -26,12 +26,10 @@ Unset variables are only warnings, so a config can be checked on a machine witho
 Exit codes: 0 the config can be used, 2 it cannot; every problem is reported on its own line. With --against: 3 some records
 could not be read, and with --exit-code 4 when events would go elsewhere.`;
 
-interface Options {
-  readonly config?: string;
+interface Options extends CommonFlags {
   readonly against?: string;
   readonly current?: string;
   readonly exitCode?: boolean;
-  readonly json?: boolean;
 }
 
 /** `millrace check`: validates the config with all of its sinks' options, then prints it resolved and redacted. */

@@ -41,7 +41,6 @@ interface Options extends ServiceFlags {
   readonly cancel?: boolean;
   readonly list?: boolean;
   readonly run?: boolean;
-  readonly json?: boolean;
 }
 
 /** `millrace erase`: removal of users, with a grace period and a receipt. */

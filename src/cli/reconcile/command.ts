@@ -41,7 +41,6 @@ Exit codes: 0 everything is accounted for, 1 failed, 2 usage or config, 4 a diff
 interface Options extends KeyOptions, ServiceFlags {
   readonly since?: string;
   readonly until?: string;
-  readonly json?: boolean;
   readonly service?: boolean;
   readonly user?: readonly string[];
   readonly tables?: readonly string[];

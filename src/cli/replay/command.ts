@@ -3,7 +3,7 @@ import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
 import { note, print, type Io } from '../io.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
+import { addKeyOptions, openerOf } from '../key-options.ts';
 import { collect, resolvedConfigOf, configOption, endInstant, instant, option } from '../options.ts';
 import { rate, replayOrder, type ReplayFlags } from './options.ts';
 import { ReplayProgress } from './progress.ts';
@@ -66,7 +66,7 @@ export function replayCommand(io: Io): Command {
     .addOption(configOption())
     .option('--json', 'print one JSON object as the last line; on stderr where events go to stdout')
     .addHelpText('after', HELP)
-    .action(async (inputs: string[], flags: ReplayFlags & KeyOptions) => {
+    .action(async (inputs: string[], flags: ReplayFlags) => {
       const loaded = await resolvedConfigOf(flags, io);
       const order = replayOrder(inputs, flags, loaded.config, io);
       const store = new ReplayStore(loaded, io.signal);

@@ -6,10 +6,11 @@ import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
 import { usageError, type Io } from '../io.ts';
+import type { KeyOptions } from '../key-options.ts';
 import { readAs, textOf } from '../options.ts';
 
 /** As they are given. */
-export interface ReplayFlags {
+export interface ReplayFlags extends KeyOptions {
   readonly to?: readonly string[];
   readonly routes?: boolean;
   readonly type?: readonly string[];
@@ -30,8 +31,6 @@ export interface ReplayFlags {
   readonly keyEnv: string;
   readonly keyFile?: string;
   readonly yield: boolean;
-  readonly config?: string;
-  readonly json?: boolean;
 }
 
 /** What they mean. */

@@ -2,10 +2,10 @@ import { Command } from 'commander';
 import type { Selection } from '../../core/journal.ts';
 import { pagesOf } from '../../core/page.ts';
 import type { EventSummary, Operations, RetryResult } from '../../core/operations.ts';
-import { note, print, usageError, type Io } from '../io.ts';
+import { print, usageError, type Io } from '../io.ts';
 import { withOperations } from '../operations.ts';
-import { configOf, configOption, option, readAs, wholeNumber } from '../options.ts';
-import { renderTable } from '../table.ts';
+import { configOf, configOption, option, readAs, wholeNumber, type CommonFlags } from '../options.ts';
+import { printList } from '../table.ts';
 
 /** What quarantine and dead letters do differently; the four verbs are the same for both. */
 export interface LetterBox<Summary extends EventSummary> {
@@ -20,9 +20,7 @@ export interface LetterBox<Summary extends EventSummary> {
   drop(operations: Operations, selection: Selection): Promise<number>;
 }
 
-interface Options {
-  readonly config?: string;
-  readonly json?: boolean;
+interface Options extends CommonFlags {
   readonly all?: boolean;
   readonly sink?: string;
 }
@@ -49,12 +47,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
       const found = await run(options, (operations) =>
         all((part) => box.list(operations, part, false), { ...sinkOf(options), limit: options.limit }),
       );
-      if (options.json === true) for (const summary of found) print(io, JSON.stringify(summary));
-      else if (found.length === 0) note(io, 'none');
-      else {
-        const rows = found.map((summary) => box.row(summary));
-        print(io, renderTable(box.header, rows));
-      }
+      printList(io, options, found, box.header, (summary) => box.row(summary));
     });
 
   verb('show', 'one complete event, including its body')
