@@ -81,28 +81,18 @@ export async function keyPlaces(
   io: Io,
   need: 'keys' | 'nothing' = 'keys',
 ): Promise<KeyPlace[]> {
-  if (options.keys !== undefined)
-    return [
-      {
-        path: options.keys,
-        master: masterKeyFrom(io, '--master-key-env', options.masterKeyEnv ?? MASTER_KEY),
-        config: null,
-      },
-    ];
+  if (options.keys !== undefined) {
+    const master = masterKeyFrom(io, '--master-key-env', options.masterKeyEnv ?? MASTER_KEY);
+    return [{ path: options.keys, master, config: null }];
+  }
   if (options.masterKeyEnv !== undefined) throw usageError('--master-key-env goes with --keys');
   if (options.config === undefined) return [];
   const { config, unset } = await resolvedConfigOf(options, io);
-  const sealed = Object.entries(config.sinks).flatMap(
-    ([
-      name,
-      {
-        description: { keys },
-      },
-    ]) => {
-      if (keys === undefined) return [];
-      return [{ keys, hole: unset.find((key) => key.startsWith(`sinks.${name}.${keys.option}.`)) }];
-    },
-  );
+  const sealed = Object.entries(config.sinks).flatMap(([name, { description }]) => {
+    const { keys } = description;
+    if (keys === undefined) return [];
+    return [{ keys, hole: unset.find((key) => key.startsWith(`sinks.${name}.${keys.option}.`)) }];
+  });
   const [hole] = sealed.flatMap((sink) => sink.hole ?? []);
   if (hole !== undefined && need === 'keys')
     throw usageError(`${hole}: its variable is not set, and the archive is sealed`);

@@ -48,13 +48,10 @@ export function keysCommand(io: Io): Command {
         const ring = await KeyStore.read(path, master);
         const { counts } = ring;
         const problems = ring.problems(config === null ? null : readProof(config).ledger);
+        const { active, destroyed, damaged } = counts;
         if (options.json === true)
           print(io, JSON.stringify({ path, ...counts, ...(problems.length === 0 ? {} : { problems }) }));
-        else
-          print(
-            io,
-            `${path}: ${counts.active} keys, ${counts.destroyed} destroyed, ${counts.damaged} damaged`,
-          );
+        else print(io, `${path}: ${active} keys, ${destroyed} destroyed, ${damaged} damaged`);
         for (const { code, detail } of problems) note(io, `${path}: ${code}: ${detail}`);
         if (problems.length > 0) io.setExit(EXIT.difference);
       }

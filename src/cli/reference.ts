@@ -10,7 +10,7 @@ export function commandReference(program: Command): string {
 /** Variables that are no key of the config, as a Markdown table. */
 export function environmentReference(): string {
   const rows = Object.entries(ENVIRONMENT).map(([name, what]) => [`\`${name}\``, what]);
-  return table(['Variable', 'What it does'], rows);
+  return table(['Variable', 'What it does'], rows).join('');
 }
 
 function* sections(command: Command, path: readonly string[], said: string): Generator<string> {
@@ -28,26 +28,16 @@ function section(node: CommandNode, notes: string): string {
     `${node.path.length > 1 ? '###' : '##'} ${['millrace', ...node.path].join(' ')}`,
     sentence(node.description),
     `\`\`\`\n${node.usage}\n\`\`\``,
-    ...(node.arguments.length === 0
-      ? []
-      : [
-          table(
-            ['Argument', 'What it is'],
-            node.arguments.map(({ usage, description }) => [`\`${usage}\``, description]),
-          ),
-        ]),
-    ...(options.length === 0
-      ? []
-      : [
-          table(
-            ['Option', 'Default', 'What it does'],
-            options.map(({ flags, fallback, description }) => [
-              `\`${flags}\``,
-              fallback === null ? '' : `\`${fallback}\``,
-              description,
-            ]),
-          ),
-        ]),
+    ...table(
+      ['Argument', 'What it is'],
+      node.arguments.map(({ usage, description }) => [`\`${usage}\``, description]),
+    ),
+    ...table(
+      ['Option', 'Default', 'What it does'],
+      options.map(({ flags, fallback, description }) => {
+        return [`\`${flags}\``, fallback === null ? '' : `\`${fallback}\``, description];
+      }),
+    ),
     ...(notes === '' ? [] : [`\`\`\`\n${notes}\n\`\`\``]),
   ].join('\n\n');
 }
@@ -66,8 +56,11 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => '---'), ...rows]
-    .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`)
-    .join('\n');
+/** Nothing when it has no rows. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  if (rows.length === 0) return [];
+  const lines = [head, head.map(() => '---'), ...rows].map(
+    (cells) => `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`,
+  );
+  return [lines.join('\n')];
 }

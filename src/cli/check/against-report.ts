@@ -62,8 +62,8 @@ export function renderAgainst(report: AgainstReport): string {
     ...sinkLines(report),
     ...moves.flatMap((move) => moveLines(move, events)),
   ];
-  if (current !== null)
-    lines.push(changed === 0 ? 'every event goes where it went before' : unchanged(events, changed));
+  const unchanged = `leaves ${percent(events - changed, events)} where they go now`;
+  if (current !== null) lines.push(changed === 0 ? 'every event goes where it went before' : unchanged);
   if (unreadable > 0) lines.push(`${number(unreadable)} records could not be read and are not counted`);
   const head = current === null ? ['TARGET', 'EVENTS'] : ['TARGET', 'NOW', 'THEN'];
   const rows = targets.map(({ target, current: now, next: then }) =>
@@ -76,25 +76,18 @@ function moveLines({ from, to, events, examples }: Move, all: number): string[] 
   const share = `${percent(events, all)} of ${number(all)} events`;
   const named = examples.reduce((sum, example) => sum + example.events, 0);
   return [
-    `${verb(from, to)} ${share} ${places(from, to)}`,
+    moved(share, from, to),
     ...examples.map(({ type, id, events: count }) => visible(`    ${number(count)} ${type}, such as ${id}`)),
     ...(named < events ? [`    ${number(events - named)} of other types`] : []),
   ];
 }
 
-function verb(from: Fate, to: Fate): string {
-  if (from.length === 0) return 'adds';
-  return to.length === 0 ? 'takes' : 'moves';
-}
-
-function places(from: Fate, to: Fate): string {
-  if (from.length === 0) return `to ${to.join(' and ')}`;
-  if (to.length === 0) return `away from ${from.join(' and ')}`;
-  return `from ${from.join(' and ')} to ${to.join(' and ')}`;
-}
-
-function unchanged(events: number, changed: number): string {
-  return `leaves ${percent(events - changed, events)} where they go now`;
+function moved(share: string, from: Fate, to: Fate): string {
+  const [source, target] = [from.join(' and '), to.join(' and ')];
+  if (from.length === 0) return `adds ${share} to ${target}`;
+  return to.length === 0
+    ? `takes ${share} away from ${source}`
+    : `moves ${share} from ${source} to ${target}`;
 }
 
 function sinkLines({ sinks: { added, removed, changed } }: AgainstReport): string[] {

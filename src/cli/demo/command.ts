@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { countArchive, type DemoCounts } from './count.ts';
-import { demoRequests, Tally } from './requests.ts';
+import { demoRequests, Tally, type DemoRequest } from './requests.ts';
 import { startDemoApp, untilDelivered } from './app.ts';
 import { demoHistory, type DemoHistory } from './history.ts';
 import { note, print, type Io } from '../io.ts';
@@ -53,12 +53,7 @@ export function demoCommand(io: Io): Command {
     });
 }
 
-async function send(
-  io: Io,
-  url: string,
-  requests: ReturnType<typeof demoRequests>,
-  tally: Tally,
-): Promise<void> {
+async function send(io: Io, url: string, requests: Iterable<DemoRequest>, tally: Tally): Promise<void> {
   const sender = new Sender(url, CONNECTIONS);
   const running = new Set<Promise<void>>();
   const failures: unknown[] = [];

@@ -43,6 +43,9 @@ interface Options extends ServiceFlags {
   readonly run?: boolean;
 }
 
+/** Whose data is meant. */
+type Person = Omit<Subject, 'request'>;
+
 /** `millrace erase`: removal of users, with a grace period and a receipt. */
 export function eraseCommand(io: Io): Command {
   return new Command('erase')
@@ -63,13 +66,13 @@ export function eraseCommand(io: Io): Command {
       const loaded = await resolvedConfigOf(options, io);
       const ids = await idsOf(io, given);
       checkUsage(ids, options);
-      const subjects = ids.map((id): Omit<Subject, 'request'> => {
+      const subjects = ids.map((id): Person => {
         return { by: options.clientUser === true ? 'client_user' : 'user', id, team: options.team ?? null };
       });
       await withErasures(loaded, io, async (erasures) => {
         if (options.list === true) return list(io, erasures, options);
-        if (options.cancel === true) return cancel(io, erasures, subjects, options);
-        for (const subject of subjects) await ask(io, erasures, subject, options);
+        const act = options.cancel === true ? cancel : ask;
+        for (const subject of subjects) await act(io, erasures, subject, options);
         if (options.now === true || options.run === true) showResult(io, await erasures.run(), options);
       });
     });
@@ -92,12 +95,7 @@ async function idsOf(io: Io, given: readonly string[]): Promise<string[]> {
   return [...new Set(ids.map((id) => id.trim()).filter((id) => id !== ''))];
 }
 
-async function ask(
-  io: Io,
-  erasures: Erasures,
-  subject: Omit<Subject, 'request'>,
-  options: Options,
-): Promise<void> {
+async function ask(io: Io, erasures: Erasures, subject: Person, options: Options): Promise<void> {
   const request = await erasures.request(subject, options.now === true);
   // Ours first: a request that is on disk is carried out whatever becomes of the call.
   if (options.service === true) await askService(io, options, ({ users }) => users.delete(subject.id));
@@ -107,24 +105,17 @@ async function ask(
   else print(io, `request ${id}: due ${due_at}; until then \`millrace erase --cancel\` takes it back`);
 }
 
-async function cancel(
-  io: Io,
-  erasures: Erasures,
-  subjects: readonly Omit<Subject, 'request'>[],
-  options: Options,
-): Promise<void> {
-  for (const subject of subjects) {
-    const result = await erasures.cancel(subject);
-    if (options.service === true) {
-      const { by, id } = subject;
-      await askService(io, options, ({ users }) =>
-        users.undoDeletion(by === 'user' ? { userId: id } : { clientUserId: id }),
-      );
-    }
-    if (options.json === true) print(io, JSON.stringify(result));
-    else print(io, CANCELLED[result.status]);
-    if (result.status === 'unknown') io.setExit(EXIT.failed);
+async function cancel(io: Io, erasures: Erasures, subject: Person, options: Options): Promise<void> {
+  const result = await erasures.cancel(subject);
+  if (options.service === true) {
+    const { by, id } = subject;
+    await askService(io, options, ({ users }) =>
+      users.undoDeletion(by === 'user' ? { userId: id } : { clientUserId: id }),
+    );
   }
+  if (options.json === true) print(io, JSON.stringify(result));
+  else print(io, CANCELLED[result.status]);
+  if (result.status === 'unknown') io.setExit(EXIT.failed);
 }
 
 const CANCELLED = {
@@ -144,13 +135,8 @@ async function list(io: Io, erasures: Erasures, options: Options): Promise<void>
     print(io, renderTable(['REQUEST', 'DUE', 'STATE', 'BY', 'ID', 'TEAM'], rows));
   }
   if (erased.length === 0) return;
-  print(
-    io,
-    renderTable(
-      ['ERASED', 'BY', 'HASH'],
-      erased.map(({ at, by, hash }) => [at, by, hash]),
-    ),
-  );
+  const hashes = erased.map(({ at, by, hash }) => [at, by, hash]);
+  print(io, renderTable(['ERASED', 'BY', 'HASH'], hashes));
 }
 
 function showResult(io: Io, result: ErasureResult, options: Options): void {

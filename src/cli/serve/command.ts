@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { startApp, type App } from '../../app.ts';
@@ -8,7 +9,6 @@ import { untilAborted } from '../../lib/abort.ts';
 import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import { configOption } from '../options.ts';
-import { filesAllowed, filesNeeded } from './open-files.ts';
 
 const HELP = `
 Examples:
@@ -66,6 +66,28 @@ function warnOfFewFiles(config: DescribedConfig, log: Logger): void {
   if (allowed === null || allowed >= needed) return;
   const advice = 'the limit of open files is low: raise ulimit -n, or lower server.maxConnections';
   log.warn({ allowed, needed, maxConnections: config.server.maxConnections }, advice);
+}
+
+/** The journal, the log, the listeners, connections of the other sinks, and what Node itself needs. */
+const FOR_THE_REST = 200;
+
+/** Files that may be open at once when everything is as full as the config lets it be. */
+function filesNeeded({ server, sinks }: Pick<DescribedConfig, 'server' | 'sinks'>): number {
+  const forSinks = Object.values(sinks).reduce(
+    (sum, { description }) => sum + (description.openFiles ?? 0),
+    0,
+  );
+  return server.maxConnections + forSinks + FOR_THE_REST;
+}
+
+/** How many the system allows this process, as Linux tells it; null where it does not, or sets no limit. */
+function filesAllowed(): number | null {
+  try {
+    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return limit === undefined ? null : Number(limit);
+  } catch {
+    return null;
+  }
 }
 
 /** An error that nobody caught leaves things in a state that nobody knows: one line, and an orderly end. */
