@@ -94,31 +94,23 @@ const sink = z
     };
   });
 
-export const sinks = z
-  .record(
-    z.string().regex(/^[a-z][a-z0-9-]*$/, {
-      error: 'is not a name for a sink: use lower-case letters, digits and dashes, a letter first',
-    }),
-    sink,
-    { error: 'must be a mapping of names to sinks' },
-  )
-  .default({})
-  .describe('The sinks, by name. Each has `type`, `required` and the options of its type.');
+const byName = <T extends z.ZodType>(what: 'sink' | 'source', item: T) => {
+  const error = `is not a name for a ${what}: use lower-case letters, digits and dashes, a letter first`;
+  const name = z.string().regex(/^[a-z][a-z0-9-]*$/, { error });
+  return z.record(name, item, { error: `must be a mapping of names to ${what}s` }).default({});
+};
 
-export const sources = z
-  .record(
-    z.string().regex(/^[a-z][a-z0-9-]*$/, {
-      error: 'is not a name for a source: use lower-case letters, digits and dashes, a letter first',
-    }),
-    z
-      .looseObject({ type: words('a type of source') }, { error: 'must be a mapping with a type' })
-      .transform(({ type, ...options }) => ({ type, options })),
-    { error: 'must be a mapping of names to sources' },
-  )
-  .default({})
-  .describe(
-    "Further inputs beside webhooks, by name: what the service's own ETL pipelines publish. Each has `type` and the options of its type.",
-  );
+export const sinks = byName('sink', sink).describe(
+  'The sinks, by name. Each has `type`, `required` and the options of its type.',
+);
+
+const source = z
+  .looseObject({ type: words('a type of source') }, { error: 'must be a mapping with a type' })
+  .transform(({ type, ...options }) => ({ type, options }));
+
+export const sources = byName('source', source).describe(
+  "Further inputs beside webhooks, by name: what the service's own ETL pipelines publish. Each has `type` and the options of its type.",
+);
 
 const route = z.strictObject(
   {

@@ -32,21 +32,18 @@ const EXIT_ROWS = {
 /** Every key of the config as a Markdown table. */
 export function keyReference(): string {
   const scalars = SCALAR_KEYS.map(({ key, schema, env }) => {
-    return { key, cells: [code(key), typeOf(schema), fallbackOf(schema), code(env), docOf(schema)] };
+    const { description = '' } = schema;
+    return { key, cells: [code(key), typeOf(schema), fallbackOf(schema), code(env), description] };
   });
   const lists = LIST_KEYS.map(({ key, schema }) => {
     const [type = '', fallback = ''] = LIST_ROWS[key] ?? [];
-    return { key, cells: [code(key), type, fallback, '', docOf(schema)] };
+    return { key, cells: [code(key), type, fallback, '', schema.description ?? ''] };
   });
   // A list stands with the other keys of its section; sinks and routes come last.
   const order = Object.keys(WRITTEN.properties ?? {});
   const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
   const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
   return table(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);
-}
-
-function docOf({ description = '' }: Written): string {
-  return description;
 }
 
 /** The options of each type of sink or source, as a Markdown table. */

@@ -9,6 +9,9 @@ export interface CheckpointStore {
   save(key: string, value: string): Promise<void>;
 }
 
+/** Takes messages over; once it resolves they need not come again. */
+export type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
+
 /**
  * Something events are read from. It promises to acknowledge or checkpoint a message only after the `deliver` that took
  * it has resolved; what `deliver` rejects comes again. Order within a partition or key is kept.
@@ -17,7 +20,7 @@ export interface Source {
   /** Connects. Throws when the source cannot be read now; it may be called again. */
   open(signal: AbortSignal): Promise<void>;
   /** Reads until `signal` aborts, or throws when reading has to begin anew with `open`. */
-  run(deliver: (batch: readonly IncomingMessage[]) => Promise<void>, signal: AbortSignal): Promise<void>;
+  run(deliver: Deliver, signal: AbortSignal): Promise<void>;
   close(signal: AbortSignal): Promise<void>;
 }
 

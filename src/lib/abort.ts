@@ -19,21 +19,25 @@ const LAST_MOMENT = 250;
 
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
+    onAbort(signal, resolve);
   });
+}
+
+/** Calls back once the signal aborts, at once when it has. @returns what makes it forget that */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  signal.addEventListener('abort', callback, { once: true });
+  if (signal.aborted) callback();
+  return () => signal.removeEventListener('abort', callback);
 }
 
 /** The result of the work, or `fallback` as soon as the signal aborts; the work then goes on unheeded. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fallback: T): Promise<T> {
   const aborted = Promise.withResolvers<T>();
-  const stop = (): void => aborted.resolve(fallback);
-  signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
+  const forget = onAbort(signal, () => aborted.resolve(fallback));
   try {
     return await Promise.race([work, aborted.promise]);
   } finally {
-    signal.removeEventListener('abort', stop);
+    forget();
   }
 }
 
@@ -44,13 +48,11 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fa
 export async function within<T>(work: Promise<T>, ms: number, signal: AbortSignal, late: Error): Promise<T> {
   const end = Promise.withResolvers<never>();
   const timer = setTimeout(() => end.reject(late), ms + LAST_MOMENT);
-  const stop = (): void => end.reject(new DOMException('aborted', 'AbortError'));
-  signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
+  const forget = onAbort(signal, () => end.reject(new DOMException('aborted', 'AbortError')));
   try {
     return await Promise.race([work, end.promise]);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
+    forget();
   }
 }

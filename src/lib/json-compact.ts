@@ -19,7 +19,7 @@ export function copyCompact(
     const c = bytes[i] as number;
     if (c === QUOTE) {
       const end = skipString(bytes, i);
-      o = end > 0 ? copy(bytes, i, end, out, o) : copyEscaped(bytes, i, -end, out, o);
+      o = copyText(bytes, i, end, out, o);
       i = Math.abs(end);
     } else if (c === MINUS || (c >= 0x30 && c <= 0x39)) {
       const end = skipNumber(bytes, i);
@@ -47,15 +47,10 @@ export function copy(bytes: Uint8Array, from: number, to: number, out: Uint8Arra
   return at + length;
 }
 
-/** A string in quotes, escapes made canonical; never longer than it was. */
-export function copyEscaped(
-  bytes: Uint8Array,
-  from: number,
-  to: number,
-  out: Uint8Array,
-  at: number,
-): number {
-  const text = canonicalString(bytes, from, to);
+/** A string in quotes; where `to` is negative it has escapes, which are made canonical. Never longer than it was. */
+export function copyText(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
+  if (to > 0) return copy(bytes, from, to, out, at);
+  const text = canonicalString(bytes, from, -to);
   return copy(text, 0, text.length, out, at);
 }
 

@@ -1,3 +1,5 @@
+import { onAbort } from './abort.ts';
+
 /** Work did not answer in time, although its signal told it to. */
 export class TimedOut extends Error {
   constructor(message: string) {
@@ -28,9 +30,7 @@ export async function withTimeLimit<T>(
   { outer, ms, grace, after, message }: TimeLimit,
 ): Promise<T> {
   const own = new AbortController();
-  const stop = (): void => own.abort(outer.reason);
-  if (outer.aborted) stop();
-  else outer.addEventListener('abort', stop, { once: true });
+  const forget = onAbort(outer, () => own.abort(outer.reason));
   const late = Promise.withResolvers<never>();
   let cancel = after(ms, () => {
     own.abort(new TimedOut(message));
@@ -40,6 +40,6 @@ export async function withTimeLimit<T>(
     return await Promise.race([work(own.signal), late.promise]);
   } finally {
     cancel();
-    outer.removeEventListener('abort', stop);
+    forget();
   }
 }

@@ -25,10 +25,7 @@ const MILLISECONDS: Readonly<Record<string, number>> = {
  * @throws RangeError when it is not a size or not a safe integer of bytes.
  */
 export function parseBytes(value: string | number): number {
-  const bytes = scale(value, BYTES, 'b');
-  if (bytes === undefined)
-    throw new RangeError(`${JSON.stringify(value)} is not a size such as 10MB or 128MiB`);
-  return bytes;
+  return scale(value, BYTES, 'b', 'a size such as 10MB or 128MiB');
 }
 
 /** The shortest exact size that `parseBytes` reads back: `128MiB`, `10MB`, `1234B`. */
@@ -41,10 +38,7 @@ export function formatBytes(bytes: number): string {
  * @throws RangeError when it is not a duration or not a safe integer of milliseconds.
  */
 export function parseDuration(value: string | number): number {
-  const ms = scale(value, MILLISECONDS, 'ms');
-  if (ms === undefined)
-    throw new RangeError(`${JSON.stringify(value)} is not a duration such as 500ms, 30s, 5m or 7d`);
-  return ms;
+  return scale(value, MILLISECONDS, 'ms', 'a duration such as 500ms, 30s, 5m or 7d');
 }
 
 /** The largest unit that gives the exact duration back: `5m`, `7d`, `1500ms`; weeks are written as days. */
@@ -52,18 +46,19 @@ export function formatDuration(ms: number): string {
   return format(ms, ['d', 'h', 'm', 's'], MILLISECONDS, 'ms');
 }
 
-/** `undefined` unless the value is `number` or `number unit`, not negative, and a safe integer once scaled. */
+/** @throws RangeError unless the value is `number` or `number unit`, not negative, and a safe integer once scaled */
 function scale(
   value: string | number,
   units: Readonly<Record<string, number>>,
   base: string,
-): number | undefined {
+  what: string,
+): number {
   const match = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(String(value));
   const unit = match?.[2]?.toLowerCase();
   const factor = units[unit === undefined || unit === '' ? base : unit];
-  if (match === null || factor === undefined) return undefined;
-  const scaled = Math.round(Number(match[1]) * factor);
-  return Number.isSafeInteger(scaled) ? scaled : undefined;
+  const scaled = Math.round(Number(match?.[1]) * (factor ?? Number.NaN));
+  if (!Number.isSafeInteger(scaled)) throw new RangeError(`${JSON.stringify(value)} is not ${what}`);
+  return scaled;
 }
 
 /** Takes the unit that leaves the smallest whole number, so 10,000,000 is `10MB` and 10,485,760 is `10MiB`. */

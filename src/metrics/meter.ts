@@ -3,6 +3,7 @@ import { CATALOGUE } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import { ID_REUSED, type AppendResult, type InvalidReason } from '../core/ingest.ts';
 import type { Delivery } from '../core/sink.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { Live } from '../lib/live.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
@@ -96,12 +97,9 @@ export class Meter {
       if (outcome !== 'gone') this.refusals.add(outcome);
     }
     if (info.secret === null) return;
-    const use = this.secrets.get(info.secret);
-    if (use === undefined) this.secrets.set(info.secret, { matches: 1, lastUsed: this.#clock.now() });
-    else {
-      use.matches += 1;
-      use.lastUsed = this.#clock.now();
-    }
+    const use = getOrMake(this.secrets, info.secret, () => ({ matches: 0, lastUsed: 0 }));
+    use.matches += 1;
+    use.lastUsed = this.#clock.now();
   }
 
   /** A fit event has come in, of whatever source. */
@@ -142,20 +140,18 @@ export class Meter {
   }
 
   sent(sink: string, _batch: readonly Delivery[], durationMs: number): void {
-    distributionOf(this.sending, sink, FAST_SECONDS).observe(durationMs / 1000);
+    getOrMake(this.sending, sink, () => new Distribution(FAST_SECONDS)).observe(durationMs / 1000);
   }
 
   delivered(sink: string, { receivedAt, handling }: JournalEvent): void {
     // A replayed event is as old as its archive: that says nothing about the sink.
     if (handling.replayId !== undefined) return;
     const seconds = Math.max(0, this.#clock.now() - receivedAt) / 1000;
-    distributionOf(this.delivering, sink, SLOW_SECONDS).observe(seconds);
+    getOrMake(this.delivering, sink, () => new Distribution(SLOW_SECONDS)).observe(seconds);
   }
 
   died(sink: string, code: string): void {
-    let tally = this.deadLetters.get(sink);
-    if (tally === undefined) this.deadLetters.set(sink, (tally = new Tally(50)));
-    tally.add(code);
+    getOrMake(this.deadLetters, sink, () => new Tally(50)).add(code);
   }
 
   /** @param error null when the new config is in force */
@@ -172,9 +168,7 @@ export class Meter {
   }
 
   #outcomes(source: string): Tally {
-    let tally = this.events.get(source);
-    if (tally === undefined) this.events.set(source, (tally = new Tally()));
-    return tally;
+    return getOrMake(this.events, source, () => new Tally());
   }
 }
 
@@ -184,13 +178,3 @@ const OUTCOMES: readonly string[] = [
   'gone',
   ...Object.entries(CATALOGUE).flatMap(([code, entry]) => ('status' in entry ? [code] : [])),
 ];
-
-function distributionOf(
-  map: Map<string, Distribution>,
-  key: string,
-  bounds: readonly number[],
-): Distribution {
-  let distribution = map.get(key);
-  if (distribution === undefined) map.set(key, (distribution = new Distribution(bounds)));
-  return distribution;
-}

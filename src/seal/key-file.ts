@@ -1,13 +1,6 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  createSecretKey,
-  randomBytes,
-  timingSafeEqual,
-  type KeyObject,
-} from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { decrypt, encrypt } from './aes-gcm.ts';
 import { tombstoneKey, wrappingKey } from './master-key.ts';
 
 /**
@@ -36,7 +29,6 @@ const MAC = { from: 28, to: 60 } as const;
 const CRC = SLOT - 4;
 const ACTIVE = 1;
 const DESTROYED = 2;
-const TAG = 16;
 const NONCE_BYTES = NONCE.to - NONCE.from;
 
 /** What stands in a slot, as views into it; `free` was never written, `damaged` is none of them. */
@@ -152,24 +144,6 @@ export function unwrapKey(
   { id, owner, wrapped }: Slot & { state: 'active' },
 ): Buffer | null {
   return decrypt(wrapping, id.subarray(0, NONCE_BYTES), Buffer.concat([id, owner]), wrapped);
-}
-
-function encrypt(key: KeyObject, nonce: Buffer, about: Buffer, plain: Buffer): Buffer {
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(about);
-  return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-}
-
-function decrypt(key: KeyObject, nonce: Buffer, about: Buffer, data: Buffer): Buffer | null {
-  const end = data.length - TAG;
-  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG });
-  decipher.setAAD(about).setAuthTag(data.subarray(end));
-  const plain = decipher.update(data.subarray(0, end));
-  try {
-    decipher.final();
-    return plain;
-  } catch {
-    return null;
-  }
 }
 
 function at(bytes: Buffer, { from, to }: { readonly from: number; readonly to: number }): Buffer {

@@ -1,6 +1,7 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes, type KeyObject } from 'node:crypto';
+import { createHmac, randomBytes, type KeyObject } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { SealedRecord } from '../core/sealed-record.ts';
+import { decrypt, encrypt, TAG } from './aes-gcm.ts';
 import { DICTIONARY } from './dictionary.ts';
 
 /**
@@ -9,7 +10,6 @@ import { DICTIONARY } from './dictionary.ts';
  */
 const NONCE = 24;
 const HALF = 12;
-const TAG = 16;
 const KEY_ID = /^[0-9a-f]{32}$/;
 
 const LARGE = 8192;
@@ -38,15 +38,8 @@ const INFLATE = { dictionary: DICTIONARY, maxOutputLength: LONGEST } as const;
  */
 export function sealLine(id: string, key: KeyObject, receivedAt: string, line: Buffer): SealedRecord {
   const nonce = freshNonce();
-  const cipher = createCipheriv('aes-256-gcm', recordKey(key, nonce), nonce.subarray(HALF));
-  cipher.setAAD(about(id, receivedAt));
   const text = deflateRawSync(line, line.length > LARGE ? LARGE_DEFLATE : SMALL_DEFLATE);
-  const data = Buffer.concat([
-    cipher.update(FLAGS),
-    cipher.update(text),
-    cipher.final(),
-    cipher.getAuthTag(),
-  ]);
+  const data = encrypt(recordKey(key, nonce), nonce.subarray(HALF), about(id, receivedAt), FLAGS, text);
   return { key: id, received_at: receivedAt, nonce, data };
 }
 
@@ -55,16 +48,10 @@ export function openLine(
   key: KeyObject,
   { key: id, received_at: receivedAt, nonce, data }: SealedRecord,
 ): Buffer | null {
-  const end = data.length - TAG;
-  if (nonce.length !== NONCE || end < 1 || !KEY_ID.test(id)) return null;
-  const decipher = createDecipheriv('aes-256-gcm', recordKey(key, nonce), nonce.subarray(HALF), {
-    authTagLength: TAG,
-  });
-  decipher.setAAD(about(id, receivedAt)).setAuthTag(data.subarray(end));
-  const plain = decipher.update(data.subarray(0, end));
+  if (nonce.length !== NONCE || data.length <= TAG || !KEY_ID.test(id)) return null;
+  const plain = decrypt(recordKey(key, nonce), nonce.subarray(HALF), about(id, receivedAt), data);
   try {
-    decipher.final();
-    return plain[0] === DEFLATED ? inflateRawSync(plain.subarray(1), INFLATE) : null;
+    return plain?.[0] === DEFLATED ? inflateRawSync(plain.subarray(1), INFLATE) : null;
   } catch {
     return null;
   }

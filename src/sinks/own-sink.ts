@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { Delivery, SendResult, Sink, SinkContext, SinkLimits, SinkTrouble } from '../core/sink.ts';
+import { onAbort } from '../lib/abort.ts';
 import { onBehalfOf, type Guest } from '../lib/attribution.ts';
 
 /** Milliseconds for which a stray error is shown after the last one. */
@@ -91,14 +92,12 @@ export class OwnSink implements Sink, Guest {
   /** With a signal of its own: what it does when that aborts is its doing as well. */
   async #call<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const own = new AbortController();
-    const stop = (): void => onBehalfOf(this, () => own.abort(signal.reason));
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
+    const forget = onAbort(signal, () => onBehalfOf(this, () => own.abort(signal.reason)));
     try {
       // In an async function: whatever comes back, a promise or not, settles once.
       return await onBehalfOf(this, async () => work(own.signal));
     } finally {
-      signal.removeEventListener('abort', stop);
+      forget();
     }
   }
 

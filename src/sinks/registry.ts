@@ -14,11 +14,11 @@ export type SinkType = (typeof SINK_TYPES)[number];
 
 /** Loaded on demand: a config without a vendor's sink loads none of that vendor's code. */
 const BUILT_IN = {
-  files: () => import('./files/index.ts'),
-  stdout: () => import('./stdout/index.ts'),
-  'event-hubs': () => import('./event-hubs/index.ts'),
-  pubsub: () => import('./pubsub/index.ts'),
-  'follow-up': () => import('./follow-up/index.ts'),
+  files: () => import('./files/sink.ts'),
+  stdout: () => import('./stdout/sink.ts'),
+  'event-hubs': () => import('./event-hubs/sink.ts'),
+  pubsub: () => import('./pubsub/sink.ts'),
+  'follow-up': () => import('./follow-up/sink.ts'),
 } as const satisfies Record<SinkType, () => Promise<SinkModule>>;
 
 const VERBS = ['parseOptions', 'createSink'] as const;

@@ -1,13 +1,12 @@
 import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
-import type { Source } from '../core/source.ts';
-import type { IncomingMessage } from '../core/incoming.ts';
+import type { Deliver, Source } from '../core/source.ts';
 
 export interface ConsumerOptions {
   readonly name: string;
   readonly source: Source;
-  readonly deliver: (batch: readonly IncomingMessage[]) => Promise<void>;
+  readonly deliver: Deliver;
   readonly clock: Clock;
   readonly log: SinkLog;
 }

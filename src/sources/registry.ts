@@ -2,8 +2,8 @@ import type { SourceModule } from '../core/source.ts';
 
 /** Loaded on demand: a config without a vendor's source loads none of that vendor's code. */
 const BUILT_IN = {
-  'event-hubs': () => import('./event-hubs/index.ts'),
-  pubsub: () => import('./pubsub/index.ts'),
+  'event-hubs': () => import('./event-hubs/source.ts'),
+  pubsub: () => import('./pubsub/source.ts'),
 } as const satisfies Record<string, () => Promise<SourceModule>>;
 
 export const SOURCE_TYPES: readonly string[] = Object.keys(BUILT_IN);

@@ -1,5 +1,5 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
-import { copy, copyCompact, copyEscaped } from '../lib/json-compact.ts';
+import { copyCompact, copyText } from '../lib/json-compact.ts';
 import { CLOSE_BRACE, COLON, COMMA, OPEN_BRACE } from '../lib/json-text.ts';
 import type { Fields } from './plan.ts';
 
@@ -38,9 +38,7 @@ export class ExtraWriter {
     const out = this.#out;
     out.room((Math.abs(keyTo) - keyFrom + to - from) * 2 + 2);
     const { buffer } = out;
-    let at = out.length;
-    at =
-      keyTo > 0 ? copy(bytes, keyFrom, keyTo, buffer, at) : copyEscaped(bytes, keyFrom, -keyTo, buffer, at);
+    const at = copyText(bytes, keyFrom, keyTo, buffer, out.length);
     buffer[at] = COLON;
     out.length = copyCompact(bytes, from, to, buffer, at + 1);
   }

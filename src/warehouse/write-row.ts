@@ -1,5 +1,5 @@
 import type { ByteWriter } from '../lib/byte-writer.ts';
-import { copy, copyCompact, copyEscaped } from '../lib/json-compact.ts';
+import { copy, copyCompact, copyText } from '../lib/json-compact.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../lib/json-text.ts';
 import type { RowPlan } from './plan.ts';
 import type { RowState } from './row-state.ts';
@@ -20,7 +20,7 @@ export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): voi
     const column = columns[slot] as RowPlan['columns'][number];
     if (from >= 0) {
       at = copy(column.head, 0, column.head.length, buffer, at);
-      at = copyValue(column.type === 'json', bytes, from, row.to[slot] as number, buffer, at);
+      at = copierOf(column)(bytes, from, row.to[slot] as number, buffer, at);
     } else if (slot === position) {
       at = copy(column.head, 0, column.head.length, buffer, at);
       at += buffer.write(String(row.position), at, 'latin1');
@@ -51,18 +51,10 @@ export function writeInherited(out: ByteWriter, row: RowState, nested: RowPlan, 
     const to = row.to[slot] as number;
     out.room(head.length + (Math.abs(to) - from) * 2);
     const at = copy(head, 0, head.length, out.buffer, out.length);
-    out.length = copyValue(row.plan.columns[slot]?.type === 'json', bytes, from, to, out.buffer, at);
+    out.length = copierOf(row.plan.columns[slot])(bytes, from, to, out.buffer, at);
   }
 }
 
-function copyValue(
-  composite: boolean,
-  bytes: Uint8Array,
-  from: number,
-  to: number,
-  out: Uint8Array,
-  at: number,
-): number {
-  if (composite) return copyCompact(bytes, from, to, out, at);
-  return to > 0 ? copy(bytes, from, to, out, at) : copyEscaped(bytes, from, -to, out, at);
+function copierOf(column: RowPlan['columns'][number] | undefined): typeof copyText {
+  return column?.type === 'json' ? copyCompact : copyText;
 }

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { DELIVERED, type SinkModule } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { LiveSinks, type PlannedSink, type PlannedSinks } from '../../src/deliver/live-sinks.ts';
-import { createSink, parseOptions } from '../../src/sinks/files/index.ts';
+import { createSink, parseOptions } from '../../src/sinks/files/sink.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';

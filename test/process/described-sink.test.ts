@@ -11,7 +11,7 @@ import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 
-const FILES = pathToFileURL(join(ROOT, 'src/sinks/files/index.ts')).href;
+const FILES = pathToFileURL(join(ROOT, 'src/sinks/files/sink.ts')).href;
 
 /** A sink of a user's own that keeps an archive, in a folder that its option `lake` names. */
 const LAKE = `

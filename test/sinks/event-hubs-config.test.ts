@@ -29,7 +29,7 @@ describe('options of the event-hubs sink', () => {
     const namespace = 'acme.servicebus.windows.net';
     expect(parseOptions({ fullyQualifiedNamespace: namespace }).connection).toEqual({
       by: 'identity',
-      namespace,
+      address: namespace,
       clientId: null,
     });
     const assigned = { fullyQualifiedNamespace: namespace, managedIdentityClientId: 'id' };

@@ -7,7 +7,7 @@ import type { IncomingMessage } from '../../src/core/incoming.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { completionKey, readCompletion, type Completion } from '../../src/sinks/follow-up/completion.ts';
-import { createSink, parseOptions } from '../../src/sinks/follow-up/index.ts';
+import { createSink, parseOptions } from '../../src/sinks/follow-up/sink.ts';
 import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
 import { makeContext, signal, tempFolder } from './support.ts';
 

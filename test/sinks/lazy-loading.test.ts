@@ -53,7 +53,7 @@ test('a config with Event Hubs loads Azure code when a connection is needed, and
   expect(checked('/sinks/event-hubs/')).toBe(true);
   expect(checked('@azure/')).toBe(false);
   const open = `
-    import { createSink, parseOptions } from '${join(SRC, 'sinks/event-hubs/index.ts')}';
+    import { createSink, parseOptions } from '${join(SRC, 'sinks/event-hubs/sink.ts')}';
     const options = parseOptions({ connectionString: '${peer.connectionString}', hub: 'events' });
     const sink = createSink(options, { name: 'hubs', log: console });
     const { signal } = new AbortController();

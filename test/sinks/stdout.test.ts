@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { parseRecord } from '../../src/core/archive-record.ts';
-import { createSink, parseOptions } from '../../src/sinks/stdout/index.ts';
+import { createSink, parseOptions } from '../../src/sinks/stdout/sink.ts';
 import { runContract } from './run-contract.ts';
 import { deliver, makeContext, signal } from './support.ts';
 

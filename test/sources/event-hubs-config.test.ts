@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseOptions } from '../../src/sources/event-hubs/index.ts';
+import { parseOptions } from '../../src/sources/event-hubs/source.ts';
 import { resolveText } from '../../src/config/load.ts';
 import { BASE } from '../config/helpers.ts';
 
@@ -30,7 +30,7 @@ describe('checkpoints of an event-hubs source', () => {
     });
     expect(checkpointsOf(blobs({ accountUrl: `${ACCOUNT}/`, takeOverAfter: '30s' }))).toEqual({
       type: 'blob-storage',
-      storage: { by: 'identity', accountUrl: ACCOUNT, clientId: null },
+      storage: { by: 'identity', address: ACCOUNT, clientId: null },
       container: 'checkpoints',
       takeOverAfter: 30_000,
     });

@@ -1,6 +1,6 @@
 import type { ContainerClient } from '@azure/storage-blob';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createSource, parseOptions } from '../../src/sources/event-hubs/index.ts';
+import { createSource, parseOptions } from '../../src/sources/event-hubs/source.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import { startAzurite, type Azurite } from '../support/azurite.ts';
 import { until } from '../support/until.ts';

@@ -1,7 +1,7 @@
 import { EventHubProducerClient } from '@azure/event-hubs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CheckpointStore } from '../../src/core/source.ts';
-import { createSource, parseOptions } from '../../src/sources/event-hubs/index.ts';
+import { createSource, parseOptions } from '../../src/sources/event-hubs/source.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import { until } from '../support/until.ts';
 import { makeContext } from '../sinks/support.ts';

@@ -5,7 +5,7 @@ import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { toMessage } from '../../src/sinks/pubsub/message.ts';
 import { decodeBody } from '../../src/sources/decode.ts';
 import { toIncoming } from '../../src/sources/pubsub/message.ts';
-import { createSource, parseOptions } from '../../src/sources/pubsub/index.ts';
+import { createSource, parseOptions } from '../../src/sources/pubsub/source.ts';
 import { PubSubAdmin } from '../support/pubsub-admin.ts';
 import { describeOnEmulator } from '../support/pubsub-emulator.ts';
 import { PROJECT, startPubSubPeer, type PubSubPeer } from '../support/pubsub-peer/peer.ts';

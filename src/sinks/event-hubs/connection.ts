@@ -2,10 +2,10 @@ import type { TokenCredential } from '@azure/identity';
 import { z } from 'zod';
 import { NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 
-/** How to reach a namespace, and as whom. */
+/** How to reach a namespace or a storage account, and as whom; `address` is the host of the one, the URL of the other. */
 export type Connection =
   | { readonly by: 'key'; readonly connectionString: string }
-  | { readonly by: 'identity'; readonly namespace: string; readonly clientId: string | null };
+  | { readonly by: 'identity'; readonly address: string; readonly clientId: string | null };
 
 /** The options about the connection, for a sink and a source alike. */
 export const connectionFields = {
@@ -27,38 +27,58 @@ type Fields = z.output<z.ZodObject<typeof connectionFields>>;
 
 /** Tells the two ways apart and takes the hub out of the connection string; adds an issue when they do not agree. */
 export function readConnection(
-  fields: Fields,
+  { fullyQualifiedNamespace, ...fields }: Fields,
   context: z.RefinementCtx,
 ): { connection: Connection; hub: string | null } {
-  const { connectionString, fullyQualifiedNamespace: namespace, managedIdentityClientId: clientId } = fields;
-  const wrong = (path: string, message: string): typeof z.NEVER => {
-    context.addIssue({ code: 'custom', path: [path], message });
-    return z.NEVER;
-  };
-  if (namespace !== null) {
-    if (connectionString !== null)
-      return wrong('connectionString', 'must be left out beside fullyQualifiedNamespace');
-    return { connection: { by: 'identity', namespace, clientId }, hub: fields.hub };
-  }
-  if (connectionString === null)
-    return wrong('connectionString', 'must be set, or fullyQualifiedNamespace for a managed identity');
-  if (clientId !== null) return wrong('managedIdentityClientId', 'needs fullyQualifiedNamespace');
+  const connection = readAccess(fields, { fullyQualifiedNamespace }, context);
+  if (connection === null) return z.NEVER;
+  if (connection.by === 'identity') return { connection, hub: fields.hub };
+  const { by, connectionString } = connection;
   const parts = splitConnectionString(connectionString);
   const missing = ['endpoint', 'sharedaccesskeyname', 'sharedaccesskey'].filter((name) => !parts.has(name));
   const signed = parts.has('endpoint') && parts.has('sharedaccesssignature');
   if (missing.length > 0 && !signed)
-    return wrong('connectionString', `must hold Endpoint, SharedAccessKeyName and SharedAccessKey`);
+    return refuse(context, 'connectionString', `must hold Endpoint, SharedAccessKeyName and SharedAccessKey`);
   const entity = parts.get('entitypath') ?? null;
   const hub = fields.hub ?? entity;
   if (entity !== null && hub !== entity)
-    return wrong('hub', `must be the EntityPath of the connection string, ${JSON.stringify(entity)}`);
+    return refuse(
+      context,
+      'hub',
+      `must be the EntityPath of the connection string, ${JSON.stringify(entity)}`,
+    );
   const namespaceWide = connectionString.split(';').filter((part) => !/^\s*EntityPath=/i.test(part));
-  return { connection: { by: 'key', connectionString: namespaceWide.join(';') }, hub };
+  return { connection: { by, connectionString: namespaceWide.join(';') }, hub };
+}
+
+/** The way that is meant; null when the options do not agree, which adds an issue. @param named the option with the address */
+export function readAccess(
+  {
+    connectionString,
+    managedIdentityClientId: clientId,
+  }: Pick<Fields, 'connectionString' | 'managedIdentityClientId'>,
+  named: Readonly<Record<string, string | null>>,
+  context: z.RefinementCtx,
+): Connection | null {
+  const [[option, address] = ['', null]] = Object.entries(named);
+  if (address !== null && connectionString === null) return { by: 'identity', address, clientId };
+  if (address !== null) refuse(context, 'connectionString', `must be left out beside ${option}`);
+  else if (connectionString === null)
+    refuse(context, 'connectionString', `must be set, or ${option} for a managed identity`);
+  else if (clientId !== null) refuse(context, 'managedIdentityClientId', `needs ${option}`);
+  else return { by: 'key', connectionString };
+  return null;
+}
+
+/** Adds what is wrong with an option. */
+export function refuse(context: z.RefinementCtx, option: string, message: string): typeof z.NEVER {
+  context.addIssue({ code: 'custom', path: [option], message });
+  return z.NEVER;
 }
 
 /** Host of the namespace, for keys and messages. */
 export function hostOf(connection: Connection): string {
-  if (connection.by === 'identity') return connection.namespace;
+  if (connection.by === 'identity') return connection.address;
   const endpoint = splitConnectionString(connection.connectionString).get('endpoint') ?? '';
   return endpoint.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '');
 }

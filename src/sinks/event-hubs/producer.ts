@@ -116,5 +116,5 @@ async function createClient({ connection, hub, timeout }: ProducerOptions): Prom
   // Retrying is the dispatcher's: the SDK's own would hide from it what the hub says, and hold up the whole batch.
   const options = { retryOptions: { maxRetries: 0, timeoutInMs: timeout } };
   if (connection.by === 'key') return new Client(connection.connectionString, hub, options);
-  return new Client(connection.namespace, hub, await loadCredential(connection.clientId), options);
+  return new Client(connection.address, hub, await loadCredential(connection.clientId), options);
 }

@@ -1,11 +1,18 @@
 import type { EventData, EventDataBatch } from '@azure/event-hubs';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { orAborted, unlessAborted } from '../../lib/abort.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { ABORTED, resultOf, troubleWith } from '../failure.ts';
 import type { EventHubsOptions } from './config.ts';
 import { toFailure } from './failure.ts';
 import { partitionKeyOf, toMessage } from './message.ts';
 import { Producer } from './producer.ts';
+
+export { parseOptions, optionsSchema } from './config.ts';
+
+export function createSink(options: EventHubsOptions, context: SinkContext): Sink {
+  return new EventHubsSink(options, context);
+}
 
 /** Messages of one `send` that wait for their confirmation at the same time; a link's credit is a few hundred. */
 const LANES = 32;
@@ -129,13 +136,8 @@ export class EventHubsSink implements Sink {
   }
 
   #producer(hub: string): Producer {
-    let producer = this.#producers.get(hub);
-    if (producer === undefined) {
-      const { connection, timeout, maxEventBytes: maxBytes } = this.#options;
-      producer = new Producer({ connection, hub, timeout, maxBytes });
-      this.#producers.set(hub, producer);
-    }
-    return producer;
+    const { connection, timeout, maxEventBytes: maxBytes } = this.#options;
+    return getOrMake(this.#producers, hub, () => new Producer({ connection, hub, timeout, maxBytes }));
   }
 
   #replace(producer: Producer): void {

@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
 import type { SinkContext } from '../../core/sink.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { FilesOptions } from './config.ts';
 import type { Part } from './part.ts';
@@ -46,12 +47,9 @@ export class Lanes {
 
   /** The lane of a folder, made if there is none. */
   of(folder: string): Lane {
-    let lane = this.#lanes.get(folder);
-    if (lane === undefined) {
-      lane = { folder, serial: new Serial(), part: null, due: 0, cancelTimer: () => undefined };
-      this.#lanes.set(folder, lane);
-    }
-    return lane;
+    return getOrMake(this.#lanes, folder, () => {
+      return { folder, serial: new Serial(), part: null, due: 0, cancelTimer: () => undefined };
+    });
   }
 
   /** Runs a task alone in its lane; forgets the lane once it is idle and empty, for partitions are without end. */

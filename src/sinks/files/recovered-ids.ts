@@ -1,4 +1,5 @@
 import type { Event } from '../../core/event.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { destinationLevelOf } from './partition.ts';
 import type { Part } from './part.ts';
 
@@ -29,8 +30,7 @@ export class RecoveredIds {
   /** @param ids as `identityOf` says them */
   add(part: Part, ids: readonly string[], resumed: boolean): void {
     const level = destinationLevelOf(part.place.folder);
-    let known = this.#destinations.get(level);
-    if (known === undefined) this.#destinations.set(level, (known = { ids: new Set(), resumed: new Set() }));
+    const known = getOrMake(this.#destinations, level, () => ({ ids: new Set(), resumed: new Set() }));
     for (const id of ids) known.ids.add(id);
     if (resumed) known.resumed.add(part);
   }

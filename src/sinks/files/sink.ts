@@ -12,7 +12,7 @@ import {
   type SinkContext,
   type SinkTrouble,
 } from '../../core/sink.ts';
-import { unlessAborted } from '../../lib/abort.ts';
+import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import { Sealer } from '../../seal/sealer.ts';
 import { ABORTED, Appender } from './append.ts';
@@ -29,6 +29,12 @@ import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
 import { explain, FolderTroubles } from './troubles.ts';
 import { Watch } from './watch.ts';
+
+export { parseOptions, optionsSchema, describe } from './config.ts';
+
+export function createSink(options: FilesOptions, context: SinkContext): Sink {
+  return new FilesSink(options, context);
+}
 
 const MIB = 2 ** 20;
 
@@ -174,12 +180,10 @@ export class FilesSink implements Sink {
     // It might take the folder again behind us.
     await this.#watch.stop();
     const finisher = this.#finisher;
-    const stop = (): void => finisher?.abort();
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
+    const forget = onAbort(signal, () => finisher?.abort());
     await this.#lanes.each((lane) => this.#lanes.seal(lane));
     const left = (await finisher?.drain()) ?? 0;
-    signal.removeEventListener('abort', stop);
+    forget();
     if (left > 0)
       this.#context.log.warn({ parts: left }, 'unfinished archive files stay open until the next start');
     this.#folder.release();

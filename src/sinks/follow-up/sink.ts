@@ -11,6 +11,12 @@ import { completionKey, readCompletion, type Completion } from './completion.ts'
 import type { FollowUpOptions } from './config.ts';
 import { toEvent } from './message.ts';
 
+export { parseOptions, optionsSchema, describe } from './config.ts';
+
+export function createSink(options: FollowUpOptions, context: SinkContext): Sink {
+  return new FollowUpSink(options, context);
+}
+
 /** The resource that has tables; completions of others are passed over. */
 const RESOURCE = 'meal';
 /** Of the events it makes. */

@@ -1,3 +1,5 @@
+import { getOrMake } from '../../lib/get-or-make.ts';
+
 /** Bytes of the smallest buffer, and of the largest that is kept for the next time. */
 const SMALLEST = 4096;
 const LARGEST = 4 * 1024 * 1024;
@@ -27,8 +29,6 @@ export class BufferPool {
     const size = buffer.length;
     if (size > LARGEST || this.#bytes + size > KEPT) return;
     this.#bytes += size;
-    const alike = this.#free.get(size);
-    if (alike === undefined) this.#free.set(size, [buffer]);
-    else alike.push(buffer);
+    getOrMake(this.#free, size, () => []).push(buffer);
   }
 }

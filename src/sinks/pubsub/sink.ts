@@ -7,6 +7,12 @@ import { requestBytes, toMessages, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';
 
+export { parseOptions, optionsSchema } from './config.ts';
+
+export function createSink(options: PubSubOptions, context: SinkContext): Sink {
+  return new PubSubSink(options, context);
+}
+
 /** Requests of one `send` that wait for their answer at the same time, when each user's events need one of their own. */
 const LANES = 64;
 

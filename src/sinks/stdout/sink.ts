@@ -2,7 +2,19 @@ import type { Writable } from 'node:stream';
 import { formatRecords } from '../../core/archive-record.ts';
 import { messageOf } from '../../core/errors.ts';
 import { unlessAborted } from '../../lib/abort.ts';
-import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../core/sink.ts';
+import type { StdoutOptions } from './config.ts';
+import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+
+export { parseOptions, optionsSchema, describe } from './config.ts';
+
+/** @param stream only tests pass their own */
+export function createSink(
+  _options: StdoutOptions,
+  _context: SinkContext,
+  stream: Writable = process.stdout,
+): Sink {
+  return new StdoutSink(stream);
+}
 
 /**
  * Writes archive records to a stream, a line each. `delivered` means the system has taken the bytes (a pipe's reader

@@ -22,7 +22,7 @@ export async function openBlobStore(
   const container =
     storage.by === 'key'
       ? new ContainerClient(storage.connectionString, name, options)
-      : new ContainerClient(`${storage.accountUrl}/${name}`, await loadCredential(storage.clientId), options);
+      : new ContainerClient(`${storage.address}/${name}`, await loadCredential(storage.clientId), options);
   return bounded(new BlobCheckpointStore(container), name, timeout);
 }
 

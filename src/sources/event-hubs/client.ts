@@ -22,7 +22,7 @@ export async function createClient(
     if (store === null) return new Client(consumerGroup, connectionString, hub, options);
     return new Client(consumerGroup, connectionString, hub, store, options);
   }
-  const { namespace, clientId } = connection;
+  const { address: namespace, clientId } = connection;
   const credential = await loadCredential(clientId);
   if (store === null) return new Client(consumerGroup, namespace, hub, credential, options);
   return new Client(consumerGroup, namespace, hub, credential, store, options);

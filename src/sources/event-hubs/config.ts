@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { choice, duration, NOT_EMPTY, text } from '../../lib/fields.ts';
-import { connectionFields, readConnection } from '../../sinks/event-hubs/connection.ts';
+import { connectionFields, readConnection, refuse } from '../../sinks/event-hubs/connection.ts';
 import { readStorage, storageFields } from './storage.ts';
 
 const MINIMUM_TIMEOUT = 100;
@@ -52,10 +52,7 @@ const schema = z
   })
   .transform(({ consumerGroup, start, checkpoints, timeout, ...fields }, context) => {
     const { connection, hub } = readConnection(fields, context);
-    if (hub === null) {
-      context.addIssue({ code: 'custom', path: ['hub'], message: 'must name the Event Hub to read' });
-      return z.NEVER;
-    }
+    if (hub === null) return refuse(context, 'hub', 'must name the Event Hub to read');
     return { connection, hub, consumerGroup, start, checkpoints, timeout };
   });
 

@@ -1,6 +1,5 @@
 import type { EventHubConsumerClient, PartitionContext, ReceivedEventData } from '@azure/event-hubs';
-import type { Source, SourceContext } from '../../core/source.ts';
-import type { IncomingMessage } from '../../core/incoming.ts';
+import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted } from '../../lib/abort.ts';
 import { toFailure } from '../../sinks/event-hubs/failure.ts';
 import { openBlobStore } from './blob-store.ts';
@@ -11,13 +10,17 @@ import { toIncoming } from './message.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { SharedCheckpoints } from './shared-checkpoints.ts';
 
+export { parseOptions, optionsSchema, describe } from './config.ts';
+
+export function createSource(options: EventHubsSourceOptions, context: SourceContext): Source {
+  return new EventHubsSource(options, context);
+}
+
 /** Messages of one partition that are handed on together, at most. */
 const BATCH = 256;
 /** Seconds after which the SDK looks whether the connection is still there while nothing comes. */
 const LOOK = 1;
 const HOW = { maxBatchSize: BATCH, maxWaitTimeInSeconds: LOOK, skipParsingBodyAsJson: true };
-
-type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
 
 interface Opened {
   readonly client: EventHubConsumerClient;
@@ -86,7 +89,9 @@ export class EventHubsSource implements Source {
     };
     failed.promise.catch(() => undefined);
     try {
-      subscriptions = await this.#asking(checkpoints.subscribe(client, handlers, HOW));
+      subscriptions = await checkpoints.subscribe(client, handlers, HOW).catch((error: unknown) => {
+        throw this.#explained(error);
+      });
       await Promise.race([failed.promise, untilAborted(signal)]);
     } finally {
       ended = true;
@@ -103,13 +108,9 @@ export class EventHubsSource implements Source {
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    const client = this.#opened?.client;
+    const closed = this.#opened?.client.close().catch(() => undefined);
     this.#opened = null;
-    if (client)
-      await orAborted(
-        client.close().catch(() => undefined),
-        signal,
-      );
+    if (closed !== undefined) await orAborted(closed, signal);
   }
 
   async #checkpointsOf(): Promise<Checkpoints> {
@@ -117,14 +118,6 @@ export class EventHubsSource implements Source {
     if (checkpoints.type === 'journal') return new JournalCheckpoints(this.#options, this.#context);
     const store = await openBlobStore(checkpoints, timeout);
     return new SharedCheckpoints(this.#options, this.#context, store);
-  }
-
-  async #asking<T>(answer: Promise<T>): Promise<T> {
-    try {
-      return await answer;
-    } catch (error) {
-      throw this.#explained(error);
-    }
   }
 
   #explained(error: unknown): Error {

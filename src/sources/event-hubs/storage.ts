@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { NOT_EMPTY, optionalText } from '../../lib/fields.ts';
-import { splitConnectionString } from '../../sinks/event-hubs/connection.ts';
-
-/** How to reach a storage account, and as whom. */
-export type Storage =
-  | { readonly by: 'key'; readonly connectionString: string }
-  | { readonly by: 'identity'; readonly accountUrl: string; readonly clientId: string | null };
+import {
+  readAccess,
+  refuse,
+  splitConnectionString,
+  type Connection,
+} from '../../sinks/event-hubs/connection.ts';
 
 /** The options about the storage account. */
 export const storageFields = {
@@ -28,23 +28,12 @@ export const storageFields = {
 type Fields = Omit<z.output<z.ZodObject<typeof storageFields>>, 'container'>;
 
 /** Tells the two ways apart; adds an issue when they do not agree. */
-export function readStorage(fields: Fields, context: z.RefinementCtx): Storage {
-  const { connectionString, accountUrl, managedIdentityClientId: clientId } = fields;
-  const wrong = (path: string, message: string): typeof z.NEVER => {
-    context.addIssue({ code: 'custom', path: [path], message });
-    return z.NEVER;
-  };
-  if (accountUrl !== null) {
-    if (connectionString !== null) return wrong('connectionString', 'must be left out beside accountUrl');
-    return { by: 'identity', accountUrl: accountUrl.replace(/\/$/, ''), clientId };
-  }
-  if (connectionString === null)
-    return wrong('connectionString', 'must be set, or accountUrl for a managed identity');
-  if (clientId !== null) return wrong('managedIdentityClientId', 'needs accountUrl');
-  const parts = splitConnectionString(connectionString);
+export function readStorage({ accountUrl, ...fields }: Fields, context: z.RefinementCtx): Connection {
+  const storage = readAccess(fields, { accountUrl: accountUrl?.replace(/\/$/, '') ?? null }, context);
+  if (storage?.by !== 'key') return storage ?? z.NEVER;
+  const parts = splitConnectionString(storage.connectionString);
   const keyed = parts.has('accountname') && parts.has('accountkey');
   const signed = parts.has('blobendpoint') && parts.has('sharedaccesssignature');
-  if (!keyed && !signed && !parts.has('usedevelopmentstorage'))
-    return wrong('connectionString', 'must hold AccountName and AccountKey');
-  return { by: 'key', connectionString };
+  if (keyed || signed || parts.has('usedevelopmentstorage')) return storage;
+  return refuse(context, 'connectionString', 'must hold AccountName and AccountKey');
 }

@@ -1,11 +1,9 @@
 import type { Message } from '@google-cloud/pubsub';
-import type { IncomingMessage } from '../../core/incoming.ts';
+import type { Deliver } from '../../core/source.ts';
 import { toIncoming } from './message.ts';
 
 /** Messages that are handed on together, at most. */
 const BATCH = 256;
-
-type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
 
 /**
  * Hands messages on, one batch at a time in order of arrival; the next gathers meanwhile. A message is acknowledged once

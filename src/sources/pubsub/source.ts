@@ -1,14 +1,17 @@
 import type { Message, PubSub, Subscription } from '@google-cloud/pubsub';
 import { messageOf } from '../../core/errors.ts';
-import type { Source } from '../../core/source.ts';
-import type { IncomingMessage } from '../../core/incoming.ts';
+import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted, within } from '../../lib/abort.ts';
 import { createPubSub } from '../../sinks/pubsub/connection.ts';
 import { codeOf, PERMISSION_DENIED } from '../../sinks/pubsub/failure.ts';
 import type { PubSubSourceOptions } from './config.ts';
 import { Reading } from './reading.ts';
 
-type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
+export { parseOptions, optionsSchema } from './config.ts';
+
+export function createSource(options: PubSubSourceOptions, _context: SourceContext): Source {
+  return new PubSubSource(options);
+}
 
 /**
  * Reads a subscription. The subscription itself remembers what has been taken, by the acknowledgements; whatever is held
@@ -57,13 +60,9 @@ export class PubSubSource implements Source {
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    const client = this.#opened;
+    const closed = this.#opened?.close().catch(() => undefined);
     this.#opened = null;
-    if (client)
-      await orAborted(
-        client.close().catch(() => undefined),
-        signal,
-      );
+    if (closed !== undefined) await orAborted(closed, signal);
   }
 
   async #subscribe(client: PubSub): Promise<Subscription> {

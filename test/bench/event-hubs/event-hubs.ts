@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/core/clock.ts';
 import type { JournalEvent } from '../../../src/core/event.ts';
 import type { Delivery, Sink } from '../../../src/core/sink.ts';
 import { contractEvent } from '../../../src/sinks/contract-events.ts';
-import { createSink, parseOptions } from '../../../src/sinks/event-hubs/index.ts';
+import { createSink, parseOptions } from '../../../src/sinks/event-hubs/sink.ts';
 import { partitionKeyOf, toMessage } from '../../../src/sinks/event-hubs/message.ts';
 import { forkAmqpPeer } from '../../support/amqp-peer/process.ts';
 import type { Bench, BenchResult } from '../bench.ts';
