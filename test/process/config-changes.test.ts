@@ -230,7 +230,7 @@ test('a healthy sink that is busy is taken out by a reload, and the process kill
   const a = bench.sink('a');
   bench.open('a');
   bench.open('b');
-  const b = bench.sink('b', { slow: 30 });
+  const b = bench.sink('b', { slow: 120 });
   const config = bench.config({ a, b }, [everythingTo('a', 'b')]);
   const receiver = await ReceiverProcess.start(config);
   const ids = await send(receiver, 300);
@@ -376,7 +376,7 @@ test('a sink goes on for one that is leaving already', async () => {
   const bench = new Bench(await temporaryFolder(), { delivery: { maxPending: 5 } });
   const [a, c] = [bench.sink('a'), bench.sink('c')];
   for (const name of ['a', 'b', 'c']) bench.open(name);
-  const config = bench.config({ a, b: bench.sink('b', { slow: 100 }) }, [everythingTo('a', 'b')]);
+  const config = bench.config({ a, b: bench.sink('b', { slow: 120 }) }, [everythingTo('a', 'b')]);
   const receiver = await ReceiverProcess.start(config);
   const ids = await send(receiver, 300);
   bench.config({ a }, [everythingTo('a')]);
