@@ -248,5 +248,5 @@ test('a kept event that unpacks to more than any event has is named, and not hel
   await erasures.request({ by: 'user', id: userId(1), team: null }, true);
   const { receipts, left } = await erasures.run();
   expect(receipts).toEqual([]);
-  expect(left).toMatchObject([{ reason: expect.stringContaining('no single event') as string }]);
+  expect(left).toMatchObject([{ reason: expect.stringContaining('cannot be one event') as string }]);
 });

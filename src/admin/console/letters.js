@@ -187,7 +187,7 @@ export class Letters {
     await this.#act(async () => {
       const { retried, kept } = await api.retry(this.#kind.path, selection);
       const stayed =
-        kept === 0 ? '' : `; ${format.count(kept)}  stayed, because nothing has changed for ${what}`;
+        kept === 0 ? '' : `; ${format.count(kept)} stayed, because nothing has changed for ${what}`;
       return `${format.plural(retried, this.#kind.one)} retried${stayed}.`;
     });
   }
