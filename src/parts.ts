@@ -174,13 +174,15 @@ function makeDelivery(system: System): void {
   system.delivery = new Delivery({ plan, dispatcher, sinks, routes: store, journal, isErased, clock, log });
 }
 
-function makeErasures(system: System): void {
+function makeErasures(system: System): Stop {
   const { audit, meter } = system;
   system.erasures = runErasures({
     ...system,
     recent: meter.recent,
     noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
   });
+  // It may run before the last part has started: who asks through the admin listener does not wait for that.
+  return () => system.erasures.stop();
 }
 
 async function makeReceiver(system: System): Promise<Stop> {
@@ -294,5 +296,6 @@ async function listen(system: System): Promise<Stop> {
 
 function startErasures({ erasures }: System): Stop {
   erasures.start();
+  // Again before anything else stops: what one that runs clears must still be open.
   return () => erasures.stop();
 }

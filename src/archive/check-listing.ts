@@ -3,8 +3,8 @@ import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { FileFacts } from './facts.ts';
 import { TEMPORARY_EXTENSION, type ArchiveListing } from './list.ts';
 import type { Manifest } from './manifest.ts';
-import { hashLine } from '../core/archive-manifest.ts';
 import type { DifferenceCode, Tally } from './report.ts';
+import { hashLine } from '../lib/chained-log.ts';
 
 /** A head that the manifest must hold. */
 export interface ExpectedHead {

@@ -1,11 +1,6 @@
 import { join } from 'node:path';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
-import {
-  formatManifestLine,
-  hashLine,
-  parseManifestLine,
-  type NewManifestLine,
-} from '../core/archive-manifest.ts';
+import { formatManifestLine, parseManifestLine, type NewManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
@@ -14,6 +9,7 @@ import { ensureFolder, readPlain } from '../lib/durable.ts';
 import { lockInTurn } from '../lib/file-lock.ts';
 import { cutLines } from '../lib/lines.ts';
 import { Serial } from '../lib/serial.ts';
+import { hashLine } from '../lib/chained-log.ts';
 
 /**
  * The manifest of one archive, for writing: by the sink that makes the files, by an erasure, by a repair. It remembers

@@ -1,15 +1,11 @@
 import { join } from 'node:path';
 import { MANIFEST } from '../core/archive.ts';
-import {
-  hashLine,
-  parseManifestLine,
-  type ErasureLine,
-  type ManifestLine,
-} from '../core/archive-manifest.ts';
+import { parseManifestLine, type ErasureLine, type ManifestLine } from '../core/archive-manifest.ts';
 import { readPlain } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
 import { LineJudge, type LineCounts, type StoredLine, type Trust } from './judge.ts';
 import type { Difference } from './report.ts';
+import { hashLine } from '../lib/chained-log.ts';
 
 /** A manifest as it stands, with what is wrong with it. */
 export interface Manifest {

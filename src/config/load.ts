@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { SCALAR_KEYS } from './keys.ts';
+import { nearest } from './nearest.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { assemble, consequences, type Assembled } from './assemble.ts';
 import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
@@ -7,7 +9,6 @@ import { resolveModules, type Modules } from './modules.ts';
 import { keyOf, within, type Environment, type Problem } from './paths.ts';
 import { ConfigError, lineOf, locate } from './problem.ts';
 import { checkModules } from './rules.ts';
-import { straySettings } from './stray.ts';
 import { substitute } from './substitute.ts';
 
 const DEFAULT_FILE = 'config/millrace.yaml';
@@ -129,4 +130,21 @@ function refuse(
     code,
     all.map((problem) => locate(source, problem)),
   );
+}
+
+const PREFIX = 'MILLRACE_';
+
+/**
+ * Warnings for variables that look like a misspelt setting (`MILLRACE_SERVER_PROT`). Not errors: container platforms
+ * put variables of their own making beside ours.
+ * @param mentioned variables the file itself refers to.
+ */
+function straySettings(env: Environment, mentioned: ReadonlySet<string>): string[] {
+  const known = SCALAR_KEYS.map((scalar) => scalar.env.slice(PREFIX.length));
+  return Object.keys(env).flatMap((name) => {
+    if (!name.startsWith(PREFIX) || name === 'MILLRACE_CONFIG') return [];
+    if (known.includes(name.slice(PREFIX.length)) || mentioned.has(name)) return [];
+    const close = nearest(name.slice(PREFIX.length), known);
+    return close === undefined ? [] : [`${name} is not a known setting; did you mean ${PREFIX}${close}?`];
+  });
 }

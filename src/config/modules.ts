@@ -1,6 +1,8 @@
 import { dirname } from 'node:path';
+import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
-import type { SinkDescription, SinkModule } from '../core/sink.ts';
+import type { SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
+import { isRecord } from '../lib/is-record.ts';
 import type { Written } from '../lib/parse-options.ts';
 import type { SourceModule } from '../core/source.ts';
 import { loadSinkModule } from '../sinks/registry.ts';
@@ -53,7 +55,7 @@ export async function resolveModules(
       schemas.set(key, module.optionsSchema?.() ?? {});
       // A module cannot judge what could not be resolved.
       if (!loaded.unset.some((hole) => hole.startsWith(`${key}.`))) use(module, module.parseOptions(written));
-      descriptions.set(key, module.describe?.(written) ?? {});
+      descriptions.set(key, descriptionOf(module, written));
     } catch (error) {
       const secrets = secretsOf(section, name, written, loaded.substituted);
       const found = problemsOf([section, name], error, schemas.get(key));
@@ -70,3 +72,30 @@ export async function resolveModules(
     });
   return { sinks, sources, descriptions, schemas, problems };
 }
+
+/** What a user's own module says is not taken on trust: an erasure and the rules of the config go by it. */
+function descriptionOf(
+  module: SinkModule | SourceModule,
+  written: Readonly<Record<string, unknown>>,
+): SinkDescription {
+  const said: unknown = module.describe?.(written) ?? {};
+  if (said instanceof Promise) throw new Error('describe() of its module: must not be async');
+  const { data, error } = description.safeParse(said);
+  if (data !== undefined) return data;
+  const [issue] = error.issues;
+  throw new Error(`describe() of its module: ${issue?.path.join('.')}: ${issue?.message}`);
+}
+
+const description = z.strictObject({
+  folders: z
+    .array(z.strictObject({ path: z.string(), option: z.string(), erase: z.boolean() }))
+    .exactOptional(),
+  archive: z.string().exactOptional(),
+  keys: z
+    .custom<SinkKeys>((keys) => isRecord(keys) && typeof keys['masterKey'] === 'function')
+    .exactOptional(),
+  keepsClaims: z.boolean().exactOptional(),
+  needsJournal: z.strictObject({ option: z.string(), reason: z.string() }).exactOptional(),
+  openFiles: z.int().min(0).exactOptional(),
+  writesStdout: z.boolean().exactOptional(),
+});

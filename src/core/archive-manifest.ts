@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { isRecord } from '../lib/is-record.ts';
 import { signJson, type Signer } from './signature.ts';
@@ -98,11 +97,6 @@ export type ErasureLine = Readonly<z.output<typeof erasureLine>>;
 /** A line to be added; its link to the one before it is made when it is. */
 export type NewManifestLine =
   Omit<FileLine, 'previous'> | Omit<ClaimLine, 'previous'> | Omit<ErasureLine, 'previous'>;
-
-/** SHA-256 of a manifest line without its line break. Hash the empty string for the first line's `previous`. */
-export function hashLine(line: string | Buffer): string {
-  return createHash('sha256').update(line).digest('hex');
-}
 
 /**
  * A manifest line without its line break; fields in the order they were given, the link last but for the signature.

@@ -160,10 +160,11 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     }
     const confirmed = Promise.withResolvers<AppendResult>();
     confirmed.promise.catch(() => undefined);
-    const { seq } = this.append(event, handling);
-    const entry: Entry = { seq, key, digest, open, confirmed };
+    // Before the feeds are told of it: what nobody waits for they may skip.
+    const entry: Entry = { seq: this.lastSeq + 1, key, digest, open, confirmed };
     this.#byKey.set(key, entry);
-    this.#bySeq.set(seq, entry);
+    this.#bySeq.set(entry.seq, entry);
+    this.append(event, handling);
     if (open.size === 0) this.#confirm(entry);
     return confirmed.promise;
   }

@@ -27,7 +27,7 @@ export interface ChainedLogOptions {
 /** Milliseconds to wait for others that write a line. */
 const PATIENCE = 10_000;
 
-export const CHAIN_START: ChainTip = { n: 0, hash: hashOf('') };
+export const CHAIN_START: ChainTip = { n: 0, hash: hashLine('') };
 
 /**
  * JSON lines, each with the hash of the one before, for several processes: `{"n","at",…,"prev"}`. A file that is full is put
@@ -72,7 +72,7 @@ export class ChainedLog {
           ...entry,
           prev: tip.hash,
         });
-        tip = { n: tip.n + 1, hash: hashOf(line) };
+        tip = { n: tip.n + 1, hash: hashLine(line) };
         text += `${line}\n`;
       }
       await file.append(Buffer.from(text));
@@ -97,7 +97,7 @@ export class ChainedLog {
     const { file } = await AppendFile.openLines(join(folder, `${name}.jsonl`), OWNER_ONLY);
     try {
       const line = await file.lineBefore(file.length);
-      return await task(file, file.length === 0 ? null : { n: numberOf(line), hash: hashOf(line) });
+      return await task(file, file.length === 0 ? null : { n: numberOf(line), hash: hashLine(line) });
     } finally {
       await file.close();
     }
@@ -110,7 +110,8 @@ export class ChainedLog {
   }
 }
 
-export function hashOf(line: string | Buffer): string {
+/** SHA-256 of a line without its line break, hex; of the empty string for what the first line of a chain follows. */
+export function hashLine(line: string | Buffer): string {
   return hash('sha256', line);
 }
 

@@ -21,9 +21,11 @@ export async function startParts<System>(
   onUnclean: (error: unknown, part: string) => void,
 ): Promise<Stop> {
   const running: Stop[] = [];
-  const stop: Stop = async (signal) => {
-    for (let last = running.pop(); last !== undefined; last = running.pop()) await last(signal);
+  let stopping: Promise<void> | null = null;
+  const stopAll: Stop = async (signal) => {
+    for (const end of running.toReversed()) await end(signal);
   };
+  const stop: Stop = (signal) => (stopping ??= stopAll(signal));
   for (const { name, start } of parts) {
     try {
       const end = await start(system);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { asideFiles, CHAIN_START, hashOf, readTip, type ChainTip } from './chained-log.ts';
+import { asideFiles, CHAIN_START, hashLine, readTip, type ChainTip } from './chained-log.ts';
 import { errorCode, readPlain } from './durable.ts';
 import { cutLines } from './lines.ts';
 
@@ -50,7 +50,7 @@ export async function verifyChain(
         onLine?.(line);
       }
       lines += 1;
-      before = { n: line?.n ?? before.n + 1, hash: hashOf(bytes) };
+      before = { n: line?.n ?? before.n + 1, hash: hashLine(bytes) };
       if (before.n === written?.n && before.hash !== written.hash)
         problems.push(`${where}: line ${before.n} was changed`);
       if (before.hash === head) isKnown = true;

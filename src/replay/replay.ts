@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import { formatTarget } from '../core/route.ts';
@@ -5,7 +6,6 @@ import { MemoryLog, type Refusal } from '../deliver/memory-log.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { Counts } from './counts.ts';
 import type { Destinations } from './destinations.ts';
-import { Pace } from './pace.ts';
 import { Tracker } from './tracker.ts';
 import type { Candidate, Problem, Step, Tally, Unit } from './unit.ts';
 
@@ -136,5 +136,28 @@ export class Replay {
       attempts,
     });
     this.#tracker.refused(event.seq, { sink, destination });
+  }
+}
+
+/** Milliseconds that what was not used may be caught up on: a replay is steady, and never makes up for a pause. */
+const CATCH_UP = 100;
+
+/** Spreads events evenly over time. */
+class Pace {
+  readonly #gap: number;
+  #due = performance.now();
+
+  /** @param perSecond events; null holds nothing back */
+  constructor(perSecond: number | null) {
+    this.#gap = perSecond === null ? 0 : 1000 / perSecond;
+  }
+
+  /** Resolves when the next event may go. @throws the signal's reason */
+  async next(signal: AbortSignal): Promise<void> {
+    if (this.#gap === 0) return;
+    const now = performance.now();
+    this.#due = Math.max(this.#due + this.#gap, now - CATCH_UP);
+    // A timer is no finer than a millisecond; what is due sooner goes at once, and the next one later.
+    if (this.#due - now >= 1) await wait(this.#due - now, undefined, { signal });
   }
 }

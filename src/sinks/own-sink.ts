@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { Delivery, SendResult, Sink, SinkContext, SinkLimits, SinkTrouble } from '../core/sink.ts';
+import type {
+  ClaimCheck,
+  Delivery,
+  SendResult,
+  Sink,
+  SinkContext,
+  SinkLimits,
+  SinkTrouble,
+} from '../core/sink.ts';
 import { onAbort } from '../lib/abort.ts';
 import { onBehalfOf, type Guest } from '../lib/attribution.ts';
 
@@ -12,7 +20,7 @@ const MOST_TROUBLES = 10;
 /**
  * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
  * handed copies, and an error that it throws later, or leaves in a promise, pauses this sink in place of ending the process.
- * `close`, `keep`, `settle` and `erasable` pass through.
+ * `close`, `settle` and `erasable` pass through.
  */
 export class OwnSink implements Sink, Guest {
   limits!: SinkLimits;
@@ -43,8 +51,7 @@ export class OwnSink implements Sink, Guest {
     this.limits = limits;
     const { settle, erasable, keep } = sink;
     if (settle !== undefined) this.settle = (holds) => onBehalfOf(this, () => settle.call(sink, holds));
-    if (keep !== undefined)
-      this.keep = (event, signal) => this.#call(signal, (own) => keep.call(sink, event, own));
+    if (keep !== undefined) this.keep = (event, signal) => this.#keep(event, signal, keep.bind(sink));
     if (erasable !== undefined) this.erasable = () => onBehalfOf(this, () => erasable.call(sink));
   }
 
@@ -87,6 +94,24 @@ export class OwnSink implements Sink, Guest {
     const times = count === 1 ? 'once' : `${count} times, the last time`;
     const detail = `${this.name} threw outside of any call, ${times}: ${message}`;
     return [{ code: 'stray_error', detail, since: first }, ...own];
+  }
+
+  /** @throws Error where it is not sure that the event is kept: the pointer is not sent then, and it is tried again */
+  async #keep(
+    event: JournalEvent,
+    signal: AbortSignal,
+    keep: NonNullable<Sink['keep']>,
+  ): Promise<ClaimCheck> {
+    const batch = [{ event, destination: null }];
+    const [given = { event }] = this.#given(batch);
+    const kept: unknown = await this.#call(signal, (own) => keep(given.event, own));
+    this.#compare(batch);
+    const [failed] = this.#owes ? this.#failed(batch) : [];
+    if (failed?.status === 'retry') throw new Error(failed.reason);
+    const { data, success } = claimCheck.safeParse(kept);
+    if (!success)
+      throw new Error(`${this.name}: keep must resolve to where the event is, as ClaimCheck says`);
+    return data;
   }
 
   /** With a signal of its own: what it does when that aborts is its doing as well. */
@@ -149,6 +174,12 @@ export class OwnSink implements Sink, Guest {
     );
   }
 }
+
+const claimCheck = z.strictObject({
+  path: z.string().min(1),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bytes: z.int().min(0),
+});
 
 const trouble = z.object({
   // It becomes a label of metrics.

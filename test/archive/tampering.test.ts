@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ManifestWriter } from '../../src/archive/manifest-writer.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import { hashLine } from '../../src/core/archive-manifest.ts';
 import { makeContext } from '../sinks/support.ts';
 import { details, differences, makeArchive } from './support.ts';
+import { hashLine } from '../../src/lib/chained-log.ts';
 
 describe('verifying names what was done to the files', () => {
   it('two swapped files, and where their bytes belong', async () => {

@@ -45,7 +45,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'verify',
     'warehouse',
   ],
-  'cli/backfill': ['backfill', 'service'],
+  'cli/backfill': ['backfill', 'erase', 'service'],
   'cli/check': ['archive', 'config', 'route', 'validate', 'verify'],
   'cli/demo': ['app.ts', 'archive', 'backfill', 'config', 'sandbox', 'service', 'verify'],
   'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],

@@ -76,3 +76,21 @@ test('it is counted by reconcile and searched by an erasure, in a running receiv
   expect(find([join(folder, 'lake')], [secretOf(3)])).not.toEqual([]);
   expect((await runReconcile(['--config', config])).exit).toBe(0);
 });
+
+test.each([
+  ['a promise', 'async () => ({})'],
+  ['a folder without a path', "() => ({ folders: [{ option: 'lake', erase: true }] })"],
+  ['keys that nobody can open', "() => ({ keys: { store: './keys', option: 'keys' } })"],
+])('what it says of itself is not taken on trust: %s', async (_, describe) => {
+  const folder = await temporaryFolder();
+  const file = configOf(folder);
+  writeFileSync(
+    join(folder, 'lake.mjs'),
+    LAKE.replace(/export const describe = [^]*$/, `export const describe = ${describe};`),
+  );
+  await expect(resolveConfig({ file, env: {} })).rejects.toMatchObject({
+    problems: expect.arrayContaining([
+      expect.objectContaining({ key: 'sinks.own', message: expect.stringContaining('describe()') }),
+    ]),
+  });
+});

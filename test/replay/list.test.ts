@@ -2,11 +2,12 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MANIFEST } from '../../src/core/archive.ts';
-import { formatManifestLine, hashLine } from '../../src/core/archive-manifest.ts';
+import { formatManifestLine } from '../../src/core/archive-manifest.ts';
 import { listPath } from '../../src/replay/list.ts';
 import type { Selection } from '../../src/replay/selection.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeArchive } from './made-up-archive.ts';
+import { hashLine } from '../../src/lib/chained-log.ts';
 
 const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
 

@@ -5,13 +5,13 @@ import { countTasks, makePlan, type BackfillPlan } from '../../backfill/plan.ts'
 import { runBackfill, type BackfillSummary } from '../../backfill/run.ts';
 import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
 import { EXIT } from '../../core/errors.ts';
+import { ErasedUsers } from '../../erase/erased-users.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { visible } from '../../lib/visible.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { backfillProgress, backfillReport, newsOf } from './progress.ts';
-import { withoutErased } from '../erased.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
+import { collect, configIfAny, option, readAs, textOf, wholeNumber } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
 import { withService, type ServiceFlags } from '../service.ts';
 
@@ -211,4 +211,15 @@ const NAMED = 50;
 function name(io: Io, what: string, users: readonly string[]): void {
   for (const user of users.slice(0, NAMED)) note(io, `${what}: ${user} (the reason is in _backfill.ndjson)`);
   if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
+}
+
+/** The users whose data was not erased: history of the others is not to be fetched again. */
+function withoutErased(io: Io, config: string | undefined, users: readonly string[]): string[] {
+  const loaded = configIfAny({ config }, io);
+  // Without a config nothing says where the list is.
+  const erased = loaded === null ? null : ErasedUsers.open(loaded.config.erasure.path);
+  const left = users.filter((user) => erased?.has({ team: null, user, clientUser: null }) !== true);
+  const count = users.length - left.length;
+  if (count > 0) note(io, `left out: ${count} erased ${count === 1 ? 'user' : 'users'}`);
+  return left;
 }

@@ -4,7 +4,6 @@ import { DATA_EXTENSIONS, PART_EXTENSION, type Compression } from '../../core/ar
 import type { Event } from '../../core/event.ts';
 import { AppendFile } from '../../lib/append-file.ts';
 import { isMissing } from '../../lib/durable.ts';
-import { NumberRuns } from '../../lib/number-runs.ts';
 
 /** What the manifest will say about the records of a file. */
 export class PartStats {
@@ -81,4 +80,29 @@ export class Part extends AppendFile {
 
 function pathIn({ openFolder, folder, stem }: PartPlace, extension: string): string {
   return join(openFolder, folder, `${stem}${extension}`);
+}
+
+/** More runs than this are not kept: memory must have an end. */
+const MOST = 100_000;
+
+/** Whole numbers that come in roughly ascending order, kept as runs: a million in a row take no more than one. */
+class NumberRuns {
+  readonly #runs: [first: number, last: number][] = [];
+
+  /** In any order. Past the bound they are left out. */
+  add(numbers: readonly number[]): void {
+    for (const number of numbers.toSorted((one, other) => one - other)) {
+      const run = this.#runs.at(-1);
+      if (run !== undefined && number === run[1] + 1) run[1] = number;
+      else if (this.#runs.length < MOST) this.#runs.push([number, number]);
+    }
+  }
+
+  /** Each once, ascending. */
+  all(): number[] {
+    const all = new Set<number>();
+    for (const [first, last] of this.#runs)
+      for (let number = first; number <= last; number += 1) all.add(number);
+    return [...all].toSorted((one, other) => one - other);
+  }
 }
