@@ -2,6 +2,7 @@ import express, { type Response, type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
+import { SET_ASIDE } from './audit.ts';
 
 /**
  * The admin API that the commands and the console use.
@@ -20,7 +21,7 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
     const { since, until } = request.query;
     response.json(await operationsOf(response).account(wholeNumber(since), wholeNumber(until)));
   });
-  for (const [kind, { list, retry, drop }] of Object.entries(LETTERS)) {
+  for (const [kind, { list, retry, drop }] of Object.entries(SET_ASIDE)) {
     api.get(`/${kind}`, async (request, response) => {
       const bodies = request.query['bodies'] === 'true';
       response.json(await operationsOf(response)[list](selectionOf(request.query), bodies));
@@ -39,12 +40,6 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
   });
   return api;
 }
-
-/** The operations on each kind of letters. */
-export const LETTERS = {
-  quarantine: { list: 'listQuarantine', retry: 'retryQuarantine', drop: 'dropQuarantine' },
-  'dead-letters': { list: 'listDeadLetters', retry: 'retryDeadLetters', drop: 'dropDeadLetters' },
-} as const;
 
 const SELECTS: ReadonlySet<string> = new Set(['keys', 'sink', 'limit', 'after']);
 

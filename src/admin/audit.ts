@@ -4,7 +4,6 @@ import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import { ChainedLog } from '../lib/chained-log.ts';
-import { LETTERS } from './api.ts';
 import type { TokenName } from './tokens.ts';
 
 /** Name of the log's files, beside `owner.json`. */
@@ -14,7 +13,13 @@ const LIMITS = { maxBytes: 10 * 2 ** 20, keep: 20 };
 /** Ids on one line. */
 const IDS = 500;
 
-type Letters = keyof typeof LETTERS;
+/** The operations on each kind of event that is set aside. */
+export const SET_ASIDE = {
+  quarantine: { list: 'listQuarantine', retry: 'retryQuarantine', drop: 'dropQuarantine' },
+  'dead-letters': { list: 'listDeadLetters', retry: 'retryDeadLetters', drop: 'dropDeadLetters' },
+} as const;
+
+type SetAside = keyof typeof SET_ASIDE;
 
 /** Who asked: by which token, a command that had the journal to itself, or the receiver by itself. */
 export type Asker = TokenName | 'command' | 'receiver';
@@ -68,29 +73,29 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
     found: T,
   ): Promise<T> => (bodies ? note({ action: 'show', what }, found) : found);
   const keysOf = async function* (
-    entry: { readonly action: 'retry' | 'drop'; readonly what: Letters },
+    entry: { readonly action: 'retry' | 'drop'; readonly what: SetAside },
     selection: Selection,
   ): AsyncGenerator<Selection> {
-    const list = (part: Selection) => operations[LETTERS[entry.what].list](part, false);
+    const list = (part: Selection) => operations[SET_ASIDE[entry.what].list](part, false);
     for await (const page of pagesOf<{ key: number; id: string }>(list, selection)) {
       await note(entry, page);
       yield { keys: page.map(({ key }) => key) };
     }
   };
-  const retry = async (what: Letters, selection: Selection) => {
+  const retry = async (what: SetAside, selection: Selection) => {
     let [retried, kept] = [0, 0];
     const isNamed = selection.keys !== undefined;
     for await (const part of keysOf({ action: 'retry', what }, selection)) {
-      const done = await operations[LETTERS[what].retry](part, isNamed);
+      const done = await operations[SET_ASIDE[what].retry](part, isNamed);
       retried += done.retried;
       kept += done.kept;
     }
     return { retried, kept };
   };
-  const drop = async (what: Letters, selection: Selection) => {
+  const drop = async (what: SetAside, selection: Selection) => {
     let dropped = 0;
     for await (const part of keysOf({ action: 'drop', what }, selection))
-      dropped += await operations[LETTERS[what].drop](part);
+      dropped += await operations[SET_ASIDE[what].drop](part);
     return dropped;
   };
   return {

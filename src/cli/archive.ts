@@ -12,7 +12,8 @@ import { openProof, readProof } from '../proof/open.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { collect, configOf, readAs, textOf } from './options.ts';
+import { configOf } from './config-options.ts';
+import { collect, readAs, textOf } from './options.ts';
 import { StatusLine } from './status-line.ts';
 
 const HELP = `

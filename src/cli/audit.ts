@@ -4,7 +4,8 @@ import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine } from '../lib/verify-chain.ts';
 import { note, print, type Io } from './io.ts';
-import { configOf, configOption, option, wholeNumber, type CommonFlags } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { option, wholeNumber } from './options.ts';
 import { printList } from './table.ts';
 
 const HELP = `

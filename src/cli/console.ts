@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
 import { MillraceError } from '../core/errors.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption, type CommonFlags } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './config-options.ts';
 import { AdminClient } from './admin-client.ts';
 
 const HELP = `

@@ -8,7 +8,8 @@ import { KeyStore, requireCurrent } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
 import { usageError, type Io } from './io.ts';
-import { resolvedConfigOf, readAs, type CommonFlags } from './options.ts';
+import { resolvedConfigOf, type CommonFlags } from './config-options.ts';
+import { readAs } from './options.ts';
 
 /** The variable that is looked at when none is named. */
 export const MASTER_KEY = 'MILLRACE_MASTER_KEY';

@@ -5,7 +5,7 @@ import { KeyStore } from '../seal/key-store.ts';
 import { newMasterKey } from '../seal/master-key.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption } from './options.ts';
+import { configOf, configOption } from './config-options.ts';
 
 const HELP = `
 Examples:

@@ -6,7 +6,7 @@ import { explain, type ExplainedEvent } from '../route/explain.ts';
 import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption, type CommonFlags } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './config-options.ts';
 
 const HELP = `
 Examples:

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { ServiceClient } from '../service/client.ts';
 import { note, usageError, type Io } from './io.ts';
-import { configIfAny, type CommonFlags } from './options.ts';
+import { configIfAny, type CommonFlags } from './config-options.ts';
 
 export interface ServiceFlags extends CommonFlags {
   readonly baseUrl?: string;

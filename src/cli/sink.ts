@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { GivenUp } from '../core/operations.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { configOf, configOption, type CommonFlags } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './config-options.ts';
 
 const HELP = `
 Examples:

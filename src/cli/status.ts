@@ -4,7 +4,7 @@ import type { SinkTrouble } from '../core/sink.ts';
 import { formatBytes, formatDuration } from '../lib/units.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { configOf, configOption, type CommonFlags } from './options.ts';
+import { configOf, configOption, type CommonFlags } from './config-options.ts';
 import { renderTable } from './table.ts';
 
 const HELP = `

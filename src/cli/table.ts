@@ -1,6 +1,6 @@
 import { visible } from '../lib/visible.ts';
 import { note, print, type Io } from './io.ts';
-import type { CommonFlags } from './options.ts';
+import type { CommonFlags } from './config-options.ts';
 
 /** Prints what was found: with `--json` a line of JSON each, else a table. */
 export function printList<T>(

@@ -11,7 +11,8 @@ import { visible } from '../../lib/visible.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { backfillProgress, backfillReport, newsOf } from './progress.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { collect, configIfAny, option, readAs, textOf, wholeNumber } from '../options.ts';
+import { configIfAny } from '../config-options.ts';
+import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
 import { withService, type ServiceFlags } from '../service.ts';
 

@@ -3,7 +3,7 @@ import type { Activity } from '../../core/activity.ts';
 import { formatDuration } from '../../lib/units.ts';
 import { ActivityReport } from '../activity-report.ts';
 import type { Io } from '../io.ts';
-import { configOf } from '../options.ts';
+import { configOf } from '../config-options.ts';
 import { StatusLine } from '../status-line.ts';
 
 /** Milliseconds between two lines. */

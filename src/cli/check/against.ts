@@ -9,7 +9,7 @@ import { differingSinks, type AgainstReport } from './against-report.ts';
 import { note, type Io } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { openOperations } from '../operations.ts';
-import { configIfAny } from '../options.ts';
+import { configIfAny } from '../config-options.ts';
 
 /** An event of the past, as far as a config decides about it. */
 interface PastEvent {

@@ -8,7 +8,7 @@ import { createVerifier } from '../../verify/registry.ts';
 import { renderAgainst } from './against-report.ts';
 import { checkAgainst, currentConfig } from './against.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { resolvedConfigOf, configOption, type CommonFlags } from '../options.ts';
+import { resolvedConfigOf, configOption, type CommonFlags } from '../config-options.ts';
 
 const HELP = `
 Examples:

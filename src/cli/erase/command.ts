@@ -4,7 +4,7 @@ import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { resolvedConfigOf, configOption } from '../options.ts';
+import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { withService, type ServiceFlags } from '../service.ts';
 import { renderTable } from '../table.ts';
 

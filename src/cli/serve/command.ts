@@ -8,7 +8,7 @@ import { EXIT, messageOf, type MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
-import { configOption } from '../options.ts';
+import { configOption } from '../config-options.ts';
 
 const HELP = `
 Examples:

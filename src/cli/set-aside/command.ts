@@ -4,7 +4,8 @@ import { pagesOf } from '../../core/page.ts';
 import type { EventSummary, Operations, RetryResult } from '../../core/operations.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withOperations } from '../operations.ts';
-import { configOf, configOption, option, readAs, wholeNumber, type CommonFlags } from '../options.ts';
+import { configOf, configOption, type CommonFlags } from '../config-options.ts';
+import { option, readAs, wholeNumber } from '../options.ts';
 import { printList } from '../table.ts';
 
 /** What quarantine and dead letters do differently; the four verbs are the same for both. */
