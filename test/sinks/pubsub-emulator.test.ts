@@ -34,7 +34,7 @@ describeOnEmulator('pubsub sink on the emulator', async (emulator) => {
           );
           return (await Promise.all(places)).flat();
         },
-        outage: { begin: async () => emulator.pause(), end: async () => emulator.resume() },
+        outage: { begin: () => emulator.pause(), end: async () => emulator.resume() },
         dispose: async () => {
           emulator.resume();
           await sink.close(signal);

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, globSync, realpathSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { connect } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
@@ -12,7 +12,7 @@ export interface PubSubEmulator {
   /** `127.0.0.1:port`: what `PUBSUB_EMULATOR_HOST` and the sinks' `endpoint` take. */
   readonly endpoint: string;
   /** Stops its process in its tracks: connections stay, and nothing is answered until `resume`. */
-  pause(): void;
+  pause(): Promise<void>;
   resume(): void;
   stop(): Promise<void>;
 }
@@ -62,10 +62,21 @@ export async function startPubSubEmulator(): Promise<PubSubEmulator> {
   }
   return {
     endpoint: `127.0.0.1:${port}`,
-    pause: () => void child.kill('SIGSTOP'),
+    pause: async () => {
+      child.kill('SIGSTOP');
+      // Its threads stop one after the other, and one of them may answer until then.
+      await until('every thread to stop', () => child.pid === undefined || isStopped(child.pid));
+    },
     resume: () => void child.kill('SIGCONT'),
     stop: () => end(child),
   };
+}
+
+function isStopped(pid: number): boolean {
+  const tasks = `/proc/${pid}/task`;
+  // Where there is no such folder nobody can tell.
+  if (!existsSync(tasks)) return true;
+  return readdirSync(tasks).every((task) => /\) T /.test(readFileSync(`${tasks}/${task}/stat`, 'utf8')));
 }
 
 /** The newest emulator below any SDK that the environment, the PATH or the usual places lead to. */
