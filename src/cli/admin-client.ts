@@ -1,4 +1,3 @@
-import { request } from 'undici';
 import type { Config } from '../config/config.ts';
 import { CATALOGUE, MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
@@ -37,6 +36,7 @@ export class AdminClient {
 
   async isListening(): Promise<boolean> {
     try {
+      const { request } = await loadHttp();
       const { body } = await request(`${this.url}/livez`, { headersTimeout: 5000, bodyTimeout: 5000 });
       await body.dump();
       return true;
@@ -53,6 +53,7 @@ export class AdminClient {
   async ask<T>(method: 'GET' | 'POST', path: string, body?: object, patience = TIMEOUT): Promise<T> {
     const url = `${this.url}/api${path}`;
     try {
+      const { request } = await loadHttp();
       const response = await request(url, {
         method,
         headers: {
@@ -105,6 +106,11 @@ export class AdminClient {
       run: () => this.ask('POST', '/erasures/run', {}, 0),
     };
   }
+}
+
+/** Loaded when something is asked: most commands that could ask never do. */
+function loadHttp(): Promise<typeof import('undici')> {
+  return import('undici');
 }
 
 function errorOf(code: string | undefined, detail: string): MillraceError {

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { LoadedConfig } from '../../config/config.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { AskStore } from '../../replay/read-store.ts';
-import { openOperations, type OpenOperations } from '../operations.ts';
+import type { OpenOperations } from '../operations.ts';
 
 /** A receiver that restarts is away for a moment: tries, and milliseconds between them. */
 const TRIES = { count: 30, every: 1000 };
@@ -21,7 +21,8 @@ export class ReplayStore {
   readonly ask: AskStore = async (work) => {
     for (let tries = 1; ; tries += 1) {
       try {
-        this.#open ??= await openOperations(this.#loaded);
+        // Loads the journal, which a replay of archives never needs.
+        this.#open ??= await (await import('../operations.ts')).openOperations(this.#loaded);
         return await work(this.#open.operations);
       } catch (error) {
         await this.close();
