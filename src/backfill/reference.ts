@@ -2,7 +2,7 @@ import type { ServiceClient } from '../service/client.ts';
 import type { ReadOptions } from '../service/options.ts';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
-import { withNested } from '../warehouse/tables.ts';
+import { TABLES } from '../warehouse/tables.ts';
 
 /** What one of the resources is asked for; users for `insurance`, zip codes for `areas`. */
 export interface ReferenceQuery {
@@ -110,7 +110,7 @@ export async function pullReference(
   output: string,
   signal: AbortSignal,
 ): Promise<PullSummary> {
-  const tables = withNested(table);
+  const tables = TABLES.withNested(table);
   const files = await RowFiles.open(output, tables);
   const rows: Record<string, number> = Object.fromEntries(tables.map((name) => [name, 0]));
   const unknown = new Set<string>();

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
 import { EXIT } from '../core/errors.ts';
-import { EXPORTABLE } from '../export/documents.ts';
 import type { ExportFormat } from '../export/outputs.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/row-file.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
+import { TABLES } from '../warehouse/tables.ts';
 import { print, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, endInstant, instant, option } from './options.ts';
@@ -56,7 +56,7 @@ export function exportCommand(io: Io): Command {
     .requiredOption('--out <folder>', 'folder of the export; must hold nothing else')
     .addOption(
       new Option('--table <table>', 'table to export; tables nested in it are included')
-        .choices(EXPORTABLE)
+        .choices(TABLES.ofEvents().map(({ definition }) => definition.name))
         .default('events'),
     )
     .addOption(
@@ -114,6 +114,7 @@ function prepare(
   return {
     paths,
     out,
+    tables: TABLES,
     table,
     format,
     partition,
@@ -164,6 +165,8 @@ function render(summary: ExportSummary, out: string, io: Io): void {
   if (unfinished > 0) print(io, `${unfinished} unfinished files of a receiver: included in the next export`);
   if (summary.erased > 0) print(io, `${summary.erased} records stay sealed: their users were erased`);
   if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
+  for (const [type, count] of Object.entries(summary.without_table))
+    print(io, `${type}: ${count} events without a table; they are in events`);
   if (summary.rejects > 0) print(io, `${summary.rejects} records made no row: see _rejects/`);
   if (!summary.complete) print(io, 'interrupted; run the same command to continue');
 }

@@ -1,47 +1,46 @@
-import type { ArchiveItem } from '../archive/read.ts';
-import { membersOf } from '../lib/json-text.ts';
-import { TABLES } from '../warehouse/tables.ts';
+import { BACKSLASH, membersOf, OPEN_BRACE, OPEN_BRACKET, skipValue, skipWhite } from '../lib/json-text.ts';
+import type { EventOrigin } from '../warehouse/definition.ts';
+import type { TableEntry } from '../warehouse/tables.ts';
 
-/** Where the documents of a table stand in an archive. */
-interface Origin {
-  /** Beginning of the event types that carry them. */
-  readonly prefix: string;
-  /** Member of the body that is the document; null when the whole record is. */
-  readonly member: string | null;
-}
-
-/** By the table whose documents they are. `historical.data.*` is no source: such an event carries no data. */
-const ORIGINS: Readonly<Record<string, Origin>> = {
-  events: { prefix: '', member: null },
-  meals: { prefix: 'daily.data.meal.', member: 'data' },
-  orders: { prefix: 'labtest.order.', member: 'data' },
-  parsing_jobs: { prefix: 'lab_report.parsing_job.', member: 'data' },
-};
-
-/** The tables that an archive can be exported to; the others are made of the service's answers, not of events. */
-export const EXPORTABLE: readonly string[] = [...TABLES.values()].flatMap(({ definition, document }) =>
-  document.name in ORIGINS ? [definition.name] : [],
-);
-
-/** @param table one of `EXPORTABLE` */
-export function originOf(table: string): Origin {
-  const origin = ORIGINS[TABLES.get(table)?.document.name ?? ''];
-  if (origin === undefined) throw new TypeError(`${table} is not made of events`);
-  return origin;
+/** @param entry of a table that is made of events */
+export function originOf({ definition: { name, events } }: TableEntry): EventOrigin {
+  if (events === undefined) throw new TypeError(`${name} is not made of events`);
+  return events;
 }
 
 /**
- * The document of a record; null when the body has none there.
+ * The documents in a body; null when it has none where the origin says, or something else.
  * @throws JsonFault when the body is not JSON up to there
  */
-export function documentOf({ text, body }: ArchiveItem & { kind: 'record' }, origin: Origin): Buffer | null {
-  return origin.member === null ? text : memberOf(body, origin.member);
+export function documentsIn(body: Buffer, { member, each }: EventOrigin): readonly Buffer[] | null {
+  const found = memberOf(body, member ?? '');
+  if (found === null || found[0] !== (each === 'array' ? OPEN_BRACKET : OPEN_BRACE)) return null;
+  return each === 'array' ? itemsOf(found) : [found];
 }
 
 /** The bytes of a member of the object that `bytes` are; of the last one when it is repeated. */
 export function memberOf(bytes: Buffer, name: string): Buffer | null {
+  const plain = Buffer.from(JSON.stringify(name));
   let found: Buffer | null = null;
   for (const { name: key, value } of membersOf(bytes, 0))
-    if (JSON.parse(bytes.toString('utf8', ...key)) === name) found = bytes.subarray(...value);
+    if (isName(bytes.subarray(...key), plain)) found = bytes.subarray(...value);
   return found;
+}
+
+/** @param plain the name in quotes, without escapes */
+function isName(key: Buffer, plain: Buffer): boolean {
+  if (!key.includes(BACKSLASH)) return key.equals(plain);
+  return JSON.parse(key.toString()) === JSON.parse(plain.toString());
+}
+
+/** The items of an array that has been stepped over already. */
+function itemsOf(array: Buffer): Buffer[] {
+  const items: Buffer[] = [];
+  for (let i = skipWhite(array, 1); i < array.length - 1;) {
+    const end = skipValue(array, i, 1);
+    items.push(array.subarray(i, end));
+    // After the comma, or after the closing bracket.
+    i = skipWhite(array, skipWhite(array, end) + 1);
+  }
+  return items;
 }

@@ -32,6 +32,7 @@ const step = z.object({
   removes: z.array(inside),
   records: count,
   rejects: count,
+  without_table: z.record(z.string(), count).default({}),
   problems: count,
   erased: count,
   /** Sealed records that were opened, and how many keys had been destroyed by then. */

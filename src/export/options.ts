@@ -1,4 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
+import type { Tables } from '../warehouse/tables.ts';
 import type { ExportFormat } from './outputs.ts';
 import type { ExportCompression } from './row-file.ts';
 import type { ExportReject } from './rows.ts';
@@ -8,6 +9,7 @@ export interface ExportOptions {
   /** Folders of archives, or single files of one. */
   readonly paths: readonly string[];
   readonly out: string;
+  readonly tables: Tables;
   /** The tables nested in it come along. */
   readonly table: string;
   readonly format: ExportFormat;
@@ -52,6 +54,8 @@ export interface ExportSummary {
   /** Files of earlier runs that were replaced, because what they were made of has changed. */
   readonly replaced: number;
   readonly rejects: number;
+  /** Events by their type that have no table, or a shape that their table does not know. */
+  readonly without_table: Readonly<Record<string, number>>;
   readonly problems: number;
   /** Sealed records whose keys an erasure has destroyed. */
   readonly erased: number;

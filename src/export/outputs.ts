@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { HashedFile } from '../lib/new-file.ts';
-import { TABLES } from '../warehouse/tables.ts';
+import type { Tables } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
 import type { ExportCompression, RowFile } from './row-file.ts';
 
@@ -27,6 +27,7 @@ export interface OutputsOptions {
   readonly step: number;
   readonly format: ExportFormat;
   readonly compression: ExportCompression;
+  readonly tables: Tables;
 }
 
 interface Open {
@@ -74,12 +75,12 @@ export class Outputs {
   async #create(table: string, place: string): Promise<Open> {
     const [oldest] = this.#open.keys();
     if (oldest !== undefined && this.#open.size >= OPEN_FILES) await this.#finish(oldest);
-    const { step, work, format, compression } = this.#options;
+    const { step, work, format, compression, tables } = this.#options;
     const nth = (this.#made.get(place) ?? 0) + 1;
     this.#made.set(place, nth);
     const stem = `part-${String(step).padStart(6, '0')}${nth === 1 ? '' : `-${nth}`}`;
     // What was rejected has no table's columns.
-    const definition = format === 'parquet' ? TABLES.get(table)?.definition : undefined;
+    const definition = format === 'parquet' ? tables.get(table)?.definition : undefined;
     const extension = definition === undefined ? NDJSON_EXTENSIONS[compression] : '.parquet';
     const name = `${place}/${stem}${extension}`;
     const out = await HashedFile.create(join(work, temporaryName(name)));

@@ -3,8 +3,8 @@ import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import type { RowReject } from '../warehouse/reject.ts';
 import { Shaper } from '../warehouse/shape.ts';
-import { TABLES } from '../warehouse/tables.ts';
-import { documentOf, originOf } from './documents.ts';
+import type { Tables } from '../warehouse/tables.ts';
+import { documentsIn, originOf } from './documents.ts';
 import type { Outputs } from './outputs.ts';
 
 /** Rows are handed on in pieces of about this size. */
@@ -18,16 +18,20 @@ export interface ExportReject extends RowReject {
 }
 
 export interface RowsOptions {
-  /** Of the same documents. */
-  readonly tables: readonly [string, ...string[]];
+  readonly tables: Tables;
+  /** The tables nested in it come along. */
+  readonly table: string;
   readonly partition: 'dt' | 'none';
   onReject(reject: ExportReject): void;
   onUnknown(table: string, path: string): void;
+  /** An event of this type has no table, or a shape that its table does not know. */
+  onWithoutTable(eventType: string): void;
 }
 
 /** Shapes records into rows and brings them to the files of their day. */
 export class Rows {
   readonly #options: RowsOptions;
+  readonly #names: readonly string[];
   readonly #origin: ReturnType<typeof originOf>;
   readonly #shaper: Shaper;
   #spare = new ByteWriter();
@@ -37,13 +41,14 @@ export class Rows {
   #at = { file: '', line: 0 };
 
   constructor(options: RowsOptions) {
-    const [table] = options.tables;
-    const entry = TABLES.get(table);
+    const { tables, table } = options;
+    const entry = tables.get(table);
     if (entry === undefined) throw new TypeError(`there is no table ${table}`);
     this.#options = options;
-    this.#origin = originOf(table);
+    this.#names = tables.withNested(table);
+    this.#origin = originOf(entry);
     this.#shaper = new Shaper(entry, {
-      tables: options.tables,
+      tables: this.#names,
       onReject: (reject) => options.onReject({ ...reject, ...this.#at }),
       onUnknown: (name, path) => options.onUnknown(name, path),
     });
@@ -56,28 +61,32 @@ export class Rows {
     this.#folder = folder;
     this.#at = { file, line };
     this.#shape(item);
-    for (const table of this.#options.tables) {
+    for (const table of this.#names) {
       if (this.#shaper.waiting(table) >= PIECE) await this.#flush(table, outputs);
     }
   }
 
   /** Hands on what is left. */
   async flush(outputs: Outputs): Promise<void> {
-    for (const table of this.#options.tables) await this.#flush(table, outputs);
+    for (const table of this.#names) await this.#flush(table, outputs);
   }
 
-  #shape(item: ArchiveItem & { kind: 'record' }): void {
-    const [table] = this.#options.tables;
-    const reject = (reason: string): void => {
-      this.#options.onReject({ table, code: 'not_json', reason, ...this.#at });
-    };
+  #shape({ record, text, body }: ArchiveItem & { kind: 'record' }): void {
+    const { tables, table, onReject, onWithoutTable } = this.#options;
+    const { id: event_id, event_type } = record;
+    this.#shaper.about({ ...record, event_id });
+    if (this.#origin.member === null) {
+      if (tables.documentsOf(event_type).length === 0) onWithoutTable(event_type);
+      this.#shaper.shape(text);
+      return;
+    }
     try {
-      const document = documentOf(item, this.#origin);
-      if (document === null) reject(`the event has no ${this.#origin.member ?? 'body'}`);
-      else this.#shaper.shape(document);
+      const documents = documentsIn(body, this.#origin) ?? [null];
+      const known = documents.map((document) => document !== null && this.#shaper.shape(document));
+      if (known.includes(false)) onWithoutTable(event_type);
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
-      reject(error.message);
+      onReject({ table, code: 'not_json', reason: error.message, ...this.#at });
     }
   }
 

@@ -1,6 +1,5 @@
 import { basename, join } from 'node:path';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import { originOf } from './documents.ts';
 import { Ledger, type ExportStep } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
@@ -16,9 +15,10 @@ const STEP_SOURCES = 1000;
  *   export
  */
 export async function runExport(options: ExportOptions): Promise<ExportSummary> {
-  const { out, table, format, compression, partition, selection, signal } = options;
-  const { prefix } = originOf(table);
-  const list = await listSources(options.paths, selection, prefix);
+  const { out, tables, table, format, compression, partition, selection, signal } = options;
+  const entry = tables.get(table);
+  if (entry === undefined) throw new TypeError(`there is no table ${table}`);
+  const list = await listSources(options.paths, selection, (type) => tables.takes(entry, type));
   for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
   const opener = await options.opener?.();
   const ledger = await Ledger.open(out, { table, format, compression, partition, ...selection });
@@ -85,6 +85,9 @@ function summaryOf(
   const files = steps.flatMap((step) => step.files);
   const rows: Record<string, number> = {};
   for (const { table, rows: count } of files) rows[table] = (rows[table] ?? 0) + count;
+  const withoutTable: Record<string, number> = {};
+  for (const [type, count] of steps.flatMap((step) => Object.entries(step.without_table)))
+    withoutTable[type] = (withoutTable[type] ?? 0) + count;
   return {
     steps: steps.length,
     read: sum(({ sources }) => sources.length),
@@ -97,6 +100,7 @@ function summaryOf(
     bytes: files.reduce((all, { bytes }) => all + bytes, 0),
     replaced: sum(({ removes }) => removes.length),
     rejects: sum(({ rejects }) => rejects),
+    without_table: withoutTable,
     problems: problems.length + sum((step) => step.problems),
     erased: sum(({ erased }) => erased),
     complete,

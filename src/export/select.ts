@@ -14,14 +14,16 @@ export interface Selection {
   readonly users: readonly string[];
 }
 
-/** @param prefix what the table itself asks of event types */
-export function isWanted(record: ArchiveRecord, selection: Selection, prefix: string): boolean {
+/** What a table itself asks of event types. */
+export type TakesType = (eventType: string) => boolean;
+
+export function isWanted(record: ArchiveRecord, selection: Selection, takes: TakesType): boolean {
   const { since, until, types, teams, users } = selection;
   const { received_at: at, event_type: type, team_id: team, user_id: user } = record;
   return (
     (since === null || at >= since) &&
     (until === null || at < until) &&
-    isTypeWanted(type, types, prefix) &&
+    isTypeWanted(type, types, takes) &&
     (teams.length === 0 || teams.includes(team ?? '')) &&
     (users.length === 0 || users.includes(user ?? ''))
   );
@@ -31,14 +33,14 @@ export function isWanted(record: ArchiveRecord, selection: Selection, prefix: st
 export function canHoldWanted(
   { first_received_at: first, last_received_at: last, types: held }: FileLine | ErasureLine,
   { since, until, types }: Selection,
-  prefix: string,
+  takes: TakesType,
 ): boolean {
   if (since !== null && last !== null && last < since) return false;
   if (until !== null && first !== null && first >= until) return false;
   // What a sealed record's type is, only opening it tells.
-  return Object.keys(held).some((type) => type === SEALED_TYPE || isTypeWanted(type, types, prefix));
+  return Object.keys(held).some((type) => type === SEALED_TYPE || isTypeWanted(type, types, takes));
 }
 
-function isTypeWanted(type: string, types: readonly string[], prefix: string): boolean {
-  return type.startsWith(prefix) && (types.length === 0 || types.some((wanted) => type.startsWith(wanted)));
+function isTypeWanted(type: string, types: readonly string[], takes: TakesType): boolean {
+  return takes(type) && (types.length === 0 || types.some((wanted) => type.startsWith(wanted)));
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
 import { listArchive } from '../archive/list.ts';
 import { readManifest } from '../archive/manifest.ts';
-import { canHoldWanted, type Selection } from './select.ts';
+import { canHoldWanted, type Selection, type TakesType } from './select.ts';
 
 /** A finished file of an archive, as it is now. */
 export interface Source {
@@ -30,13 +30,12 @@ export interface SourceList {
 
 /**
  * Lists what there is to export, in order of archive and path. A file that two paths name counts once.
- * @param prefix what the table asks of event types
  * @throws MillraceError archive_unreadable
  */
 export async function listSources(
   paths: readonly string[],
   selection: Selection,
-  prefix: string,
+  takes: TakesType,
 ): Promise<SourceList> {
   const found = new Map<string, Source>();
   const present = new Map<string, string>();
@@ -56,7 +55,7 @@ export async function listSources(
       const listed = entry !== undefined && 'types' in entry ? entry : null;
       const sha256 = listed?.sha256 ?? (await hashFile(at)).sha256;
       present.set(at, sha256);
-      if (listed !== null && !canHoldWanted(listed, selection, prefix)) passedOver += 1;
+      if (listed !== null && !canHoldWanted(listed, selection, takes)) passedOver += 1;
       else found.set(at, { root, file, sha256 });
     }
   }

@@ -1,8 +1,6 @@
 import { readArchiveFile, type ArchiveItem } from '../archive/read.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import { withNested } from '../warehouse/tables.ts';
-import { originOf } from './documents.ts';
 import type { ExportStep, Ledger } from './ledger.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';
@@ -24,6 +22,7 @@ export class StepRun {
   readonly #before: Omit<ExportProgress, 'file'>;
   #rejected: ExportReject[] = [];
   readonly #counts = { records: 0, rejects: 0, problems: 0, erased: 0, sealed: 0 };
+  readonly #withoutTable = new Map<string, number>();
   #bytes = 0;
 
   constructor(
@@ -31,17 +30,18 @@ export class StepRun {
     { work, nextStep }: Pick<Ledger, 'work' | 'nextStep'>,
     before: Omit<ExportProgress, 'file'>,
   ) {
-    const { format, compression, partition, table } = options;
+    const { format, compression, partition, tables, table } = options;
     this.#options = options;
     this.#step = nextStep;
     this.#before = before;
-    this.#outputs = new Outputs({ work, step: this.#step, format, compression });
-    const [, ...nested] = withNested(table);
+    this.#outputs = new Outputs({ work, step: this.#step, format, compression, tables });
     this.#rows = new Rows({
-      tables: [table, ...nested],
+      tables,
+      table,
       partition,
       onReject: (reject) => this.#rejected.push(reject),
       onUnknown: (name, path) => options.onUnknown(name, path),
+      onWithoutTable: (type) => this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1),
     });
   }
 
@@ -62,6 +62,7 @@ export class StepRun {
         files: await this.#outputs.finish(),
         removes: [],
         ...this.#counts,
+        without_table: Object.fromEntries(this.#withoutTable),
         destroyed: this.#options.keys?.destroyed ?? 0,
       };
     } catch (error) {
@@ -72,8 +73,9 @@ export class StepRun {
   }
 
   async #read({ root, file }: Source, nth: number): Promise<void> {
-    const { keys, signal, selection, table } = this.#options;
-    const { prefix } = originOf(table);
+    const { keys, signal, selection, tables, table } = this.#options;
+    const entry = tables.get(table);
+    const takes = (type: string): boolean => entry !== undefined && tables.takes(entry, type);
     for await (const item of readArchiveFile(root, file, signal, undefined, keys)) {
       if (item.kind === 'problem') {
         this.#note(item);
@@ -81,7 +83,7 @@ export class StepRun {
       }
       this.#bytes += item.text.length;
       if (item.sealed) this.#counts.sealed += 1;
-      if (!isWanted(item.record, selection, prefix)) continue;
+      if (!isWanted(item.record, selection, takes)) continue;
       this.#counts.records += 1;
       await this.#rows.add(item, this.#outputs);
       if (this.#rejected.length > 0) await this.#writeRejects();

@@ -12,7 +12,25 @@ export type Origin =
   /** Position among its siblings, from 0. */
   | { readonly of: 'position' }
   /** The name it has in the map it lies in. */
-  | { readonly of: 'key' };
+  | { readonly of: 'key' }
+  /** What is said around the document, by the event that carries it. */
+  | { readonly envelope: EnvelopeField };
+
+/** What an event says of its document; `resource` is the part of the type that names it: `sleep` of `daily.data.sleep.created`. */
+export type EnvelopeField =
+  'event_id' | 'event_type' | 'resource' | 'received_at' | 'team_id' | 'user_id' | 'client_user_id';
+
+/** Which events carry the documents of a table. */
+export interface EventOrigin {
+  /** Beginnings of their types. */
+  readonly types: readonly string[];
+  /** Member of the body that is the document; null when the whole archived record is. */
+  readonly member: 'data' | null;
+  /** The member is an array, and each item is a document. */
+  readonly each?: 'array';
+  /** Takes only the types that no other table asks for; a document that has not its shape is left to nobody. */
+  readonly fallback?: true;
+}
 
 export interface Column {
   /** snake_case; a unit is part of the name. */
@@ -44,6 +62,10 @@ export interface TableDefinition {
   readonly newest?: string;
   readonly columns: readonly Column[];
   readonly nested?: readonly Nesting[];
+  /** The same for the tables nested in it. A table without is made of the service's answers only. */
+  readonly events?: EventOrigin;
+  /** False for a document that is only a frame around the rows inside it: it is no table itself. */
+  readonly ownRows?: false;
 }
 
 /** Makes columns of a type, each read from the member of its name unless `from` says otherwise. */
@@ -71,11 +93,33 @@ export const EXTRA = json(
 /** Set for all rows of a run by whoever runs it; nothing reads the clock. */
 export const LOADED_AT = timestamp(
   '_loaded_at',
-  'Time that was given for the run, if one was; decides between rows that no time of their own tells apart',
+  'When the event was received, or when the run began that asked for the document',
   { from: '' },
 );
 
+/** What every row made of an event says of the event. */
+const ENVELOPE: readonly Column[] = [
+  text('_event_id', 'delivery id of the event', { from: { envelope: 'event_id' } }),
+  text('_event_type', 'type of the event, open list', { from: { envelope: 'event_type' } }),
+  timestamp('_received_at', 'when the event came in', { from: { envelope: 'received_at' } }),
+  text('team_id', 'team of the event, UUID', { from: { envelope: 'team_id' } }),
+  text('user_id', 'user of the event, UUID', { from: { envelope: 'user_id' } }),
+  text('client_user_id', "the team's id of the user", { from: { envelope: 'client_user_id' } }),
+];
+
 /** Every column of the table in order, the ones that all tables have included. */
-export function columnsOf({ columns }: TableDefinition): readonly Column[] {
-  return [...columns, EXTRA, LOADED_AT];
+export function columnsOf({ columns, events }: TableDefinition): readonly Column[] {
+  const own = new Set(columns.map(({ name }) => name));
+  // A row that is the event itself says all of it in columns of its own.
+  const envelope = (events?.member ?? null) === null ? [] : ENVELOPE.filter(({ name }) => !own.has(name));
+  return [...columns, EXTRA, ...envelope, LOADED_AT];
+}
+
+/** What of the envelope a column has when the document says nothing; null for none. */
+export function envelopeOf({ name, from }: Column, { events }: TableDefinition): EnvelopeField | null {
+  if (events === undefined) return null;
+  if (name === LOADED_AT.name) return 'received_at';
+  if (typeof from === 'object') return 'envelope' in from ? from.envelope : null;
+  if (events.member === null) return null;
+  return name === 'team_id' || name === 'user_id' || name === 'client_user_id' ? name : null;
 }

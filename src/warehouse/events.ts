@@ -6,6 +6,7 @@ export const EVENTS: TableDefinition = {
     'Webhook events as the archive keeps them, one a row. A replayed event has the id of the first.',
   key: ['id'],
   newest: 'received_at',
+  events: { types: [''], member: null },
   columns: [
     text('id', 'delivery id', { required: true }),
     text('source', 'where it came in'),

@@ -1,4 +1,4 @@
-import { boolean, integer, json, text, timestamp, type TableDefinition } from './definition.ts';
+import { boolean, type EventOrigin, integer, json, text, timestamp, type TableDefinition } from './definition.ts';
 
 const MARKER_EXPECTED_RESULTS: TableDefinition = {
   name: 'marker_expected_results',
@@ -62,6 +62,7 @@ export const ORDERS: TableDefinition = {
   description: 'Lab orders, one a row. Few of their fields are documented; the others are in `extra`.',
   key: ['id'],
   newest: 'updated_at',
+  events: { types: ['labtest.order.'], member: 'data' },
   columns: [
     text('id', 'identifier, UUID', { required: true }),
     text('team_id', 'team, UUID'),
@@ -74,10 +75,13 @@ export const ORDERS: TableDefinition = {
   ],
 };
 
+const PARSING_EVENTS: EventOrigin = { types: ['lab_report.parsing_job.'], member: 'data' };
+
 const PARSING_JOB_RESULTS: TableDefinition = {
   name: 'parsing_job_results',
   description: 'Biomarkers that were read from uploaded lab reports, one a row.',
   key: ['job_id', 'result_index'],
+  events: PARSING_EVENTS,
   columns: [
     text('job_id', 'the parsing job', { from: { parent: 'id' }, required: true }),
     integer('result_index', 'position, from 0', { from: { of: 'position' }, required: true }),
@@ -94,6 +98,7 @@ export const PARSING_JOBS: TableDefinition = {
   name: 'parsing_jobs',
   description: 'Lab report parsing jobs, one a row.',
   key: ['id'],
+  events: PARSING_EVENTS,
   columns: [
     text('id', 'identifier', { required: true }),
     text('status', 'upload_pending, started, completed, failed, pending_review; open list'),

@@ -1,10 +1,13 @@
-import { date, integer, text, timestamp, type TableDefinition } from './definition.ts';
+import { date, type EventOrigin, integer, text, timestamp, type TableDefinition } from './definition.ts';
 import { NUTRITION } from './nutrition.ts';
+
+const EVENTS: EventOrigin = { types: ['daily.data.meal.'], member: 'data' };
 
 export const MEAL_ITEMS: TableDefinition = {
   name: 'meal_items',
   description: 'The foods of the meals, one a row.',
   key: ['meal_id', 'item_index'],
+  events: EVENTS,
   columns: [
     text('meal_id', 'the meal, UUID', { from: { parent: 'id' }, required: true }),
     text('user_id', 'owner, UUID', { from: { parent: 'user_id' } }),
@@ -29,6 +32,7 @@ export const MEALS: TableDefinition = {
   description: 'Meal summaries, one meal a row. Its foods are in `meal_items`.',
   key: ['id'],
   newest: 'updated_at',
+  events: EVENTS,
   columns: [
     text('id', 'the meal, UUID', { required: true }),
     text('user_id', 'owner, UUID'),

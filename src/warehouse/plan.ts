@@ -1,12 +1,24 @@
 import { canonicalString } from '../lib/json-compact.ts';
-import { type Column, type ColumnType, columnsOf, EXTRA, type TableDefinition } from './definition.ts';
+import {
+  type Column,
+  type ColumnType,
+  columnsOf,
+  type EnvelopeField,
+  envelopeOf,
+  EXTRA,
+  type TableDefinition,
+} from './definition.ts';
 
 /** A definition made ready for the shaper: paths as trees of fields, columns as slots, everything written as bytes. */
 export interface RowPlan {
   readonly table: string;
+  /** False for a frame around the rows inside it. */
+  readonly ownRows: boolean;
   /** Slots of the columns in order, then of the places where older documents have them. */
   readonly slots: number;
   readonly columns: readonly ColumnPlan[];
+  /** Columns after `extra`: no document has them. */
+  readonly tail: readonly ColumnPlan[];
   /** Slot of `extra`. */
   readonly extra: number;
   /** Slot that takes the position or the map key; -1 when there is none. */
@@ -15,10 +27,10 @@ export interface RowPlan {
   readonly required: readonly number[];
   readonly older: readonly { readonly slot: number; readonly from: number; readonly path: string }[];
   readonly fields: Fields;
-  /** Columns that come from the row around this one; they stand in front of the others. */
+  /** Columns that come from the row around this one; they are written in front of the others. */
   readonly inherited: readonly { readonly head: Uint8Array; readonly slot: number }[];
   readonly nested: readonly NestedPlan[];
-  /** Bytes of a row beside its values from the document. */
+  /** Bytes of a row beside its values from the document, and those that are given. */
   readonly room: number;
 }
 
@@ -31,12 +43,20 @@ interface ColumnPlan {
   readonly head: Uint8Array;
   /** Written when the document has nothing; empty for null. */
   readonly given: Uint8Array;
+  /** What the event says, when nothing is given either. */
+  readonly envelope: EnvelopeField | null;
 }
 
 export interface NestedPlan {
   readonly each: 'array' | 'map';
   readonly path: string;
   readonly row: RowPlan;
+}
+
+/** A column that takes what the one before it on the same member does not. */
+interface OtherColumn {
+  readonly slot: number;
+  readonly type: ColumnType;
 }
 
 /** What the shaper does with a member of an object. One shape for all, so that hot code sees one. */
@@ -46,6 +66,7 @@ export interface Field {
   readonly name: string;
   readonly slot: number;
   readonly type: ColumnType;
+  readonly other: OtherColumn | null;
   readonly fields: Fields | null;
   readonly nested: NestedPlan | null;
 }
@@ -64,9 +85,14 @@ export class Fields {
     this.open = Buffer.from(`${JSON.stringify(name)}:{`);
   }
 
-  add(member: Omit<Field, 'key'>): void {
-    if (this.#members.has(member.name)) throw new Error(`two columns read ${pathOf(this.path, member.name)}`);
-    this.#members.set(member.name, { ...member, key: Buffer.from(JSON.stringify(member.name)) });
+  add(member: Omit<Field, 'key' | 'other'>): void {
+    const { name, slot, type } = member;
+    const before = this.#members.get(name);
+    const field = { ...member, key: Buffer.from(JSON.stringify(name)), other: null };
+    if (before === undefined) this.#members.set(name, field);
+    else if (before.other === null && before.slot >= 0 && slot >= 0)
+      this.#members.set(name, { ...before, other: { slot, type } });
+    else throw new Error(`two columns read ${pathOf(this.path, name)}`);
     this.#spread();
   }
 
@@ -130,12 +156,14 @@ export function planRow(
   around?: TableDefinition,
 ): RowPlan {
   const all = columnsOf(definition);
-  const own = all.filter(({ from }) => !(typeof from === 'object' && 'parent' in from));
-  const inherited = all.slice(0, all.length - own.length).map(({ name, from }) => {
-    const parent = typeof from === 'object' && 'parent' in from ? from.parent : '';
-    const slot = around === undefined ? -1 : columnsOf(around).findIndex((column) => column.name === parent);
-    if (slot === -1) throw new Error(`${definition.name}.${name} has no column to come from`);
-    return { head: headOf(name), slot };
+  const tailFrom = all.findIndex(({ name }) => name === EXTRA.name) + 1;
+  const own = all.slice(0, tailFrom).filter((column) => parentOf(column) === null);
+  const inherited = all.flatMap((column) => {
+    const parent = parentOf(column);
+    if (parent === null) return [];
+    const slot = around === undefined ? -1 : bodyOf(around).findIndex(({ name }) => name === parent);
+    if (slot === -1) throw new Error(`${definition.name}.${column.name} has no column to come from`);
+    return [{ head: headOf(column.name), slot }];
   });
   const fields = new Fields('', '');
   const older: { slot: number; from: number; path: string }[] = [];
@@ -155,14 +183,20 @@ export function planRow(
   });
   const slotOf = (of: string): number =>
     own.findIndex(({ from }) => typeof from === 'object' && 'of' in from && from.of === of);
-  const columns = own.map(({ name, type }) => {
-    return { name, type, head: headOf(name), given: givenOf(given[name]) };
-  });
+  const planned = (column: Column): ColumnPlan => {
+    const { name, type } = column;
+    const envelope = envelopeOf(column, definition);
+    return { name, type, head: headOf(name), given: givenOf(given[name]), envelope };
+  };
+  const columns = own.map(planned);
+  const tail = all.slice(tailFrom).map(planned);
   return {
     table: definition.name,
+    ownRows: definition.ownRows !== false,
     slots: own.length + older.length,
     columns,
-    room: columns.reduce((room, { head, given: text }) => room + head.length + text.length, POSITION_DIGITS),
+    tail,
+    room: [...columns, ...tail].reduce((room, { head }) => room + head.length, POSITION_DIGITS),
     extra: own.findIndex(({ name }) => name === EXTRA.name),
     position: slotOf('position'),
     key: slotOf('key'),
@@ -174,6 +208,15 @@ export function planRow(
     inherited,
     nested,
   };
+}
+
+/** The columns that a row inside may inherit, in order of their slots. */
+function bodyOf(definition: TableDefinition): readonly Column[] {
+  return [...definition.columns, EXTRA].filter((column) => parentOf(column) === null);
+}
+
+function parentOf({ from }: Column): string | null {
+  return typeof from === 'object' && 'parent' in from ? from.parent : null;
 }
 
 function addColumn(fields: Fields, path: string, { type }: Column, slot: number): void {

@@ -88,6 +88,7 @@ export class RowReader {
   ): number {
     if (field === undefined) return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
     const { slot, nested, fields: inner } = field;
+    if (field.other !== null) return this.#either(fields, field, field.other, row, bytes, keyFrom, keyTo, at, depth);
     if (slot >= 0) {
       // A member of the same name that came before gives way, as it does for every JSON reader.
       const before = row.from[slot] as number;
@@ -115,6 +116,36 @@ export class RowReader {
     const end = this.object(inner, row, bytes, at, depth + 1);
     row.extra.leave();
     return end;
+  }
+
+  /** A member that two columns read: the second takes what does not fit the first. */
+  #either(
+    fields: Fields,
+    { slot, type }: Field,
+    other: NonNullable<Field['other']>,
+    row: RowState,
+    bytes: Buffer,
+    keyFrom: number,
+    keyTo: number,
+    at: number,
+    depth: number,
+  ): number {
+    for (const before of [slot, other.slot]) {
+      const from = row.from[before] as number;
+      if (from >= 0) row.extra.member(bytes, keyFrom, keyTo, from, Math.abs(row.to[before] as number));
+      row.from[before] = -1;
+    }
+    if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
+    let taken = slot;
+    let end = readColumn(type, bytes, at, depth + 1);
+    if (end === 0) {
+      taken = other.slot;
+      end = readColumn(other.type, bytes, at, depth + 1);
+    }
+    if (end === 0) return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+    row.from[taken] = at;
+    row.to[taken] = end;
+    return Math.abs(end);
   }
 
   #toExtra(

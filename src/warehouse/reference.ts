@@ -43,10 +43,11 @@ function section(definition: TableDefinition, document: TableDefinition): string
 
 function latest(definition: TableDefinition, document: TableDefinition): string {
   const view = code(latestOf(definition.name));
-  if (definition !== document)
+  if (definition !== document && document.ownRows !== false)
     return `${view} has the rows of the documents in ${code(latestOf(document.name))}.`;
   const by = definition.newest === undefined ? '' : `the newest ${code(definition.newest)} wins, then `;
-  return `${view} has one row of each: ${by}the newest ${code('_loaded_at')}.`;
+  const received = definition.events?.member === 'data' ? `${code('_received_at')}, then ` : '';
+  return `${view} has one row of each: ${by}the newest ${received}${code('_loaded_at')}.`;
 }
 
 function originOf({ from, older }: Column): string {
@@ -55,6 +56,7 @@ function originOf({ from, older }: Column): string {
       .filter((path) => (path ?? '') !== '')
       .map((path) => code(path ?? ''))
       .join(', or ');
+  if ('envelope' in from) return 'the event';
   if ('parent' in from) return `${code(from.parent)} of the document`;
   return from.of === 'key' ? 'name in the map' : 'position';
 }

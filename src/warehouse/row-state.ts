@@ -1,3 +1,5 @@
+import { ByteWriter } from '../lib/byte-writer.ts';
+import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
 import type { RowPlan } from './plan.ts';
 
@@ -9,6 +11,12 @@ export class RowState {
   /** The byte after it; negative when it is a text with escapes. */
   readonly to: Int32Array;
   readonly extra = new ExtraWriter();
+  /** What a slot has when the document says nothing; empty for null. */
+  readonly given: Uint8Array[];
+  /** The columns after `extra`, as they are written behind every row. */
+  readonly tail = new ByteWriter(512);
+  /** Bytes of a row beside its values from the document. */
+  room = 0;
   /** Its position among its siblings. */
   position = 0;
 
@@ -16,6 +24,27 @@ export class RowState {
     this.plan = plan;
     this.from = new Int32Array(plan.slots);
     this.to = new Int32Array(plan.slots);
+    this.given = plan.columns.map(({ given }) => given);
+    this.about(null);
+  }
+
+  /** Takes what an event says of the documents that follow; null for documents that no event carries. */
+  about(event: EnvelopeValues | null): void {
+    const { plan, given, tail } = this;
+    let room = plan.room;
+    for (let slot = 0; slot < given.length; slot += 1) {
+      const { envelope, given: fixed } = plan.columns[slot] as RowPlan['columns'][number];
+      if (envelope !== null && event !== null && fixed.length === 0) given[slot] = event.of(envelope);
+      room += (given[slot] as Uint8Array).length;
+    }
+    tail.length = 0;
+    for (const { head, given: fixed, envelope } of plan.tail) {
+      const value = fixed.length > 0 || envelope === null || event === null ? fixed : event.of(envelope);
+      if (value.length === 0) continue;
+      tail.append(head);
+      tail.append(value);
+    }
+    this.room = room + tail.length;
   }
 
   reset(): void {

@@ -42,14 +42,24 @@ export function latestOf(table: string): string {
 function createView({ definition, document }: TableEntry, dialect: Dialect): string | null {
   const { name, key } = definition;
   if (key.length === 0) return null;
-  const nesting = document.nested?.find(({ table }) => table === definition);
+  // Rows inside a mere frame stand on their own.
+  const nesting =
+    document.ownRows === false ? undefined : document.nested?.find(({ table }) => table === definition);
   const body = nesting === undefined ? newest(definition, dialect) : newestInside(document, nesting, dialect);
   return `CREATE OR REPLACE VIEW ${dialect.quote(latestOf(name))} AS\n${body};`;
 }
 
-/** One row a key: the newest, by the table's own time first and the time of loading second. */
+/** What decides between versions after the document's own time, in order; those of them that the table has. */
+const VERSION_ORDER = ['_received_at', LOADED_AT.name, '_event_id'];
+
+function orderOf(definition: TableDefinition, ...first: readonly (string | undefined)[]): string[] {
+  const has = new Set(columnsOf(definition).map(({ name }) => name));
+  return [...first, ...VERSION_ORDER.filter((name) => has.has(name))].filter((name) => name !== undefined);
+}
+
+/** One row a key: the newest, by the document's own time first, and then by when it came. */
 function newest(definition: TableDefinition, { quote }: Dialect): string {
-  const times = [definition.newest, LOADED_AT.name].filter((time) => time !== undefined);
+  const times = orderOf(definition, definition.newest);
   const columns = columnsOf(definition).map(({ name }) => quote(name));
   return [
     `SELECT ${columns.join(', ')}`,
@@ -75,7 +85,7 @@ function newestInside(document: TableDefinition, { table }: Nesting, { quote }: 
     );
     return column === undefined || parent === undefined ? [] : [[column.name, parent] as const];
   });
-  const same = [...versions, [LOADED_AT.name, LOADED_AT.name] as const].map(([own, parent]) => {
+  const same = [...versions, ...orderOf(table).map((name) => [name, name] as const)].map(([own, parent]) => {
     const [left, right] = [`rows_.${quote(own)}`, `latest_.${quote(parent)}`];
     return document.key.includes(parent)
       ? `${left} = ${right}`
@@ -87,7 +97,7 @@ function newestInside(document: TableDefinition, { table }: Nesting, { quote }: 
     `FROM (`,
     `  SELECT rows_.*, row_number() OVER (`,
     `    PARTITION BY ${table.key.map((name) => `rows_.${quote(name)}`).join(', ')}`,
-    `    ORDER BY rows_.${quote(LOADED_AT.name)} DESC NULLS LAST`,
+    `    ORDER BY ${orderOf(table).map((name) => `rows_.${quote(name)} DESC NULLS LAST`).join(', ')}`,
     `  ) AS rank_`,
     `  FROM ${quote(table.name)} AS rows_`,
     `  JOIN ${quote(latestOf(document.name))} AS latest_`,

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { canonicalString } from '../lib/json-compact.ts';
-import { CLOSE_BRACKET, COMMA, OPEN_BRACE, skipValue, skipWhite, unexpected } from '../lib/json-text.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, skipValue, skipWhite, unexpected } from '../lib/json-text.ts';
+import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
 import { type Fields, pathOf, planRow, type RowPlan } from './plan.ts';
 import { RowReader } from './read-row.ts';
 import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
@@ -11,6 +12,7 @@ import { writeInherited, writeRow } from './write-row.ts';
 
 /** Paths that are remembered as told for an object: documents of ever new keys must not fill the memory. */
 const MOST_TOLD = 1000;
+const SPACE = 0x20;
 
 export interface ShaperOptions {
   /** Tables whose rows are wanted, of those that the document makes; the other rows are not written. */
@@ -45,6 +47,11 @@ export class Shaper {
   readonly #reader: RowReader;
   /** What is wrong is thrown, not told. */
   #trying = false;
+  readonly #event = new EnvelopeValues();
+  /** Rows inside a frame that are not to be; told when there are rows at all. */
+  readonly #refused: RowReject[] = [];
+  /** The place of the rows inside the document has been seen. */
+  #framed = false;
 
   /** @param entry any table that the documents make */
   constructor({ document }: TableEntry, options: ShaperOptions) {
@@ -56,7 +63,10 @@ export class Shaper {
       if (this.#outputs.has(row.table)) this.#inner.set(row, new RowState(row));
     }
     this.#reader = new RowReader({
-      inner: (nested) => this.#inner.get(nested.row) ?? null,
+      inner: (nested) => {
+        this.#framed = true;
+        return this.#inner.get(nested.row) ?? null;
+      },
       finished: (row, bytes) => {
         complete(row, bytes);
         writeRow(this.#waiting, row, bytes);
@@ -64,7 +74,9 @@ export class Shaper {
       },
       refused: (row, error) => {
         if (this.#trying) throw error;
-        options.onReject(rejectOf(row.plan.table, error));
+        const reject = rejectOf(row.plan.table, error);
+        if (plan.ownRows) options.onReject(reject);
+        else this.#refused.push(reject);
       },
       unknown: (fields, row, bytes, keyFrom, keyTo) => this.#tell(fields, row, bytes, keyFrom, keyTo),
     });
@@ -92,21 +104,36 @@ export class Shaper {
     return this.#output(table).rows.length;
   }
 
+  /** Says which event carries the documents that follow; what it says stands in their rows. */
+  about(event: RowEnvelope): void {
+    this.#event.set(event);
+    this.#row.about(this.#event);
+    for (const inner of this.#inner.values()) inner.about(this.#event);
+  }
+
   /**
    * Adds the rows of one document: an object, with nothing around it. A document that is not JSON, or whose own row
    * cannot be, gives none; a row inside it falls alone.
+   * @returns false when it is valid JSON of another shape: a frame without rows in it. Then nothing is rejected either
    */
-  shape(bytes: Buffer): void {
+  shape(bytes: Buffer): boolean {
+    const { ownRows, table } = this.#row.plan;
+    this.#refused.length = 0;
     try {
       if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
       const end = this.#read(bytes, 0);
       if (end !== bytes.length) throw unexpected(bytes, end);
       this.#settle(bytes, bytes);
     } catch (error) {
-      this.#options.onReject(rejectOf(this.#row.plan.table, error));
-      return;
+      const reject = rejectOf(table, error);
+      if (!ownRows && reject.code === 'wrong_type') return false;
+      this.#options.onReject(reject);
+      return true;
     }
+    if (!ownRows && this.#waitingRows.length === 0 && (this.#refused.length > 0 || !this.#framed)) return false;
+    this.#refused.forEach((reject) => this.#options.onReject(reject));
     this.#write(bytes);
+    return true;
   }
 
   /**
@@ -141,6 +168,7 @@ export class Shaper {
     this.#waitingRows.length = 0;
     for (const inner of this.#inner.values()) inner.position = 0;
     row.reset();
+    this.#framed = false;
     return this.#reader.object(row.plan.fields, row, bytes, at, 1);
   }
 
@@ -152,7 +180,7 @@ export class Shaper {
 
   #write(bytes: Buffer): void {
     const row = this.#row;
-    const own = this.#outputs.get(row.plan.table);
+    const own = row.plan.ownRows ? this.#outputs.get(row.plan.table) : undefined;
     if (own !== undefined) {
       writeRow(own.rows, row, bytes);
       own.count += 1;
@@ -178,7 +206,8 @@ export class Shaper {
       inherited.buffer.copy(rows.buffer, rows.length, 0, inherited.length);
       const at = rows.length + inherited.length;
       this.#waiting.buffer.copy(rows.buffer, at, from, end);
-      if (inherited.length > 0) rows.buffer[at] = COMMA;
+      // A row of nothing but what it inherits needs no comma.
+      if (inherited.length > 0) rows.buffer[at] = rows.buffer[at + 1] === CLOSE_BRACE ? SPACE : COMMA;
       rows.length = at + end - from;
       output.count += 1;
       from = end;
@@ -221,6 +250,7 @@ function complete(row: RowState, bytes: Buffer): void {
     // A text of nothing is no identity either.
     if (start >= 0 && Math.abs(to[slot] as number) - start > 2) continue;
     if (start >= 0 && plan.columns[slot]?.type !== 'text') continue;
+    if (start < 0 && (row.given[slot] as Uint8Array).length > 2) continue;
     throw new InvalidRow('no_identity', `${plan.columns[slot]?.name ?? ''} is missing`);
   }
 }

@@ -27,17 +27,83 @@ export interface TableEntry {
   readonly document: TableDefinition;
 }
 
-const entries = DOCUMENTS.flatMap((document: TableDefinition): TableEntry[] => [
-  { definition: document, document },
-  ...(document.nested ?? []).map(({ table }) => ({ definition: table, document })),
-]);
+/** Event types that are remembered: whoever sends ever new ones must not fill the memory. */
+const MOST_TYPES = 10_000;
 
-/** Every table by its name, nested ones after the one they are nested in. */
-export const TABLES: ReadonlyMap<string, TableEntry> = new Map(
-  entries.map((entry) => [entry.definition.name, entry]),
-);
+/** The tables there are, by name; nested ones after the one they are nested in. */
+export class Tables {
+  readonly #documents: readonly TableDefinition[];
+  readonly #entries: ReadonlyMap<string, TableEntry>;
+  readonly #byType = new Map<string, readonly TableDefinition[]>();
 
-/** A table and those nested in it. */
-export function withNested(name: string): string[] {
-  return [name, ...(TABLES.get(name)?.definition.nested ?? []).map(({ table }) => table.name)];
+  /** @throws TypeError when two tables have the same name */
+  constructor(documents: readonly TableDefinition[]) {
+    this.#documents = documents;
+    const entries = documents.flatMap((document): TableEntry[] => [
+      ...(document.ownRows === false ? [] : [{ definition: document, document }]),
+      ...(document.nested ?? []).map(({ table }) => ({ definition: table, document })),
+    ]);
+    this.#entries = new Map(entries.map((entry) => [entry.definition.name, entry]));
+    for (const { definition, document } of entries) {
+      const { name, events } = definition;
+      if (this.#entries.get(name)?.definition !== definition)
+        throw new TypeError(`there are two tables ${name}`);
+      if (events !== document.events)
+        throw new TypeError(`${name} is not made of the events of ${document.name}`);
+    }
+  }
+
+  /** These and more. */
+  with(documents: readonly TableDefinition[]): Tables {
+    return new Tables([...this.#documents, ...documents]);
+  }
+
+  get(name: string): TableEntry | undefined {
+    return this.#entries.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
+  keys(): MapIterator<string> {
+    return this.#entries.keys();
+  }
+
+  values(): MapIterator<TableEntry> {
+    return this.#entries.values();
+  }
+
+  /** A table and those nested in it. */
+  withNested(name: string): string[] {
+    const { definition, document } = this.#entries.get(name) ?? {};
+    const nested = definition === document ? (document?.nested ?? []) : [];
+    return [name, ...nested.map(({ table }) => table.name)];
+  }
+
+  /** The tables that are made of events. */
+  ofEvents(): TableEntry[] {
+    return [...this.values()].filter(({ definition }) => definition.events !== undefined);
+  }
+
+  /** True when events of this type carry documents of the table, as far as the type can tell. */
+  takes({ document }: TableEntry, eventType: string): boolean {
+    return document.events?.member === null || this.documentsOf(eventType).includes(document);
+  }
+
+  /** What events of this type are documents of, besides `events`. */
+  documentsOf(eventType: string): readonly TableDefinition[] {
+    const known = this.#byType.get(eventType);
+    if (known !== undefined) return known;
+    const asking = this.#documents.filter(
+      ({ events }) => events?.member === 'data' && events.types.some((type) => eventType.startsWith(type)),
+    );
+    const sure = asking.filter(({ events }) => events?.fallback !== true);
+    const found = sure.length > 0 ? sure : asking;
+    if (this.#byType.size < MOST_TYPES) this.#byType.set(eventType, found);
+    return found;
+  }
 }
+
+/** The tables that come with the program. */
+export const TABLES = new Tables(DOCUMENTS);

@@ -11,7 +11,7 @@ export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): voi
   const { columns, position, extra: extraSlot } = row.plan;
   const extra = row.extra.finish();
   // No value grows beyond twice its text, and each stands in the document once.
-  out.room(row.plan.room + bytes.length * 2 + extra.length);
+  out.room(row.room + bytes.length * 2 + extra.length);
   const { buffer } = out;
   const start = out.length;
   let at = start;
@@ -24,14 +24,16 @@ export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): voi
     } else if (slot === position) {
       at = copy(column.head, 0, column.head.length, buffer, at);
       at += buffer.write(String(row.position), at, 'latin1');
-    } else if (column.given.length > 0) {
+    } else if ((row.given[slot] as Uint8Array).length > 0) {
+      const given = row.given[slot] as Uint8Array;
       at = copy(column.head, 0, column.head.length, buffer, at);
-      at = copy(column.given, 0, column.given.length, buffer, at);
+      at = copy(given, 0, given.length, buffer, at);
     } else if (slot === extraSlot && extra.length > 0) {
       at = copy(column.head, 0, column.head.length, buffer, at);
       at = copy(extra, 0, extra.length, buffer, at);
     }
   }
+  at = copy(row.tail.buffer, 0, row.tail.length, buffer, at);
   // Every column came with a comma in front; the first one's place is the brace's.
   if (at === start) {
     buffer[at] = COMMA;
@@ -47,7 +49,13 @@ export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): voi
 export function writeInherited(out: ByteWriter, row: RowState, nested: RowPlan, bytes: Uint8Array): void {
   for (const { head, slot } of nested.inherited) {
     const from = row.from[slot] as number;
-    if (from < 0) continue;
+    if (from < 0) {
+      const value = slot === row.plan.extra ? row.extra.finish() : (row.given[slot] as Uint8Array);
+      if (value.length === 0) continue;
+      out.append(head);
+      out.append(value);
+      continue;
+    }
     const to = row.to[slot] as number;
     out.room(head.length + (Math.abs(to) - from) * 2);
     const at = copy(head, 0, head.length, out.buffer, out.length);

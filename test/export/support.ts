@@ -4,6 +4,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import type { ExportOptions, ExportSummary } from '../../src/export/options.ts';
 import { runExport } from '../../src/export/run.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { TABLES } from '../../src/warehouse/tables.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 
 const DAY = 86_400_000;
@@ -67,6 +68,7 @@ export async function exported(
   const summary = await runExport({
     paths,
     out,
+    tables: TABLES,
     table: 'events',
     format: 'parquet',
     compression: 'gzip',

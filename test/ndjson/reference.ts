@@ -167,6 +167,7 @@ class Row {
       const value = this.#values.get(from);
       return value === undefined ? null : exact(value);
     }
+    if ('envelope' in from) return null;
     if ('of' in from) return from.of === 'position' ? String(this.#position) : quote(this.#key);
     if (around === null) return null;
     const above = around.#table.columns.find((column) => column.name === from.parent);

@@ -12,7 +12,7 @@ import {
   type ShapeProgress,
 } from '../../ndjson/shape-text.ts';
 import { checkGiven } from '../../warehouse/given.ts';
-import { TABLES, withNested } from '../../warehouse/tables.ts';
+import { TABLES } from '../../warehouse/tables.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { NdjsonProgress } from './progress.ts';
 import { collect, option } from '../options.ts';
@@ -105,7 +105,7 @@ async function prepare(file: string, options: Options, io: Io): Promise<Work> {
   if (!TABLES.has(options.table)) throw usageError(`--table ${options.table}: ${TABLE_LIST}`);
   if (options.out === '-' && options.json === true)
     throw usageError('--json needs a folder: rows are on stdout');
-  const tables = options.out === '-' ? [options.table] : withNested(options.table);
+  const tables = options.out === '-' ? [options.table] : TABLES.withNested(options.table);
   const lines = options.lines === true || /\.(ndjson|jsonl)(\.(gz|zst))?$/.test(file);
   return {
     tables,
