@@ -54,7 +54,9 @@ export async function shapeText(
   options: ShapeTextOptions,
 ): Promise<ShapeProgress> {
   const entry = entryOf(options.tables);
-  const { name } = entry.document;
+  const { name, nested = [] } = entry.document;
+  // An array of that name in a document can be its own rows.
+  const holds = nested.some(({ at, each }) => at === 'data' && each === 'array');
   let element = { offset: 0, length: 0 };
   const progress = { bytes: 0, elements: 0, rejects: 0 };
   const reject = (fault: RowReject, offset: number, length: number): void => {
@@ -70,7 +72,7 @@ export async function shapeText(
   const padded = new PaddedChunk();
   const longest = options.longest ?? LONGEST_ELEMENT;
   const scanner = new ElementScanner({
-    containers: [name, 'data'],
+    containers: holds ? [name] : [name, 'data'],
     longest,
     lines: options.lines ?? false,
     take: (at) => {
@@ -81,7 +83,8 @@ export async function shapeText(
     onElement: (bytes, offset) => {
       progress.elements += 1;
       element = { offset, length: bytes.length };
-      shaper.shape(bytes);
+      if (!shaper.shape(bytes))
+        reject({ table: name, code: 'wrong_type', reason: 'it has no rows inside' }, offset, bytes.length);
     },
     onFault: (code, reason, offset, length) => reject({ table: name, code, reason }, offset, length),
   });

@@ -22,14 +22,12 @@ export type EnvelopeField =
 
 /** Which events carry the documents of a table. */
 export interface EventOrigin {
-  /** Beginnings of their types. */
+  /** Beginnings of their types. Of tables that ask for a type, those that name more of it have it. */
   readonly types: readonly string[];
   /** Member of the body that is the document; null when the whole archived record is. */
   readonly member: 'data' | null;
   /** The member is an array, and each item is a document. */
   readonly each?: 'array';
-  /** Takes only the types that no other table asks for; a document that has not its shape is left to nobody. */
-  readonly fallback?: true;
 }
 
 export interface Column {
@@ -64,7 +62,10 @@ export interface TableDefinition {
   readonly nested?: readonly Nesting[];
   /** The same for the tables nested in it. A table without is made of the service's answers only. */
   readonly events?: EventOrigin;
-  /** False for a document that is only a frame around the rows inside it: it is no table itself. */
+  /**
+   * False for a document that is only a frame around the rows inside it: it is no table itself. The rows may inherit its
+   * `extra`.
+   */
   readonly ownRows?: false;
 }
 

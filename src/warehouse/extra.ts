@@ -13,13 +13,11 @@ export class ExtraWriter {
   readonly #out = new ByteWriter();
   readonly #path: Fields[] = [];
   #opened = 0;
-  #finished = false;
 
   reset(): void {
     this.#out.length = 0;
     this.#path.length = 0;
     this.#opened = 0;
-    this.#finished = false;
   }
 
   enter(object: Fields): void {
@@ -58,8 +56,7 @@ export class ExtraWriter {
   /** The whole object, for as long as nothing is written; no bytes when it has no members. */
   finish(): Uint8Array {
     if (this.#out.length === 0) return EMPTY;
-    if (!this.#finished) this.#byte(CLOSE_BRACE);
-    this.#finished = true;
+    this.#byte(CLOSE_BRACE);
     return this.#out.view();
   }
 

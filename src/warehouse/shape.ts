@@ -118,7 +118,6 @@ export class Shaper {
    */
   shape(bytes: Buffer): boolean {
     const { ownRows, table } = this.#row.plan;
-    this.#refused.length = 0;
     try {
       if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
       const end = this.#read(bytes, 0);
@@ -130,7 +129,7 @@ export class Shaper {
       this.#options.onReject(reject);
       return true;
     }
-    if (!ownRows && this.#waitingRows.length === 0 && (this.#refused.length > 0 || !this.#framed)) return false;
+    if (!this.#hasShape()) return false;
     this.#refused.forEach((reject) => this.#options.onReject(reject));
     this.#write(bytes);
     return true;
@@ -150,6 +149,7 @@ export class Shaper {
       const next = skipWhite(bytes, end);
       if ((bytes[next] !== COMMA && bytes[next] !== CLOSE_BRACKET) || next - at > longest) return 0;
       this.#settle(bytes, bytes.subarray(at, end));
+      if (!this.#hasShape()) return 0;
       this.#write(bytes);
       return next;
     } catch (error) {
@@ -161,6 +161,12 @@ export class Shaper {
     }
   }
 
+  /** False for a frame that has no place for rows, or none that could be one. */
+  #hasShape(): boolean {
+    if (this.#row.plan.ownRows || this.#waitingRows.length > 0) return true;
+    return this.#framed && this.#refused.length === 0;
+  }
+
   /** Returns the index after the document. */
   #read(bytes: Buffer, at: number): number {
     const row = this.#row;
@@ -169,6 +175,7 @@ export class Shaper {
     for (const inner of this.#inner.values()) inner.position = 0;
     row.reset();
     this.#framed = false;
+    this.#refused.length = 0;
     return this.#reader.object(row.plan.fields, row, bytes, at, 1);
   }
 

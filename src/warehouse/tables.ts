@@ -95,14 +95,19 @@ export class Tables {
   documentsOf(eventType: string): readonly TableDefinition[] {
     const known = this.#byType.get(eventType);
     if (known !== undefined) return known;
-    const asking = this.#documents.filter(
-      ({ events }) => events?.member === 'data' && events.types.some((type) => eventType.startsWith(type)),
+    const named = this.#documents.map(({ events }) =>
+      Math.max(-1, ...(events?.member === 'data' ? events.types : []).map((type) => lengthIn(type, eventType))),
     );
-    const sure = asking.filter(({ events }) => events?.fallback !== true);
-    const found = sure.length > 0 ? sure : asking;
+    const most = Math.max(0, ...named);
+    const found = this.#documents.filter((_, at) => named[at] === most);
     if (this.#byType.size < MOST_TYPES) this.#byType.set(eventType, found);
     return found;
   }
+}
+
+/** How much of a type a beginning of types names; -1 when the type begins otherwise. */
+function lengthIn(beginning: string, eventType: string): number {
+  return eventType.startsWith(beginning) ? beginning.length : -1;
 }
 
 /** The tables that come with the program. */
