@@ -1,4 +1,12 @@
-import { boolean, type EventOrigin, integer, json, text, timestamp, type TableDefinition } from './definition.ts';
+import {
+  boolean,
+  type EventOrigin,
+  integer,
+  json,
+  text,
+  timestamp,
+  type TableDefinition,
+} from './definition.ts';
 
 const MARKER_EXPECTED_RESULTS: TableDefinition = {
   name: 'marker_expected_results',

@@ -88,7 +88,8 @@ export class RowReader {
   ): number {
     if (field === undefined) return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
     const { slot, nested, fields: inner } = field;
-    if (field.other !== null) return this.#either(fields, field, field.other, row, bytes, keyFrom, keyTo, at, depth);
+    if (field.other !== null)
+      return this.#either(fields, field, field.other, row, bytes, keyFrom, keyTo, at, depth);
     if (slot >= 0) {
       // A member of the same name that came before gives way, as it does for every JSON reader.
       const before = row.from[slot] as number;

@@ -97,7 +97,9 @@ function newestInside(document: TableDefinition, { table }: Nesting, { quote }: 
     `FROM (`,
     `  SELECT rows_.*, row_number() OVER (`,
     `    PARTITION BY ${table.key.map((name) => `rows_.${quote(name)}`).join(', ')}`,
-    `    ORDER BY ${orderOf(table).map((name) => `rows_.${quote(name)} DESC NULLS LAST`).join(', ')}`,
+    `    ORDER BY ${orderOf(table)
+      .map((name) => `rows_.${quote(name)} DESC NULLS LAST`)
+      .join(', ')}`,
     `  ) AS rank_`,
     `  FROM ${quote(table.name)} AS rows_`,
     `  JOIN ${quote(latestOf(document.name))} AS latest_`,

@@ -1,7 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { canonicalString } from '../lib/json-compact.ts';
-import { CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, skipValue, skipWhite, unexpected } from '../lib/json-text.ts';
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  OPEN_BRACE,
+  skipValue,
+  skipWhite,
+  unexpected,
+} from '../lib/json-text.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
 import { type Fields, pathOf, planRow, type RowPlan } from './plan.ts';
 import { RowReader } from './read-row.ts';

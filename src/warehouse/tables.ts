@@ -96,7 +96,10 @@ export class Tables {
     const known = this.#byType.get(eventType);
     if (known !== undefined) return known;
     const named = this.#documents.map(({ events }) =>
-      Math.max(-1, ...(events?.member === 'data' ? events.types : []).map((type) => lengthIn(type, eventType))),
+      Math.max(
+        -1,
+        ...(events?.member === 'data' ? events.types : []).map((type) => lengthIn(type, eventType)),
+      ),
     );
     const most = Math.max(0, ...named);
     const found = this.#documents.filter((_, at) => named[at] === most);

@@ -13,16 +13,29 @@ import { temporaryFolder } from '../support/folders.ts';
 /** A made-up event with this data, received so many milliseconds after the first. */
 function eventOf(n: number, type: string, data: unknown, user: string | null = 'user-1'): JournalEvent {
   const body = { event_type: type, data, team_id: 'team-1', user_id: user, client_user_id: `client "${n}"` };
-  return contractEvent(n, { type, user, clientUser: body.client_user_id, body: Buffer.from(JSON.stringify(body)) });
+  return contractEvent(n, {
+    type,
+    user,
+    clientUser: body.client_user_id,
+    body: Buffer.from(JSON.stringify(body)),
+  });
 }
 
-async function rowsOf(events: readonly JournalEvent[], table: string): Promise<Record<string, Record<string, unknown>[]>> {
+async function rowsOf(
+  events: readonly JournalEvent[],
+  table: string,
+): Promise<Record<string, Record<string, unknown>[]>> {
   const [path, out] = [await temporaryFolder(), await temporaryFolder()];
   await archive(path, events);
   await exported([path], out, { table, format: 'ndjson', compression: 'gzip', partition: 'none' });
   const rows: Record<string, Record<string, unknown>[]> = {};
-  for (const name of readdirSync(out, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.gz'))) {
-    const lines = gunzipSync(readFileSync(join(out, name))).toString().trim().split('\n');
+  for (const name of readdirSync(out, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.gz'),
+  )) {
+    const lines = gunzipSync(readFileSync(join(out, name)))
+      .toString()
+      .trim()
+      .split('\n');
     rows[name.split('/')[0] ?? ''] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   }
   return rows;
@@ -77,7 +90,9 @@ test('the newest row is that of the document’s own time, then of the event rec
     const { createTable, createView } = schemaOf(TABLES.get(table)!, 'duckdb');
     await sql(createTable);
     await sql(createView!);
-    await sql(`INSERT INTO ${table} BY NAME SELECT * FROM read_parquet('${out}/${table}/**/*.parquet', hive_partitioning = false)`);
+    await sql(
+      `INSERT INTO ${table} BY NAME SELECT * FROM read_parquet('${out}/${table}/**/*.parquet', hive_partitioning = false)`,
+    );
   }
   expect(await sql('SELECT id, name FROM meals_latest ORDER BY id')).toEqual([
     ['meal-1', 'last'],
@@ -98,15 +113,26 @@ test('an event without a table, or of another shape than its table, is counted a
   const path = await temporaryFolder();
   await archive(path, events);
   const all = await exported([path], await temporaryFolder());
-  expect(all).toMatchObject({ rejects: 0, rows: { events: 3 }, without_table: { 'something.nobody.knows': 1 } });
+  expect(all).toMatchObject({
+    rejects: 0,
+    rows: { events: 3 },
+    without_table: { 'something.nobody.knows': 1 },
+  });
   const meals = await exported([path], await temporaryFolder(), { table: 'meals' });
-  expect(meals).toMatchObject({ rejects: 0, rows: { meals: 1 }, without_table: { 'daily.data.meal.created': 1 } });
+  expect(meals).toMatchObject({
+    rejects: 0,
+    rows: { meals: 1 },
+    without_table: { 'daily.data.meal.created': 1 },
+  });
 });
 
-test.each(Object.keys(DIALECTS) as (keyof typeof DIALECTS)[])('every table has its statements in %s', (dialect) => {
-  for (const entry of TABLES.values()) {
-    const { createTable, createView } = schemaOf(entry, dialect);
-    expect(createTable).toContain(entry.definition.name);
-    if (entry.definition.key.length > 0) expect(createView).toContain('_loaded_at');
-  }
-});
+test.each(Object.keys(DIALECTS) as (keyof typeof DIALECTS)[])(
+  'every table has its statements in %s',
+  (dialect) => {
+    for (const entry of TABLES.values()) {
+      const { createTable, createView } = schemaOf(entry, dialect);
+      expect(createTable).toContain(entry.definition.name);
+      if (entry.definition.key.length > 0) expect(createView).toContain('_loaded_at');
+    }
+  },
+);
