@@ -8,6 +8,7 @@ export class Holder {
   readonly #longest: number;
   /** Bytes so far, kept or not. */
   length = 0;
+  /** The last byte that is not white space. */
   lastByte = 0;
 
   constructor(longest: number) {
@@ -17,8 +18,17 @@ export class Holder {
   add(chunk: Buffer, from: number, to: number): void {
     if (to === from) return;
     this.length += to - from;
-    this.lastByte = chunk[to - 1] as number;
+    this.#look(chunk, from, to);
     if (this.length <= this.#longest) this.#kept.append(chunk.subarray(from, to));
+  }
+
+  #look(chunk: Buffer, from: number, to: number): void {
+    for (let i = to - 1; i >= from; i -= 1) {
+      const c = chunk[i] as number;
+      if (c <= 0x20) continue;
+      this.lastByte = c;
+      return;
+    }
   }
 
   /** The whole of it, ended by a piece of a chunk; null when it is too long. Valid until the next `add`. */

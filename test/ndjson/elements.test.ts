@@ -86,6 +86,8 @@ describe('nothing is lost in silence: a fault covers all from the first byte of 
     ['{"meals":[{"a":1},{"b":"c\\', ['{"a":1}'], 'cut 18 8'],
     ['{"meals":[{"a":1},12', ['{"a":1}'], 'cut 18 2'],
     ['{"meals":[{"a":1}', ['{"a":1}'], 'cut 17 0'],
+    ['{"meals":[{"a":1} \t\r\n', ['{"a":1}'], 'cut 21 0'],
+    ['{"meals":[{"a":1} 2 ', [], 'cut 10 10'],
     ['{"meals":[{"a":1}]', ['{"a":1}'], 'cut 18 0'],
     ['[{"a":1}', ['{"a":1}'], 'cut 8 0'],
     ['{"a":1', [], 'cut 0 6'],
