@@ -58,14 +58,19 @@ export class Finisher {
     void this.#queue.add(() => this.#try(part));
   }
 
-  /** Tries once more what failed, and settles when nothing is under way. Returns the parts left unfinished. */
-  async drain(): Promise<number> {
-    await this.#queue.onIdle();
+  /** Tries at once what failed: its cause may be gone. */
+  retry(): void {
     for (const [part, cancel] of this.#failed) {
       cancel();
       this.#failed.delete(part);
       this.add(part);
     }
+  }
+
+  /** Tries once more what failed, and settles when nothing is under way. Returns the parts left unfinished. */
+  async drain(): Promise<number> {
+    await this.#queue.onIdle();
+    this.retry();
     await this.#queue.onIdle();
     for (const cancel of this.#failed.values()) cancel();
     return this.#failed.size;

@@ -104,7 +104,8 @@ export class FilesSink implements Sink {
     const remake = (): Promise<void> => this.#remake();
     const sealer = options.encrypt === undefined ? null : (): Sealer => this.#openedSealer();
     this.#appender = new Appender({ lanes, folder, log, sealer, remake });
-    this.#watch = new Watch({ clock, folder, lanes, troubles, losses, remake });
+    const onUsable = (): void => this.#finisher?.retry();
+    this.#watch = new Watch({ clock, folder, lanes, troubles, losses, remake, onUsable });
   }
 
   /**

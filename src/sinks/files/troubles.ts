@@ -27,8 +27,9 @@ export class FolderTroubles {
     this.#entries.set(code, { trouble: { code, detail, since }, until: Number.POSITIVE_INFINITY });
   }
 
-  over(code: string): void {
-    this.#entries.delete(code);
+  /** @returns false when it was not there */
+  over(code: string): boolean {
+    return this.#entries.delete(code);
   }
 
   happened(code: string, detail: string): void {

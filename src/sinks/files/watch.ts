@@ -16,6 +16,8 @@ export interface WatchOptions {
   readonly losses: Losses;
   /** Makes the archive's folder again. */
   readonly remake: () => Promise<void>;
+  /** The folder can be written again. */
+  readonly onUsable: () => void;
 }
 
 /** Looks at the folder and at the open parts now and then: one that is written by nobody would be missed by nobody. */
@@ -46,11 +48,11 @@ export class Watch {
 
   /** Never rejects. */
   async #look(): Promise<void> {
-    const { folder, lanes, losses, troubles, remake } = this.#options;
+    const { folder, lanes, losses, troubles, remake, onUsable } = this.#options;
     try {
       if (!(await folder.isThere())) await remake();
       await folder.probe();
-      troubles.over(UNUSABLE);
+      if (troubles.over(UNUSABLE)) onUsable();
     } catch (error) {
       troubles.lasts(UNUSABLE, `${folder.path} cannot be written: ${explain(error)}`);
     }
