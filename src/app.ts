@@ -22,7 +22,7 @@ export interface App {
   reload(config: ResolvedConfig): Promise<void>;
   /** Notes, for whoever watches, that a changed config could not be read or used. */
   noteFailedReload(error: unknown): void;
-  /** Ends the intake, flushes what it can until `signal` aborts, and lets go of everything. Nothing durable is lost. */
+  /** Ends the intake, flushes what it can until `signal` aborts, and releases everything. Nothing durable is lost. */
   stop(signal: AbortSignal): Promise<void>;
 }
 

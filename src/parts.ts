@@ -160,7 +160,7 @@ function makeDelivery(system: System): void {
     maxPending,
     maxPendingBytes,
     targetsOf: (event) => system.delivery.targetsOf(event),
-    // What comes from now on was looked at when it came in, but for letters that are put back.
+    // What comes from now on was looked at when it came in, but for dead letters that are retried.
     isErased: (event) => (event.seq <= before || event.handling.only !== undefined) && users.has(event),
     observer: meter,
     tracing,

@@ -56,7 +56,7 @@ export class Audit {
   }
 }
 
-/** The operations for one who asks. What is dropped or put back is what was noted before, page by page. */
+/** The operations for one who asks. What is dropped or retried is what was noted before, page by page. */
 export function auditedOperations(operations: Operations, audit: Audit, who: Asker): Operations {
   const note = async <T extends readonly { readonly id: string }[]>(
     entry: Pick<AuditEntry, 'action' | 'what'>,

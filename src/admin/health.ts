@@ -14,7 +14,7 @@ export interface Check {
   readonly troubles?: readonly { readonly code: string; readonly since: string }[];
 }
 
-/** Where the manifest of a files sink ends: noted elsewhere, it proves later that nothing was taken away or put back. */
+/** Where the manifest of a files sink ends: noted elsewhere, it proves later that nothing was removed or restored. */
 export type ArchiveHead = NotedHead & { readonly sink: string };
 
 export interface Health {

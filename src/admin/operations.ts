@@ -19,7 +19,7 @@ export interface OperationsOptions {
   readonly sinks: () => readonly SinkStatus[];
   /** Left out by a command that opened the journal itself. */
   readonly receiving?: () => ReceivingStatus;
-  /** Whether a sink of that name is configured: what is put back for one that is not would reach nobody. */
+  /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
   readonly dropSink: Operations['dropSink'];
 }

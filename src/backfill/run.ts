@@ -66,7 +66,7 @@ const FIRST_PAUSE = 500;
 
 /**
  * Fetches history into tables: trigger → follow → pull → write. Every step is on disk before the next begins, and a task
- * is there whole or not at all, so a run that was ended anywhere goes on where it was and makes the same files.
+ * is there whole or not at all, so a run that was ended anywhere continues where it was and makes the same files.
  *
  * @throws MillraceError usage, folder_unwritable, bulk_op_ended, bulk_op_stuck, service_lost, rows_missing; ServiceError
  *   when the service refuses what concerns all users
@@ -158,7 +158,7 @@ async function pullAll(
     done.catch((error: unknown) => stop.abort(error));
     running.push(done);
   }
-  // All of them: none may write any more when the folder is let go of.
+  // All of them: none may write any more when the folder is released.
   await Promise.allSettled(running);
   if (stop.signal.aborted) throw stop.signal.reason;
   if (signal.aborted) throw new MillraceError('interrupted', 'add --resume to continue');

@@ -17,14 +17,14 @@ export interface TriggerOptions extends WatchOptions {
 const TYPE = 'link_bulk_historical_trigger';
 /** Clocks differ: an op that began this much before our trigger may still be ours. */
 const CLOCK_SKEW = 120_000;
-/** Looks in vain for a bulk op before going on without it: the pulls themselves tell the end. */
+/** Looks in vain for a bulk op before continuing without it: the pulls themselves tell the end. */
 const LOOKS = 3;
 
 /**
  * Triggers the historical pull of all connections, a provider at a time, once: the intention is written down first, and a
  * run that finds one without an outcome looks for its bulk op before it triggers again. Then follows the bulk ops.
  * @returns the providers whose triggers are known to be processed
- * @throws MillraceError bulk_op_ended, bulk_op_stuck: the next run goes on there
+ * @throws MillraceError bulk_op_ended, bulk_op_stuck: the next run continues there
  */
 export async function triggerPulls(
   connections: readonly Connection[],
@@ -89,7 +89,7 @@ async function followOp(options: TriggerOptions, provider: string, triggered: Tr
   return false;
 }
 
-/** What tells ops of before from ours, whatever the clocks say. */
+/** What tells earlier ops from ours, whatever the clocks say. */
 async function opsBefore({ service, signal }: TriggerOptions, provider: string): Promise<OpsBefore> {
   let since: string | null = null;
   let known = 0;

@@ -10,7 +10,7 @@ type News = Partial<Pick<Activity, 'done' | 'total' | 'state' | 'detail'>>;
 
 /**
  * Tells a running receiver how far a command is, for its console. Advice only: without a receiver, or when it does not
- * answer, the command goes on as if nothing were.
+ * answer, the command continues as if nothing were.
  */
 export class ActivityReport {
   readonly #loaded: LoadedConfig;

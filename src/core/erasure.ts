@@ -170,7 +170,7 @@ export interface ErasureReceipt {
     readonly sha256_before: string | null;
     readonly sha256_after: string | null;
   }[];
-  /** As `signature.ts` says them, over the receipt without white space; absent on those of before they were signed. */
+  /** As `signature.ts` says them, over the receipt without white space; absent on those from before they were signed. */
   readonly signed_by?: string;
   readonly signature?: string;
 }

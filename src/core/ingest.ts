@@ -71,7 +71,7 @@ export class GuardedIngest implements Ingest {
     this.#observer = observer;
   }
 
-  // Looked at and handed on in one turn: an erasure either finds the event under way, or it is dropped here.
+  // Looked at and handed on in one turn: an erasure either finds the event in flight, or it is dropped here.
   async accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
     const stored = this.#isErased(event)
       ? this.#store.countErased(event)

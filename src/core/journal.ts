@@ -92,7 +92,7 @@ export interface JournalAccount {
   readonly countedSince: number | null;
   /** Where each sink began: what came before is not for it. */
   readonly started: readonly (readonly [sink: string, seq: number])[];
-  /** Letters a person let go of; `sink` is empty for those of the quarantine. */
+  /** Dead letters that a person dropped; `sink` is empty for those of the quarantine. */
   readonly dropped: readonly { readonly id: string; readonly sink: string }[];
   /** Where each event was to go. */
   readonly routes: RouteRecord;
@@ -133,7 +133,7 @@ export interface EventLog {
   /** Where the sink stands. A sink never seen before starts at the end. */
   openCursor(sink: string): Promise<number>;
   /**
-   * The sink is gone: what it has not had is no longer held back for it. Its cursor is kept, so that it can go on where
+   * The sink is gone: what it has not had is no longer held back for it. Its cursor is kept, so that it can continue where
    * it stood.
    * @param forget when the sink could not be opened: a cursor that was placed for this attempt goes with it
    */
@@ -164,7 +164,7 @@ export interface Journal extends EventStore {
   routes(): Promise<RouteRecord>;
   /** How far each sink is that events can wait for, whether it is open or not. */
   cursors(): Promise<readonly (readonly [sink: string, seq: number])[]>;
-  /** Sink `to`, which is new, goes on for `from`: it has its cursor, its dead letters, and what was accepted for it. */
+  /** Sink `to`, which is new, continues for `from`: it has its cursor, its dead letters, and what was accepted for it. */
   succeed(from: string, to: string): Promise<RouteRecord>;
   /** Nothing waits for the sink and nothing is routed to it: it holds back nothing any more. */
   leave(sink: string): Promise<RouteRecord>;

@@ -12,7 +12,7 @@ export interface LedgerEntry {
 }
 
 /**
- * What erasures have destroyed, noted apart from the key stores: one of them that is put back from a copy is found to be
+ * What erasures have destroyed, noted apart from the key stores: one of them that is restored from a copy is found to be
  * older. Each line is signed.
  */
 export interface KeyLedger {
@@ -37,7 +37,7 @@ export interface NotedHead extends ManifestHead {
   readonly lost: number;
 }
 
-/** Heads of manifests, noted apart from them: one that is put back from a copy does not hold the head noted last. */
+/** Heads of manifests, noted apart from them: one that is restored from a copy does not hold the head noted last. */
 export interface Heads {
   /** The one noted last of the archive in this folder, which is absolute; null when none was. */
   of(root: string): ManifestHead | null;

@@ -2,14 +2,14 @@ import type { Route } from './route.ts';
 
 /**
  * The routes in force while events were accepted: for those after seq `after`, up to the next era. One table; several only
- * in a journal of before, where it cannot be told which of them an event went by, and it then goes by all.
+ * in an older journal, where it cannot be told which of them an event went by, and it then goes by all.
  */
 export interface RouteEra {
   readonly after: number;
   readonly tables: readonly (readonly Route[])[];
 }
 
-/** One sink that went on for another: what was accepted up to seq `upTo` for `from` is for `to`. Oldest first. */
+/** One sink that continued for another: what was accepted up to seq `upTo` for `from` is for `to`. Oldest first. */
 export interface Succession {
   /** Null until the next era begins: what comes in until then is still accepted for `from`. */
   readonly upTo: number | null;

@@ -83,7 +83,7 @@ export interface SinkLimits {
  * batch should be tried again; it answers `delivered` only for what survives a crash of this process; it does not keep
  * the batch after answering, nor change it; it gives up promptly when `signal` aborts.
  * A call that has not answered within `delivery.sendTimeout` has its signal aborted; a second later it counts as failed, its
- * answer is ignored whenever it comes, and the same is tried again: then two calls can be under way. What such a call still
+ * answer is ignored whenever it comes, and the same is tried again: then two calls can be in flight. What such a call still
  * does to the far side can come after what followed it.
  */
 export interface Sink {
@@ -105,7 +105,7 @@ export interface Sink {
   erasable?(): ErasableStore | null;
   /** What is wrong beside what `send` answers, oldest first. Cheap: it is asked each time somebody looks. */
   troubles?(): readonly SinkTrouble[];
-  /** Flushes what is buffered, then lets go of every resource. Must settle soon after `signal` aborts. */
+  /** Flushes what is buffered, then releases every resource. Must settle soon after `signal` aborts. */
   close(signal: AbortSignal): Promise<void>;
 }
 

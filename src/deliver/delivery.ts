@@ -45,7 +45,7 @@ export class Delivery {
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
-    // Where the journal cannot note the routes, all that is open goes on by those of before.
+    // Where the journal cannot note the routes, all that is open continues with the earlier ones.
     parts.plan.subscribe((plan) => this.#acceptUnder(plan).finally(() => parts.dispatcher.begin()));
   }
 
@@ -76,7 +76,7 @@ export class Delivery {
       this.#accepted = new AcceptedRoutes(await journal.routes());
       const { renamed, absent } = await this.#takeOver(plan, journal);
       await sinks.open(plan).catch(async (error: unknown) => {
-        // The next start may be by the config of before.
+        // The next start may be with the earlier config.
         for (const { from, to } of renamed) await journal.succeed(to, from);
         throw error;
       });
@@ -108,7 +108,7 @@ export class Delivery {
     }
   }
 
-  /** Lets the sinks go that the plan does not name; waits for them until `signal` aborts, and then they go on alone. */
+  /** Lets the sinks go that the plan does not name; waits for them until `signal` aborts, and then they continue alone. */
   async part(signal: AbortSignal): Promise<void> {
     const { sinks, journal, log, plan } = this.#parts;
     const gone = sinks.names.filter((name) => !plan.value.sinks.has(name) && !this.#leaving.has(name));
@@ -171,7 +171,7 @@ export class Delivery {
   }
 
   /**
-   * The sinks that others go on for.
+   * The sinks that others continue for.
    * @throws MillraceError sink_waited_for for a sink in trouble, which cannot deliver what waits for it before it goes
    */
   async #heirsOf(to: PlannedSinks, journal: Journal): Promise<ReadonlyMap<string, string>> {
@@ -257,7 +257,7 @@ export async function dropSink(
   const accepted = new AcceptedRoutes(record);
   const waiting = { journal, sink, after, targetsOf: accepted.targetsOf.bind(accepted) };
   const dropped = await deadLetterWaiting(waiting, isErased, now);
-  // What a person puts back before the next start goes by the routes of the last one.
+  // What a person retries before the next start goes by the routes of the last one.
   if (record.eras.length > 0) await journal.acceptUnder(accepted.routesWithout(sink));
   await journal.leave(sink);
   return { sink, dropped, waiting: 0 };
@@ -266,7 +266,7 @@ export async function dropSink(
 const NOBODY: ReadonlyMap<string, string> = new Map();
 
 /**
- * Who goes on for whom, by the name of the one who goes: `blocked` where the heir has had a place of its own, so that it
+ * Who continues for whom, by the name of the one who goes: `blocked` where the heir has had a place of its own, so that it
  * cannot take over another.
  */
 function successions(

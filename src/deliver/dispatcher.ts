@@ -83,7 +83,7 @@ export class Dispatcher {
     return this.#feeds.get(name)?.takeBack(gone) ?? Promise.reject(new Error(`${name} is not open`));
   }
 
-  /** Waits for the batches that are under way now; returns the sinks that have not answered when `signal` aborts. */
+  /** Waits for the batches that are in flight now; returns the sinks that have not answered when `signal` aborts. */
   async answered(signal: AbortSignal): Promise<readonly string[]> {
     const open = new Set(this.#feeds.keys());
     const all = Array.from(this.#feeds, async ([name, feed]) => {

@@ -97,12 +97,12 @@ export class Feed {
     return promise;
   }
 
-  /** Never sends what is `owned` again: its data is being erased. What is under way already is not held back. */
+  /** Never sends what is `owned` again: its data is being erased. What is in flight already is not held back. */
   forget(forgotten: Forgotten): void {
     this.#window.forget(forgotten);
   }
 
-  /** Settles when every batch that is under way now has been answered, those given up for too slow an answer among them. */
+  /** Settles when every batch that is in flight now has been answered, those given up for too slow an answer among them. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#underWay);
     await this.#calls.answered();
@@ -178,7 +178,7 @@ export class Feed {
       if (this.#lingers()) break;
       const batch = this.#pending.take();
       if (batch === null) break;
-      // Pumped again once the queue has let go of the job, or a single lane would look taken for ever.
+      // Pumped again once the queue has released the job, or a single lane would look taken for ever.
       void this.#queue.add(() => this.#tracked(this.#deliver(batch))).then(() => this.#pump());
     }
     // What waits for a later retry is not waited for: it stays in the journal.

@@ -8,7 +8,7 @@ const LOAD_AT_ONCE = 1000;
 /** Room for fewer is not worth a read. */
 const LOAD_AT_LEAST = 250;
 
-/** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be let go of. */
+/** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be dropped. */
 export class InFlightWindow {
   readonly #options: FeedOptions;
   readonly #pending: Pending;

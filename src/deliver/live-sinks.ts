@@ -10,7 +10,7 @@ export interface PlannedSink {
   readonly options: unknown;
   /** The files sink that keeps its large events; null when they become dead letters. */
   readonly keeper: string | null;
-  /** The sink it goes on for; null for one that begins at the end of the journal. */
+  /** The sink it continues for; null for one that begins at the end of the journal. */
   readonly continues: string | null;
   /** Equal when nothing about the sink, its keeper or the routes to it has changed: what is loaded goes by its old route. */
   readonly fingerprint: string;
@@ -20,7 +20,7 @@ export interface PlannedSinks {
   readonly sinks: ReadonlyMap<string, PlannedSink>;
 }
 
-/** Tells the journal that one sink goes on for another. */
+/** Tells the journal that one sink continues for another. */
 export type Succeed = (from: string, to: string) => Promise<void>;
 
 /** The sinks that are open now, and how they become those of another plan. */
@@ -54,8 +54,8 @@ export class LiveSinks {
 
   /**
    * Adds what is new and exchanges what has changed; what is gone stays. They load nothing until the dispatcher lets them
-   * begin. If one cannot be opened, those of before are brought back before the error is passed on.
-   * @param heirs the sinks that go on for others, by the name of the other
+   * begin. If one cannot be opened, the earlier ones are brought back before the error is passed on.
+   * @param heirs the sinks that continue for others, by the name of the other
    * @param succeed called for each of these, when neither of the two is open
    */
   async change(

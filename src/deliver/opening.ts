@@ -33,7 +33,7 @@ export class Opening {
   }
 
   /**
-   * Settles after the first try, or when that takes too long; the others go on in the background.
+   * Settles after the first try, or when that takes too long; the others continue in the background.
    * @throws MillraceError what waiting cannot mend, until it has settled
    */
   async start(): Promise<void> {

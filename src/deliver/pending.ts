@@ -28,7 +28,7 @@ const NONE: readonly Item[] = [];
  *
  * Where the sink keeps order, a user is ready (its items wait in a lane) or out (a batch holds some of its items; what
  * else it has is held until they are back). A batch takes all it can of one user before it goes to the next: batches
- * with few users each can be under way side by side, and a broker gets few large groups instead of many small ones.
+ * with few users each can be in flight side by side, and a broker gets few large groups instead of many small ones.
  * Users take turns, so one with very many events does not keep the others waiting.
  */
 export class Pending {

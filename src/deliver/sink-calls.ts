@@ -53,7 +53,7 @@ export class SinkCalls {
     return this.#call('keep', signal, (own) => keep(event, own));
   }
 
-  /** Settles once the sink has answered all that is under way now, however late. */
+  /** Settles once the sink has answered all that is in flight now, however late. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#open);
   }

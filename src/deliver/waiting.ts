@@ -32,7 +32,7 @@ const PAGE = { count: 1000, bytes: 8 * 2 ** 20 };
 
 /**
  * Makes dead letters of what waits for a sink that delivers no more; events of users being erased are passed over. Each
- * page is one step: interrupted, the next call goes on.
+ * page is one step: interrupted, the next call continues.
  * @param now milliseconds since the epoch
  * @returns how many letters
  */

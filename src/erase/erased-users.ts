@@ -97,7 +97,7 @@ export class ErasedUsers {
   async block(subject: Subject, at: string): Promise<void> {
     this.#key ??= await makeKey(this.#folder);
     const hash = this.hashOf(subject);
-    // A list of before did not tag its users.
+    // An older list did not tag its users.
     if (this.#blocked.get(hash)?.tag !== undefined) return;
     const { by, id, team } = subject;
     const ofNoTeam = team === null ? {} : { of_no_team: this.#hashOfNoTeam(by, id) };

@@ -13,7 +13,7 @@ import { HIDES_CONTENT } from './not-searched.ts';
  * - `other`: nothing but to say so;
  * - `unreadable`: compressed in a way that bytes cannot be searched;
  * - `temporary`: what was being written when its writer was killed, an erasure or a sink that kept an event: removed;
- * - `lock`: SQLite's, and who holds it: whoever opens and closes one that this process holds lets go of it.
+ * - `lock`: SQLite's, and who holds it: whoever opens and closes one that this process holds releases it.
  */
 export type FileKind = 'lines' | 'blob' | 'plan' | 'other' | 'unreadable' | 'lock' | 'temporary';
 

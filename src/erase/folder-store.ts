@@ -65,7 +65,7 @@ export class FolderStore implements ErasableStore {
     }
   }
 
-  /** A command that writes here, such as a backfill, would put back what is taken out: the next run tries again. */
+  /** A command that writes here, such as a backfill, would restore what is taken out: the next run tries again. */
   async #take(root: string, run: ErasureRun): Promise<WorkFolder | 'in use' | null> {
     try {
       return await WorkFolder.take(root);

@@ -16,7 +16,7 @@ import type { Rewrite } from './rewrite-lines.ts';
 /** What is listed of one file after it was changed. */
 type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
 
-/** The manifest of a folder, if it is an archive: goes on with a line for each file that an erasure changes. */
+/** The manifest of a folder, if it is an archive: continues with a line for each file that an erasure changes. */
 export class Listing {
   readonly #root: string;
   readonly #writer: ManifestWriter | null;

@@ -30,7 +30,7 @@ export interface LocalErasuresOptions {
   readonly users: ErasedUsers;
   /** Asked for when something is due, before anything has begun. */
   readonly stores: () => Promise<readonly ErasableStore[]>;
-  /** Waits until nothing of the subjects is under way any more; what it could not wait for is left. */
+  /** Waits until nothing of the subjects is in flight any more; what it could not wait for is left. */
   readonly settle?: ((subjects: readonly Subject[]) => Promise<readonly LeftItem[]>) | undefined;
   /** The receipts are written; what stores remember for them can go. */
   readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
@@ -47,7 +47,7 @@ export interface LocalErasuresOptions {
 /**
  * Erasures on this machine's folders. A request is `waiting` (its file holds the id; cancelling it removes the file, and
  * nothing was touched) → `begun` (the user's events are dropped, the stores are being cleared; it can no longer be
- * cancelled, and every run goes on with it) → done (a receipt, and the id is nowhere any more).
+ * cancelled, and every run continues with it) → done (a receipt, and the id is nowhere any more).
  */
 export class LocalErasures implements Erasures {
   readonly #options: LocalErasuresOptions;

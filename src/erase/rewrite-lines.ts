@@ -74,7 +74,7 @@ export async function rewriteLines(
   };
 }
 
-/** Puts the rewritten file in place of the old one, or removes it when nothing is left; durable once it resolves. */
+/** Replaces the old file with the rewritten one, or removes it when nothing is left; durable once it resolves. */
 export async function commitRewrite(path: string, { after }: Pick<Rewrite, 'after'>): Promise<void> {
   if (after === null) await unlink(path);
   else await rename(temporaryPath(path), path);

@@ -146,12 +146,12 @@ export class RunningErasures implements Erasures {
     this.#activity = { ...this.#activity, done: files, updatedAt: this.#parts.clock.now() };
   }
 
-  /** The run under way, or the last one. */
+  /** The run that is running, or the last one. */
   activities(): readonly Activity[] {
     return this.#activity === null ? [] : [this.#activity];
   }
 
-  /** Ends a run at its next chance; the next start goes on with it. */
+  /** Ends a run at its next chance; the next start continues with it. */
   async stop(): Promise<void> {
     this.#cancelTimer();
     this.#parts.abort.abort();

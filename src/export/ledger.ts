@@ -113,7 +113,7 @@ export class Ledger {
     await this.#settle();
   }
 
-  /** Forgets what is unfinished and lets go of the folder. */
+  /** Forgets what is unfinished and releases the folder. */
   async close(): Promise<void> {
     await this.#clear().catch(() => undefined);
     await this.#file.close();

@@ -59,6 +59,6 @@ export interface ExportSummary {
   readonly problems: number;
   /** Sealed records whose keys an erasure has destroyed. */
   readonly erased: number;
-  /** False when it was interrupted; the next run goes on. */
+  /** False when it was interrupted; the next run continues. */
   readonly complete: boolean;
 }

@@ -4,7 +4,7 @@ import type { Tables } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
 import type { ExportCompression, RowFile } from './row-file.ts';
 
-/** Files open at once; then the one unused for longest is finished, and its partition goes on in another. */
+/** Files open at once; then the one unused for longest is finished, and its partition continues in another. */
 const OPEN_FILES = 32;
 /** Bytes of rows held over all files; then the file that holds most writes its row group early. */
 const HELD = 48 * 1024 * 1024;

@@ -32,7 +32,7 @@ class GroupWriter extends ByteWriter {
   async flush(): Promise<void> {
     const bytes = this.getBytes();
     await this.#out.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-    // `offset` goes on counting the bytes of the file, `index` those of the buffer.
+    // `offset` continues counting the bytes of the file, `index` those of the buffer.
     this.index = 0;
   }
 }

@@ -103,7 +103,7 @@ export class Cursors {
     return record;
   }
 
-  /** `to`, which has no cursor yet, goes on where `from` stands, and has its dead letters. */
+  /** `to`, which has no cursor yet, continues where `from` stands, and has its dead letters. */
   succeed(from: string, to: string): RouteRecord {
     const seq = this.#seqs.get(from);
     if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot continue for ${from}`);

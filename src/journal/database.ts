@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS sealed_ids (
   generation INTEGER, hash BLOB, age INTEGER, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS generations (
   generation INTEGER PRIMARY KEY, last_at INTEGER NOT NULL, ids INTEGER NOT NULL, filter BLOB NOT NULL);
--- What came in, and to what end, by the hour of receipt: outlives the events. And which letters a person let go of.
+-- What came in, and to what end, by the hour of receipt: outlives the events. And which dead letters a person dropped.
 CREATE TABLE IF NOT EXISTS hour_counts (
   hour INTEGER NOT NULL, kind TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (hour, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dropped_letters (
@@ -112,7 +112,7 @@ function refuseUnlessPlain(file: string): void {
   throw new MillraceError('journal_unreadable', `${file} is not a plain file; it is not followed`);
 }
 
-/** Journals of before were made as the umask said, and volumes can come with a group's rights on everything. */
+/** Older journals were made as the umask said, and volumes can come with a group's rights on everything. */
 function keepPrivate(file: string): void {
   const stats = lstatSync(file, { throwIfNoEntry: false });
   if (stats !== undefined && (stats.mode & 0o077) !== 0) chmodSync(file, OWNER_ONLY);

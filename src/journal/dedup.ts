@@ -30,7 +30,7 @@ interface Leftover {
 interface Known {
   /** Row among the recent ones. */
   readonly n: number;
-  /** Of the bytes; null in journals of before, which knew ids only. */
+  /** Of the bytes; null in older journals, which knew ids only. */
   readonly digest: string | null;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -73,7 +73,7 @@ export class SeenIds {
   #lastAt = 0;
   /** True while the memory is ahead of what is committed. */
   #dirty = false;
-  /** Until then ids of a journal of before may still count. */
+  /** Until then ids of an older journal may still count. */
   #formerUntil = 0;
   readonly #window: number;
   readonly #size: number;
@@ -301,7 +301,7 @@ function digestOf(data: string | Uint8Array, length: number = KEY): string {
   return hash('sha256', data, 'binary').slice(0, length);
 }
 
-/** Of what is stored of an event; null in journals of before. */
+/** Of what is stored of an event; null in older journals. */
 function digestIn(entry: Buffer): string | null {
   return entry.length < KEY + BODY ? null : entry.toString('latin1', KEY);
 }

@@ -20,7 +20,7 @@ export interface ErasedCounts {
 
 /** One step of an erasure; the next one is asked for until there is none. */
 export type EraseStep =
-  // First: what is put back from there while events are looked at would stand behind the last of them.
+  // First: what is retried from there while events are looked at would stand behind the last of them.
   | { readonly do: 'setAside' }
   | { readonly do: 'events'; readonly after: number; readonly upTo: number }
   | { readonly do: 'scrub'; /** Nobody waits for this journal. */ readonly alone: boolean }

@@ -4,7 +4,7 @@ import type { EraseStep } from './erase.ts';
 import type { Store } from './store.ts';
 
 /**
- * Takes the subjects out of the database, a slice at a time, so that events go on coming in between.
+ * Takes the subjects out of the database, a slice at a time, so that events continue coming in between.
  * @param alone whether nothing comes in: then nobody waits, and a slice may take its time
  */
 export async function eraseFrom(

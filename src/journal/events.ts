@@ -6,7 +6,7 @@ import { checksumOf, type EventRow } from './rows.ts';
 /** Events cleared away in one transaction. */
 const PURGE = 1000;
 
-/** Where the events end; put back when a transaction fails. */
+/** Where the events end; reset when a transaction fails. */
 export interface End {
   readonly lastSeq: number;
   /** Sum of the body bytes of all events that ever were. */

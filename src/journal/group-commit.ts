@@ -26,13 +26,13 @@ const GATHER = 32;
 
 /**
  * Gathers events into commits. Those of one turn of the event loop share one; what comes while it runs shares the next. A
- * second commit under way at the same time measured no faster.
+ * second commit at the same time measured no faster.
  */
 export class GroupCommit {
   /** Settles, without an error of its own, when the batch has been answered. */
   readonly #perform: (batch: readonly Waiting[]) => Promise<void>;
   #waiting: Waiting[] = [];
-  /** Settles with the commit under way. */
+  /** Settles with the running commit. */
   #last: Promise<unknown> = Promise.resolve();
   #running = false;
   #scheduled = false;
@@ -58,7 +58,7 @@ export class GroupCommit {
     );
   }
 
-  /** Rejects what waits; nothing that is under way. */
+  /** Rejects what waits; nothing that is already running. */
   rejectAll(error: MillraceError): void {
     for (const { reject } of this.#waiting.splice(0)) reject(error);
   }

@@ -6,7 +6,7 @@ const KEY = 'routes';
 /** Eras that are kept although no event of theirs is left: for whoever asks later where an event was to go. */
 const KEPT = 200;
 
-/** As journals of before noted it: the routes of now, and those before each change. */
+/** As older journals noted it: the routes of now, and those before each change. */
 interface Former {
   readonly routes: readonly Route[] | null;
   readonly changes: readonly { readonly upTo: number; readonly before: readonly Route[] }[];

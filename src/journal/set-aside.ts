@@ -110,7 +110,7 @@ export class SetAside {
     const { where, values } = conditions(table, selection);
     const sink = table === 'dead_letters' ? 'sink' : `''`;
     return this.#db.transaction(() => {
-      // Their ids stay, so that what was let go of is never taken for lost.
+      // Their ids stay, so that what was dropped never counts as lost.
       this.#db
         .prepare(
           `INSERT OR IGNORE INTO dropped_letters SELECT ${sink}, id, received_at FROM ${table} ${where}`,

@@ -207,7 +207,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     else this.#announce(await this.#store.release(key, pack([{ event }])));
   }
 
-  /** Nothing of the subjects may be under way. */
+  /** Nothing of the subjects may be in flight. */
   async erase(run: ErasureRun): Promise<void> {
     this.#tail.clear();
     // Without sinks nothing comes in.

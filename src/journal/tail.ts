@@ -25,7 +25,7 @@ export class Tail {
     this.#compact();
   }
 
-  /** Lets go of everything up to and including `seq`: what every sink has settled is not read again. */
+  /** Forgets everything up to and including `seq`: what every sink has settled is not read again. */
   drop(seq: number): void {
     for (let first = this.#events[this.#start]; first !== undefined && first.seq <= seq;) {
       this.#shift();

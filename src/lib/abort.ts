@@ -30,7 +30,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   return () => signal.removeEventListener('abort', callback);
 }
 
-/** The result of the work, or `fallback` as soon as the signal aborts; the work then goes on unheeded. */
+/** The result of the work, or `fallback` as soon as the signal aborts; the work then continues unheeded. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fallback: T): Promise<T> {
   const aborted = Promise.withResolvers<T>();
   const forget = onAbort(signal, () => aborted.resolve(fallback));
@@ -42,7 +42,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fa
 }
 
 /**
- * The result of the work; the work goes on unheeded when this throws.
+ * The result of the work; the work continues unheeded when this throws.
  * @throws `late` a moment after `ms`, for the work's own deadline tells more; an AbortError when the signal aborts
  */
 export async function within<T>(work: Promise<T>, ms: number, signal: AbortSignal, late: Error): Promise<T> {

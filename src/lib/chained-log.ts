@@ -32,7 +32,7 @@ export const CHAIN_START: ChainTip = { n: 0, hash: hashLine('') };
 /**
  * JSON lines, each with the hash of the one before, for several processes: `{"n","at",…,"prev"}`. A file that is full is put
  * aside; when the oldest is removed, a line `{"cleared":N}` says up to which number. `<name>.head` holds the last line's
- * hash, so that a tail cut off shows as well; what was cut off stays missing when the chain goes on.
+ * hash, so that a tail cut off shows as well; what was cut off stays missing when the chain continues.
  */
 export class ChainedLog {
   readonly #options: ChainedLogOptions;

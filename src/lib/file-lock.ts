@@ -23,7 +23,7 @@ const TURN = 5;
 /**
  * Takes the lock that stands for `path`, or returns null when another process, or another part of this one, has it.
  * Node has no `flock`; SQLite's exclusive transaction on an empty database is the same thing on every platform.
- * The file stays when the lock is let go of.
+ * The file stays when the lock is released.
  * @throws NotFollowed when the name is that of a link, a FIFO or a folder, and the system's error when the file cannot be made
  */
 export function tryLock(path: string): FileLock | null {
@@ -80,7 +80,7 @@ function held(path: string, database: Database.Database): FileLock {
     release: (file = 'keep') => {
       // Once only: what is there later may be another's.
       if (!database.open) return;
-      // Before it is let go of: whoever opened it meanwhile sees then that it is nobody's any more.
+      // Before it is released: whoever opened it meanwhile sees then that it is nobody's any more.
       if (file === 'remove') removeFile(path);
       database.close();
     },

@@ -14,7 +14,7 @@ export class NewFile {
     this.handle = handle;
   }
 
-  /** Makes it in place of what was left under that name. @throws the system's error */
+  /** Makes it, and replaces what was left under that name. @throws the system's error */
   static async create(path: string, mode?: number): Promise<NewFile> {
     return new NewFile(path, await made(path, mode));
   }
@@ -91,7 +91,7 @@ export async function writeNew(path: string, content: Buffer, mode?: number): Pr
 /** Ends the name of what `writeDurably` has not finished. */
 export const UNFINISHED = '.tmp';
 
-/** A file that is there whole or not at all, in place of any other of its name; durable once it resolves. */
+/** A file that is there whole or not at all, and replaces any other of its name; durable once it resolves. */
 export async function writeDurably(
   folder: string,
   name: string,

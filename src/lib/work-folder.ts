@@ -45,7 +45,7 @@ export class WorkFolder {
 export interface Run {
   /** What it is called, such as `replay`. */
   readonly kind: string;
-  /** Equal for those that can go on with each other's work. */
+  /** Equal for those that can continue with each other's work. */
   readonly fingerprint: string;
   /** Whether this one may. */
   readonly resume: boolean;
@@ -54,7 +54,7 @@ export interface Run {
 }
 
 /**
- * Whether a run goes on with what an earlier one has left in its folder.
+ * Whether a run continues with what an earlier one has left in its folder.
  * @param left fingerprint of the earlier one; null when there is none, or all of it is done
  * @throws FolderRefused
  */

@@ -145,7 +145,7 @@ export class ElementScanner {
     this.#held.drop();
   }
 
-  /** In an array of elements; goes on until the chunk or the array ends. */
+  /** In an array of elements; continues until the chunk or the array ends. */
   #inArray(chunk: Buffer, from: number): number {
     const brackets = this.#brackets;
     const outside = this.#outside;
@@ -198,7 +198,7 @@ export class ElementScanner {
     return this.#comma ? end + 1 : end;
   }
 
-  /** Inside the brackets of an element; goes on until the chunk or the outermost bracket ends. The hot loop. */
+  /** Inside the brackets of an element; continues until the chunk or the outermost bracket ends. The hot loop. */
   #inElement(chunk: Buffer, from: number, outside: number): number {
     const brackets = this.#brackets;
     const { length } = chunk;

@@ -66,7 +66,7 @@ export class HeadFiles implements Heads {
     this.#known.set(root, { head, bytes, lost: all.length });
   }
 
-  /** To be read before the manifest is: it may go on meanwhile. */
+  /** To be read before the manifest is: it may continue meanwhile. */
   noted(root: string): NotedHeads {
     const { note, forged } = this.#read(root);
     const heads = note === null ? [] : [...note.lost, { head: note.head, bytes: note.bytes }];

@@ -11,7 +11,7 @@ export interface ProofPlace {
   readonly proof: {
     /** File of the private key; null for the default, in the erasure folder. */
     readonly key: string | null;
-    /** Public keys of others that may have signed: a key of before, other receivers. */
+    /** Public keys of others that may have signed: an earlier key, other receivers. */
     readonly trust: readonly string[];
   };
 }

@@ -7,9 +7,9 @@ import type { ConnectionCounts } from '../core/operations.ts';
  */
 export class Connections implements ConnectionCounts {
   readonly #max: number;
-  /** Without a request under way, idle for longest first. */
+  /** Without a request in flight, idle for longest first. */
   readonly #idle = new Set<Socket>();
-  /** Requests under way on each of the others: several only when a sender does not wait for its answers. */
+  /** Requests in flight on each of the others: several only when a sender does not wait for its answers. */
   readonly #busy = new Map<Socket, number>();
   evicted = 0;
   dropped = 0;

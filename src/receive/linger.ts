@@ -17,7 +17,7 @@ export function hasUnreadBody(request: IncomingMessage): boolean {
 
 /**
  * Makes the coming end of this connection a gentle one. Closing a socket with unread bytes in it resets the connection,
- * and a reset can overtake the answer: the sender would see a broken pipe in place of our 413. So only our side is
+ * and a reset can overtake the answer: the sender would see a broken pipe instead of our 413. So only our side is
  * closed first; what still arrives is thrown away until the sender has closed its side or its time is up.
  */
 export function lingerOnClose(request: IncomingMessage, clock: Clock, lingerTimeout: number): void {

@@ -19,7 +19,7 @@ const NOTHING = Buffer.alloc(0);
 const noPacket = (): Buffer => NOTHING;
 
 /**
- * Lets `stopParsing` work on a connection. Node has no public way to stop its parser within a packet, and goes on to cut
+ * Lets `stopParsing` work on a connection. Node has no public way to stop its parser within a packet, and continues to cut
  * one of 64 KiB into 10,000 chunks, at 1 µs each, for a request that is answered already. Does nothing where a later
  * version of node has no such hook.
  */

@@ -222,7 +222,7 @@ class HttpReceiver implements Receiver {
     void this.#run(request, response, examined, share, progress).then(end);
   }
 
-  /** Never rejects. The share is held until the journal lets go of the body, which can be after the deadline. */
+  /** Never rejects. The share is held until the journal releases the body, which can be after the deadline. */
   async #run(
     request: IncomingMessage,
     response: ServerResponse,

@@ -50,7 +50,7 @@ export class IdTables {
     this.#addEvent = this.#db.prepare(
       'INSERT INTO events VALUES ($id, 1) ON CONFLICT (id) DO UPDATE SET n = n + $again',
     );
-    // An event that was put back for one sink stands in the journal twice; while one of the two waits, it waits.
+    // An event that was retried for one sink stands in the journal twice; while one of the two waits, it waits.
     this.#addDue = this.#db.prepare(
       `INSERT INTO due VALUES (?, ?, ?) ON CONFLICT (sink, id) DO UPDATE SET state = excluded.state
        WHERE excluded.state = 'waiting' OR state = 'perhaps'`,
@@ -62,7 +62,7 @@ export class IdTables {
   }
 
   /**
-   * An event the journal holds. One put back for a sink stands there twice; but two that came with one id are two.
+   * An event the journal holds. One retried for a sink stands there twice; but two that came with one id are two.
    * @param isPutBack whether it may be one that is known
    */
   event(id: string, isPutBack: boolean): void {

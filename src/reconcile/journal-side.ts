@@ -24,7 +24,7 @@ export interface JournalSide {
   readonly past: number;
   /** In quarantine now. */
   readonly inQuarantine: number;
-  /** Let go of by a person, from quarantine. */
+  /** Dropped by a person, from quarantine. */
   readonly dropped: number;
   /** Seqs that should be there, and are not. */
   readonly gap: number;

@@ -14,7 +14,7 @@ export interface SinkAccount {
   readonly delivered: number;
   readonly waiting: number;
   readonly dead: number;
-  /** Letters a person let go of. */
+  /** Dead letters that a person dropped. */
   readonly dropped: number;
   readonly erased: number;
   /** Not for this sink, by the routes they were accepted under. */

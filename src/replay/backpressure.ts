@@ -26,7 +26,7 @@ export class Backpressure {
     this.#options = options;
   }
 
-  /** Undefined when the replay may go on at once; else a promise for when it may. */
+  /** Undefined when the replay may continue at once; else a promise for when it may. */
   turn(signal: AbortSignal): Promise<void> | undefined {
     return this.#reason === null ? undefined : this.#bell.until(() => this.#reason === null, signal);
   }

@@ -5,7 +5,7 @@ import { canonicalId, isUuid } from './selection.ts';
 
 /** How events are made fit for another system than the one they were made in. */
 export interface PseudonymiserOptions {
-  /** Users by the id they are to have in place of theirs. */
+  /** Users by the id they are to have instead of theirs. */
   readonly users: ReadonlyMap<string, string>;
   /** With a key, every team, user and client user gets a pseudonym; the same key gives the same ones. */
   readonly key: Buffer | null;

@@ -17,8 +17,8 @@ export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
  * Where each event goes.
  *
  * **The rule.** The sinks of an event are decided once and for good, when it is accepted: by the routes of that moment, or
- * by the targets the event itself carries (put back, replayed). The journal keeps every table of routes with the seq it
- * began at, so that no sequence of reloads and restarts changes the answer. A sink that goes on for another
+ * by the targets the event itself carries (retried, replayed). The journal keeps every table of routes with the seq it
+ * began at, so that no sequence of reloads and restarts changes the answer. A sink that continues for another
  * (`continues`) takes over its cursor and, for all accepted so far, its name. A sink can be taken out only once it has
  * passed all that is for it, or when a person has made dead letters of the rest. What a later table may change is the
  * place inside a sink: an event that waits goes to the destination that today's routes name in that sink, if they do.
@@ -51,7 +51,7 @@ export class AcceptedRoutes {
     });
   }
 
-  /** The sinks an event is for. `perhaps`: the journal is one of before, and cannot tell. */
+  /** The sinks an event is for. `perhaps`: the journal is an older one, and cannot tell. */
   dueOf(event: Addressed): ReadonlyMap<string, 'due' | 'perhaps'> {
     const { seq, type, handling } = event;
     const { tables } = this.#eraOf(seq);

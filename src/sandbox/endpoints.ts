@@ -36,7 +36,7 @@ export interface NewEndpoint {
   readonly family?: HeaderFamily | undefined;
 }
 
-/** The old secret goes on signing for a day. */
+/** The old secret continues signing for a day. */
 const ROTATION_MS = 86_400_000;
 
 /** Webhooks of all teams: an endpoint each. */

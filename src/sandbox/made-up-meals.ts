@@ -47,7 +47,7 @@ function meal(seed: Name, user: string, provider: string, day: number, n: number
   // Some have been corrected by their user since.
   const corrected = random() < 0.1 ? DAY_MS : 0;
   const device = `made-up-device-${user.slice(0, 4)}`;
-  // The oldest clients wrote name, slug and logo in place of the provider.
+  // The oldest clients wrote name, slug and logo instead of the provider.
   const source =
     random() < 0.04
       ? { name: 'Made up', slug: provider, logo: 'https://made-up.invalid/logo.png' }

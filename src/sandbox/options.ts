@@ -30,7 +30,7 @@ export interface SandboxOptions {
   readonly data?: 'ready' | 'after_pull';
   /** How many times faster than the wall throttles, pulls, grace periods and retries run. Default 1. */
   readonly speed?: number;
-  /** In place of `speed`. */
+  /** Instead of `speed`. */
   readonly clock?: Clock;
   /** Milliseconds since the epoch, for signatures. Default: the wall. */
   readonly signingNow?: () => number;

@@ -22,7 +22,7 @@ interface Waiting {
   readonly refuse: (reason: Error) => void;
 }
 
-/** Messages handed to `send` in one go, and calls under way at once. */
+/** Messages handed to `send` in one go, and calls in flight at once. */
 const TOGETHER = 100;
 const AT_ONCE = 32;
 /** Milliseconds by the wall, as the brokers are real: they double from one failure to the next. */

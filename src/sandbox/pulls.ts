@@ -96,7 +96,7 @@ export class Pulls {
     return this.#fates.get(user.index) ?? 'lucky';
   }
 
-  /** Starts over; a pull under way is replaced. */
+  /** Starts over; a running pull is replaced. */
   start(user: User, provider: string): void {
     const fate = this.fateOf(user);
     if (fate === 'left out') return;

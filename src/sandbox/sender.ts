@@ -28,7 +28,7 @@ const DISABLED_AFTER = 5 * 24 * HOUR;
 /** By the wall, whatever the speed: a real receiver has to answer. */
 const ANSWER_WITHIN = 15 * SECOND;
 
-/** Attempts under way at once. */
+/** Attempts in flight at once. */
 const AT_ONCE = 64;
 
 /** One event on its way to one endpoint; the id is the same on every attempt. */
@@ -112,7 +112,7 @@ export class WebhookSender {
     this.#listeners.push(listener);
   }
 
-  /** Resolves when no attempt is under way or due now; those that wait for their time are not waited for. */
+  /** Resolves when no attempt is in flight or due now; those that wait for their time are not waited for. */
   idle(): Promise<void> {
     return this.#queue.onIdle();
   }

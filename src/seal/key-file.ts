@@ -44,7 +44,7 @@ export interface FileKeys {
   readonly tombstone: KeyObject;
   /** Says which store it is, whatever its master key. */
   readonly store: string;
-  /** True when it is of before MILLKEY2. */
+  /** True when it is older than MILLKEY2. */
   readonly old: boolean;
 }
 
@@ -68,7 +68,7 @@ export function newHeader(
   return { header: checked(header), keys: keysOf(master, header, wrapping, lookup) };
 }
 
-/** What a file of before is to begin with, so that its slots stay as they are. */
+/** What an older file is to begin with, so that its slots stay as they are. */
 export function renewedHeader(header: Buffer, master: Buffer, { lookup }: FileKeys) {
   return newHeader(master, lookup, at(header, SALT));
 }

@@ -91,7 +91,7 @@ export class KeyRing implements RecordOpener {
     return this.#keys.store;
   }
 
-  /** True for a file of before tombstones were vouched for. */
+  /** True for a file from before tombstones were vouched for. */
   get isOld(): boolean {
     return this.#keys.old;
   }

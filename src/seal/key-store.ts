@@ -55,7 +55,7 @@ export class KeyStore {
   }
 
   /**
-   * Opens the store for writing, and makes it when there is none. One of before tombstones were vouched for is carried over.
+   * Opens the store for writing, and makes it when there is none. One from before tombstones were vouched for is carried over.
    * @param path folder
    * @param ledger null where no erasure is noted anywhere
    * @throws MillraceError keys_unusable, keys_in_use, master_key_wrong, keys_stale, ledger_forged
@@ -65,7 +65,7 @@ export class KeyStore {
   }
 
   /**
-   * Destroys again what the ledger says was destroyed, in a store that was put back from a copy.
+   * Destroys again what the ledger says was destroyed, in a store that was restored from a copy.
    * @returns how many keys
    * @throws MillraceError as `open` does for what that does not mend
    */

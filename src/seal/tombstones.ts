@@ -1,6 +1,6 @@
 import type { LedgerEntry } from '../core/proof.ts';
 
-/** What tells that somebody without the master key was at a key store, or that an older one was put back. */
+/** What tells that somebody without the master key was at a key store, or that an older one was restored. */
 export interface KeyProblem {
   readonly code: 'keys_stale' | 'slot_returned' | 'tombstone_forged' | 'ledger_forged';
   readonly detail: string;

@@ -38,7 +38,7 @@ export class ServiceClient {
     this.webhooks = new Webhooks(transport);
   }
 
-  /** Waits for calls under way and closes the connections. */
+  /** Waits for calls in flight and closes the connections. */
   close(): Promise<void> {
     return this.#transport.close();
   }

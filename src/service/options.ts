@@ -25,7 +25,7 @@ export interface ServiceOptions {
   readonly rateLimit?: RateLimit | null;
   /** Sockets open at once. Default 16. */
   readonly connections?: number;
-  /** Aborts every call that is under way and refuses new ones. */
+  /** Aborts every call that is in flight and refuses new ones. */
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
   /** Jitter, in [0, 1). Default Math.random. */

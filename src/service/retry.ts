@@ -7,7 +7,7 @@ export interface Retries {
   readonly baseMs: number;
   /** No delay of ours is longer. Default 30 s. */
   readonly maxMs: number;
-  /** A longer Retry-After is handed to the caller in place of waiting. Default 5 minutes. */
+  /** A longer Retry-After is handed to the caller instead of waiting. Default 5 minutes. */
   readonly maxRetryAfterMs: number;
 }
 

@@ -103,7 +103,7 @@ export class Transport {
     return `${call.method} ${this.options.paths[call.path]}`;
   }
 
-  /** Lets calls under way finish. */
+  /** Lets calls in flight finish. */
   close(): Promise<void> {
     return this.#pool.close();
   }

@@ -66,7 +66,7 @@ export class Webhooks extends ManagementGroup {
     return this.managed({ method: 'GET', path: 'webhookSecret', parameters: placeOf(team, id) }, options);
   }
 
-  /** Without a secret of your own the service makes one. The old one goes on signing beside it for a day. */
+  /** Without a secret of your own the service makes one. The old one continues signing beside it for a day. */
   updateSecret(team: string, id: string, secret?: string, options: CallOptions = {}): Promise<Unknown> {
     const call = { method: 'POST', path: 'webhookSecret', parameters: placeOf(team, id) } as const;
     return this.managed({ ...call, json: { secret: text('secret', secret) } }, options);

@@ -19,7 +19,7 @@ const MOST_TROUBLES = 10;
 
 /**
  * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
- * handed copies, and an error that it throws later, or leaves in a promise, pauses this sink in place of ending the process.
+ * handed copies, and an error that it throws later, or leaves in a promise, pauses this sink instead of ending the process.
  * `close`, `settle` and `erasable` pass through.
  */
 export class OwnSink implements Sink, Guest {

@@ -43,7 +43,7 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
       return ingest.quarantine({ ...event, ...NO_ENVELOPE, ...known }, reasons, { dedupKey });
     }
     if (!validation.fit) return ingest.quarantine(event, validation.reasons, { dedupKey });
-    // The trace goes on to wherever the event does.
+    // The trace continues to wherever the event does.
     const trace = traceOf(properties);
     return ingest.accept(event, { handling: trace === null ? undefined : { trace }, dedupKey });
   };

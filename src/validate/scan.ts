@@ -30,7 +30,7 @@ export class Scanner {
   /** Start and end of each member's value, start -1 as long as there is none. */
   readonly #spans: Int32Array;
   #json: Buffer = Buffer.alloc(0);
-  /** Index of the outermost member under way, -1 when it is none that is looked for. */
+  /** Index of the outermost member being read, -1 when it is none that is looked for. */
   #member = -1;
 
   /** @param names keys of the members that are looked for */

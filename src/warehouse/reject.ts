@@ -7,7 +7,7 @@ export type RejectCode =
   | 'too_deep'
   /** Longer than a warehouse takes. */
   | 'too_long'
-  /** A value stands where another kind is needed for the row to make sense: a text in place of an object, say. */
+  /** A value stands where another kind is needed for the row to make sense: a text instead of an object, say. */
   | 'wrong_type'
   /** What makes the row one thing is missing. */
   | 'no_identity'

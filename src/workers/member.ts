@@ -78,7 +78,7 @@ export class Member<Settings> {
     return changed.promise;
   }
 
-  /** Resolves when none of its deliveries is under way, or it has ended. */
+  /** Resolves when none of its deliveries is in flight, or it has ended. */
   drain(): Promise<void> {
     this.#sendOrKill({ op: 'drain' });
     return this.#drained.promise;

@@ -14,7 +14,7 @@ export interface PoolOptions<Settings> extends Hooks {
   readonly workers: number;
   /** 0 takes any free port, the same for all. */
   readonly port: number;
-  /** Each worker has a socket of its own, in place of the one that this process shares out. */
+  /** Each worker has a socket of its own, instead of the one that this process shares out. */
   readonly reusePort: boolean;
   readonly settings: Settings;
   /** Asked often; the workers are told when the answer changes. */

@@ -15,7 +15,7 @@ export type Order<Settings> =
   | {
       readonly op: 'start';
       readonly settings: Settings;
-      /** In place of that of the settings. */
+      /** Instead of that of the settings. */
       readonly port: number;
       readonly admission: Admission;
     }
@@ -23,7 +23,7 @@ export type Order<Settings> =
   | { readonly op: 'settings'; readonly settings: Settings }
   | { readonly op: 'results'; readonly results: readonly ResultRow[] }
   | { readonly op: 'admission'; readonly admission: Admission }
-  /** Stop accepting; answered by `drained` when nothing is under way. */
+  /** Stop accepting; answered by `drained` when nothing is in flight. */
   | { readonly op: 'drain' }
   /** Cut what is still connected, and end. */
   | { readonly op: 'close' };

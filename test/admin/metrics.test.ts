@@ -69,7 +69,7 @@ test('the metrics say what has happened, by bounded labels only', async () => {
   expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
   expect((await postSigned(receiver.url, body, { id })).status).toBe(200);
   const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created', data: {} }));
-  expect((await postSigned(receiver.url, invalid, { id: 'msg_unfit' })).status).toBe(202);
+  expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).status).toBe(202);
   expect((await postSigned(receiver.url, body, { headers: { 'webhook-signature': 'v1,AAAA' } })).status).toBe(
     401,
   );

@@ -129,7 +129,7 @@ describe('fault 43: lines forged by whoever has the disk but not the key are rep
     expect([code, codes]).toEqual([4, expect.arrayContaining(['line_forged', 'head_missing'])]);
   });
 
-  it('signatures taken off, as if it were an archive of before', async () => {
+  it('signatures taken off, as if it were an older archive', async () => {
     const where = await place();
     forge(where.archive, linesOf(where.archive).map(unsigned));
     expect(await found(verify(where))).toEqual([4, ['head_missing']]);
@@ -165,7 +165,7 @@ describe('an erasure counts only with its receipt', () => {
     expect((await verify(where)).code).toBe(0);
   });
 
-  it('also in an archive of before lines were signed: a receipt says nothing of another file', async () => {
+  it('also in an archive from before lines were signed: a receipt says nothing of another file', async () => {
     const where = await place();
     const id = await erase(where, 'user-3');
     forge(where.archive, linesOf(where.archive).map(unsigned));
@@ -179,7 +179,7 @@ describe('an erasure counts only with its receipt', () => {
     expect(await found(verify(where))).toEqual([4, ['receipt_missing', 'file_missing']]);
   });
 
-  it('is under way without one, while its request waits', async () => {
+  it('continues without one, while its request waits', async () => {
     const where = await place();
     const id = await erase(where, 'user-3');
     rmSync(join(where.erasure, 'receipts', `${id}.json`));
@@ -188,7 +188,7 @@ describe('an erasure counts only with its receipt', () => {
   });
 });
 
-describe('fault 43: an older manifest put back is reported', () => {
+describe('fault 43: an older manifest restored is reported', () => {
   it('with the files it does not list removed, and for good, also when a receiver has gone on with it', async () => {
     const where = await place();
     const copy = join(where.erasure, '../copy');
@@ -241,7 +241,7 @@ it('a head that cannot be noted stops no file from being finished, and lists non
   expect((await verify(where)).code).toBe(0);
 });
 
-describe('an archive of before lines were signed', () => {
+describe('an archive from before lines were signed', () => {
   it('stays readable, is reported as unsigned, and is vouched for by the first signed line', async () => {
     const where = await place(0);
     const { sink } = filesSink(where.archive, { compress: 'none' });

@@ -10,7 +10,7 @@ export interface MadeArchive {
   readonly files: readonly string[];
   /** Lines of the manifest, without their line breaks. */
   readonly lines: readonly string[];
-  /** Puts these lines in place of the manifest's. */
+  /** Replaces the manifest's lines with these. */
   readonly rewrite: (lines: readonly string[]) => void;
 }
 

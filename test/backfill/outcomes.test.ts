@@ -109,7 +109,7 @@ describe('a bulk operation that does not succeed ends the backfill, which can be
     expect(rowIds(join(out, 'meals.ndjson'))).toEqual(await mealIds(service, RANGE));
   });
 
-  test('never starts: exit 1 once nothing has moved for --patience; --resume goes on with the same operation', async () => {
+  test('never starts: exit 1 once nothing has moved for --patience; --resume continues with the same operation', async () => {
     const service = await sandbox({ users: 2, speed: SPEED, faults: { stuckOps: 1 } });
     const out = await temporaryFolder();
     const patience = ['--patience', '300ms'];

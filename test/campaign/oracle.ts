@@ -97,7 +97,7 @@ function* recordsOf(path: string): Generator<[id: string, digest: string]> {
 /**
  * Conservation: every acknowledged event is at every sink of a route table it may have been accepted under.
  * @param found by name of sink
- * @param tables those in force in each stretch of the run: two while a reload is under way
+ * @param tables those in force in each stretch of the run: two while a reload is in flight
  */
 export function judge(
   events: readonly SentEvent[],

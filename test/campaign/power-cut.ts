@@ -26,7 +26,7 @@ export const powerCut: Campaign = {
       await scene.underLoad(receiver, answers, async () => {
         await wait(at * 20);
         const moment = disk.cutPower();
-        // The disk is gone; the process may not go on as if it were not.
+        // The disk is gone; the process may not continue as if it were not.
         const exit = scene.broken ? await receiver.kill('SIGKILL') : await endOf(receiver);
         if (exit.code !== 1 && !scene.broken)
           scene.findings.push(`without its disk it ended with ${JSON.stringify(exit)}`);

@@ -27,7 +27,7 @@ export const twoProcesses: Campaign = {
   },
 };
 
-/** The second ends at once and names the first, who goes on. */
+/** The second ends at once and names the first, who continues. */
 async function beside(scene: Scene, answers: number): Promise<void> {
   const first = await scene.start();
   await scene.underLoad(first, answers, async () => {

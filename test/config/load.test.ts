@@ -184,7 +184,7 @@ describe('problems', () => {
     expect(failure(`${line}\n${BASE}`).lines.join('\n')).toContain(expected);
   });
 
-  it('include a sink that goes on for one which is there, or that another goes on for', () => {
+  it('include a sink that continues for one which is there, or that another continues for', () => {
     expect(failure(continuing('a')).lines.join('\n')).toContain(
       'sinks.b.continues: names a, which is still in the config',
     );

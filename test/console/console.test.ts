@@ -104,7 +104,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(complaints).toEqual([]);
   });
 
-  test('who was turned away is counted, by reason, and a sink that lost its folder is shown in trouble', async () => {
+  test('who was refused is counted, by reason, and a sink that lost its folder is shown in trouble', async () => {
     const { receiver, archive } = await start(['open']);
     await send(receiver, 1);
     const unsigned = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' } as const;
@@ -175,7 +175,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(complaints).toEqual([]);
   });
 
-  test('dead letters are put back for a sink that has been mended', async () => {
+  test('dead letters are retried for a sink that has been repaired', async () => {
     const { receiver, folder } = await start(['open']);
     for (let n = 0; n < 3; n += 1) await send(receiver, n, 'labtest.order.updated');
     const { page, complaints } = await openPage(browser, receiver);
@@ -360,7 +360,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     const { receiver } = await start([]);
     await send(receiver, 1, 'labtest.order.updated');
     const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
-    await postSigned(receiver.url, invalid, { id: 'msg_unfit' });
+    await postSigned(receiver.url, invalid, { id: 'msg_invalid' });
     const { page } = await openPage(browser, receiver);
     await says(page, '#sinks tbody tr:nth-child(2) td[data-label=State]', 'Opening');
     // Which fonts there are differs from machine to machine; generic families and other spacing are everywhere.

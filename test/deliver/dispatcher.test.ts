@@ -178,7 +178,7 @@ test('an event that is retried for longer than it may becomes a dead letter', as
   expect(idsOf(sink.taken)).toEqual(['other']);
 });
 
-test('an event put back for one sink goes to that sink only', async () => {
+test('an event retried for one sink goes to that sink only', async () => {
   const sinks = { a: new ScriptedSink(() => DELIVERED), b: new ScriptedSink(() => DELIVERED) };
   const { journal, clock, start } = build(sinks);
   journal.put({ ...makeEvent({ id: 'again' }), handling: { only: ['b:place'] } });

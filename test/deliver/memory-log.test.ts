@@ -89,7 +89,7 @@ test('a place counts once everything before it is settled, and its counts with i
     types: { a: 1, b: 1 },
     targets: { one: 1 },
   });
-  // As --resume goes on.
+  // As --resume continues.
   const again = new Tracker(tracker.place, tracker.counts);
   again.handed(1, { unit: 1, at: 1 }, tally(1), handed);
   again.settle(1);

@@ -155,7 +155,7 @@ test('what is released from quarantine and turns out to be of an erased user is 
   expect(await journal.listQuarantine({})).toEqual([]);
 });
 
-test('dead letters that are put back while their user is erased are erased too', async () => {
+test('dead letters that are retried while their user is erased are erased too', async () => {
   const root = await temporaryFolder();
   const journal = await openJournal(join(root, 'journal'));
   await fill(journal);

@@ -66,7 +66,7 @@ describe('export after a crash', () => {
     await expectAll(out, 30);
   });
 
-  it('interrupted, it goes on where it was', async () => {
+  it('interrupted, it continues where it was', async () => {
     const path = await temporaryFolder();
     const out = await temporaryFolder();
     await archive(path, meals);

@@ -168,7 +168,7 @@ describe('what is exported when', () => {
     expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[MEALS, MEALS]]);
   });
 
-  it('what has changed in the archive, or gone from it, is exported again in place of what was', async () => {
+  it('what has changed in the archive, or gone from it, is exported again and replaces what was', async () => {
     const { path, out } = await folders();
     await archive(path, meals, { compress: 'none', partitionBy: ['date'] });
     await exported([path], out, { stepBytes: 1 });

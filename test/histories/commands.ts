@@ -68,7 +68,7 @@ function take(model: Model, { world }: Real, settings: Settings): void {
   model.settings = settings;
 }
 
-/** Starts by these settings; where that is refused the operator puts back, or drops, the sinks that are waited for. */
+/** Starts by these settings; where that is refused the operator retries, or drops, the sinks that are waited for. */
 export async function start(model: Model, real: Real, wanted: Settings, drops = false): Promise<void> {
   const { world, defects } = real;
   try {
@@ -134,17 +134,17 @@ export const anyCommands: readonly fc.Arbitrary<Step>[] = [
     ),
   ),
   fc.constant(
-    command('put back dead letters', async ({ settings }, real) => real.process.putBack(settings.sinks)),
+    command('retry dead letters', async ({ settings }, real) => real.process.retryLetters(settings.sinks)),
   ),
   fc
     .tuple(fc.boolean(), fc.boolean(), fc.boolean(), fc.option(anySettings))
-    .map(([kill, drops, putBack, settings]) =>
+    .map(([kill, drops, retryLetters, settings]) =>
       command(
-        `${kill ? 'kill' : 'stop'}, ${putBack ? 'put back dead letters, ' : ''}start ${settings === null ? 'again' : show(settings)}`,
+        `${kill ? 'kill' : 'stop'}, ${retryLetters ? 'retry dead letters, ' : ''}start ${settings === null ? 'again' : show(settings)}`,
         async (model, real) => {
           if (kill) real.process.kill();
           else await real.process.stop();
-          if (putBack) await Process.putBack(real.world, (settings ?? model.settings).sinks);
+          if (retryLetters) await Process.retryLetters(real.world, (settings ?? model.settings).sinks);
           await start(model, real, settings ?? model.settings, drops);
         },
       ),

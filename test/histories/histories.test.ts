@@ -40,10 +40,10 @@ function histories(defects: Defects): fc.IAsyncPropertyWithHooks<[Iterable<fc.As
         'the history',
         fc.asyncModelRun(() => ({ model, real }), commands),
       );
-      // Every trouble is over, every sink is there again, and what was given up is put back for it.
+      // Every trouble is over, every sink is there again, and what was given up is retried for it.
       world.unblockAll();
       await within('the end', real.process.stop());
-      await Process.putBack(world, SINKS);
+      await Process.retryLetters(world, SINKS);
       await start(model, real, withSinks(model.settings, SINKS));
       for (let turn = 0; !(await real.process.isDrained()); turn += 1) {
         if (turn > 500) throw new Error('events wait for ever');
@@ -57,7 +57,7 @@ function histories(defects: Defects): fc.IAsyncPropertyWithHooks<[Iterable<fc.As
   });
 }
 
-test(`${HISTORIES} histories of accepting, reloading, renaming, dropping, putting back, blocking, restarting, killing and retention: every event has its place`, async () => {
+test(`${HISTORIES} histories of accepting, reloading, renaming, dropping, retrying, blocking, restarting, killing and retention: every event has its place`, async () => {
   const found = await fc.check(histories({}), { numRuns: HISTORIES, seed: SEED });
   expect(found.failed, fc.defaultReportMessage(found)).toBe(false);
 });

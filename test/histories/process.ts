@@ -17,7 +17,7 @@ import type { Settings } from './settings.ts';
 /** Milliseconds. The journal looks every five seconds what is past it. */
 export const RETENTION = 2000;
 
-/** Defects to be put back, so that a test sees the model find them. */
+/** Defects to be reintroduced, so that a test sees the model find them. */
 export interface Defects {
   /** What waits goes by the routes of now. */
   readonly routesOfNow?: boolean;
@@ -116,7 +116,7 @@ export class Process {
     const next = planOf(this.#world, this.#alive, settings, fails);
     await this.#delivery.prepare(next, this.#never);
     await this.#plan.replace(next);
-    // The receiver waits for it within its deadline, and then goes on as well.
+    // The receiver waits for it within its deadline, and then continues as well.
     void this.#delivery.part(this.#never).catch(() => undefined);
   }
 
@@ -126,12 +126,12 @@ export class Process {
   }
 
   /** What `millrace dead-letters retry` does, for sinks of a config. */
-  async putBack(sinks: readonly string[]): Promise<void> {
+  async retryLetters(sinks: readonly string[]): Promise<void> {
     for (const sink of sinks) await this.#journal.retryDeadLetters({ sink });
   }
 
   /** The same while nothing runs. */
-  static async putBack(world: World, sinks: readonly string[]): Promise<void> {
+  static async retryLetters(world: World, sinks: readonly string[]): Promise<void> {
     const options = optionsOf(world);
     const journal = new SqliteJournal(new InlineWriter(new Store(options)), options);
     for (const sink of sinks) await journal.retryDeadLetters({ sink });

@@ -10,7 +10,7 @@ export interface Settings {
 export const SINKS = ['a', 'b', 'c', 'd'] as const;
 export const TYPES = ['t0.', 't1.', 't2.'] as const;
 
-/** Any config over four sinks and three types; sometimes one sink goes on for another. */
+/** Any config over four sinks and three types; sometimes one sink continues for another. */
 export const anySettings: fc.Arbitrary<Settings> = fc
   .record({
     sinks: fc.uniqueArray(fc.constantFrom(...SINKS), { minLength: 1, maxLength: 4 }),

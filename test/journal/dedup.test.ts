@@ -112,7 +112,7 @@ test('few ids a day are forgotten when their window is over, on disk too', async
   db.close();
 });
 
-test('ids of a journal of before count as they did, until their window is over', async () => {
+test('ids of an older journal count as they did, until their window is over', async () => {
   const folder = await temporaryFolder();
   const old = new Database(join(folder, 'journal.db'));
   old.exec(`

@@ -99,7 +99,7 @@ describe('cursors', () => {
 });
 
 describe('cursors of sinks that go', () => {
-  test('a sink exchanged before it has had anything goes on where it was placed', async () => {
+  test('a sink exchanged before it has had anything continues where it was placed', async () => {
     const journal = await open(await temporaryFolder());
     await journal.openCursor('hubs');
     await journal.accept(makeEvent());

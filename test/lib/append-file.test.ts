@@ -44,7 +44,7 @@ type Write = (
 ) => Promise<{ bytesWritten: number }>;
 
 /** As the system's own: part of the bytes, and then as many as are asked for, or an error. */
-async function writeInPart(bytes: number, then: 'goes on' | Error): Promise<void> {
+async function writeInPart(bytes: number, then: 'continues' | Error): Promise<void> {
   const prototype = (await handles()) as unknown as { write: Write };
   const plain = prototype.write;
   const spy = vi.spyOn(prototype, 'write').mockImplementationOnce(function (
@@ -56,7 +56,7 @@ async function writeInPart(bytes: number, then: 'goes on' | Error): Promise<void
   ) {
     return plain.call(this, data, from, Math.min(bytes, length), at);
   });
-  if (then !== 'goes on') spy.mockRejectedValueOnce(then);
+  if (then !== 'continues') spy.mockRejectedValueOnce(then);
 }
 
 test('what was appended is in the file when the promise resolves, in order, and `length` says how much', async () => {
@@ -133,10 +133,10 @@ test('after a failed sync nothing of that append counts, and the next one is on 
   await file.close();
 });
 
-test('a short write goes on where it stopped; one that fails midway leaves nothing behind', async () => {
+test('a short write continues where it stopped; one that fails midway leaves nothing behind', async () => {
   const path = await newPath();
   const file = await created(path);
-  await writeInPart(2, 'goes on');
+  await writeInPart(2, 'continues');
   await file.append(line('whole'));
   expect(readFileSync(path, 'utf8')).toBe('whole\n');
   await writeInPart(3, ENOSPC);
@@ -221,7 +221,7 @@ test('in random histories the file is what was confirmed, line by line, after ea
       for (const step of history) {
         if (step.kind === 'sync fails') vi.spyOn(await handles(), 'datasync').mockRejectedValueOnce(EIO);
         else if (step.kind === 'disk full') await writeInPart(step.after, ENOSPC);
-        else if (step.kind === 'short write') await writeInPart(step.after, 'goes on');
+        else if (step.kind === 'short write') await writeInPart(step.after, 'continues');
         else if (step.kind === 'release') await file.release();
         else if (step.kind === 'append') {
           const lines = step.sizes.map((size) => `${(n += 1)} ${'x'.repeat(size)}\n`);

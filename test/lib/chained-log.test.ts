@@ -63,7 +63,7 @@ test('a line that was changed, removed, added or moved is found wherever it stan
   expect(await problemsOf(folder)).toBe('');
 });
 
-test('what was cut off stays missing when the log goes on', async () => {
+test('what was cut off stays missing when the log continues', async () => {
   const { folder, file, log } = await written(4);
   writeFileSync(file, `${linesOf(file).slice(0, 2).join('\n')}\n`);
   await log.append([{ what: 'later' }]);
@@ -98,7 +98,7 @@ test('a line that a crash has cut short is written over, and one missing from th
   expect(await problemsOf(folder)).toBe('');
 });
 
-test('it grows no further than its limits; the chain goes on over files, and what was cleared away is said', async () => {
+test('it grows no further than its limits; the chain continues over files, and what was cleared away is said', async () => {
   const limits = { maxBytes: 2000, keep: 2 };
   const { folder, log } = await written(100, limits);
   const names = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
@@ -114,7 +114,7 @@ test('it grows no further than its limits; the chain goes on over files, and wha
   rmSync(join(folder, oldest));
   expect(await problemsOf(folder)).toMatch(/^lines 1 to \d+ are missing$/);
   writeFileSync(join(folder, oldest), kept);
-  await log.append([{ what: 'goes on' }]);
+  await log.append([{ what: 'continues' }]);
   expect(await problemsOf(folder)).toBe('');
 });
 

@@ -40,7 +40,7 @@ test('recent events: the newest first, only what was not seen yet, and no more t
   expect(Object.keys(meter.recent.after(249)[0] ?? {})).not.toContain('body');
 });
 
-test('recent events of an erased user are forgotten, and those that may be of one; the numbers go on', () => {
+test('recent events of an erased user are forgotten, and those that may be of one; the numbers continue', () => {
   const meter = new Meter({ clock: new ManualClock(), plan: routed(() => null) });
   for (const [index, user] of ['made-up-1', 'made-up-2', null].entries())
     meter.stored(makeEvent({ id: `msg_${index}`, user }), { status: 'accepted', seq: index + 1 });

@@ -57,7 +57,7 @@ interface Recorded {
   ended: boolean;
 }
 
-/** A collector as small as the API lets it be, in place of an SDK. */
+/** A collector as small as the API lets it be, instead of an SDK. */
 function registerCollector(): Recorded[] {
   const spans: Recorded[] = [];
   const provider: TracerProvider = {
@@ -115,7 +115,7 @@ describe('spans', () => {
     expect(createTracing()).toBeNull();
   });
 
-  test('a delivery has one, inside the trace it came with, and its event goes on with it', () => {
+  test('a delivery has one, inside the trace it came with, and its event continues with it', () => {
     const spans = registerCollector();
     const received = createTracing()?.receive({ traceparent: PARENT });
     received?.end('signature_invalid', null);

@@ -29,7 +29,7 @@ async function audit(config: string): Promise<string[]> {
   });
 }
 
-test('who has seen which body, and dropped, put back or erased what, is noted; no body and no user', async () => {
+test('who has seen which body, and dropped, retried or erased what, is noted; no body and no user', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder, { admin: { token: TOKEN }, console: { payloads: true } });
   const receiver = await ReceiverProcess.start(config);

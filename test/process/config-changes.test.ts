@@ -57,7 +57,7 @@ class Bench {
     writeFileSync(join(this.folder, `${name}.gate`), '');
   }
 
-  /** Lets a batch under way at the sink wait until it is released. */
+  /** Lets a batch in flight at the sink wait until it is released. */
   hold(name: string): void {
     writeFileSync(join(this.folder, `${name}.hold`), '');
   }
@@ -280,7 +280,7 @@ test('a healthy sink that is taken out has all that was for it, and leaves', asy
 });
 
 test.each(['before', 'after'])(
-  'dead letters of a dropped sink, put back %s the start that brings it back: it has them all',
+  'dead letters of a dropped sink, retried %s the start that brings it back: it has them all',
   async (when) => {
     const bench = new Bench(await temporaryFolder());
     const [a, b] = [bench.sink('a'), bench.sink('b')];
@@ -293,13 +293,13 @@ test.each(['before', 'after'])(
     await millrace(['sink', 'drop', 'b', '--config', config]);
     bench.config({ a, b }, [everythingTo('a', 'b')]);
     bench.open('b');
-    const putBack = async (): Promise<void> => {
+    const retryLetters = async (): Promise<void> => {
       const { stdout } = await millrace(['dead-letters', 'retry', '--all', '--config', config]);
       expect(stdout).toContain('retried 20');
     };
-    if (when === 'before') await putBack();
+    if (when === 'before') await retryLetters();
     const again = await ReceiverProcess.start(config);
-    if (when === 'after') await putBack();
+    if (when === 'after') await retryLetters();
     await again.drained();
     expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
   },
@@ -350,7 +350,7 @@ test('a reload that fails leaves no place in the journal for the sinks it had op
   expect(cursors).toMatchObject([{ sink: 'a', backlog: 0 }]);
 });
 
-test('a sink that is leaving goes on when a reload that takes it back fails', async () => {
+test('a sink that is leaving continues when a reload that takes it back fails', async () => {
   const bench = new Bench(await temporaryFolder(), { delivery: { maxPending: 5 } });
   const a = bench.sink('a');
   const b = bench.sink('b');
@@ -372,7 +372,7 @@ test('a sink that is leaving goes on when a reload that takes it back fails', as
   expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
 });
 
-test('a sink goes on for one that is leaving already', async () => {
+test('a sink continues for one that is leaving already', async () => {
   const bench = new Bench(await temporaryFolder(), { delivery: { maxPending: 5 } });
   const [a, c] = [bench.sink('a'), bench.sink('c')];
   for (const name of ['a', 'b', 'c']) bench.open(name);

@@ -74,7 +74,7 @@ async function killOneOfTwo(
   await first.kill('SIGKILL');
   const goesOn = (): Promise<boolean> => {
     const before = acknowledged.size;
-    return until('the other to go on alone', () => acknowledged.size > before + 50);
+    return until('the other to continue alone', () => acknowledged.size > before + 50);
   };
   await goesOn();
   afterwards();
@@ -162,9 +162,9 @@ test('with acknowledge: delivered invalid events go to quarantine.to, or are ans
   const folder = await temporaryFolder();
   const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
   const kept = await ReceiverProcess.start(
-    replica(folder, 'kept', 0, { quarantine: { to: 'archive:unfit' } }),
+    replica(folder, 'kept', 0, { quarantine: { to: 'archive:invalid' } }),
   );
-  expect((await postSigned(kept.url, invalid, { id: 'msg_unfit' })).json).toMatchObject({
+  expect((await postSigned(kept.url, invalid, { id: 'msg_invalid' })).json).toMatchObject({
     status: 'quarantined',
   });
   const loud = await ReceiverProcess.start(replica(folder, 'loud', 0));
@@ -175,8 +175,8 @@ test('with acknowledge: delivered invalid events go to quarantine.to, or are ans
   await kept.kill('SIGTERM');
   await loud.kill('SIGTERM');
   const found = await readBack(join(folder, 'archive'));
-  expect([...found.keys()]).toEqual(['msg_unfit']);
-  expect(found.get('msg_unfit')?.[0]?.file).toMatch(/^unfit\//);
+  expect([...found.keys()]).toEqual(['msg_invalid']);
+  expect(found.get('msg_invalid')?.[0]?.file).toMatch(/^invalid\//);
 });
 
 async function seenBy(replicaOf: ReceiverProcess): Promise<number> {

@@ -48,7 +48,7 @@ test.skipIf(lack !== null)(
     const refused = await postUntilRefused(receiver.url, acknowledged);
     expect(refused).toMatchObject({ status: 503, json: { code: 'journal_full' } });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    // What was acknowledged goes on to its sinks meanwhile.
+    // What was acknowledged continues to its sinks meanwhile.
     await until('delivery while the disk is full', async () => {
       const found = await readBack(archive, { parts: true });
       return [...acknowledged.keys()].every((id) => found.has(id));

@@ -61,12 +61,12 @@ test('a batch on its way is waited for; what follows it is not sent', async () =
   await receiver.drained();
   const delivered = deliveredIn(folder);
   expect(delivered.filter((id) => id.startsWith('msg_2_'))).toEqual(OTHERS);
-  // One batch holds ten events at most, and was under way.
+  // One batch holds ten events at most, and was in flight.
   expect(delivered.length).toBeLessThan(20);
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
 });
 
-test('after a kill -9 amid the run nothing of the user is sent before the run goes on', async () => {
+test('after a kill -9 amid the run nothing of the user is sent before the run continues', async () => {
   const { folder, config, receiver } = await start({ type: PICKY, ready: false });
   await receiver.kill('SIGKILL');
   await millrace(['erase', userId(1), '--config', config]);

@@ -25,7 +25,7 @@ async function sendAll(url: string, from: number): Promise<void> {
   for (const user of [GONE, 8]) {
     const invalid = { user_id: userId(user), note: secretOf(user) };
     const { json } = await postSigned(url, Buffer.from(JSON.stringify(invalid)), {
-      id: `msg_unfit_${user}_${from}`,
+      id: `msg_invalid_${user}_${from}`,
     });
     expect(json).toMatchObject({ status: 'quarantined' });
   }
@@ -103,7 +103,7 @@ test('a running receiver erases a user in journal, open files, quarantine and de
   expect(users.filter((user) => user === userId(8))).toHaveLength(21);
 });
 
-test('a receiver performs by itself what is due, and goes on with what a kill -9 interrupted', async () => {
+test('a receiver performs by itself what is due, and continues with what a kill -9 interrupted', async () => {
   const folder = await temporaryFolder();
   const config = configIn(folder);
   const receiver = await ReceiverProcess.start(config);
@@ -125,7 +125,7 @@ test('a receiver performs by itself what is due, and goes on with what a kill -9
   ]);
   await ReceiverProcess.start(config);
   const receipt = join(folder, 'erasure', 'receipts', `${request}.json`);
-  // The run goes on while this looks, and takes files away: only these are looked for.
+  // The run continues while this looks, and takes files away: only these are looked for.
   await until('the receipt', () => existsSync(receipt));
   const progress = join(folder, 'erasure', 'progress.jsonl');
   await until('the end of the run', () => !existsSync(file) && !existsSync(progress));

@@ -32,7 +32,7 @@ function lastLineOf(manifest: string): { head: string; bytes: number } {
   return { head: createHash('sha256').update(line).digest('hex'), bytes: Buffer.byteLength(text) };
 }
 
-it('readiness and metrics show the head of the manifest; after an older one is put back they say so, and verifying too', async () => {
+it('readiness and metrics show the head of the manifest; after an older one is restored they say so, and verifying too', async () => {
   const folder = await temporaryFolder();
   const archive = join(folder, 'archive');
   const manifest = join(archive, '_manifest.jsonl');

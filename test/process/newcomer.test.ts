@@ -68,7 +68,7 @@ async function linkPackages(prefix: string): Promise<void> {
   }
 }
 
-/** The README's commands as somebody at a terminal would give them: a secret in place of `…`, `serve` in its own shell. */
+/** The README's commands as somebody at a terminal would give them: a secret instead of `…`, `serve` in its own shell. */
 function typed(block: string): string {
   return block
     .replaceAll('whsec_…', '"whsec_$(openssl rand -base64 32)"')

@@ -55,14 +55,14 @@ test(
       if (type === REFUSED) refused.push(id);
     }
     const invalid = Buffer.from('{"event_type":"daily.data.meal.created","data":{"made":"up"}}');
-    expect((await postSigned(receiver.url, invalid, { id: 'msg_unfit' })).json).toMatchObject({
+    expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).json).toMatchObject({
       status: 'quarantined',
     });
     const before = await receiver.drained();
     expect(before.journal).toMatchObject({ quarantined: 1, deadLetters: refused.length });
 
     expect(await replay('journal', 'one')).toEqual([...bodies.keys()].toSorted());
-    expect(await replay('quarantine', 'two')).toEqual(['msg_unfit']);
+    expect(await replay('quarantine', 'two')).toEqual(['msg_invalid']);
     expect(await replay('dead-letters', 'three', '--sink', 'own')).toEqual(refused.toSorted());
     for (const copies of (await readBack(archive('one'))).values()) {
       const { record, body } = copies[0]!;
@@ -79,7 +79,7 @@ test(
   },
 );
 
-test('SIGTERM: exit code 3, how to go on, and going on', { timeout: 120_000 }, async () => {
+test('SIGTERM: exit code 3, how to continue, and continuing', { timeout: 120_000 }, async () => {
   const { folder, config } = await setting();
   const source = join(folder, 'source');
   const events = writeArchive(source, { files: 1, each: 400 });

@@ -113,7 +113,7 @@ test(
     expect(new Set(messages.map(({ properties }) => properties['replay-id']))).toEqual(
       new Set([summary.replay_id]),
     );
-    // It went on where it was: what was on its way came again, not all that had been there.
+    // It continued where it was: what was on its way came again, not all that had been there.
     expect(messages.length - selected.length).toBeLessThan(before * 0.75);
     expect(existsSync(state)).toBe(false);
   },

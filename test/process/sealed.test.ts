@@ -88,7 +88,7 @@ describe('a receiver with a sealed archive', () => {
     },
   );
 
-  it('fault 43: an older key store put back: the receiver and every command refuse it, verifying reports it, catching up mends it', async () => {
+  it('fault 43: an older key store restored: the receiver and every command refuse it, verifying reports it, catching up mends it', async () => {
     const where = await place();
     const receiver = await ReceiverProcess.start(where.config, { env });
     const sent = await send(receiver, 6);
@@ -118,7 +118,7 @@ describe('a receiver with a sealed archive', () => {
     expect((await run('archive', 'verify', where.archive)).code).toBe(0);
     const expected = [...sent.values()].map((each) => (each === id ? 'erased' : each)).toSorted();
     expect(await opened(where)).toEqual(expected);
-    // One key put back over its mark; another marked as destroyed by somebody without the master key.
+    // One key restored over its mark; another marked as destroyed by somebody without the master key.
     const file = join(where.store, 'keys.bin');
     const sound = readFileSync(file);
     const slots = Array.from({ length: 6 }, (_, n) => [(n + 1) * 128, (n + 2) * 128] as const);

@@ -121,7 +121,7 @@ test('what workers answer is counted in the first process', async () => {
     const name = `millrace_events_total{source="webhooks",outcome="${outcome}"}`;
     await until(`one ${outcome}`, async () => (await metric(receiver, name)) === 1);
   }
-  await until('nothing under way', async () => (await metric(receiver, 'millrace_receive_in_flight')) === 0);
+  await until('nothing in flight', async () => (await metric(receiver, 'millrace_receive_in_flight')) === 0);
   expect((await receiver.status()).journal).toMatchObject({ events: 1, quarantined: 1 });
 });
 

@@ -35,7 +35,7 @@ it('a new connection takes the place of the one idle for longest, and the others
   await until('no connection', () => receiver.connections.open === 0);
 });
 
-it('no connection with a request under way is closed for a new one; the new one is, and counted', async () => {
+it('no connection with a request in flight is closed for a new one; the new one is, and counted', async () => {
   const gate = Promise.withResolvers<void>();
   const { port, receiver } = await start({
     limits: { maxConnections: 2 },
@@ -47,7 +47,7 @@ it('no connection with a request under way is closed for a new one; the new one 
   const busy = [await connected(port), await connected(port)];
   // One of them sends its next before the answer.
   for (const client of busy) client.socket.write(request().repeat(2));
-  await until('deliveries under way', () => receiver.inFlight >= 2);
+  await until('deliveries in flight', () => receiver.inFlight >= 2);
   const late = await connected(port);
   await late.closed;
   expect(late.text).toBe('');

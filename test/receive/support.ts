@@ -90,7 +90,7 @@ export async function start(overrides: Partial<ReceiverOptions> = {}): Promise<S
 
 /** What takes every event that is fit, in its own way. */
 export function takenBy(accept: Ingest['accept']): Ingest {
-  return { accept, quarantine: () => Promise.reject(new Error('nothing here is unfit')) };
+  return { accept, quarantine: () => Promise.reject(new Error('nothing here is invalid')) };
 }
 
 export function verifierOf(...secrets: string[]): ReceiverOptions['verifier'] {

@@ -65,7 +65,7 @@ describe('work for deliveries that nobody has verified', () => {
     }
   });
 
-  it('is not charged for deliveries that were turned away for reasons of our own', async () => {
+  it('is not charged for deliveries that were refused for reasons of our own', async () => {
     let full = true;
     const { url, outcomes } = await start({
       limits: { unverifiedBytes: 2 * MIB, lingerTimeout: 50 },

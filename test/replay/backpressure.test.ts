@@ -32,7 +32,7 @@ function watched(cursors: readonly CursorStatus[]) {
   return { backpressure, state, signal: over.signal };
 }
 
-test('waits while live events wait for a sink of its own, and goes on when they are through', async () => {
+test('waits while live events wait for a sink of its own, and continues when they are through', async () => {
   const { backpressure, state, signal } = watched([cursor('hubs', 11), cursor('archive', 0)]);
   await until('a look', () => state.said.length === 1);
   let isFree = false;

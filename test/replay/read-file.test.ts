@@ -154,7 +154,7 @@ describe('archive records', () => {
     expect(steps.flatMap(({ found }) => found)).toHaveLength(1);
   });
 
-  test('goes on behind a line, unless the file has changed since', async () => {
+  test('continues behind a line, unless the file has changed since', async () => {
     const folder = await temporaryFolder();
     writeArchive(folder, { files: 1, each: 10, only: 'ndjson' });
     const [unit] = await unitsOf(folder);

@@ -42,7 +42,7 @@ test('the place inside a sink is the one of now, where the routes of now name th
   expect(targets(9, 'daily.x')).toEqual(['hubs:other']);
 });
 
-test('a sink that goes on for another has its events up to then, also after a name is used again', () => {
+test('a sink that continues for another has its events up to then, also after a name is used again', () => {
   const targets = routed({
     eras: [era(0, to('*', 'b:x')), era(10, to('*', 'c')), era(20, to('*', 'd', 'b'))],
     heirs: [
@@ -66,7 +66,7 @@ test('it knows which sinks had everything', () => {
   expect(takesAll({ eras: [era(0, to('*', 'b')), era(3, to('*', 'a'))], heirs: [renamed] })).toBe(true);
 });
 
-test('in a journal of before, what may have gone by two tables goes by both, and nothing is held against a sink', () => {
+test('in an older journal, what may have gone by two tables goes by both, and nothing is held against a sink', () => {
   const accepted = new AcceptedRoutes({
     ...NO_ROUTES,
     eras: [{ after: 0, tables: [[to('*', 'a')], [to('*', 'a:x', 'b')]] }, era(10, to('*', 'b'))],

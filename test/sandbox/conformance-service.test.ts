@@ -175,7 +175,7 @@ describe('Events', () => {
     expect(receiver.received[0]?.event).toMatchObject({ event_type: 'provider.connection.created' });
   });
 
-  test('daily data goes on by itself when asked to', async () => {
+  test('daily data continues by itself when asked to', async () => {
     const bench = await Bench.start({ dailyEveryMs: MINUTE });
     bench.clock.advance(HOUR);
     expect(bench.sandbox.state.events.counts.get('daily.data.meal.created')).toBe(60);

@@ -117,7 +117,7 @@ describe('a restart keeps', () => {
     await fresh.stop();
   });
 
-  test('deletions: the grace period goes on, and ends', async () => {
+  test('deletions: the grace period continues, and ends', async () => {
     const kept = await Kept.start();
     const [undone, gone] = [kept.user(1), kept.user(2)];
     for (const user of [undone, gone]) await kept.call('DELETE', `/v2/user/${user}`);
@@ -205,7 +205,7 @@ describe('a restart keeps', () => {
     expect(receiver.received).toHaveLength(2);
   });
 
-  test('orders: one idempotency key is one order, whose course goes on', async () => {
+  test('orders: one idempotency key is one order, whose course continues', async () => {
     const kept = await Kept.start();
     const order = { user_id: kept.user(0), lab_test_id: kept.sandbox.state.labs.tests[0]!.id };
     const headers = { 'x-service-api-key': kept.sandbox.apiKey, 'x-idempotency-key': 'once' };
@@ -235,7 +235,7 @@ describe('a restart keeps', () => {
     expect((next['order'] as Json)['id']).not.toBe((placed as Json)['id']);
   });
 
-  test('parsing jobs: they go on from where they were', async () => {
+  test('parsing jobs: they continue from where they were', async () => {
     const kept = await Kept.start();
     const form = formOf({ file: pdf(), user_id: kept.user(0), needs_human_review: 'true' });
     const [, job] = await kept.call('POST', '/lab_report/v1/parser/job', form);

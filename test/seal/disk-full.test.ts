@@ -12,7 +12,7 @@ import { MASTER, MASTER_TEXT, owner, ringOf } from './support.ts';
 const lack = lacksMount();
 
 test.skipIf(lack !== null)(
-  `no room for keys: nothing is sealed without one on disk, and it goes on once there is room${skipped(lack)}`,
+  `no room for keys: nothing is sealed without one on disk, and it continues once there is room${skipped(lack)}`,
   async () => {
     const folder = await temporaryFolder();
     const store = join(folder, 'keys');
@@ -33,7 +33,7 @@ test.skipIf(lack !== null)(
         reason: expect.stringContaining('Key store'),
       });
     }
-    // Those that are known go on.
+    // Those that are known continue.
     expect(await sink.send(deliver(4, 1, { user: 'user-1' }), signal)).toEqual([{ status: 'delivered' }]);
     for (let n = 0; n < 20; n += 1) rmSync(`${ballast}-${n}`);
     for (const result of await sink.send(many, signal)) expect(result).toEqual({ status: 'delivered' });

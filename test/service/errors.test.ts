@@ -208,7 +208,7 @@ describe('retries', () => {
 });
 
 describe('signals', () => {
-  test('end a call under way with their reason', async () => {
+  test('end a call in flight with their reason', async () => {
     const { client, sandbox } = await setUp();
     sandbox.state.faults.next({ kind: 'hang' });
     const stop = new AbortController();

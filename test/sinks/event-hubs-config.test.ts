@@ -25,7 +25,7 @@ describe('options of the event-hubs sink', () => {
     );
   });
 
-  it('takes a namespace and an identity in place of a key', () => {
+  it('takes a namespace and an identity instead of a key', () => {
     const namespace = 'acme.servicebus.windows.net';
     expect(parseOptions({ fullyQualifiedNamespace: namespace }).connection).toEqual({
       by: 'identity',

@@ -22,7 +22,7 @@ function mountSmall(size: string): string | null {
   return folder;
 }
 
-it('fault 6: a full disk: claims nothing, leaves no torn line, goes on once there is room', async ({
+it('fault 6: a full disk: claims nothing, leaves no torn line, continues once there is room', async ({
   skip,
 }) => {
   const path = mountSmall('1m');

@@ -158,7 +158,7 @@ describe('files sink', () => {
     for (const line of logged) expect(line).not.toMatch(/\\[rn]|\\u001b|health/);
   });
 
-  it('goes on when somebody has deleted an unfinished file, and says so', async () => {
+  it('continues when somebody has deleted an unfinished file, and says so', async () => {
     const path = tempFolder();
     const { sink, context } = filesSink(path, { partitionBy: ['team'] }, { openFiles: 1 });
     await sink.open();

@@ -33,7 +33,7 @@ test('what a module’s keep writes into the body it is given reaches nobody els
 });
 
 test.each([undefined, null, {}, { ...CLAIM, sha256: 'no hash' }, { ...CLAIM, path: '' }])(
-  'no pointer is made of %j in place of a claim check',
+  'no pointer is made of %j instead of a claim check',
   async (answer) => {
     const keep = keeperOf(() => Promise.resolve(answer));
     await expect(keep(EVENT, new AbortController().signal)).rejects.toThrow('keep must resolve to');

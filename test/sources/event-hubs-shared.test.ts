@@ -102,7 +102,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
     expect(since.filter((id) => range(40, 80).has(id)).toSorted()).toEqual([...range(40, 80)].toSorted());
   });
 
-  it('goes on behind the checkpoints, which lie where the SDKs of other languages look for them', async () => {
+  it('continues behind the checkpoints, which lie where the SDKs of other languages look for them', async () => {
     const parts = await openParts();
     const { peer, container } = parts;
     await publish(peer, 0, 20);

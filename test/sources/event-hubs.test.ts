@@ -60,7 +60,7 @@ describe('event-hubs source', () => {
     }
   });
 
-  it('goes on behind its checkpoints in its next life', async () => {
+  it('continues behind its checkpoints in its next life', async () => {
     const peer = await openPeer();
     const checkpoints = new Checkpoints();
     await publish(peer, 0, 20);

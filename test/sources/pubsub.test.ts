@@ -79,7 +79,7 @@ function behaviour(where: () => string): void {
     expect(await decodeBody(data, 'zstd', 100)).toMatchObject({ ok: false, code: 'encoding_unknown' });
   });
 
-  it('does not get again what was taken, and goes on with what comes next', async () => {
+  it('does not get again what was taken, and continues with what comes next', async () => {
     const { endpoint, name, admin } = await make();
     await publish(admin, name, 0, 20);
     const first = await read(endpoint, name);

@@ -21,7 +21,7 @@ function takeBy(note: (...call: Parameters<Ingest['accept']>) => number): Return
     validate: () => ({ fit: true, envelope: { type: 't', team: null, user: 'u', clientUser: null } }),
     ingest: {
       accept: (...call) => Promise.resolve({ status: 'accepted', seq: note(...call) }),
-      quarantine: () => Promise.reject(new Error('nothing here is unfit')),
+      quarantine: () => Promise.reject(new Error('nothing here is invalid')),
     },
     maxBytes: 1e9,
   });
@@ -37,7 +37,7 @@ test('messages enter the journal in the order they came in, whatever decompressi
   expect(order).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('the trace of a message goes on with its event', async () => {
+test('the trace of a message continues with its event', async () => {
   const handlings: unknown[] = [];
   const deliver = takeBy((_event, options) => handlings.push(options?.handling));
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

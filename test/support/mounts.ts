@@ -77,7 +77,7 @@ export class Ext4 {
   }
 
   /**
-   * An fdatasync that is under way at that moment may still say that all is well, while nothing of it is on the disk: about
+   * An fdatasync that is in flight at that moment may still say that all is well, while nothing of it is on the disk: about
    * one cut in 25 does that to a bare loop of writes. With a real one nobody would live to hear it, so what is
    * answered from then on does not count.
    * @returns when it began, as `process.hrtime.bigint()` counts

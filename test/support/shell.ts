@@ -21,7 +21,7 @@ export interface ShellPlace {
 const DEADLINE = 90_000;
 
 /**
- * Puts a `millrace` in front of the PATH that runs this checkout, or the main file named, and takes free ports in place of 8080 and 9090: for the
+ * Puts a `millrace` in front of the PATH that runs this checkout, or the main file named, and takes free ports instead of 8080 and 9090: for the
  * receiver by its environment, for `millrace send` by its URL, and in the text of the scripts.
  */
 export async function shellPlace(folder: string, main = MAIN): Promise<ShellPlace> {

@@ -14,7 +14,7 @@ export interface Answer {
 export interface PostOptions {
   readonly id?: string;
   readonly secret?: string;
-  /** Beside, or in place of, the signature headers. */
+  /** Beside, or instead of, the signature headers. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly dispatcher?: Dispatcher;
 }

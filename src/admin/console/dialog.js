@@ -1,6 +1,6 @@
 import { byId, setText } from './dom.js';
 
-/** Asks whether to go on; resolves to false unless that was said in so many words. */
+/** Asks whether to continue; resolves to false unless that was said in so many words. */
 export function ask(title, text, yes) {
   const dialog = byId('confirm');
   setText(byId('confirm-title'), title);

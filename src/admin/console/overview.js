@@ -42,7 +42,7 @@ export function showTiles(state, history) {
   );
 }
 
-/** Connections, and who was turned away. */
+/** Connections, and who was refused. */
 export function showReceiving({ connections, refused }) {
   const reasons = Object.entries(refused);
   count(

@@ -39,7 +39,7 @@ const AHEAD = { maxEvents: 5000, maxBytes: 32 * 2 ** 20 };
 /** Characters of a title at most. */
 const TITLE = 200;
 
-/** Runs one replay to its end, or until the signal of `io`. @throws MillraceError when it cannot begin or go on */
+/** Runs one replay to its end, or until the signal of `io`. @throws MillraceError when it cannot begin or continue */
 export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<ReplaySummary> {
   const { order, list } = work;
   const started = performance.now();
@@ -179,7 +179,7 @@ function backpressureOf(
     sinks,
     atMost: LIVE_FIRST,
     onChange: (reason) =>
-      progress.status.note(reason === null ? 'going on' : `waiting: ${reason}, and live traffic goes first`),
+      progress.status.note(reason === null ? 'continuing' : `waiting: ${reason}, and live traffic goes first`),
   });
 }
 

@@ -67,7 +67,7 @@ export class Finisher {
     }
   }
 
-  /** Tries once more what failed, and settles when nothing is under way. Returns the parts left unfinished. */
+  /** Tries once more what failed, and settles when nothing is in flight. Returns the parts left unfinished. */
   async drain(): Promise<number> {
     await this.#queue.onIdle();
     this.retry();
@@ -76,7 +76,7 @@ export class Finisher {
     return this.#failed.size;
   }
 
-  /** Settles when nothing is under way; what failed is tried again later. */
+  /** Settles when nothing is in flight; what failed is tried again later. */
   idle(): Promise<void> {
     return this.#queue.onIdle();
   }

@@ -95,7 +95,7 @@ export class Lanes {
     else this.#events.onSealed(part);
   }
 
-  /** Lets go of a part that is not there any more, and of what was confirmed for it. */
+  /** Drops a part that is not there any more, and what was confirmed for it. */
   async drop(lane: Lane, part: Part): Promise<void> {
     this.#takeOut(lane, part);
     await part.release().catch(() => undefined);
@@ -112,7 +112,7 @@ export class Lanes {
     void this.run(oldest[1], () => oldest[0].release().catch(() => undefined));
   }
 
-  /** The part has let go of its handle by itself. */
+  /** The part has closed its handle by itself. */
   untouch(part: Part): void {
     this.#handles.delete(part);
   }

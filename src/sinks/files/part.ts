@@ -37,7 +37,7 @@ export class Part extends AppendFile {
   readonly stats: PartStats;
   /** Set where the finished file exists already under another compression than the configured one. */
   readonly compression: Compression | null;
-  /** Seqs of the events in it, but for those of before a restart. */
+  /** Seqs of the events in it, but for those from before a restart. */
   readonly seqs = new NumberRuns();
   /** Of those events. */
   destination: string | null = null;

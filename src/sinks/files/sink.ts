@@ -109,7 +109,7 @@ export class FilesSink implements Sink {
   }
 
   /**
-   * A call while another is under way is the same one.
+   * A call while another runs is the same one.
    * @throws MillraceError folder_unwritable; keys_unusable, keys_in_use or master_key_wrong with `encrypt`
    */
   open(): Promise<void> {

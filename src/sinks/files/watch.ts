@@ -39,7 +39,7 @@ export class Watch {
     });
   }
 
-  /** For good. Settles when the look that is under way is done. */
+  /** For good. Settles when the look that has begun is done. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel();

@@ -44,7 +44,7 @@ export class FollowUpSink implements Sink {
   readonly #service: ServiceClient;
   readonly #context: SinkContext;
   readonly #events: boolean;
-  /** Pulls under way, by key: a repetition waits for the first. */
+  /** Running pulls, by key: a repetition waits for the first. */
   readonly #running = new Map<string, Promise<SendResult>>();
 
   constructor({ path, events, ...service }: FollowUpOptions, context: SinkContext) {

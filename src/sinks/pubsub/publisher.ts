@@ -48,7 +48,7 @@ export class Publisher {
     const [{ messageIds = [] }] = await this.#call(signal, (client, options) =>
       client.publish(request, options),
     );
-    // A call that failed may go on reading; one that was confirmed has read everything.
+    // A call that failed may continue reading; one that was confirmed has read everything.
     this.#buffers.give(buffer);
     const stored = messageIds?.length ?? 0;
     if (stored !== messages.length)

@@ -33,7 +33,7 @@ interface Opened {
  *
  * Modes: new → open (by `open`: connected, checkpoints found) → reading (by `run`) → closed. Whatever goes wrong while
  * reading ends `run` with an error, after what was handed on has been settled; `open` then begins anew behind the
- * checkpoints. The SDK would go on behind a message that was not taken: that is why nothing is left to its own retrying.
+ * checkpoints. The SDK would continue behind a message that was not taken: that is why nothing is left to its own retrying.
  */
 export class EventHubsSource implements Source {
   readonly #options: EventHubsSourceOptions;

@@ -13,7 +13,7 @@ export const storageFields = {
     'Connection string of the storage account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`.',
   ),
   accountUrl: optionalText(
-    'In place of a connection string, with a managed identity: `https://acme.blob.core.windows.net`.',
+    'Instead of a connection string, with a managed identity: `https://acme.blob.core.windows.net`.',
     { pattern: '^https://[^\\s/?#]+/?$', hint: 'must be a URL such as https://acme.blob.core.windows.net' },
   ),
   managedIdentityClientId: optionalText('Client id of a user-assigned managed identity.', NOT_EMPTY),

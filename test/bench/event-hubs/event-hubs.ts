@@ -75,7 +75,7 @@ async function compare(events: readonly JournalEvent[], users: number, rounds: n
   }
   const { count } = await peer.taken(HUB);
   const wanted = events.length * 2 * (rounds + WARM_UP);
-  if (count !== wanted) throw new Error(`the peer took ${count} messages in place of ${wanted}`);
+  if (count !== wanted) throw new Error(`the peer took ${count} messages instead of ${wanted}`);
   await sink.close(signal);
   await client.close();
   const share = median(ours.map((each, index) => each / (bare[index] ?? 0)));

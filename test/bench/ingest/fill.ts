@@ -29,7 +29,7 @@ export async function fillJournal(
     },
   });
   try {
-    // Two batches under way, so that one is made while the other is written.
+    // Two batches in flight, so that one is made while the other is written.
     let before: Promise<unknown> = Promise.resolve();
     for (let done = 0; done < count;) {
       signal.throwIfAborted();

@@ -6,7 +6,7 @@ import { toMessage as toPubSub } from '../../../src/sinks/pubsub/message.ts';
 
 /** Events of one batch, as many as the sinks take at once. */
 const BATCH = 500;
-/** Sends under way at once, as the sinks have. */
+/** Sends in flight at once, as the sinks have. */
 const EVENT_HUBS_LANES = 128;
 const PUBSUB_LANES = 8;
 

@@ -199,7 +199,7 @@ function notFound(link: Receiver | Sender, address: string): void {
   });
 }
 
-/** Without a word to the client. The error is for rhea on this side, which would otherwise go on sending heartbeats. */
+/** Without a word to the client. The error is for rhea on this side, which would otherwise continue sending heartbeats. */
 export function cutOff(socket: Socket): void {
   socket.destroy(new Error('cut off'));
 }

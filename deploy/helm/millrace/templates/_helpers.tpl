@@ -86,7 +86,7 @@ spec:
         periodSeconds: 5
         timeoutSeconds: 5
       lifecycle:
-        # Load balancers go on sending for a moment after a pod has begun to end.
+        # Load balancers continue sending for a moment after a pod has begun to end.
         preStop:
           exec:
             command: [sleep, "10"]

@@ -47,7 +47,7 @@ async function destroy(where: Place, ...users: string[]): Promise<void> {
 
 const SLOT = 128;
 
-describe('fault 43: an older key store, or a key slot, put back', () => {
+describe('fault 43: an older key store, or a key slot, restored', () => {
   it('a whole store from before an erasure is not opened, and the error names it and the ledger', async () => {
     const where = await place();
     await storeOf(where, 4);
@@ -63,7 +63,7 @@ describe('fault 43: an older key store, or a key slot, put back', () => {
     expect(readFileSync(where.file).equals(before)).toBe(true);
   });
 
-  it('one slot put back over its mark is found without the ledger too', async () => {
+  it('one slot restored over its mark is found without the ledger too', async () => {
     const where = await place();
     await storeOf(where, 4);
     const before = readFileSync(where.file);
@@ -81,7 +81,7 @@ describe('fault 43: an older key store, or a key slot, put back', () => {
     });
   });
 
-  it('a slot put back at the end of the file opens nothing, and is found', async () => {
+  it('a slot restored at the end of the file opens nothing, and is found', async () => {
     const where = await place();
     await storeOf(where, 3);
     const before = readFileSync(where.file);
@@ -147,7 +147,7 @@ describe('fault 43: an older key store, or a key slot, put back', () => {
   });
 });
 
-describe('catching up after a copy was put back', () => {
+describe('catching up after a copy was restored', () => {
   it('destroys again what was destroyed since, and nothing else; keys made after the copy are marked too', async () => {
     const where = await place();
     await storeOf(where, 4);
@@ -179,7 +179,7 @@ describe('catching up after a copy was put back', () => {
   });
 });
 
-describe('a key file of before its marks were vouched for', () => {
+describe('a key file from before its marks were vouched for', () => {
   it('is carried over: keys open, destroyed stays destroyed, and from then on nothing is taken back', async () => {
     const where = await place();
     const old = oldKeyFile(MASTER, 5, [1, 3]);
