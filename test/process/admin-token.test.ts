@@ -52,7 +52,9 @@ test('commands find the way into a running receiver without an option', async ()
     const receiver = await ReceiverProcess.start(config);
     expect((await postSigned(receiver.url)).status).toBe(202);
     const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
-    expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).json['status']).toBe('quarantined');
+    expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).json['status']).toBe(
+      'quarantined',
+    );
     for (const [args, said] of [
       [['status', '--json'], `"pid":${receiver.pid}`],
       [['quarantine', 'list'], 'msg_invalid'],

@@ -179,7 +179,9 @@ function backpressureOf(
     sinks,
     atMost: LIVE_FIRST,
     onChange: (reason) =>
-      progress.status.note(reason === null ? 'continuing' : `waiting: ${reason}, and live traffic goes first`),
+      progress.status.note(
+        reason === null ? 'continuing' : `waiting: ${reason}, and live traffic goes first`,
+      ),
   });
 }
 
