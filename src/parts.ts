@@ -42,6 +42,8 @@ export interface AppOptions {
   readonly log: Logger;
   /** Called once when the process must end because the journal can no longer be trusted. */
   readonly onFailure: (error: MillraceError) => void;
+  /** Reads the config again, for the admin API; left out where there is none to read. Rejects when it cannot be used. */
+  readonly reload?: () => Promise<void>;
 }
 
 /** What the parts start on. */
@@ -231,7 +233,11 @@ function makeStatus(system: System): Stop {
     receiving: () => {
       const { open, evicted, dropped } = receiver.connections;
       const { maxConnections: max } = config.server;
-      return { connections: { open, max, evicted, dropped }, refused: meter.refusals.lastHour() };
+      return {
+        connections: { open, max, evicted, dropped },
+        refused: meter.refusals.lastHour(),
+        signing: meter.signing(plan.value.config.signing.secrets.length),
+      };
     },
   };
   system.operations =

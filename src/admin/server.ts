@@ -31,6 +31,8 @@ export interface AdminOptions {
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** Null serves no console. */
   readonly console: ConsoleSource | null;
+  /** Reads the config again, as SIGHUP does; left out where that cannot be. */
+  readonly reload?: () => Promise<void>;
 }
 
 export interface Admin {
@@ -81,6 +83,12 @@ function createAdminApp(options: AdminOptions): Express {
       express.json(),
       createErasureApi((response) => auditedErasures(erasures, audit, whoOf(response))),
     );
+  const { reload } = options;
+  if (reload !== undefined)
+    app.post('/api/reload', guard(tokens), async (_request, response) => {
+      await reload();
+      response.json({ reloaded: true });
+    });
   app.use(
     '/api',
     guard(tokens),

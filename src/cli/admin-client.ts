@@ -97,6 +97,11 @@ export class AdminClient {
     };
   }
 
+  /** Has it read its config again. @throws MillraceError receiver_unreachable, which says why it could not */
+  async reload(): Promise<void> {
+    await this.ask('POST', '/reload', {}, 0);
+  }
+
   erasures(): Erasures {
     return {
       request: (subject, now) => this.ask('POST', '/erasures', { ...subject, now }),

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
 import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
+import { eachSecret } from '../config/secrets.ts';
 import { EXIT } from '../core/errors.ts';
 import { isPublicKey } from '../core/signature.ts';
 import type { Verifier } from '../core/verifier.ts';
@@ -164,7 +165,7 @@ function verifierOf({ config, secretEnv = [], secretFile = [] }: Options, io: Io
     config === undefined
       ? { scheme: 'standard-webhooks', secrets: [] }
       : configOf({ config }, io).config.signing;
-  const secrets = [...signing.secrets, ...given];
+  const secrets = eachSecret({ ...signing, secrets: [...signing.secrets, ...given] });
   return createVerifier({ ...signing, secrets, tolerance: Number.POSITIVE_INFINITY });
 }
 

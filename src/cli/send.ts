@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { isDeliveryId } from '../core/delivery-id.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
+import { splitSecrets } from '../core/secrets.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { note, print, usageError, type Io } from './io.ts';
@@ -36,8 +37,8 @@ export function sendCommand(io: Io): Command {
     .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const secret = io.env['MILLRACE_SECRET'];
-      if (secret === undefined || secret === '') {
+      const [secret] = splitSecrets(io.env['MILLRACE_SECRET'] ?? '');
+      if (secret === undefined) {
         throw new MillraceError('secret_missing', 'set MILLRACE_SECRET to the secret the receiver has');
       }
       const { url, count } = options;

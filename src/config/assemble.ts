@@ -3,6 +3,7 @@ import { parseDocument } from './parse.ts';
 import { isMapping, within, type Environment, type Problem } from './paths.ts';
 import { resolveRoutes } from './routes.ts';
 import { checkRules } from './rules.ts';
+import { eachSecret } from './secrets.ts';
 import { without } from './substitute.ts';
 
 export interface Assembled {
@@ -29,7 +30,8 @@ export function assemble(value: unknown, env: Environment, unset: readonly Probl
   // Of a sink with a wrong key the name is known all the same.
   const written = isMapping(document) ? document['sinks'] : {};
   const { routes, ...routing } = resolveRoutes(values.routes ?? null, Object.keys(Object(written)));
-  const config: Config = { ...values, routes };
+  const signing = { ...values.signing, secrets: eachSecret(values.signing) };
+  const config: Config = { ...values, signing, routes };
   const rules = checkRules(config);
 
   const direct = problems.filter(({ path }) => !unset.some((hole) => within(path, hole.path)));

@@ -29,7 +29,7 @@ export const secrets = z
   .array(words('text'), { error: 'must be a list' })
   .default([])
   .describe(
-    'Secrets that deliveries may be signed with; each is tried. To rotate, add the new one beside the old one.',
+    'Secrets that deliveries may be signed with; each is tried. To rotate, add the new one in front of the old one: as another item, or in the same file or variable, with a line break or space between (`millrace webhooks rotate` does).',
   );
 
 const requirement = z.strictObject(

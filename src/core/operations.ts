@@ -15,6 +15,8 @@ export interface SinkStatus {
   readonly lastError: string | null;
   /** What is wrong with the sink beside that, oldest first. */
   readonly troubles: readonly SinkTrouble[];
+  /** What it confirmed since its start without being able to act on it: how often, by name. */
+  readonly skipped: Readonly<Record<string, number>>;
 }
 
 export interface ConnectionCounts {
@@ -26,8 +28,17 @@ export interface ConnectionCounts {
   readonly dropped: number;
 }
 
+/** How one of `signing.secrets` is used; its place in the list is that in the config. */
+export interface SecretStatus {
+  readonly matches: number;
+  /** Milliseconds since the epoch; null when it has not matched. */
+  readonly lastUsed: number | null;
+}
+
 /** How the open endpoint is doing. */
 export interface ReceivingStatus {
+  /** Since the start or the last reload: milliseconds since the epoch. */
+  readonly signing: { readonly since: number; readonly secrets: readonly SecretStatus[] };
   readonly connections: ConnectionCounts & { readonly max: number };
   /** Requests refused in the last hour by the code of their answer, the most frequent first. */
   readonly refused: Readonly<Record<string, number>>;

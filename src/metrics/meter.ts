@@ -2,13 +2,14 @@ import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import { ID_REUSED, type AppendResult, type InvalidReason } from '../core/ingest.ts';
+import type { ReceivingStatus } from '../core/operations.ts';
 import type { Delivery } from '../core/sink.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { Live } from '../lib/live.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
 import { Refusals } from './refusals.ts';
-import { Tally } from './tally.ts';
+import { Tally } from '../lib/tally.ts';
 import { TAKEN } from './taken.ts';
 
 export interface MeterOptions {
@@ -133,6 +134,15 @@ export class Meter {
     this.quarantined += 1;
     for (const { code } of reasons) this.invalid.add(code);
     this.recent.add(event, 'quarantined', null);
+  }
+
+  /** @param count how many secrets are configured */
+  signing(count: number): ReceivingStatus['signing'] {
+    const secrets = Array.from({ length: count }, (_, index) => {
+      const { matches = 0, lastUsed = null } = this.secrets.get(index) ?? {};
+      return { matches, lastUsed };
+    });
+    return { since: this.reloads.lastSuccess, secrets };
   }
 
   committed(_events: number, durationMs: number): void {

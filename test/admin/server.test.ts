@@ -35,7 +35,11 @@ async function start({
     operations: directOperations(new MemoryLog({ maxBytes: 1 }), {
       pid: 1,
       sinks: () => [],
-      receiving: () => ({ connections: { open: 0, max: 1, evicted: 0, dropped: 0 }, refused: {} }),
+      receiving: () => ({
+        connections: { open: 0, max: 1, evicted: 0, dropped: 0 },
+        refused: {},
+        signing: { since: 0, secrets: [] },
+      }),
     }),
     board: new ActivityBoard(systemClock),
     health: () => ({ ready: true, checks: [], archives: [] }),

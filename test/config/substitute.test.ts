@@ -62,9 +62,26 @@ describe('${NAME}', () => {
 describe('${file:…}', () => {
   it('stands for the text of a file without its last line break', () => {
     const file = temporaryFile('secret', 'from a file\n');
-    expect(parse(`signing: { secrets: ["\${file:${file}}"] }\n${BASE}`).config.signing.secrets).toEqual([
-      'from a file',
-    ]);
+    const signing = `signing: { scheme: hmac, secrets: ["a key of 24 bytes \${file:${file}}"] }`;
+    expect(parse(`${signing}\n${BASE}`).config.signing.secrets).toEqual(['a key of 24 bytes from a file']);
+  });
+
+  it('holds several secrets during a rotation, as a variable can, except where a secret may have spaces', () => {
+    const [fresh, old] = [24, 25].map((length) => `whsec_${Buffer.alloc(length, 7).toString('base64')}`);
+    const file = temporaryFile('secret', `${fresh}\n${old}\n`);
+    const secretsOf = (scheme: string): readonly string[] =>
+      parse(`signing: { scheme: ${scheme}, secrets: ["\${file:${file}}", "\${OLD}"] }\n${BASE}`, {
+        OLD: ` ${old}  ${fresh} `,
+      }).config.signing.secrets;
+    expect(secretsOf('standard-webhooks')).toEqual([fresh, old, old, fresh]);
+    expect(secretsOf('hmac')).toEqual([`${fresh}\n${old}`, ` ${old}  ${fresh} `]);
+  });
+
+  it('with a secret that is too short is named, although it holds several', () => {
+    const file = temporaryFile('secret', `whsec_${Buffer.alloc(24, 7).toString('base64')} c2hvcnQ=\n`);
+    expect(failure(`signing: { secrets: ["\${file:${file}}"] }\n${BASE}`).lines[0]).toMatch(
+      /signing\.secrets\[1\]: holds a key of 5 bytes/,
+    );
   });
 
   it('names key and path when it cannot be read or is empty', () => {

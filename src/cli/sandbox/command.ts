@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { splitSecrets } from '../../core/secrets.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { parseDuration } from '../../lib/units.ts';
 import type { FaultOptions } from '../../sandbox/faults.ts';
@@ -126,7 +127,7 @@ export function sandboxCommand(io: Io): Command {
 function secretFrom(io: Io, { secret, secretEnv }: Options): string | null {
   if (secret !== undefined)
     throw usageError('--secret can be read in the list of processes: use --secret-env');
-  return io.env[secretEnv] || null;
+  return splitSecrets(io.env[secretEnv] ?? '')[0] ?? null;
 }
 
 function optionsOf(options: Options, secret: string | null): SandboxOptions {

@@ -39,8 +39,9 @@ export function serveCommand(io: Io): Command {
       // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end
       // the process.
       const started = Promise.withResolvers<App>();
-      io.onHangUp(() => void started.promise.then((running) => reload(running, options.config, io, log)));
-      const starting = startApp(loaded, { log, onFailure: failure.resolve });
+      const reloadNow = async (): Promise<void> => reload(await started.promise, options.config, io, log);
+      io.onHangUp(() => void reloadNow().catch(() => undefined));
+      const starting = startApp(loaded, { log, onFailure: failure.resolve, reload: reloadNow });
       const app = await Promise.race([starting, broken.promise]);
       if (app === null) return io.setExit(EXIT.failed);
       started.resolve(app);
@@ -104,7 +105,7 @@ function uncaught(io: Io, log: Logger): { readonly promise: Promise<null>; reado
 
 const FAILURE_DEADLINE = 1000;
 
-/** Reads the config again. One that cannot be used changes nothing, and the log says why. */
+/** Reads the config again. One that cannot be used changes nothing: the log says why, and it rejects. */
 async function reload(app: App, file: string | undefined, io: Io, log: Logger): Promise<void> {
   try {
     const loaded = await resolveConfig({ file, env: io.env });
@@ -113,5 +114,6 @@ async function reload(app: App, file: string | undefined, io: Io, log: Logger): 
   } catch (error) {
     app.noteFailedReload(error);
     log.error({ error: messageOf(error) }, 'reload failed; the previous config stays in force');
+    throw error;
   }
 }
