@@ -8,7 +8,7 @@ export interface Io {
   readonly stdout: Writable & { isTTY?: boolean };
   /** Progress, logs and errors. */
   readonly stderr: Writable & { isTTY?: boolean };
-  readonly stdin: Readable;
+  readonly stdin: Readable & { isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts on SIGINT or SIGTERM; a command then stops in an orderly way. */
   readonly signal: AbortSignal;

@@ -17,6 +17,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     'dead-letters': async () => (await import('./set-aside/dead-letters.ts')).deadLettersCommand,
     sink: async () => (await import('./sink.ts')).sinkCommand,
     keys: async () => (await import('./keys.ts')).keysCommand,
+    webhooks: async () => (await import('./webhooks/command.ts')).webhooksCommand,
   },
   'Inspect:': {
     status: async () => (await import('./status.ts')).statusCommand,

@@ -223,6 +223,8 @@ export const CONFIG = section({
     }),
     apiKey: optionalText('Team API key.', { sensitive: true }),
     apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER),
+    managementKey: optionalText('Org or Team Management Key, for `millrace webhooks`.', { sensitive: true }),
+    managementKeyHeader: text('X-Management-Key', 'Header that carries the management key.', HEADER),
   }),
   shutdown: section({
     deadline: duration('30s', 'Time for requests and sinks to finish after SIGTERM.', TIMER),

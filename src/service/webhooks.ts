@@ -9,12 +9,19 @@ export interface Webhook extends Unknown {
   /** Event type prefixes; empty sends everything. */
   readonly event_types?: readonly string[];
   readonly disabled?: boolean;
+  /** In the answer to a creation only. */
+  readonly secret?: string;
 }
 
 export interface WebhookFields {
   readonly url: string;
   readonly eventTypes?: readonly string[];
   readonly disabled?: boolean;
+}
+
+/** A secret of the caller's own is known before the endpoint exists; the service may still answer with another. */
+export interface NewWebhook extends WebhookFields {
+  readonly secret?: string;
 }
 
 /** Webhooks of one team. */
@@ -24,9 +31,9 @@ export class Webhooks extends ManagementGroup {
   }
 
   /** The answer carries the signing secret. */
-  create(team: string, fields: WebhookFields, options: CallOptions = {}): Promise<Webhook> {
+  create(team: string, { secret, ...fields }: NewWebhook, options: CallOptions = {}): Promise<Webhook> {
     const call = { method: 'POST', path: 'webhooks', parameters: placeOf(team) } as const;
-    return this.managed({ ...call, json: bodyOf(fields) }, options);
+    return this.managed({ ...call, json: { ...bodyOf(fields), secret: text('secret', secret) } }, options);
   }
 
   get(team: string, id: string, options: CallOptions = {}): Promise<Webhook> {

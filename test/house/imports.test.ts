@@ -55,6 +55,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/replay': ['config', 'deliver', 'erase', 'plan.ts', 'proof', 'replay', 'route', 'validate'],
   'cli/sandbox': ['config', 'sandbox', 'sinks'],
   'cli/serve': ['app.ts', 'config'],
+  'cli/webhooks': ['config', 'sandbox', 'service', 'verify'],
   config: ['sinks', 'sources'],
   receive: ['validate'],
   workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],

@@ -1,0 +1,101 @@
+import { loadConfig } from '../../config/load.ts';
+import type { LoadedConfig } from '../../config/config.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { ReceivingStatus } from '../../core/operations.ts';
+import { AdminClient } from '../admin-client.ts';
+import type { Io } from '../io.ts';
+import { writtenAt, type SecretStore } from './secret-store.ts';
+
+/**
+ * Whether the receiver of the config accepts what is stored.
+ * - `accepts`: it does.
+ * - `absent`: none runs here by this config, or it has no admin API; nobody can tell.
+ * - `stale`: it has not read the secrets again, for the reason given.
+ */
+export type Acceptance =
+  { readonly state: 'accepts' | 'absent' } | { readonly state: 'stale'; readonly reason: string };
+
+/** How the receiver uses one of the stored secrets. */
+export interface Use {
+  readonly matches: number;
+  /** Milliseconds since the epoch; null when it has not matched since then. */
+  readonly lastUsed: number | null;
+  readonly since: number;
+}
+
+/** The receiver that runs here by a config, as far as signing secrets go. */
+export class LocalReceiver {
+  readonly #loaded: LoadedConfig | null;
+  readonly #store: SecretStore;
+  readonly #io: Io;
+
+  constructor(loaded: LoadedConfig | null, store: SecretStore, io: Io) {
+    this.#loaded = loaded;
+    this.#store = store;
+    this.#io = io;
+  }
+
+  /** Has it read the stored secrets, unless it has them, or `mayReload` is false. */
+  async accept(mayReload: boolean): Promise<Acceptance> {
+    const client = await this.#client();
+    if (client === null) return { state: 'absent' };
+    if (await this.#isFresh(client)) return { state: 'accepts' };
+    if (this.#store.variable !== null)
+      return {
+        state: 'stale',
+        reason: `it reads variables at its start only: restart it with ${this.#store.name}`,
+      };
+    if (!mayReload) return { state: 'stale', reason: 'it has not read its config again (kill -HUP)' };
+    try {
+      await client.reload();
+    } catch (error) {
+      return { state: 'stale', reason: `it could not read its config again: ${messageOf(error)}` };
+    }
+    if (await this.#isFresh(client)) return { state: 'accepts' };
+    return { state: 'stale', reason: `its config has other secrets than ${this.#store.name}` };
+  }
+
+  /** Uses of the stored secrets, by secret; null when no receiver has all of them now. */
+  async uses(): Promise<ReadonlyMap<string, Use> | null> {
+    const client = await this.#client();
+    if (client === null) return null;
+    const signing = await this.#signing(client);
+    const secrets = this.#secrets();
+    if (!this.#matches(signing, secrets)) return null;
+    const { since } = signing;
+    return new Map(signing.secrets.map((use, index) => [secrets[index] ?? '', { ...use, since }]));
+  }
+
+  async #client(): Promise<AdminClient | null> {
+    const client = this.#loaded === null ? null : AdminClient.of(this.#loaded.config);
+    return client !== null && (await client.isListening()) ? client : null;
+  }
+
+  async #isFresh(client: AdminClient): Promise<boolean> {
+    return this.#matches(await this.#signing(client), this.#secrets());
+  }
+
+  /** It tells nothing of the secrets themselves: that it has read them since they were written, and how many it has. */
+  #matches({ since, secrets }: ReceivingStatus['signing'], stored: readonly string[]): boolean {
+    const isRead = since >= writtenAt(this.#store) && secrets.length === stored.length;
+    return isRead && this.#store.read().every((secret) => stored.includes(secret));
+  }
+
+  async #signing(client: AdminClient): Promise<ReceivingStatus['signing']> {
+    const { receiving } = await client.operations().status();
+    return receiving?.signing ?? { since: 0, secrets: [] };
+  }
+
+  /** All that the config has now, in its order. */
+  #secrets(): readonly string[] {
+    if (this.#loaded === null) return [];
+    const { variable } = this.#store;
+    const set = variable === null ? {} : { [variable]: this.#store.read().join(' ') };
+    const { config } = loadConfig({
+      file: this.#loaded.file,
+      env: { ...this.#io.env, ...set },
+      lenient: true,
+    });
+    return config.signing.secrets;
+  }
+}

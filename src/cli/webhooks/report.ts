@@ -1,0 +1,57 @@
+import { EXIT } from '../../core/errors.ts';
+import type { Webhook } from '../../service/webhooks.ts';
+import { note, print } from '../io.ts';
+import type { Acceptance } from './receiver.ts';
+import type { Session } from './session.ts';
+
+/** What a command did to a webhook. */
+export type Action = 'created' | 'finished' | 'unchanged' | 'rotated' | 'stored';
+
+export interface Done {
+  readonly action: Action;
+  readonly webhook: Pick<Webhook, 'id' | 'url' | 'event_types'> | null;
+  readonly secret: string;
+  readonly receiver: Acceptance;
+}
+
+const WORDS: Readonly<Record<Action, string>> = {
+  created: 'created',
+  finished: 'finished what an earlier run had begun',
+  unchanged: 'is there already; nothing was changed',
+  rotated: 'signs with the new secret, for a while with the old one too',
+  stored: 'the secret is stored, the service does not have it yet',
+};
+
+/** Prints what was done. The secret itself is shown only to who asks for it. */
+export function report({ io, store, flags, id: team }: Session, done: Done): void {
+  const { action, webhook, secret, receiver } = done;
+  const shown = flags.showSecret === true ? { secret } : {};
+  if (flags.json === true) {
+    const { id = null, url = null, event_types = [] } = webhook ?? {};
+    const what = { action, webhook_id: id, url, event_types, team_id: team };
+    print(io, JSON.stringify({ ...what, secret_in: store.name, ...shown, receiver }));
+  } else {
+    print(io, `${webhook === null ? '' : `${webhook.id} ${webhook.url}: `}${WORDS[action]}`);
+    print(io, `secret in ${store.name}`);
+    for (const line of Object.values(shown)) print(io, line);
+  }
+  if (receiver.state === 'stale')
+    note(io, `the receiver that runs here does not accept it yet: ${receiver.reason}`);
+  else if (receiver.state === 'absent')
+    note(
+      io,
+      'no receiver runs here by this config: have it read the secret, by a reload (kill -HUP) or a restart',
+    );
+}
+
+/**
+ * Whether the service may be given a new secret: not while the receiver that runs here would refuse what it signs. The same
+ * command, run again, goes on from there.
+ */
+export function mayProceed(session: Session, receiver: Acceptance, secret: string): boolean {
+  if (receiver.state !== 'stale' || session.flags.now === true) return true;
+  report(session, { action: 'stored', webhook: null, secret, receiver });
+  note(session.io, 'then run this command again; --now does not wait for the receiver');
+  session.io.setExit(EXIT.partial);
+  return false;
+}

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { EXIT, MillraceError } from '../../core/errors.ts';
+import { newDeliveryId } from '../../sandbox/made-up-events.ts';
+import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
+import { note, print, type Io } from '../io.ts';
+import { Sender } from '../sender.ts';
+import { findWebhook, secretAtService, type Flags, type Team } from './session.ts';
+
+export interface TestFlags extends Flags {
+  readonly url?: string;
+  readonly type: string;
+}
+
+/**
+ * Sends a signed event where the service sends them, signed as the service does, with the secret that it has now: so address,
+ * secret and receiver are tried together.
+ */
+export async function testWebhook(
+  io: Io,
+  team: Team,
+  wanted: string | undefined,
+  flags: TestFlags,
+): Promise<void> {
+  const webhook = await findWebhook(team, wanted);
+  const secret = await secretAtService(team, webhook.id);
+  if (secret === null)
+    throw new MillraceError(
+      'secret_missing',
+      `the service does not show the secret of ${webhook.id}: use \`millrace send\``,
+    );
+  const { url = webhook.url, type } = flags;
+  const id = newDeliveryId();
+  const event = {
+    event_type: type,
+    data: {},
+    team_id: team.id,
+    user_id: randomUUID(),
+    client_user_id: 'millrace-test',
+  };
+  const body = Buffer.from(JSON.stringify(event));
+  const sender = new Sender(url, 1);
+  try {
+    const began = performance.now();
+    const answer = await sender.send({ headers: signStandardWebhooks(secret, id, Date.now(), body), body });
+    const ms = Math.round(performance.now() - began);
+    const outcome = outcomeOf(answer.body);
+    const ok = answer.status < 300 && outcome !== 'quarantined';
+    const shown = { webhook_id: webhook.id, url, id, event_type: type, http: answer.status, outcome, ms, ok };
+    if (flags.json === true) print(io, JSON.stringify(shown));
+    else print(io, `${url}: ${answer.status} ${outcome}, ${ms} ms, event ${id}`);
+    if (webhook.disabled === true) note(io, `the service has disabled ${webhook.id}: it sends nothing there`);
+    io.setExit(ok && webhook.disabled !== true ? EXIT.done : EXIT.failed);
+  } finally {
+    await sender.close();
+  }
+}
+
+/** What millrace answers; the beginning of what another receiver does. */
+function outcomeOf(body: string): string {
+  try {
+    const { status, code, title } = Object(JSON.parse(body)) as Record<string, unknown>;
+    const words = [status, code, title].filter((word): word is string => typeof word === 'string');
+    if (words.length > 0) return words[0] ?? '';
+  } catch {
+    // Another receiver answers as it likes.
+  }
+  return body.slice(0, 100).trim() || 'no body';
+}

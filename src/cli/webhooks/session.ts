@@ -1,0 +1,127 @@
+import { secretPlaces } from '../../config/secrets.ts';
+import type { LoadedConfig } from '../../config/config.ts';
+import { splitSecrets } from '../../core/secrets.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import { ServiceError } from '../../service/errors.ts';
+import type { Webhook } from '../../service/webhooks.ts';
+import { configIfAny } from '../config-options.ts';
+import { usageError, type Io } from '../io.ts';
+import { withService, type ServiceFlags } from '../service.ts';
+import { Ledger } from './ledger.ts';
+import { LocalReceiver } from './receiver.ts';
+import { fileStore, variableStore, type SecretStore } from './secret-store.ts';
+
+/** What every command of the group takes. */
+export interface Flags extends ServiceFlags {
+  readonly team?: string;
+}
+
+/** Of those that change secrets. */
+export interface StoreFlags extends Flags {
+  readonly secretFile?: string;
+  readonly envFile?: string;
+  readonly reload: boolean;
+  readonly now?: boolean;
+  readonly showSecret?: boolean;
+}
+
+/** The webhooks of one team at the service. */
+export interface Team {
+  readonly id: string;
+  readonly service: ServiceClient;
+}
+
+/** That, and where their secrets are. */
+export interface Session extends Team {
+  readonly store: SecretStore;
+  readonly ledger: Ledger;
+  readonly receiver: LocalReceiver;
+  readonly io: Io;
+  readonly flags: StoreFlags;
+}
+
+/** Runs `work` with the team that the flags, the config or the key name. */
+export function withTeam<T>(io: Io, flags: Flags, work: (team: Team) => Promise<T>): Promise<T> {
+  const loaded = configIfAny(flags, io);
+  return withService(
+    io,
+    flags,
+    async (service) => work({ service, id: flags.team ?? (await teamOf(service, loaded)) }),
+    'management',
+  );
+}
+
+/** The same for what changes secrets. One command at a time: the second is told of the first. */
+export async function withSession<T>(
+  io: Io,
+  flags: StoreFlags,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const loaded = configIfAny(flags, io);
+  const store = storeOf(io, flags, loaded);
+  return withTeam(io, flags, async (team) => {
+    const ledger = await Ledger.open(store);
+    try {
+      const receiver = new LocalReceiver(loaded, store, io);
+      return await work({ ...team, store, ledger, receiver, io, flags });
+    } finally {
+      ledger.release();
+    }
+  });
+}
+
+async function teamOf(service: ServiceClient, loaded: LoadedConfig | null): Promise<string> {
+  const allowed = loaded?.config.envelope.teams ?? [];
+  if (allowed.length === 1) return allowed[0] ?? '';
+  const { data } = await service.management.teams();
+  const [only] = data;
+  if (only !== undefined && data.length === 1) return only.id;
+  throw usageError(`name the team with --team: the key reaches ${data.length} teams`);
+}
+
+const ADVICE = `put "secrets: ['\${file:./webhook-secret}']" under signing in the config, or name a file with --secret-file`;
+
+function storeOf(io: Io, flags: StoreFlags, loaded: LoadedConfig | null): SecretStore {
+  if (flags.secretFile !== undefined) return fileStore(flags.secretFile);
+  if (loaded === null) throw usageError('say where secrets are: --config FILE, or --secret-file FILE');
+  const { scheme } = loaded.config.signing;
+  if (scheme !== 'standard-webhooks')
+    throw usageError(`signing.scheme is ${scheme}, but the service signs by standard-webhooks`);
+  const places = secretPlaces(loaded.file);
+  const file = places.find(({ kind }) => kind === 'file');
+  if (file?.kind === 'file') return fileStore(file.path);
+  const variable = places.find(({ kind }) => kind === 'variable');
+  if (variable?.kind === 'variable') return checkedVariable(io, flags.envFile, variable.name);
+  throw usageError(`signing.secrets names no file or variable that a secret can be written to: ${ADVICE}`);
+}
+
+/** A variable that is set elsewhere would not change with the file. */
+function checkedVariable(io: Io, file: string | undefined, name: string): SecretStore {
+  const store = variableStore(file ?? '.env', name);
+  const stored = store.read();
+  if (file === undefined && splitSecrets(io.env[name] ?? '').some((secret) => !stored.includes(secret)))
+    throw usageError(`${name} is not set by .env: name the file that sets it with --env-file, or ${ADVICE}`);
+  return store;
+}
+
+/** By id or address; the only one when none is named. @throws MillraceError usage */
+export async function findWebhook({ service, id: team }: Team, wanted: string | undefined): Promise<Webhook> {
+  const { data } = await service.webhooks.list(team);
+  const found = wanted === undefined ? data : data.filter(({ id, url }) => id === wanted || url === wanted);
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  const what = wanted === undefined ? 'webhooks' : `webhooks with the id or address ${wanted}`;
+  throw usageError(`the team has ${found.length} ${what}${found.length > 1 ? ': name one by its id' : ''}`);
+}
+
+/** What the service signs with now; null where it does not tell. */
+export async function secretAtService({ service, id }: Team, webhook: string): Promise<string | null> {
+  try {
+    const { secret } = await service.webhooks.secret(id, webhook);
+    return typeof secret === 'string' ? secret : null;
+  } catch (error) {
+    const hidden = error instanceof ServiceError && [403, 404, 405].includes(error.status ?? 0);
+    if (hidden) return null;
+    throw error;
+  }
+}
