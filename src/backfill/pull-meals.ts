@@ -18,7 +18,8 @@ export interface TaskResult {
   readonly unknown: readonly string[];
 }
 
-const DONE = 'done.json';
+/** Is in a folder whose pull is over. */
+export const DONE = 'done.json';
 
 /** The result of a task that was finished by this or an earlier run; null when it has to be done. */
 export function finishedTask(folder: string): TaskResult | null {

@@ -50,16 +50,29 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
     '',
     renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
     ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
+    ...sinks.flatMap(renderSkipped),
   ].join('\n');
 }
 
-function renderReceiving({ connections, refused }: ReceivingStatus): string[] {
+function renderReceiving({ connections, refused, signing }: ReceivingStatus): string[] {
   const { open, max, evicted, dropped } = connections;
   const reasons = Object.entries(refused).map(([code, times]) => `${times} ${code}`);
   return [
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
     `refused      in the last hour: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
+    ...renderSecrets(signing),
   ];
+}
+
+/** Of one secret there is nothing to tell; of several, which can be retired. */
+function renderSecrets({ since, secrets }: ReceivingStatus['signing']): string[] {
+  if (secrets.length < 2) return [];
+  const uses = secrets.map(({ matches, lastUsed }, index) =>
+    lastUsed === null
+      ? `[${index}] unused`
+      : `[${index}] ${matches} times, last ${new Date(lastUsed).toISOString()}`,
+  );
+  return [`secrets      since ${new Date(since).toISOString()}: ${uses.join(', ')}`];
 }
 
 function stateOf(sink: SinkStatus | undefined): string | undefined {
@@ -69,6 +82,13 @@ function stateOf(sink: SinkStatus | undefined): string | undefined {
 /** A line of its own below the table: it says what to do, and commands must be whole to be copied. */
 function renderTrouble(sink: string, { code, detail, since }: SinkTrouble): string {
   return `\n${sink}: ${code} since ${new Date(since).toISOString()}\n  ${detail}`;
+}
+
+function renderSkipped({ sink, skipped }: SinkStatus): string[] {
+  const counts = Object.entries(skipped).map(([what, times]) => `${times} ${what}`);
+  return counts.length === 0
+    ? []
+    : [`\n${sink}: confirmed, but nothing could be done with: ${counts.join(', ')}`];
 }
 
 function age(ms: number): string {

@@ -105,6 +105,11 @@ export interface Sink {
   erasable?(): ErasableStore | null;
   /** What is wrong beside what `send` answers, oldest first. Cheap: it is asked each time somebody looks. */
   troubles?(): readonly SinkTrouble[];
+  /**
+   * What it has confirmed since its start without being able to act on it, by name, with how often. Few names: each is a
+   * label of a metric. Cheap, like `troubles`.
+   */
+  skipped?(): Iterable<readonly [what: string, times: number]>;
   /** Flushes what is buffered, then releases every resource. Must settle soon after `signal` aborts. */
   close(signal: AbortSignal): Promise<void>;
 }

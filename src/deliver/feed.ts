@@ -129,6 +129,7 @@ export class Feed {
       dead: this.#deadLetters.count,
       lastError: this.#lastError,
       troubles: this.#calls.troubles(),
+      skipped: this.#calls.skipped(),
     };
   }
 

@@ -69,6 +69,10 @@ export class SinkCalls {
     return [{ code: 'unanswered', detail, since }, ...own];
   }
 
+  skipped(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#sink.skipped?.() ?? []);
+  }
+
   async #call<T>(what: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const calls: Promise<T>[] = [];
     const tracked = (signal: AbortSignal): Promise<T> => {

@@ -159,6 +159,15 @@ export const METRICS: readonly MetricDefinition[] = [
     'Records that the sink had confirmed and that were found missing within the last day; `millrace status` prints how to write them again.',
     ({ troubles }) => troubles.reduce((sum, { lost = 0 }) => sum + lost, 0),
   ),
+  counter(
+    'millrace_sink_skipped_total',
+    'Events that the sink confirmed without being able to act on them, by what they are: completions of data that no operation of the service reads, at a follow-up sink. Restarts at 0 when the sink is opened.',
+    ['sink', 'what'],
+    ({ status }) =>
+      status.sinks.flatMap(({ sink, skipped }) =>
+        Object.entries(skipped).map(([what, value]) => ({ labels: { sink, what }, value })),
+      ),
+  ),
   cursorGauge(
     'millrace_sink_backlog_events',
     'Events after the cursor of the sink, routed to it or not.',

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { Tally } from './tally.ts';
+import { Tally } from '../lib/tally.ts';
 
 /** Between two lines, milliseconds. */
 const EVERY = 60_000;

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { Tally } from './tally.ts';
+import { Tally } from '../lib/tally.ts';
 
 const MINUTE = 60_000;
 const MINUTES = 60;

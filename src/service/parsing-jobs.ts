@@ -1,6 +1,6 @@
 import { Blob } from 'node:buffer';
 import { FormData } from 'undici';
-import type { CallOptions } from './options.ts';
+import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { Group, type Open, type Unknown } from './shape.ts';
@@ -53,7 +53,7 @@ export class ParsingJobs extends Group {
     return this.readObject<ParsingJob>({ method: 'POST', path: 'createParsingJob', form, ...options });
   }
 
-  async get(job: string, options: CallOptions = {}): Promise<ParsingJob> {
+  async get(job: string, options: ReadOptions = {}): Promise<ParsingJob> {
     const parameters = { job_id: text('job', job) };
     return this.readObject<ParsingJob>({ method: 'GET', path: 'parsingJob', parameters, ...options });
   }

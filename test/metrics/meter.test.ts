@@ -3,7 +3,7 @@ import { Cell } from '../../src/lib/live.ts';
 import { Distribution } from '../../src/metrics/distribution.ts';
 import { History, type Totals } from '../../src/metrics/history.ts';
 import { Meter } from '../../src/metrics/meter.ts';
-import { Tally } from '../../src/metrics/tally.ts';
+import { Tally } from '../../src/lib/tally.ts';
 import { ManualClock } from '../deliver/support.ts';
 import { makeEvent } from '../support/events.ts';
 

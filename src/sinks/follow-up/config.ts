@@ -13,7 +13,7 @@ const schema = z.strictObject({
   apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', NOT_EMPTY),
   events: flag(
     false,
-    'Whether each meal also becomes an event, of the source `follow-up`, routed like any other.',
+    'Whether each pulled meal also becomes an event, of the source `follow-up`, routed like any other.',
   ),
 });
 

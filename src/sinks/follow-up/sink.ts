@@ -1,13 +1,15 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
+import { pullParsingJob } from '../../backfill/pull-parsing-job.ts';
 import { CATALOGUE, MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import { Tally } from '../../lib/tally.ts';
 import { WorkFolder } from '../../lib/work-folder.ts';
 import { ServiceClient } from '../../service/client.ts';
 import { ServiceError } from '../../service/errors.ts';
-import { completionKey, readCompletion, type Completion } from './completion.ts';
+import { keyOf, readAnnouncement, type ChangedJob, type Completion } from './announcement.ts';
 import type { FollowUpOptions } from './config.ts';
 import { toEvent } from './message.ts';
 
@@ -17,16 +19,16 @@ export function createSink(options: FollowUpOptions, context: SinkContext): Sink
   return new FollowUpSink(options, context);
 }
 
-/** The resource that has tables; completions of others are passed over. */
-const RESOURCE = 'meal';
 /** Of the events it makes. */
 const SOURCE = 'follow-up';
 
 /**
- * Does what a `historical.data.meal.created` event calls for: fetches exactly that range of that user and provider into
- * tables, once however often the completion is repeated, also after a restart. A pull's folder is there whole or not at
- * all, and its `done.json` is the memory of it. With `events` every meal goes into the journal as well, before the pull
- * counts as done; what an attempt that failed has put there is known there when the next one comes.
+ * Does what announcements call for, as far as the service has an operation for it: the meals of a
+ * `historical.data.meal.created` event, exactly that range of that user and provider, and the job of a
+ * `lab_report.parsing_job.updated` one. Each becomes tables, once however often it is announced, also after a restart. A
+ * pull's folder is there whole or not at all, and its `done.json` is the memory of it. With `events` every meal goes into
+ * the journal as well, before the pull counts as done; what an attempt that failed has put there is known there when the
+ * next one comes. What no operation reads is counted by its type and named in the log once.
  */
 export class FollowUpSink implements Sink {
   readonly limits = {
@@ -44,6 +46,8 @@ export class FollowUpSink implements Sink {
   readonly #service: ServiceClient;
   readonly #context: SinkContext;
   readonly #events: boolean;
+  /** Announcements of what cannot be read, by event type. */
+  readonly #skipped = new Tally();
   /** Running pulls, by key: a repetition waits for the first. */
   readonly #running = new Map<string, Promise<SendResult>>();
 
@@ -75,48 +79,80 @@ export class FollowUpSink implements Sink {
     return this.#service.close();
   }
 
+  skipped(): Iterable<readonly [string, number]> {
+    return this.#skipped;
+  }
+
   async #follow(event: Delivery['event'], signal: AbortSignal): Promise<SendResult> {
-    const completion = readCompletion(event);
-    if (completion === null) return DELIVERED;
-    if (typeof completion === 'string')
-      return { status: 'refused', code: 'not_a_completion', reason: completion };
-    if (completion.resource !== RESOURCE) return DELIVERED;
-    const key = completionKey(completion);
+    const found = readAnnouncement(event);
+    if (found === null) return DELIVERED;
+    if (typeof found === 'string') return { status: 'refused', code: 'not_a_completion', reason: found };
+    if (found.kind === 'unreadable') return this.#skip(found.what);
+    const key = keyOf(found);
     let pull = this.#running.get(key);
     if (pull === undefined) {
-      const whose = { team: event.team, user: completion.user, clientUser: event.clientUser };
-      pull = this.#pull(completion, whose, join(this.#folder, key), signal).finally(() =>
-        this.#running.delete(key),
-      );
+      const folder = join(this.#folder, key);
+      pull = this.#pull(found, folder, event, signal).finally(() => this.#running.delete(key));
       this.#running.set(key, pull);
     }
     return pull;
   }
 
-  async #pull(
-    completion: Completion,
-    whose: Omit<Envelope, 'type'>,
-    folder: string,
-    signal: AbortSignal,
-  ): Promise<SendResult> {
+  #skip(what: string): SendResult {
     const { name, log } = this.#context;
+    if (this.#skipped.get(what) === 0)
+      log.warn(
+        { sink: name, type: what },
+        'the service has no operation that reads this; it is only counted',
+      );
+    this.#skipped.add(what);
+    return DELIVERED;
+  }
+
+  async #meals(
+    completion: Completion,
+    folder: string,
+    { team, clientUser }: Delivery['event'],
+    signal: AbortSignal,
+  ): Promise<object> {
+    const whose = { team, user: completion.user, clientUser };
     let events = 0;
     const journal = async (meals: readonly Buffer[]): Promise<void> => {
       await this.#journal(meals, whose);
       events += meals.length;
     };
+    const onMeals = this.#events ? journal : undefined;
+    const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, onMeals);
+    return { meals, rejects, events };
+  }
+
+  async #job(changed: ChangedJob, folder: string, signal: AbortSignal): Promise<object> {
+    const { rows, rejects } = await pullParsingJob(this.#service, changed, folder, signal);
+    return { ...rows, rejects };
+  }
+
+  async #pull(
+    found: Followed,
+    folder: string,
+    event: Delivery['event'],
+    signal: AbortSignal,
+  ): Promise<SendResult> {
+    const { name, log } = this.#context;
+    const { kind } = found;
     let own: WorkFolder | null = null;
     try {
       if (finishedTask(folder) !== null) return DELIVERED;
       // Beside a replay, or another receiver with the same tables: one of them pulls, the other finds it done.
       own = await WorkFolder.take(folder);
       if (finishedTask(folder) !== null) return DELIVERED;
-      const onMeals = this.#events ? journal : undefined;
-      const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, onMeals);
-      log.info({ sink: name, folder, meals, rejects, events }, 'follow-up pull done');
+      const done =
+        found.kind === 'range'
+          ? await this.#meals(found, folder, event, signal)
+          : await this.#job(found, folder, signal);
+      log.info({ sink: name, folder, ...done }, 'follow-up pull done');
       return DELIVERED;
     } catch (error) {
-      return failureOf(error);
+      return failureOf(error, kind);
     } finally {
       own?.release();
     }
@@ -134,7 +170,10 @@ export class FollowUpSink implements Sink {
   }
 }
 
-function failureOf(error: unknown): SendResult {
+/** Announcements that something is fetched for. */
+type Followed = Completion | ChangedJob;
+
+function failureOf(error: unknown, kind: Followed['kind']): SendResult {
   const reason = messageOf(error);
   if (error instanceof MillraceError) {
     // The journal may be full for a while.
@@ -143,8 +182,9 @@ function failureOf(error: unknown): SendResult {
   }
   if (!(error instanceof ServiceError)) return { status: 'retry', reason };
   const wait = error.retryAfterMs === null ? {} : { delayMs: error.retryAfterMs };
-  // A key that is refused, or a service that is down, concerns every pull.
-  const whole = error.status === 401 || error.status === 403 || error.status === 429 || error.status === null;
+  // A key that is refused, or a service that is down, concerns every pull. Parsing alone can be closed to a team.
+  const isClosed = error.status === 403 && kind !== 'parsing_job';
+  const whole = error.status === 401 || isClosed || error.status === 429 || error.status === null;
   if (whole || error.retryable) return { status: 'retry', reason, sink: whole, ...wait };
   return { status: 'refused', code: 'service_refused', reason };
 }

@@ -1,0 +1,27 @@
+import { writeState } from '../lib/work-folder.ts';
+import type { ServiceClient } from '../service/client.ts';
+import { DONE } from './pull-meals.ts';
+import { pullReference, type PullSummary } from './reference.ts';
+
+const NOTHING = { users: [], zipCodes: [] };
+
+/** Fetches one parsing job and leaves its rows, and that it is done, in a folder: all of it or nothing. */
+export async function pullParsingJob(
+  service: ServiceClient,
+  { job, user }: { readonly job: string; readonly user: string | null },
+  folder: string,
+  signal: AbortSignal,
+): Promise<PullSummary> {
+  const resource = {
+    table: 'parsing_jobs',
+    needs: null,
+    async *fetch() {
+      let text = '';
+      await service.parsingJobs.get(job, { signal, onText: (written) => (text = written) });
+      yield { text: `[${text}]`, given: user === null ? {} : { user_id: user } };
+    },
+  };
+  const summary = await pullReference(service, resource, NOTHING, folder, signal);
+  await writeState(folder, DONE, summary);
+  return summary;
+}
