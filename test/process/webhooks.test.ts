@@ -164,9 +164,8 @@ test('the same webhook is not created twice, one after the other or at once', as
   const both = await Promise.all(
     [1, 2].map(() => millrace(['webhooks', 'create', '--url', scene.url, '--config', scene.config], scene)),
   );
-  expect(both.map(({ code }) => code).toSorted()).toSatisfy(
-    ([first, second]) => first === 0 && [0, 2].includes(second),
-  );
+  expect(both.filter(({ code }) => code === 0).length).toBeGreaterThan(0);
+  expect([0, 2]).toEqual(expect.arrayContaining(both.map(({ code }) => code)));
   expect(scene.endpoints()).toHaveLength(1);
   const again = await scene.webhooks('create', '--url', scene.url, '--events', 'labtest.');
   expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing was changed') });
@@ -196,7 +195,7 @@ test('what is stored already stays, and a secret that the service makes is the o
   const own = `whsec_${Buffer.alloc(32, 2).toString('base64')}`;
   writeFileSync(scene.secretFile, other);
   scene.gate.hook = (request, moment, answer) => {
-    if (moment === 'before' || request.method !== 'POST') return;
+    if (moment === 'before' || request.method !== 'POST') return answer;
     return JSON.stringify({ ...(JSON.parse(answer) as object), secret: own });
   };
   const created = await scene.webhooks('create', '--url', scene.url, '--show-secret');

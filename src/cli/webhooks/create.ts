@@ -95,8 +95,13 @@ async function adopt(
   }
   const isStored = store.read().includes(secret);
   const entry: Entry = {
-    ...{ secret: fingerprintOf(secret), team, webhook: webhook.id, url, state: 'current' as const },
-    ...{ since: now(), replaces: null },
+    secret: fingerprintOf(secret),
+    team,
+    webhook: webhook.id,
+    url,
+    state: 'current',
+    since: now(),
+    replaces: null,
   };
   if (isStored) {
     if (!ledger.entries.some((one) => one.secret === entry.secret)) await ledger.put(entry);

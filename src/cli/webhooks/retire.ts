@@ -39,11 +39,11 @@ export async function retireSecrets(
   if (gone.length > 0) await ledger.remove(gone);
   const accepted = gone.length > 0 ? await receiver.accept(flags.reload) : null;
   if (flags.json === true) {
-    const webhooks = (entries: readonly Entry[]) => entries.map(({ webhook }) => webhook);
+    const retired = gone.map(({ webhook }) => webhook);
     const kept = reasons.flatMap(({ entry, reason }) =>
       reason === null ? [] : [{ webhook_id: entry.webhook, reason }],
     );
-    print(io, JSON.stringify({ retired: webhooks(gone), kept, secret_in: store.name, receiver: accepted }));
+    print(io, JSON.stringify({ retired, kept, secret_in: store.name, receiver: accepted }));
   } else {
     if (old.length === 0) print(io, 'there is no old secret to retire');
     for (const { entry, reason } of reasons) {
