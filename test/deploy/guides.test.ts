@@ -48,7 +48,9 @@ describe.skipIf(lack !== null)(`the guides, followed to the letter${skipped(lack
     expect(text('meals.sql')).toContain('CREATE TABLE IF NOT EXISTS `meals`');
     expect(text('meals.sql')).toContain('VIEW `meal_items_latest`');
     for (const table of ['meals', 'meal_items'])
-      expect(text('load.sql')).toMatch(new RegExp(`gs://acme-health/meals/${table}/dt=[\\d-]{10}/\\*\\.parquet`));
+      expect(text('load.sql')).toMatch(
+        new RegExp(`gs://acme-health/meals/${table}/dt=[\\d-]{10}/\\*\\.parquet`),
+      );
     expect(text('loaded.step')).toBe('1\n');
     expect(text('snowflake-load.sql')).toContain('FROM @health/meals/meals/');
   });
