@@ -11,6 +11,8 @@ export type Origin =
   | { readonly parent: string }
   /** Position among its siblings, from 0. */
   | { readonly of: 'position' }
+  /** How many rows of the same document came before it with the same values in the key; none for the first. */
+  | { readonly of: 'repetition' }
   /** The name it has in the map it lies in. */
   | { readonly of: 'key' }
   /** What is said around the document, by the event that carries it. */

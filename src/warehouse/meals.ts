@@ -1,5 +1,6 @@
 import { date, type EventOrigin, integer, text, timestamp, type TableDefinition } from './definition.ts';
 import { NUTRITION } from './nutrition.ts';
+import { SOURCE } from './source.ts';
 
 const EVENTS: EventOrigin = { types: ['daily.data.meal.'], member: 'data' };
 
@@ -44,16 +45,11 @@ export const MEALS: TableDefinition = {
     text('provider_id', 'identifier at the provider'),
     integer('source_id', 'identifier of the source'),
     text('source_app_id', 'app, beside the source'),
+    text('source_device_id', 'device beside the source, UUID'),
     integer('priority_id', 'rank among sources'),
-    text('source_provider', 'provider identifier, open list', {
-      from: 'source.provider',
-      older: 'source.slug',
-    }),
-    text('source_type', 'kind of source, open list', { from: 'source.type' }),
-    text('source_app', 'app inside the source', { from: 'source.app_id' }),
-    text('source_device', 'device', { from: 'source.device_id' }),
-    text('source_name', 'provider name, older meals only', { from: 'source.name' }),
-    text('source_logo', 'logo address, older meals only', { from: 'source.logo' }),
+    ...SOURCE.map((column) =>
+      column.name === 'source_provider' ? { ...column, older: 'source.slug' } : column,
+    ),
     ...NUTRITION,
   ],
   nested: [{ at: 'data', each: 'map', table: MEAL_ITEMS }],

@@ -24,8 +24,13 @@ export interface RowPlan {
   /** Slot that takes the position or the map key; -1 when there is none. */
   readonly position: number;
   readonly key: number;
+  /** Slot that takes how many rows before it have the same key; -1 when there is none. */
+  readonly repetition: number;
+  /** Slots of the key that the document fills. */
+  readonly keySlots: readonly number[];
   readonly required: readonly number[];
-  readonly older: readonly { readonly slot: number; readonly from: number; readonly path: string }[];
+  /** Where older documents have a column's value; `path` is null where another column has it anyway. */
+  readonly older: readonly { readonly slot: number; readonly from: number; readonly path: string | null }[];
   readonly fields: Fields;
   /** Columns that come from the row around this one; they are written in front of the others. */
   readonly inherited: readonly { readonly head: Uint8Array; readonly slot: number }[];
@@ -166,14 +171,15 @@ export function planRow(
     return [{ head: headOf(column.name), slot }];
   });
   const fields = new Fields('', '');
-  const older: { slot: number; from: number; path: string }[] = [];
+  const older: { slot: number; from: number; path: string | null }[] = [];
   for (const [slot, column] of own.entries()) {
     if (typeof column.from !== 'string' || column.from === '') continue;
     addColumn(fields, column.from, column, slot);
     if (column.older === undefined) continue;
-    const from = own.length + older.length;
-    addColumn(fields, column.older, column, from);
-    older.push({ slot, from, path: column.older });
+    const shared = own.findIndex(({ from }) => from === column.older);
+    const from = shared === -1 ? own.length + older.length : shared;
+    if (shared === -1) addColumn(fields, column.older, column, from);
+    older.push({ slot, from, path: shared === -1 ? column.older : null });
   }
   const nested = (definition.nested ?? []).map(({ at, each, table }) => {
     const plan = { each, path: at, row: planRow(table, given, definition) };
@@ -200,6 +206,10 @@ export function planRow(
     extra: own.findIndex(({ name }) => name === EXTRA.name),
     position: slotOf('position'),
     key: slotOf('key'),
+    repetition: slotOf('repetition'),
+    keySlots: own.flatMap(({ name, from }, slot) =>
+      definition.key.includes(name) && typeof from === 'string' ? [slot] : [],
+    ),
     required: own.flatMap(({ required, from }, slot) =>
       required === true && typeof from === 'string' ? [slot] : [],
     ),

@@ -58,6 +58,7 @@ function originOf({ from, older }: Column): string {
       .join(', or ');
   if ('envelope' in from) return 'the event';
   if ('parent' in from) return `${code(from.parent)} of the document`;
+  if (from.of === 'repetition') return 'rows before it with the same key';
   return from.of === 'key' ? 'name in the map' : 'position';
 }
 

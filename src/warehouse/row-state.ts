@@ -19,6 +19,9 @@ export class RowState {
   room = 0;
   /** Its position among its siblings. */
   position = 0;
+  /** Rows before it in the document with the same key. */
+  repetition = 0;
+  readonly #seen = new Map<number, number>();
 
   constructor(plan: RowPlan) {
     this.plan = plan;
@@ -45,6 +48,36 @@ export class RowState {
       tail.append(value);
     }
     this.room = room + tail.length;
+  }
+
+  /** Begins a document. */
+  begin(): void {
+    this.position = 0;
+    if (this.plan.repetition >= 0) this.#seen.clear();
+  }
+
+  /** Counts the rows of the document that have the key of this one. */
+  countRepetition(bytes: Uint8Array): void {
+    const key = this.#hashOfKey(bytes);
+    this.repetition = this.#seen.get(key) ?? 0;
+    this.#seen.set(key, this.repetition + 1);
+  }
+
+  /** 53 bits: that two keys of one document meet is not to be expected. */
+  #hashOfKey(bytes: Uint8Array): number {
+    let one = 0;
+    let two = 1;
+    for (const slot of this.plan.keySlots) {
+      const from = this.from[slot] as number;
+      const to = from < 0 ? from : Math.abs(this.to[slot] as number);
+      one = (Math.imul(one, 31) + slot) | 0;
+      for (let i = from; i < to; i += 1) {
+        const byte = bytes[i] as number;
+        one = (Math.imul(one, 31) + byte) | 0;
+        two = (Math.imul(two, 16_777_619) ^ byte) | 0;
+      }
+    }
+    return (one >>> 0) * 0x20_0000 + (two >>> 11);
   }
 
   reset(): void {

@@ -77,6 +77,7 @@ export class Shaper {
       },
       finished: (row, bytes) => {
         complete(row, bytes);
+        if (row.plan.repetition >= 0) row.countRepetition(bytes);
         writeRow(this.#waiting, row, bytes);
         this.#waitingRows.push({ plan: row.plan, end: this.#waiting.length });
       },
@@ -180,7 +181,7 @@ export class Shaper {
     const row = this.#row;
     this.#waiting.length = 0;
     this.#waitingRows.length = 0;
-    for (const inner of this.#inner.values()) inner.position = 0;
+    for (const inner of this.#inner.values()) inner.begin();
     row.reset();
     this.#framed = false;
     this.#refused.length = 0;
@@ -256,7 +257,7 @@ function complete(row: RowState, bytes: Buffer): void {
     if ((from[slot] as number) < 0) {
       from[slot] = start;
       to[slot] = to[other] as number;
-    } else {
+    } else if (path !== null) {
       row.extra.named(path, bytes, start, Math.abs(to[other] as number));
     }
   }

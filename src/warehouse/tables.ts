@@ -1,14 +1,36 @@
+import { ACTIVITY, WORKOUTS, WORKOUT_STREAMS } from './activity.ts';
+import { APPOINTMENTS, LAB_RESULTS, MATCH_REVIEWS } from './appointments.ts';
 import { AREAS } from './areas.ts';
+import { BODY, ELECTROCARDIOGRAMS, MENSTRUAL_CYCLES, PROFILES } from './body.ts';
 import { MARKERS, LAB_ACCOUNTS, ORDERS, PARSING_JOBS } from './labs.ts';
 import { MEALS } from './meals.ts';
 import type { TableDefinition } from './definition.ts';
 import { EVENTS } from './events.ts';
 import { BULK_OPS, HISTORICAL_PULLS } from './operations.ts';
+import {
+  CONTINUOUS_QUERY_RESULTS,
+  HISTORICAL_COMPLETIONS,
+  PROVIDER_CONNECTION_ERRORS,
+  PROVIDER_CONNECTIONS,
+  PROVIDER_DEVICES,
+} from './providers.ts';
+import { SLEEP, SLEEP_CYCLES } from './sleep.ts';
+import { SAMPLES } from './timeseries.ts';
 import { INSURANCE } from './users.ts';
 
 /** Documents that become rows; each table's nested tables come with it. */
 const DOCUMENTS = [
   EVENTS,
+  SAMPLES,
+  SLEEP,
+  SLEEP_CYCLES,
+  ACTIVITY,
+  WORKOUTS,
+  WORKOUT_STREAMS,
+  BODY,
+  PROFILES,
+  MENSTRUAL_CYCLES,
+  ELECTROCARDIOGRAMS,
   MEALS,
   MARKERS,
   LAB_ACCOUNTS,
@@ -18,6 +40,14 @@ const DOCUMENTS = [
   PARSING_JOBS,
   BULK_OPS,
   HISTORICAL_PULLS,
+  HISTORICAL_COMPLETIONS,
+  PROVIDER_CONNECTIONS,
+  PROVIDER_CONNECTION_ERRORS,
+  PROVIDER_DEVICES,
+  APPOINTMENTS,
+  LAB_RESULTS,
+  MATCH_REVIEWS,
+  CONTINUOUS_QUERY_RESULTS,
 ];
 
 /** A table as others look it up. */

@@ -8,7 +8,7 @@ const LINE_FEED = 10;
 
 /** Adds one row: a JSON object of the columns that have a value, in the table's order, and a line feed. */
 export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): void {
-  const { columns, position, extra: extraSlot } = row.plan;
+  const { columns, position, repetition, extra: extraSlot } = row.plan;
   const extra = row.extra.finish();
   // No value grows beyond twice its text, and each stands in the document once.
   out.room(row.room + bytes.length * 2 + extra.length);
@@ -24,6 +24,10 @@ export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): voi
     } else if (slot === position) {
       at = copy(column.head, 0, column.head.length, buffer, at);
       at += buffer.write(String(row.position), at, 'latin1');
+    } else if (slot === repetition) {
+      if (row.repetition === 0) continue;
+      at = copy(column.head, 0, column.head.length, buffer, at);
+      at += buffer.write(String(row.repetition), at, 'latin1');
     } else if ((row.given[slot] as Uint8Array).length > 0) {
       const given = row.given[slot] as Uint8Array;
       at = copy(column.head, 0, column.head.length, buffer, at);

@@ -139,6 +139,8 @@ class Row {
     for (const { from, older } of this.#table.columns) {
       const value = older === undefined ? undefined : this.#values.get(older);
       if (typeof from !== 'string' || older === undefined || value === undefined) continue;
+      const hasColumn = this.#table.columns.some((column) => column.from === older);
+      if (this.#values.has(from) && hasColumn) continue;
       if (this.#values.has(from)) {
         const names = older.split('.').map(quote);
         this.extra.push(`${names.join(':{')}:${render(value)}${'}'.repeat(names.length - 1)}`);
