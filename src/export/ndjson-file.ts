@@ -19,9 +19,11 @@ export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.
 export class NdjsonFile implements RowFile {
   rows = 0;
   held = 0;
+  writing = 0;
   readonly #out: HashedFile;
   readonly #compress: (bytes: Buffer) => Promise<Buffer>;
   #pieces: Buffer[] = [];
+  #written = Promise.resolve();
 
   /** @param out empty */
   constructor(out: HashedFile, compression: ExportCompression) {
@@ -38,19 +40,33 @@ export class NdjsonFile implements RowFile {
 
   async relieve(): Promise<void> {
     if (this.held === 0) return;
+    await this.#written;
     const piece = Buffer.concat(this.#pieces, this.held);
     this.#pieces = [];
     this.held = 0;
-    await this.#out.write(await this.#compress(piece));
+    this.writing = piece.length;
+    this.#written = this.#write(piece).finally(() => (this.writing = 0));
+    // Whoever comes next waits for it and is told.
+    this.#written.catch(() => undefined);
+  }
+
+  async settled(): Promise<void> {
+    await this.#written;
   }
 
   async finish(): Promise<{ bytes: number; sha256: string }> {
     await this.relieve();
+    await this.#written;
     await this.#out.finish();
     return this.#out.facts();
   }
 
   async abandon(): Promise<void> {
+    await this.#written.catch(() => undefined);
     await this.#out.abandon();
+  }
+
+  async #write(piece: Buffer): Promise<void> {
+    await this.#out.write(await this.#compress(piece));
   }
 }

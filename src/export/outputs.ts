@@ -6,7 +6,7 @@ import type { ExportCompression, RowFile } from './row-file.ts';
 
 /** Files open at once; then the one unused for longest is finished, and its partition continues in another. */
 const OPEN_FILES = 32;
-/** Bytes of rows held over all files; then the file that holds most writes its row group early. */
+/** Bytes of rows held and being written over all files; then the file that holds most writes its row group early. */
 const HELD = 48 * 1024 * 1024;
 
 export type ExportFormat = 'ndjson' | 'parquet';
@@ -99,9 +99,10 @@ export class Outputs {
 
   async #relieve(): Promise<void> {
     const files = [...this.#open.values()].map(({ file }) => file);
-    if (files.reduce((held, file) => held + file.held, 0) < HELD) return;
+    if (files.reduce((sum, { held, writing }) => sum + held + writing, 0) < HELD) return;
     const [largest] = files.sort((a, b) => b.held - a.held);
     await largest?.relieve();
+    for (const file of files) await file.settled();
   }
 }
 

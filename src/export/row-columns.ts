@@ -1,21 +1,26 @@
-import { CLOSE_BRACE, skipValue } from '../lib/json-text.ts';
+import { CLOSE_BRACE, QUOTE, skipString, skipValue } from '../lib/json-text.ts';
 import { type Column, columnsOf, type TableDefinition } from '../warehouse/definition.ts';
-import { type ParquetValue, valueOf } from './values.ts';
+import { ColumnValues, type GatheredValues } from './column-values.ts';
 
 const LINE_FEED = 10;
 
 /** Rows of one table, turned into columns: the shape of a row group. */
 export class RowColumns {
   readonly columns: readonly Column[];
-  readonly #index: ReadonlyMap<string, number>;
-  #data: ParquetValue[][];
+  readonly #keys: readonly Uint8Array[];
+  readonly #values: readonly ColumnValues[];
   /** Rows so far. */
   rows = 0;
 
   constructor(definition: TableDefinition) {
     this.columns = columnsOf(definition);
-    this.#index = new Map(this.columns.map(({ name }, at) => [name, at]));
-    this.#data = this.columns.map(() => []);
+    this.#keys = this.columns.map(({ name }) => Buffer.from(`${JSON.stringify(name)}:`));
+    this.#values = this.columns.map((column) => new ColumnValues(column));
+  }
+
+  /** Bytes of values that wait to be written. */
+  get held(): number {
+    return this.#values.reduce((held, values) => held + values.held, 0);
   }
 
   /**
@@ -27,32 +32,36 @@ export class RowColumns {
   }
 
   /** The columns so far; it begins anew with none. */
-  take(): ParquetValue[][] {
-    const data = this.#data;
-    this.#data = this.columns.map(() => []);
+  take(): GatheredValues[] {
+    const taken = this.#values.map((values) => values.take(this.rows));
     this.rows = 0;
-    return data;
+    return taken;
   }
 
   /** Returns the index after the row and its line feed. */
   #row(bytes: Buffer, start: number): number {
-    const row = this.rows;
-    this.rows += 1;
-    for (const column of this.#data) column.push(undefined);
     let i = start + 1;
+    let column = 0;
     while (bytes[i] !== CLOSE_BRACE) {
-      const keyEnd = bytes.indexOf(0x22, i + 1);
-      const at = this.#index.get(bytes.toString('latin1', i + 1, keyEnd)) ?? -1;
-      const from = keyEnd + 2;
-      const to = skipValue(bytes, from, 1);
-      const column = this.columns[at];
-      const data = this.#data[at];
-      if (column === undefined || data === undefined)
-        throw new Error('a row has a column that its table has not');
-      data[row] = valueOf(column.type, bytes, from, to);
-      i = bytes[to] === CLOSE_BRACE ? to : to + 1;
+      // Most often in the table's order; what a row inherits stands in front.
+      while (column < this.#keys.length && !this.#isKey(column, bytes, i)) column += 1;
+      if (column === this.#keys.length) column = this.#keys.findIndex((_, at) => this.#isKey(at, bytes, i));
+      const values = this.#values[column];
+      if (values === undefined) throw new Error('a row has a column that its table has not');
+      const from = i + (this.#keys[column] as Uint8Array).length;
+      const to = bytes[from] === QUOTE ? skipString(bytes, from) : skipValue(bytes, from, 1);
+      values.add(this.rows, bytes, from, to);
+      const end = Math.abs(to);
+      i = bytes[end] === CLOSE_BRACE ? end : end + 1;
     }
+    this.rows += 1;
     if (bytes[i + 1] !== LINE_FEED) throw new Error('a row does not end where its line does');
     return i + 2;
+  }
+
+  #isKey(column: number, bytes: Uint8Array, at: number): boolean {
+    const key = this.#keys[column] as Uint8Array;
+    for (let i = 0; i < key.length; i += 1) if (bytes[at + i] !== key[i]) return false;
+    return true;
   }
 }

@@ -11,10 +11,14 @@ export interface RowFile {
   readonly rows: number;
   /** Bytes of rows that are held in memory. */
   readonly held: number;
+  /** Bytes of rows that are being written. */
+  readonly writing: number;
   /** Takes whole lines of NDJSON, valid until the promise resolves. */
   write(lines: Buffer, rows: number): Promise<void>;
-  /** Writes what is held. */
+  /** Begins to write what is held, once what was held before is written. */
   relieve(): Promise<void>;
+  /** Waits for what is being written. */
+  settled(): Promise<void>;
   /** Makes the file complete and durable, and closes it. */
   finish(): Promise<{ bytes: number; sha256: string }>;
   /** Removes it. */

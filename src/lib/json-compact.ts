@@ -14,26 +14,34 @@ export function copyCompact(
   at: number,
 ): number {
   let o = at;
+  /** From here on all is as it should be, and waits to be copied in one piece. */
+  let kept = from;
   let i = from;
   while (i < to) {
     const c = bytes[i] as number;
     if (c === QUOTE) {
       const end = skipString(bytes, i);
-      o = copyText(bytes, i, end, out, o);
+      if (end < 0) {
+        o = copyText(bytes, i, end, out, copy(bytes, kept, i, out, o));
+        kept = -end;
+      }
       i = Math.abs(end);
     } else if (c === MINUS || (c >= 0x30 && c <= 0x39)) {
       const end = skipNumber(bytes, i);
-      o = copyNumber(bytes, i, end, out, o);
+      if (!isFiniteText(bytes, i, end)) {
+        o = copyAsString(bytes, i, end, out, copy(bytes, kept, i, out, o));
+        kept = end;
+      }
       i = end;
     } else {
-      if (c > 0x20) {
-        out[o] = c;
-        o += 1;
+      if (c <= 0x20) {
+        o = copy(bytes, kept, i, out, o);
+        kept = i + 1;
       }
       i += 1;
     }
   }
-  return o;
+  return copy(bytes, kept, to, out, o);
 }
 
 /** Bytes as they are. Below some length a loop is quicker than the call into the engine. */
@@ -71,8 +79,13 @@ function textOf(bytes: Uint8Array, from: number, to: number): string {
 const SURELY_FINITE = 300;
 
 /** A number beyond every double (1E400) becomes a string with its text: loaders refuse it or make it infinite. */
-function copyNumber(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
-  if (isFiniteText(bytes, from, to)) return copy(bytes, from, to, out, at);
+function copyAsString(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  out: Uint8Array,
+  at: number,
+): number {
   out[at] = QUOTE;
   const end = copy(bytes, from, to, out, at + 1);
   out[end] = QUOTE;

@@ -2,6 +2,7 @@ import { messageOf } from '../../src/core/errors.ts';
 import type { Bench } from './bench.ts';
 import { consoleCost } from './console/console.ts';
 import { eventHubs } from './event-hubs/event-hubs.ts';
+import { exportRows } from './export/export.ts';
 import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
 import { ndjson } from './ndjson/ndjson.ts';
@@ -18,6 +19,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   sinks,
   ndjson,
   replay,
+  export: exportRows,
 };
 
 const USAGE = `Usage: npm run bench -- NAME [flags]
