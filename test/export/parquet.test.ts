@@ -76,7 +76,8 @@ async function written(
     if (at % (pieces * 7) === 0) await file.relieve();
   }
   await file.finish();
-  writeFileSync(ndjson, rows.join(''));
+  // DuckDB would keep 17 digits of a number.
+  writeFileSync(ndjson, rows.join('').replaceAll(/"(exact|whole)":([-\d.]+)/g, '"$1":"$2"'));
   return { parquet, ndjson };
 }
 
@@ -94,9 +95,9 @@ function fromParquet(path: string): string {
 
 describe('a Parquet file holds the rows it was made of', () => {
   it.each([
-    ['gzip', 40_000, 997],
-    ['zstd', 40_000, 3001],
-    ['none', 40_000, 40_000],
+    ['gzip', 3000, 997],
+    ['zstd', 12_000, 3001],
+    ['none', 3000, 3000],
     ['zstd', 1, 1],
     ['gzip', 12, 5],
   ] as const)('%s, %i rows', async (compression, count, pieces) => {
@@ -117,8 +118,8 @@ describe('a Parquet file holds the rows it was made of', () => {
   });
 
   it('bounds and counts of nulls are those of the values', async () => {
-    const rows = Array.from({ length: 20_000 }, (_, n) => rowOf(n));
-    const { parquet, ndjson } = await written(rows, 'zstd', 20_000);
+    const rows = Array.from({ length: 5000 }, (_, n) => rowOf(n));
+    const { parquet, ndjson } = await written(rows, 'zstd', 5000);
     const sql = await duckdb();
     for (const name of ['many', 'whole', 'day']) {
       expect([
