@@ -128,7 +128,10 @@ function booleans(values: Uint8Array): Uint8Array {
   return runs.getBytes();
 }
 
-function statisticsOf(type: ColumnType, { plain, entries, count, indexes, present }: GatheredValues): Statistics | null {
+function statisticsOf(
+  type: ColumnType,
+  { plain, entries, count, indexes, present }: GatheredValues,
+): Statistics | null {
   if (type === 'decimal' || type === 'json') return null;
   const bounds = boundsOf(type, WIDTHS[type] ?? null, plain, indexes === null ? count : entries);
   return { null_count: BigInt(present.length - count), ...bounds };

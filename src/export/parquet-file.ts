@@ -114,7 +114,10 @@ export class ParquetFile implements RowFile {
     const group: RowGroup = { columns: [], total_byte_size: 0n, num_rows: BigInt(rows) };
     for (const { meta } of chunks) {
       const { data_page_offset: data, dictionary_page_offset: dictionary } = meta;
-      const at = { data_page_offset: offset + data, ...(dictionary === undefined ? {} : { dictionary_page_offset: offset }) };
+      const at = {
+        data_page_offset: offset + data,
+        ...(dictionary === undefined ? {} : { dictionary_page_offset: offset }),
+      };
       group.columns.push({ file_offset: offset, meta_data: { ...meta, ...at } });
       group.total_byte_size += meta.total_uncompressed_size;
       offset += meta.total_compressed_size;

@@ -61,13 +61,7 @@ export function appendValue(
 }
 
 /** Only texts, dates and times are strings. What has escapes left once it is canonical can only be a text. */
-function appendEscaped(
-  type: ColumnType,
-  out: ByteWriter,
-  bytes: Uint8Array,
-  from: number,
-  to: number,
-): void {
+function appendEscaped(type: ColumnType, out: ByteWriter, bytes: Uint8Array, from: number, to: number): void {
   const canonical = canonicalString(bytes, from, -to);
   if (type !== 'text') return appendValue(type, out, canonical, 0, canonical.length);
   const text = JSON.parse(canonical.toString()) as string;
@@ -78,7 +72,11 @@ function appendEscaped(
 }
 
 function appendInteger(out: ByteWriter, bytes: Uint8Array, from: number, to: number): void {
-  if (to - from > EXACT_DIGITS) return appendBigInt(out, BigInt(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1')));
+  if (to - from > EXACT_DIGITS)
+    return appendBigInt(
+      out,
+      BigInt(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1')),
+    );
   const negative = bytes[from] === MINUS;
   let value = 0;
   for (let i = negative ? from + 1 : from; i < to; i += 1) value = value * 10 + (bytes[i] as number) - ZERO;
@@ -90,7 +88,8 @@ function appendTime(out: ByteWriter, bytes: Uint8Array, from: number, to: number
   let seconds = dayOf(bytes, from) * 86_400;
   let micros = 0;
   if (to - from > 10) {
-    seconds += twoDigits(bytes, from + 11) * 3600 + twoDigits(bytes, from + 14) * 60 + twoDigits(bytes, from + 17);
+    seconds +=
+      twoDigits(bytes, from + 11) * 3600 + twoDigits(bytes, from + 14) * 60 + twoDigits(bytes, from + 17);
     let i = from + 19;
     if (bytes[i] === POINT) {
       i += 1;
@@ -102,7 +101,8 @@ function appendTime(out: ByteWriter, bytes: Uint8Array, from: number, to: number
       }
     }
     if (bytes[i] === PLUS || bytes[i] === MINUS) {
-      const offset = twoDigits(bytes, i + 1) * 3600 + twoDigits(bytes, bytes[i + 3] === COLON ? i + 4 : i + 3) * 60;
+      const offset =
+        twoDigits(bytes, i + 1) * 3600 + twoDigits(bytes, bytes[i + 3] === COLON ? i + 4 : i + 3) * 60;
       seconds += bytes[i] === MINUS ? offset : -offset;
     }
   }

@@ -79,13 +79,7 @@ function textOf(bytes: Uint8Array, from: number, to: number): string {
 const SURELY_FINITE = 300;
 
 /** A number beyond every double (1E400) becomes a string with its text: loaders refuse it or make it infinite. */
-function copyAsString(
-  bytes: Uint8Array,
-  from: number,
-  to: number,
-  out: Uint8Array,
-  at: number,
-): number {
+function copyAsString(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
   out[at] = QUOTE;
   const end = copy(bytes, from, to, out, at + 1);
   out[end] = QUOTE;

@@ -109,7 +109,10 @@ describe('a Parquet file holds the rows it was made of', () => {
     expect(await sql(`SELECT count(*)::INT FROM ((${own}) EXCEPT ALL (${theirs}))`)).toEqual([[0]]);
     // Row groups may be left out by their bounds, which must not leave out a row.
     for (const name of ['id', 'few', 'many', 'late', 'whole', 'day', 'moment', 'flag']) {
-      const [least, greatest] = [`SELECT min(${name}) FROM (${theirs})`, `SELECT max(${name}) FROM (${theirs})`];
+      const [least, greatest] = [
+        `SELECT min(${name}) FROM (${theirs})`,
+        `SELECT max(${name}) FROM (${theirs})`,
+      ];
       const found = `SELECT count(*) > 0 FROM (${own}) WHERE`;
       if ((await sql(least))[0]?.[0] === null) continue;
       expect([name, await sql(`${found} ${name} = (${least})`)]).toEqual([name, [[true]]]);

@@ -73,12 +73,18 @@ it('a time is exact to the microsecond', () => {
   expect(microsOf('1970-01-01 01:00:00.5+01:00')).toBe(500_000n);
   expect(microsOf('1969-12-31T23:59:59.999999Z')).toBe(-1n);
   expect(microsOf('0001-01-01T00:00:00.000001-14:59')).toBe(-62_135_596_800_000_000n + 53_940_000_001n);
-  const times = fc.date({ min: new Date('0001-01-01T00:00:00Z'), max: new Date('9999-12-31T23:59:59Z'), noInvalidDate: true });
+  const times = fc.date({
+    min: new Date('0001-01-01T00:00:00Z'),
+    max: new Date('9999-12-31T23:59:59Z'),
+    noInvalidDate: true,
+  });
   fc.assert(
     fc.property(times, fc.nat(999), (time, micros) => {
       const text = time.toISOString().replace('Z', `${String(micros).padStart(3, '0')}Z`);
       expect(microsOf(text)).toBe(BigInt(time.getTime()) * 1000n + BigInt(micros));
-      expect(stored('date', `"${text.slice(0, 10)}"`).readInt32LE()).toBe(Math.floor(time.getTime() / 86_400_000));
+      expect(stored('date', `"${text.slice(0, 10)}"`).readInt32LE()).toBe(
+        Math.floor(time.getTime() / 86_400_000),
+      );
     }),
   );
 });

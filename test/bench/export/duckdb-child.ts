@@ -46,8 +46,15 @@ function meals(): string[] {
   const from = `SELECT event.data AS d, id AS _event_id, event_type AS _event_type, received_at AS _received_at,
     team_id AS _team_id, user_id AS _user_id, client_user_id AS _client_user_id FROM ${read(columns)}`;
   const own = [...TEXTS, ...TIMES, 'calendar_date', ...INTEGERS].map((name) => `d."${name}" AS "${name}"`);
-  const source = ['type', 'app_id', 'device_id', 'name', 'logo'].map((name) => `d.source."${name}" AS "source_${name}"`);
-  const meal = [...own, `coalesce(d.source.provider, d.source.slug) AS source_provider`, ...source, ...nutrition('d')];
+  const source = ['type', 'app_id', 'device_id', 'name', 'logo'].map(
+    (name) => `d.source."${name}" AS "source_${name}"`,
+  );
+  const meal = [
+    ...own,
+    `coalesce(d.source.provider, d.source.slug) AS source_provider`,
+    ...source,
+    ...nutrition('d'),
+  ];
   const item = `d.id AS meal_id, d.user_id, d."timestamp" AS meal_timestamp, d.updated_at AS meal_updated_at,
     item_index, e.key AS name, ${nutrition('e."value"').join(', ')}`;
   const items = `SELECT d, ${ABOUT}, unnest(map_entries(d.data)) AS e, generate_subscripts(map_entries(d.data), 1) - 1 AS item_index FROM documents`;
@@ -65,7 +72,9 @@ function nutrition(at: string): string[] {
     ...FATS.map((name) => ['macros', 'fats', name]),
     ...MICRO_NAMES.flatMap(([kind, names]) => names.map((name) => ['micros', kind, name])),
   ];
-  return paths.map((path) => `${at}.${path.map((name) => `"${name}"`).join('.')} AS "${path.slice(-2).join('_')}"`);
+  return paths.map(
+    (path) => `${at}.${path.map((name) => `"${name}"`).join('.')} AS "${path.slice(-2).join('_')}"`,
+  );
 }
 
 function read(columns: string): string {

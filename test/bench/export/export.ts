@@ -52,7 +52,8 @@ export const exportRows: Bench = {
       const bytes = await makeArchive(archive, options, context.signal);
       context.note(`archive: ${options.events} events, ${round(bytes / 1e6)} MB before compression`);
       const runs = new Map<Table, Map<Run, Timed[]>>();
-      for (const table of options.tables) runs.set(table, await inRounds(table, archive, place, options, context));
+      for (const table of options.tables)
+        runs.set(table, await inRounds(table, archive, place, options, context));
       return report(options, bytes, runs);
     } finally {
       await rm(place, { recursive: true, force: true });
@@ -121,7 +122,8 @@ async function contentsOf(out: string, table: Table): Promise<string> {
   const db = await (await DuckDBInstance.create()).connect();
   const said: unknown[] = [];
   for (const name of TABLES[table]) {
-    const sum = name === 'events' ? 'sum(length(event::VARCHAR))' : 'round(sum(CAST(energy_value AS DOUBLE)), 2)';
+    const sum =
+      name === 'events' ? 'sum(length(event::VARCHAR))' : 'round(sum(CAST(energy_value AS DOUBLE)), 2)';
     const query = `SELECT count(*), ${sum} FROM read_parquet('${join(out, name)}*/**/*.parquet')`;
     const flat = `SELECT count(*), ${sum} FROM read_parquet('${join(out, name)}.parquet')`;
     const result = await db.runAndReadAll(query).catch(() => db.runAndReadAll(flat));
@@ -181,11 +183,17 @@ function report(
     for (const { run, eventsPerSecond, seconds, peakMiB } of outcomes) {
       const name = run === 'millrace' ? 'millrace export' : `DuckDB, ${threads[run]}`;
       const range = `${Math.min(...seconds)} to ${Math.max(...seconds)} s`;
-      rows.push([`${table}: ${name}`, `${eventsPerSecond} events/s, ${range}, peak ${peakMiB ?? 'unknown'} MiB`]);
+      rows.push([
+        `${table}: ${name}`,
+        `${eventsPerSecond} events/s, ${range}, peak ${peakMiB ?? 'unknown'} MiB`,
+      ]);
     }
     const compared = (['duckdb-1', 'duckdb'] as const).map((to) => {
       const [clock, cpu] = [ratios(of, to, 'seconds'), ratios(of, to, 'cpuSeconds')];
-      rows.push([`${table}: by processor time, as a multiple of DuckDB, ${threads[to]}`, `${cpu.median}, ${cpu.range}`]);
+      rows.push([
+        `${table}: by processor time, as a multiple of DuckDB, ${threads[to]}`,
+        `${cpu.median}, ${cpu.range}`,
+      ]);
       targets.push({
         name: `${table} to Parquet (${compress}), as a multiple of DuckDB, ${threads[to]}`,
         wanted: `≥ ${LEAST_RATIO}`,
