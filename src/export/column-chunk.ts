@@ -5,6 +5,7 @@ import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import type { ColumnType } from '../warehouse/definition.ts';
 import { boundsOf } from './bounds.ts';
 import { type GatheredValues, WIDTHS } from './column-values.ts';
+import { hasStatistics } from './parquet-schema.ts';
 
 /** Compresses one page. */
 export type Compress = (bytes: Uint8Array) => Promise<Uint8Array>;
@@ -132,7 +133,7 @@ function statisticsOf(
   type: ColumnType,
   { plain, entries, count, indexes, present }: GatheredValues,
 ): Statistics | null {
-  if (type === 'decimal' || type === 'json') return null;
+  if (!hasStatistics(type)) return null;
   const bounds = boundsOf(type, WIDTHS[type] ?? null, plain, indexes === null ? count : entries);
   return { null_count: BigInt(present.length - count), ...bounds };
 }
