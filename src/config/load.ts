@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { SCALAR_KEYS } from './keys.ts';
-import { nearest } from './nearest.ts';
+import { nearest } from '../lib/nearest.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { assemble, consequences, type Assembled } from './assemble.ts';
 import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';

@@ -1,6 +1,6 @@
 import { formatTarget, parseTarget, type Route } from '../core/route.ts';
 import type { WrittenRoute } from './lists.ts';
-import { nearest } from './nearest.ts';
+import { nearest } from '../lib/nearest.ts';
 import type { Path, Problem } from './paths.ts';
 
 export interface ResolvedRoutes {

@@ -226,6 +226,9 @@ export const CONFIG = section({
     managementKey: optionalText('Org or Team Management Key, for `millrace webhooks`.', { sensitive: true }),
     managementKeyHeader: text('X-Management-Key', 'Header that carries the management key.', HEADER),
   }),
+  tables: texts(
+    'Files with table definitions, as `millrace schema infer` writes them: their tables stand beside the built-in ones.',
+  ),
   shutdown: section({
     deadline: duration('30s', 'Time for requests and sinks to finish after SIGTERM.', TIMER),
   }),

@@ -90,6 +90,7 @@ export const CATALOGUE = {
   bulk_op_stuck: { title: 'The bulk operation makes no progress', exit: EXIT.failed, retryable: true },
   service_lost: { title: 'The service did not answer', exit: EXIT.partial, retryable: true },
   rows_missing: { title: 'Fetched rows are missing', exit: EXIT.failed, retryable: false },
+  tables_invalid: { title: 'Table definitions are not valid', exit: EXIT.usage, retryable: false },
   document_unreadable: { title: 'Document cannot be read', exit: EXIT.failed, retryable: false },
 } as const satisfies Record<string, Entry>;
 

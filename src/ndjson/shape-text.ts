@@ -1,7 +1,7 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
 import type { RowReject } from '../warehouse/reject.ts';
 import { Shaper } from '../warehouse/shape.ts';
-import { TABLES, type TableEntry } from '../warehouse/tables.ts';
+import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';
 import { DamagedText } from './damage.ts';
 import { ElementScanner } from './elements.ts';
 
@@ -20,6 +20,8 @@ export interface LocatedReject extends RowReject {
 export interface ShapeTextOptions {
   /** The tables whose rows are wanted. They come from the same documents: `meals` and `meal_items`, say. */
   readonly tables: readonly string[];
+  /** All tables that there are; the built-in ones when it is left out. */
+  readonly known?: Tables;
   /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
   readonly given?: Readonly<Record<string, string>>;
   /** Bytes above which an element is rejected. */
@@ -53,7 +55,7 @@ export async function shapeText(
   chunks: AsyncIterable<Buffer>,
   options: ShapeTextOptions,
 ): Promise<ShapeProgress> {
-  const entry = entryOf(options.tables);
+  const entry = entryOf(options.tables, options.known ?? TABLES);
   const { name, nested = [] } = entry.document;
   // An array of that name in a document can be its own rows.
   const holds = nested.some(({ at, each }) => at === 'data' && each === 'array');
@@ -108,9 +110,9 @@ export async function shapeText(
   return report();
 }
 
-function entryOf(tables: readonly string[]): TableEntry {
+function entryOf(tables: readonly string[], known: Tables): TableEntry {
   const entries = tables.map((table) => {
-    const entry = TABLES.get(table);
+    const entry = known.get(table);
     if (entry === undefined) throw new TypeError(`there is no table ${table}`);
     return entry;
   });

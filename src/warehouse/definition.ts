@@ -43,6 +43,8 @@ export interface Column {
   readonly required?: true;
   readonly description: string;
   readonly unit?: string;
+  /** Share of the rows that had a value when it was learned, from 0 to 1. */
+  readonly share?: number;
 }
 
 /** Documents inside a document that become rows of their own. */

@@ -1,14 +1,18 @@
 import { columnsOf } from './definition.ts';
 import { readColumn } from './read-column.ts';
-import { TABLES } from './tables.ts';
+import type { Tables } from './tables.ts';
 
 /**
  * Holds values that somebody gives for columns against the tables they are meant for.
  * @throws TypeError that names the column, when no table has it or its type does not take the value
  */
-export function checkGiven(tables: readonly string[], given: Readonly<Record<string, string>>): void {
+export function checkGiven(
+  known: Tables,
+  tables: readonly string[],
+  given: Readonly<Record<string, string>>,
+): void {
   const columns = tables.flatMap((name) => {
-    const entry = TABLES.get(name);
+    const entry = known.get(name);
     return entry === undefined ? [] : columnsOf(entry.definition);
   });
   for (const [name, value] of Object.entries(given)) {

@@ -192,7 +192,7 @@ export function planRow(
   const planned = (column: Column): ColumnPlan => {
     const { name, type } = column;
     const envelope = envelopeOf(column, definition);
-    return { name, type, head: headOf(name), given: givenOf(given[name]), envelope };
+    return { name, type, head: headOf(name), given: givenOf(given, name), envelope };
   };
   const columns = own.map(planned);
   const tail = all.slice(tailFrom).map(planned);
@@ -245,6 +245,7 @@ function headOf(name: string): Uint8Array {
   return Buffer.from(`,${JSON.stringify(name)}:`);
 }
 
-function givenOf(value: string | undefined): Uint8Array {
-  return Buffer.from(value === undefined ? '' : JSON.stringify(value));
+/** A column may be called `constructor`. */
+function givenOf(given: Readonly<Record<string, string>>, name: string): Uint8Array {
+  return Buffer.from(Object.hasOwn(given, name) ? JSON.stringify(given[name]) : '');
 }

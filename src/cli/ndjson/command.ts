@@ -12,13 +12,12 @@ import {
   type ShapeProgress,
 } from '../../ndjson/shape-text.ts';
 import { checkGiven } from '../../warehouse/given.ts';
-import { TABLES } from '../../warehouse/tables.ts';
+import { TABLES, type Tables } from '../../warehouse/tables.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { NdjsonProgress } from './progress.ts';
 import { collect, option } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
-
-const TABLE_LIST = `the tables are ${[...TABLES.keys()].join(', ')}`;
+import { addTablesOption, tableOption, tablesOf, type TablesFlags } from '../tables-option.ts';
 
 const HELP = `
 Examples:
@@ -34,7 +33,7 @@ offset in the decompressed document, or with --at in the selected array.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
 
-interface Options {
+interface Options extends TablesFlags {
   readonly table: string;
   readonly out: string;
   readonly at?: string;
@@ -47,10 +46,12 @@ interface Options {
 
 /** `millrace ndjson`: a bulk JSON document into rows of tables, in constant memory. */
 export function ndjsonCommand(io: Io): Command {
-  return new Command('ndjson')
+  const command = new Command('ndjson')
     .description('turn a bulk JSON document of any size into table rows')
     .argument('[file]', 'the document; - is stdin', '-')
-    .requiredOption('--table <table>', `what the document holds; ${TABLE_LIST}`)
+    .addOption(
+      tableOption('--table <table>', 'what the document holds', [...TABLES.keys()]).makeOptionMandatory(),
+    )
     .option(
       '--out <folder>',
       'write a file for the table and each nested in it; - writes its rows to stdout',
@@ -77,6 +78,7 @@ export function ndjsonCommand(io: Io): Command {
       collect,
       [],
     )
+    .option('--config <file>', 'the config, whose `tables` are added')
     .option('--json', 'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, files}')
     .addHelpText('after', HELP)
     .action(async (file: string, options: Options) => {
@@ -87,6 +89,7 @@ export function ndjsonCommand(io: Io): Command {
           : await owningFolder(options.out, () => toFolder(work, io));
       io.setExit(rejects > 0 ? EXIT.partial : EXIT.done);
     });
+  return addTablesOption(command);
 }
 
 interface Work {
@@ -97,25 +100,32 @@ interface Work {
     readonly given: Readonly<Record<string, string>>;
     readonly longest: number;
     readonly lines: boolean;
+    readonly known: Tables;
   };
 }
 
 /** What the options mean, and the input, open. Nothing is written yet. */
 async function prepare(file: string, options: Options, io: Io): Promise<Work> {
-  if (!TABLES.has(options.table)) throw usageError(`--table ${options.table}: ${TABLE_LIST}`);
+  const known = await tablesOf(options, io);
+  if (!known.has(options.table))
+    throw usageError(`--table ${options.table}: the tables are ${[...known.keys()].join(', ')}`);
   if (options.out === '-' && options.json === true)
     throw usageError('--json needs a folder: rows are on stdout');
-  const tables = options.out === '-' ? [options.table] : TABLES.withNested(options.table);
+  const tables = options.out === '-' ? [options.table] : known.withNested(options.table);
   const lines = options.lines === true || /\.(ndjson|jsonl)(\.(gz|zst))?$/.test(file);
   return {
     tables,
     options,
-    shaping: { ...valuesOf(options, tables), lines },
+    shaping: { ...valuesOf(options, tables, known), lines, known },
     input: await inputOf(file, io),
   };
 }
 
-function valuesOf(options: Options, tables: readonly string[]): Pick<Work['shaping'], 'given' | 'longest'> {
+function valuesOf(
+  options: Options,
+  tables: readonly string[],
+  known: Tables,
+): Pick<Work['shaping'], 'given' | 'longest'> {
   const given = Object.fromEntries(
     options.set.map((setting) => {
       const at = setting.indexOf('=');
@@ -124,7 +134,7 @@ function valuesOf(options: Options, tables: readonly string[]): Pick<Work['shapi
     }),
   );
   try {
-    checkGiven(tables, given);
+    checkGiven(known, tables, given);
     return { given, longest: options.longest };
   } catch (error) {
     throw usageError(messageOf(error), { cause: error });

@@ -1,0 +1,106 @@
+import { writeFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { EXIT, messageOf } from '../core/errors.ts';
+import { inferTables, type InferSummary } from '../export/infer.ts';
+import { errorCode } from '../lib/durable.ts';
+import { writeTables } from '../warehouse/infer/write.ts';
+import { note, print, usageError, type Io } from './io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { collect, option, wholeNumber } from './options.ts';
+import { StatusLine } from './status-line.ts';
+import { addTablesOption, tablesOf, type TablesFlags } from './tables-option.ts';
+
+const HELP = `
+Examples:
+  millrace schema infer ./data/archive --out ./tables.yaml
+  millrace schema infer ./data/archive --type raw.garmin. --out ./garmin.yaml
+  millrace schema infer ./data/archive --tables ./tables.yaml          (only what these do not cover)
+  millrace export ./data/archive --tables ./tables.yaml --table raw_garmin_dailies --out ./export/dailies
+
+Proposes tables for events that no table covers: columns with types, nested tables for arrays of objects and for maps, a key and
+the column that tells the newest version. Counts stand beside each as comments; no value of a document is written, and
+names that look like data (ids, days, foods) never become columns. Check the file, then name it with --tables or as tables:
+in the config: export, ndjson, schema and load take its tables like built-in ones.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some records could not be read.`;
+
+/** Problems named on stderr. */
+const NAMED = 20;
+
+interface Options extends KeyOptions, TablesFlags {
+  readonly type: readonly string[];
+  readonly out?: string;
+  readonly limit: number;
+  readonly all?: boolean;
+}
+
+/** `millrace schema infer`: tables proposed from an archive. */
+export function inferCommand(io: Io): Command {
+  const command = new Command('infer')
+    .description('propose tables for the events of archives that no table covers')
+    .argument('<path...>', 'folders of archives, or single files of one')
+    .option('--out <file>', 'write the definitions to this new file (default: stdout)')
+    .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect, [])
+    .addOption(option('--limit <count>', 'look at this many events of each table', wholeNumber(1), '10000'))
+    .option('--all', 'propose tables for types that a table covers, too')
+    .option(
+      '--config <file>',
+      'the config: keys of its sinks open sealed records, and its `tables` are added',
+    )
+    .option('--json', 'print one JSON document: {ok, records, covered, tables, without, …}')
+    .addHelpText('after', HELP)
+    .action(async (paths: readonly string[], _: unknown, self: Command) => {
+      // `schema` has options of the same names, and takes them for its own wherever they stand.
+      const options = self.optsWithGlobals<Options>();
+      const tables = await tablesOf(options, io);
+      const status = new StatusLine(io);
+      let named = 0;
+      const summary = await inferTables({
+        paths,
+        types: options.type,
+        limit: options.limit,
+        tables,
+        all: options.all === true,
+        opener: await openerOf(options, io),
+        signal: io.signal,
+        onProgress: (records, file) => status.show(() => `${records} records: ${file}`),
+        onProblem: (file, line, reason) => {
+          named += 1;
+          if (named <= NAMED) status.note(`${file}${line === null ? '' : `:${line}`}: ${reason}`);
+          if (named === NAMED + 1) status.note('and more of that kind, not named here');
+        },
+      });
+      report(summary, options, io);
+      if (summary.problems > 0) io.setExit(EXIT.partial);
+    });
+  return addKeyOptions(addTablesOption(command));
+}
+
+function report(summary: InferSummary, { out, json }: Options, io: Io): void {
+  const { tables, without, ...counts } = summary;
+  const text = writeTables(tables);
+  if (out !== undefined) write(out, text);
+  if (json === true) {
+    print(io, JSON.stringify({ ok: counts.problems === 0, ...counts, tables, without, out: out ?? null }));
+    return;
+  }
+  if (out === undefined) print(io, text.trimEnd());
+  for (const { events, count, reason } of without)
+    note(io, `no table for ${events === '' ? 'others' : `${events}*`}, ${count} events: ${reason}`);
+  const { records, covered, erased, problems } = counts;
+  note(io, `${records} records: ${covered} covered by tables, ${tables.length} tables proposed`);
+  if (erased > 0) note(io, `${erased} records stay sealed: their users were erased`);
+  if (problems > 0) note(io, `${problems} records or files could not be read`);
+  if (out !== undefined && tables.length > 0)
+    note(io, `written to ${out}; check it, then use it with --tables ${out}`);
+}
+
+/** Never over a file that may have been edited. */
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { flag: 'wx' });
+  } catch (error) {
+    const reason = errorCode(error) === 'EEXIST' ? 'is there already; name another file' : messageOf(error);
+    throw usageError(`--out ${file}: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { readTables } from '../warehouse/read-tables.ts';
+import { TABLES, type Tables } from '../warehouse/tables.ts';
+import type { Io } from './io.ts';
+import { collect } from './options.ts';
+
+const DEFAULT_CONFIG = 'config/millrace.yaml';
+
+/** Of a command that takes tables of definition files. */
+export interface TablesFlags {
+  readonly tables?: readonly string[];
+  readonly config?: string | undefined;
+}
+
+export function addTablesOption(command: Command): Command {
+  return command.option(
+    '--tables <file>',
+    'also the tables of this definition file; may be repeated (default: those that `tables:` in the config names)',
+    collect,
+  );
+}
+
+/** An option whose value is a table: the built-in ones are named in the help; definition files may add others. */
+export function tableOption(flags: string, description: string, names: readonly string[]): Option {
+  const made = new Option(flags, description);
+  made.argChoices = [...names];
+  return made;
+}
+
+/**
+ * The built-in tables, and those of the files that the command and the config name.
+ * @throws MillraceError tables_invalid, config_invalid
+ */
+export async function tablesOf(flags: TablesFlags, io: Io): Promise<Tables> {
+  const files = [...(await filesOfConfig(flags, io)), ...(flags.tables ?? [])];
+  const once = new Map(files.map((file) => [resolve(file), file]));
+  return [...once.values()].reduce((tables, file) => {
+    try {
+      return tables.with(readTables(file));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new MillraceError('tables_invalid', `${file}: ${messageOf(error)}`, { cause: error });
+    }
+  }, TABLES);
+}
+
+/** Whoever has no config, or one without `tables`, does not wait for it to be read, or hear what is wrong with it. */
+async function filesOfConfig({ config: file }: TablesFlags, io: Io): Promise<readonly string[]> {
+  const named = file ?? (io.env['MILLRACE_CONFIG'] || DEFAULT_CONFIG);
+  if (file === undefined && !mentionsTables(named)) return [];
+  const { configOf } = await import('./config-options.ts');
+  return configOf({ config: named }, io).config.tables;
+}
+
+function mentionsTables(file: string): boolean {
+  try {
+    return /\btables\b["']?\s*:/.test(readFileSync(file, 'utf8'));
+  } catch {
+    return false;
+  }
+}

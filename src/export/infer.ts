@@ -1,0 +1,75 @@
+import { readArchive } from '../archive/read.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
+import { JsonFault } from '../lib/json-text.ts';
+import { Inference, type InferenceOptions, type Inferred } from '../warehouse/infer/infer.ts';
+import type { Tables } from '../warehouse/tables.ts';
+import { Coverage } from './coverage.ts';
+import { memberOf } from './documents.ts';
+
+export interface InferOptions extends Pick<InferenceOptions, 'limit'> {
+  /** Tables that there are. */
+  readonly tables: Tables;
+  /** Proposes tables for the events that these have, too. */
+  readonly all: boolean;
+  /** Folders of archives, or single files of one. */
+  readonly paths: readonly string[];
+  /** Beginnings of event types; empty for all. */
+  readonly types: readonly string[];
+  readonly opener: RecordOpener | undefined;
+  readonly signal: AbortSignal;
+  onProgress(records: number, file: string): void;
+  /** A record, or the rest of a file, that cannot be read. */
+  onProblem(file: string, line: number | null, reason: string): void;
+}
+
+export interface InferSummary extends Inferred {
+  readonly records: number;
+  /** Events that a table takes. */
+  readonly covered: number;
+  readonly problems: number;
+  /** Sealed records whose keys an erasure has destroyed. */
+  readonly erased: number;
+}
+
+/**
+ * Reads archives to the end and proposes tables for their events. Nothing of a document is kept but names, types and counts.
+ * @throws MillraceError archive_unreadable, archive_sealed
+ */
+export async function inferTables(options: InferOptions): Promise<InferSummary> {
+  const { paths, types, opener, signal } = options;
+  const inference = new Inference({ limit: options.limit, taken: new Set(options.tables.keys()) });
+  const coverage = new Coverage(options.tables);
+  const counts = { records: 0, covered: 0, problems: 0, erased: 0 };
+  for (const path of paths) {
+    for await (const item of readArchive(path, { opener, signal })) {
+      if (item.kind === 'problem') {
+        if (item.sealed?.why === 'no_keys')
+          throw new MillraceError('archive_sealed', `${item.file}: ${item.reason}`);
+        if (item.sealed?.why === 'erased') counts.erased += 1;
+        else {
+          counts.problems += 1;
+          options.onProblem(item.file, item.line, item.reason);
+        }
+        continue;
+      }
+      counts.records += 1;
+      if (counts.records % 1000 === 0) options.onProgress(counts.records, item.file);
+      const type = item.record.event_type;
+      if (types.length > 0 && !types.some((prefix) => type.startsWith(prefix))) continue;
+      if (!options.all && coverage.has(type, item.body)) counts.covered += 1;
+      else inference.add(type, () => dataOf(item.body));
+    }
+  }
+  return { ...inference.finish(), ...counts };
+}
+
+/** The event's data; null when the body has none, or is not JSON. */
+function dataOf(body: Buffer): Buffer | null {
+  try {
+    return memberOf(body, 'data');
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    return null;
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Whether the name of a member is a name that a format gives, or data: the name of a food, an id, a day. Data never becomes
+ * the name of a column.
+ */
+export type NameKind = 'field' | 'doubtful' | 'data';
+
+const LONGEST_FIELD = 64;
+
+export function nameKind(name: string): NameKind {
+  if (name.length > LONGEST_FIELD || !/^[A-Za-z_$][\w$.:-]*$/.test(name)) return 'data';
+  if (/\d{4}/.test(name) || looksRandom(name)) return 'data';
+  return /^[a-z_$][A-Za-z0-9_]*$/.test(name) ? 'field' : 'doubtful';
+}
+
+/** UUIDs, ULIDs, hashes: long, with digits between the letters. */
+function looksRandom(name: string): boolean {
+  return name.length >= 16 && (name.match(/\d/g)?.length ?? 0) >= 3 && (name.match(/\d+/g)?.length ?? 0) >= 2;
+}
+
+/** PostgreSQL cuts names after 63 bytes; views and numbers are appended to some. */
+const LONGEST_NAME = 46;
+
+/** `heartRate`, `Heart-Rate` → `heart_rate`; never with an underscore in front, as the columns of every table have. */
+export function snakeCase(name: string): string {
+  const plain = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '_')
+    .slice(0, LONGEST_NAME)
+    .replaceAll(/^_+|_+$/g, '');
+  return /^[a-z]/.test(plain) ? plain : `field_${plain}`.replace(/_$/, '');
+}
+
+/** The name, with a number behind it when it is taken. It is taken from then on. */
+export function takeName(name: string, taken: Set<string>): string {
+  let free = name;
+  for (let n = 2; taken.has(free); n += 1) free = `${name}_${n}`;
+  taken.add(free);
+  return free;
+}
