@@ -1,5 +1,6 @@
-import { realpathSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { MANIFEST } from '../core/archive.ts';
 import type { DescribedConfig } from './config.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 
@@ -27,6 +28,28 @@ export function checkFolders(config: DescribedConfig): Problem[] {
     seen.push(owned);
   }
   return problems;
+}
+
+/**
+ * Archives that continue another sink in a folder without an archive. If that sink had one it lies elsewhere, and nobody
+ * would look for its events there.
+ */
+export function warnOfNewArchives({ sinks }: DescribedConfig): Problem[] {
+  return Object.entries(sinks).flatMap(
+    ([
+      name,
+      {
+        continues,
+        description: { archive },
+      },
+    ]) => {
+      if (continues === null || archive === undefined || archive.includes('${') || archive.includes('://'))
+        return [];
+      if (existsSync(join(archive, MANIFEST))) return [];
+      const message = `is ${archive}, where there is no archive yet: if ${continues} was a files sink, keep its path, or \`reconcile\` calls the events in its folder missing`;
+      return [{ path: ['sinks', name, 'path'], message }];
+    },
+  );
 }
 
 function clash(one: Owned, other: Owned): string | null {

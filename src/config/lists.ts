@@ -73,7 +73,7 @@ const sink = z
       continues: words('the name of a sink')
         .optional()
         .describe(
-          'The former name of this sink, or a sink it replaces: it continues at the position of that sink, with the events that wait for it.',
+          'The former name of this sink, or a sink it replaces: it continues at the position of that sink, with the events that wait for it. A files sink that continues another must keep its `path`: `reconcile` looks for events nowhere else.',
         ),
       claimCheck: words('the name of a files sink')
         .optional()

@@ -5,6 +5,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { assemble, consequences, type Assembled } from './assemble.ts';
 import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
 import { parseYaml, type Document } from './document.ts';
+import { warnOfNewArchives } from './folders.ts';
 import { resolveModules, type Modules } from './modules.ts';
 import { keyOf, within, type Environment, type Problem } from './paths.ts';
 import { ConfigError, lineOf, locate } from './problem.ts';
@@ -71,7 +72,8 @@ export async function resolveText(
   const config: DescribedConfig = { ...loaded.config, sinks: Object.fromEntries(sinks) };
   const conflicts = [...draft.conflicts, ...checkModules(config, descriptions)];
   refuse(draft, [...draft.problems, ...problems], conflicts);
-  return { ...loaded, ...parts, config };
+  const risks = warnOfNewArchives(config).map((problem) => lineOf(locate(draft.source, problem)));
+  return { ...loaded, ...parts, config, warnings: [...loaded.warnings, ...risks] };
 }
 
 interface Draft extends Pick<Assembled, 'problems' | 'conflicts'> {

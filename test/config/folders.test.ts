@@ -1,9 +1,10 @@
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { resolveConfig } from '../../src/config/load.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { SECRET } from '../support/signed-events.ts';
+import { millrace } from '../support/millrace.ts';
 import { temporaryFile } from './helpers.ts';
 
 /** What is wrong with a config of these sinks, journal and erasures beside them unless changed; empty when nothing is. */
@@ -84,4 +85,30 @@ describe('folders of two parts', () => {
     const direct = { acknowledge: 'delivered', journal: { path: join(root, 'archive') } };
     expect(await wrongWith(root, sinks, direct)).toBe('');
   });
+});
+
+it('an archive that continues another in a new folder is warned of, until there is an archive', async () => {
+  const root = await temporaryFolder();
+  const path = join(root, 'archive');
+  const text = JSON.stringify({
+    signing: { secrets: [SECRET] },
+    journal: { path: join(root, 'journal') },
+    erasure: { path: join(root, 'erasure') },
+    sinks: {
+      fresh: files(path, { continues: 'old' }),
+      other: files(join(root, 'other')),
+      out: { type: 'stdout', continues: 'hubs' },
+    },
+  });
+  const config = temporaryFile('millrace.yaml', text);
+  const warned = async (): Promise<string[]> =>
+    (await millrace(['check', '--config', config])).stderr.split('\n').filter(Boolean);
+  expect(await warned()).toEqual([
+    expect.stringMatching(
+      /^warning: .*:1:\d+: sinks\.fresh\.path: is .*: if old was a files sink, keep its path/,
+    ),
+  ]);
+  mkdirSync(path);
+  writeFileSync(join(path, '_manifest.jsonl'), '');
+  expect(await warned()).toEqual([]);
 });

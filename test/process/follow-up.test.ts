@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/service/client.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -48,8 +48,18 @@ test('a completion becomes exactly that pull, once however often it is repeated,
     id: 'msg_odd',
   });
   await first.drained();
-  const { journal } = await first.status();
+  const { journal, sinks } = await first.status();
   expect(journal.deadLetters).toBe(1);
+  const skipped = { 'historical.data.sleep.created': 1 };
+  expect(sinks).toMatchObject([{ sink: 'history', mode: 'running', troubles: [], skipped }]);
+  const status = await millrace(['status', '--config', config]);
+  expect(status.stdout).toMatch(
+    /^history: confirmed, but nothing could be done with: 1 historical\.data\.sleep\.created$/m,
+  );
+  const metrics = await (await fetch(`${first.adminUrl}/metrics`)).text();
+  expect(metrics).toContain(
+    'millrace_sink_skipped_total{sink="history",what="historical.data.sleep.created"} 1\n',
+  );
   await first.kill('SIGKILL');
   const second = await ReceiverProcess.start(config);
   await postSigned(second.url, meals, { id: 'msg_d' });

@@ -96,6 +96,31 @@ test('create, rotate, retire: events are accepted throughout, and the old secret
   });
 });
 
+test('a receiver that cannot read its config again does not have the service sign with what it would refuse', async () => {
+  const scene = await openScene();
+  const { url, webhooks, endpoints, secrets, config, env } = scene;
+  await webhooks('create', '--url', url);
+  const [old] = secrets();
+  await ReceiverProcess.start(config, { env });
+  const text = readFileSync(config, 'utf8');
+  writeFileSync(config, text.replace('"archive":', '"_":'));
+  // What the command needs of the config can be read all the same.
+  expect(await webhooks('rotate')).toMatchObject({ code: 2 });
+  writeFileSync(config, text.replace('"type": "files"', '"type": "./gone.js"'));
+  const held = await webhooks('rotate');
+  expect(held).toMatchObject({ code: 3, stderr: expect.stringContaining('could not read its config again') });
+  expect(endpoints()[0]?.secrets).toEqual([old]);
+  writeFileSync(config, text);
+  expect(await webhooks('rotate', '--no-reload')).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('has not read its config again'),
+  });
+  expect(endpoints()[0]?.secrets).toEqual([old]);
+  expect(await webhooks('rotate')).toMatchObject({ code: 0 });
+  expect(secrets()).toHaveLength(2);
+  expect(endpoints()[0]?.secrets).toEqual(secrets());
+});
+
 test('test: the address and the secret that the service has, tried at the receiver', async () => {
   const scene = await openScene();
   const { url, webhooks, secretFile, endpoints, config, env } = scene;
@@ -245,6 +270,30 @@ test('a variable in .env: other lines stay, nobody else reads it, and a running 
   const elsewhere = { ...env, WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 3).toString('base64')}` };
   const refused = await millrace(['webhooks', 'rotate', '--config', config], { cwd: folder, env: elsewhere });
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('not set by .env') });
+});
+
+test('what a person takes out of the file by hand is forgotten, and no secret is ever listed', async () => {
+  const scene = await openScene();
+  const { webhooks, url, secrets, secretFile, gate } = scene;
+  await webhooks('create', '--url', url);
+  await webhooks('rotate');
+  const [fresh = ''] = secrets();
+  // As a retirement leaves it that was killed between its two files.
+  writeFileSync(secretFile, `${fresh}\n`);
+  expect(await webhooks('rotate', '--retire')).toMatchObject({
+    code: 0,
+    stdout: 'there is no old secret to retire\n',
+  });
+  expect(await webhooks('rotate')).toMatchObject({ code: 0 });
+  expect(secrets()).toEqual([expect.stringMatching(/^whsec_/), fresh]);
+  gate.hook = (request, moment, answer) => {
+    if (moment === 'before' || !request.url?.endsWith('/webhook')) return answer;
+    const { data } = JSON.parse(answer) as { data: object[] };
+    return JSON.stringify({ data: data.map((one) => ({ ...one, signing_secret: 'whsec_shown' })) });
+  };
+  const listed = await webhooks('list', '--json');
+  expect(JSON.parse(listed.stdout)).toMatchObject({ url });
+  expect(listed.stdout).not.toContain('whsec_');
 });
 
 test('delete asks first, and forgets the secret when it is told to', async () => {

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { parseDuration } from '../../lib/units.ts';
+import type { Webhook } from '../../service/webhooks.ts';
 import { configOption } from '../config-options.ts';
 import { usageError, type Io } from '../io.ts';
 import { collect, httpUrl, option } from '../options.ts';
@@ -30,7 +31,8 @@ command that was killed is finished by running it again; ids of webhooks and tim
 
 rotate stores a new secret in front of the old one, and both are accepted. rotate --retire removes old ones that no
 delivery has needed for --unused-for, by the counts of the running receiver (\`millrace status\`). Variables are read at the
-start of a receiver only: restart it when told to, then run the command again.
+start of a receiver only: restart it when told to, then run the command again. Of several replicas, the one that runs here is
+asked.
 
 test sends a signed event of type millrace.test, of a made-up user, to the address that the service has, with its secret. It
 is routed like any other; the route { match: [millrace.test], to: [] } keeps it out of your sinks.
@@ -58,7 +60,7 @@ export function webhooksCommand(io: Io): Command {
     .addHelpText('after', HELP);
   common(webhooks.command('list').description('list the webhooks of the team')).action((flags: Flags) =>
     withTeam(io, flags, async ({ service, id }) => {
-      const { data } = await service.webhooks.list(id);
+      const data = (await service.webhooks.list(id)).data.map(withoutSecret);
       printList(io, flags, data, ['ID', 'URL', 'EVENTS', 'STATE'], (webhook) => [
         webhook.id,
         webhook.url,
@@ -119,6 +121,12 @@ export function webhooksCommand(io: Io): Command {
     .action((webhook: string, flags: DeleteFlags) => deleteWebhook(io, webhook, flags));
   for (const command of webhooks.commands) command.addHelpText('after', HELP);
   return webhooks;
+}
+
+/** Whatever the service calls it. */
+function withoutSecret(webhook: Webhook): Webhook {
+  const fields = Object.entries(webhook).filter(([name]) => !/secret/i.test(name));
+  return { ...Object.fromEntries(fields), id: webhook.id, url: webhook.url };
 }
 
 function common(command: Command): Command {
