@@ -22,7 +22,8 @@ export class FilledJournal {
     this.#count = count;
   }
 
-  static async fill(events: readonly JournalEvent[]): Promise<FilledJournal> {
+  /** @param runs how often it is played at most: a sink gets only events that came after its cursor was placed */
+  static async fill(events: readonly JournalEvent[], runs: number): Promise<FilledJournal> {
     const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
     const journal = await SqliteJournal.open({
       path: folder,
@@ -37,6 +38,7 @@ export class FilledJournal {
         throw error;
       },
     });
+    for (let run = 1; run <= runs; run += 1) await journal.openCursor(`run-${run}`);
     await Promise.all(events.map((event) => journal.accept(event)));
     return new FilledJournal(journal, folder, events.length);
   }
@@ -44,8 +46,6 @@ export class FilledJournal {
   /** Delivers everything to one sink through the dispatcher. @returns events a second */
   async playTo(sink: Sink): Promise<number> {
     const name = `run-${(this.#runs += 1)}`;
-    this.#journal.moveCursor(name, 0);
-    await this.#journal.flush();
     const all = Promise.withResolvers<void>();
     let delivered = 0;
     const dispatcher = new Dispatcher({

@@ -17,6 +17,8 @@ import { FilledJournal, quiet } from './from-journal.ts';
 import { endToEnd } from './latency.ts';
 
 const USERS = 100;
+/** Event Hubs and Pub/Sub. */
+const BROKERS = 2;
 
 interface Comparison {
   readonly name: string;
@@ -43,7 +45,7 @@ export const sinks: Bench = {
     });
     const count = Number(values.events ?? 50_000);
     const rounds = Number(values.rounds ?? 9);
-    const journal = await FilledJournal.fill(makeEvents(count));
+    const journal = await FilledJournal.fill(makeEvents(count), BROKERS * (rounds + 1));
     const results: Comparison[] = [];
     try {
       results.push(await againstEventHubs(journal, count, rounds));
