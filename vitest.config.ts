@@ -1,4 +1,6 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { SlowFirst } from './test/support/slow-first.ts';
 
 export default defineConfig({
   test: {
@@ -8,7 +10,8 @@ export default defineConfig({
     // Files of one worker share the modules they load; most of a short file's time was loading them again.
     isolate: false,
     // Tests of processes wait more than they compute.
-    maxWorkers: 3,
+    maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: SlowFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
