@@ -5,7 +5,7 @@ import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { OffsetTracker } from '../../src/deliver/offset-tracker.ts';
 import { backoff } from '../../src/deliver/retry.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog } from './support.ts';
+import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
 
 const retry = { initial: 100, max: 1000, giveUpAfter: 0 };
 
@@ -28,17 +28,6 @@ function build(sinks: Record<string, Sink>, overrides: { giveUpAfter?: number; d
     dispatcher.begin();
   };
   return { journal, clock, dispatcher, start };
-}
-
-/** Lets promises and timers run until the condition holds; fails the test when nothing is left to happen. */
-async function until(clock: ManualClock, condition: () => boolean): Promise<void> {
-  for (let idle = 0; !condition();) {
-    for (let turn = 0; turn < 20 && !condition(); turn += 1)
-      await new Promise((resolve) => setImmediate(resolve));
-    if (condition()) return;
-    idle = clock.next() ? 0 : idle + 1;
-    if (idle > 50) throw new Error('the condition never came true');
-  }
 }
 
 const idsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ event }) => event.id);

@@ -37,6 +37,17 @@ export class ManualClock implements Clock {
   }
 }
 
+/** Lets promises and timers run until the condition holds; fails the test when nothing is left to happen. */
+export async function until(clock: ManualClock, condition: () => boolean): Promise<void> {
+  for (let idle = 0; !condition();) {
+    for (let turn = 0; turn < 20 && !condition(); turn += 1)
+      await new Promise((resolve) => setImmediate(resolve));
+    if (condition()) return;
+    idle = clock.next() ? 0 : idle + 1;
+    if (idle > 50) throw new Error('the condition never came true');
+  }
+}
+
 /** What delivering needs of a journal, over an array. */
 export class ArrayJournal implements EventLog {
   readonly events: JournalEvent[] = [];

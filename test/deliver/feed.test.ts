@@ -1,0 +1,271 @@
+import { expect, test } from 'vitest';
+import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
+import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
+import type { Refusal } from '../../src/deliver/memory-log.ts';
+import { makeEvent } from '../support/events.ts';
+import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+
+const REFUSED: SendResult = { status: 'refused', code: 'bad', reason: 'not this' };
+const DOWN: SendResult = { status: 'retry', reason: 'down', sink: true };
+
+async function feedOf(
+  sink: ScriptedSink,
+  journal = new ArrayJournal(),
+  changes: Partial<DispatcherOptions> = {},
+) {
+  const clock = new ManualClock();
+  const dispatcher = new Dispatcher({
+    journal,
+    clock,
+    log: silentLog,
+    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
+    maxPending: 50,
+    maxPendingBytes: 1e6,
+    targetsOf: byType(() => [{ sink: 'a', destination: null }]),
+    ...changes,
+  });
+  await dispatcher.add('a', sink);
+  dispatcher.begin();
+  const put = (count: number): void => {
+    for (let n = 0; n < count; n += 1) journal.put(makeEvent({ id: `e${journal.lastSeq + 1}` }));
+  };
+  return { journal, clock, dispatcher, put, cursor: () => journal.cursors.get('a') ?? 0 };
+}
+
+/** A journal that holds events before anybody reads it: they are loaded at once. */
+function filled<J extends ArrayJournal>(journal: J, count: number): J {
+  for (let n = 1; n <= count; n += 1) journal.put(makeEvent({ id: `e${n}` }));
+  return journal;
+}
+
+const turns = async (count = 30): Promise<void> => {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** A journal that is asked to keep dead letters, and says when. */
+class SlowLetters extends ArrayJournal {
+  answers: PromiseWithResolvers<void>[] = [];
+
+  override async addDeadLetter(letter: Refusal): Promise<void> {
+    const answer = Promise.withResolvers<void>();
+    this.answers.push(answer);
+    await answer.promise;
+    await super.addDeadLetter(letter);
+  }
+}
+
+test('the cursor passes a refused event only when its dead letter is stored', async () => {
+  const journal = new SlowLetters();
+  const { put, cursor } = await feedOf(new ScriptedSink(() => REFUSED), journal);
+  put(1);
+  await turns();
+  expect(journal.answers).toHaveLength(1);
+  expect(cursor()).toBe(0);
+  journal.answers[0]?.resolve();
+  await turns();
+  expect(cursor()).toBe(1);
+  expect(journal.letters).toMatchObject([{ sink: 'a', code: 'bad', attempts: 1, event: { id: 'e1' } }]);
+});
+
+test('a dead letter that cannot be stored settles nothing: the batch is sent again, and none is lost', async () => {
+  const journal = filled(new SlowLetters(), 3);
+  const sink = new ScriptedSink(({ event }) => (event.id === 'e2' ? REFUSED : DELIVERED));
+  const { cursor, clock, dispatcher } = await feedOf(sink, journal);
+  await turns();
+  journal.answers[0]?.reject(new Error('no space left'));
+  await turns();
+  expect(dispatcher.status()).toMatchObject([{ mode: 'paused', lastError: 'no space left', delivered: 0 }]);
+  expect(cursor()).toBe(0);
+  await until(clock, () => journal.answers.length === 2);
+  journal.answers[1]?.resolve();
+  await until(clock, () => cursor() === 3);
+  expect(journal.letters.map(({ event }) => event.id)).toEqual(['e2']);
+  expect(dispatcher.status()).toMatchObject([{ delivered: 2, dead: 1, pending: 0 }]);
+});
+
+test('the cursor stays in front of the oldest event that waits, however many behind it are delivered', async () => {
+  let held = true;
+  const sink = new ScriptedSink(
+    ({ event }) =>
+      event.id === 'e3' && held ? { status: 'retry', reason: 'later', delayMs: 5000 } : DELIVERED,
+    { order: 'none' },
+  );
+  const { put, cursor, clock, dispatcher } = await feedOf(sink);
+  put(20);
+  await turns(60);
+  expect(sink.taken).toHaveLength(19);
+  expect(cursor()).toBe(2);
+  expect(dispatcher.slowestCursor()).toBe(2);
+  held = false;
+  await until(clock, () => cursor() === 20);
+});
+
+test('cursors are on disk before the sink closes its files', async () => {
+  const steps: string[] = [];
+  class Noting extends ArrayJournal {
+    override flush(): Promise<void> {
+      steps.push(`flush at ${this.cursors.get('a')}`);
+      return super.flush();
+    }
+  }
+  const sink = new ScriptedSink(() => DELIVERED);
+  const close = sink.close.bind(sink);
+  sink.close = () => {
+    steps.push('close');
+    return close();
+  };
+  const { dispatcher } = await feedOf(sink, filled(new Noting(), 5));
+  await dispatcher.stop(AbortSignal.timeout(5000));
+  expect(steps).toEqual(['flush at 5', 'close']);
+});
+
+test('a sink that will not close does not keep the others from it', async () => {
+  const sink = new ScriptedSink(() => DELIVERED);
+  sink.close = () => Promise.reject(new Error('will not'));
+  const { dispatcher } = await feedOf(sink);
+  const other = new ScriptedSink(() => DELIVERED);
+  await dispatcher.add('b', other);
+  await dispatcher.stop(AbortSignal.timeout(5000));
+  expect(other.closed).toBe(true);
+});
+
+test('while it stops a sink gets what is loaded and no more; in trouble it gets nothing more', async () => {
+  const sink = new ScriptedSink(() => DOWN);
+  const { put, dispatcher, cursor } = await feedOf(sink);
+  put(30);
+  await turns();
+  expect(dispatcher.status()).toMatchObject([{ mode: 'paused' }]);
+  const sent = sink.batches.length;
+  sink.answer = () => DELIVERED;
+  await dispatcher.stop(AbortSignal.timeout(5000));
+  expect(sink.batches).toHaveLength(sent);
+  expect([cursor(), sink.closed]).toEqual([0, true]);
+});
+
+test('after trouble one batch tries the sink; the others follow once it got through', async () => {
+  const sink = new ScriptedSink(() => DOWN, { batchCount: 5, inFlight: 4, order: 'none' });
+  const { clock, cursor } = await feedOf(sink, filled(new ArrayJournal(), 40));
+  await turns();
+  expect(sink.batches).toHaveLength(4);
+  await until(clock, () => sink.batches.length > 4);
+  await turns();
+  expect(sink.batches).toHaveLength(5);
+  sink.answer = () => DELIVERED;
+  await until(clock, () => cursor() === 40);
+  expect(sink.taken).toHaveLength(40);
+});
+
+test('a sink in trouble is left alone for as long as it asks for, and the longest wait holds', async () => {
+  let answers = 0;
+  const sink = new ScriptedSink(
+    () => {
+      answers += 1;
+      return { ...DOWN, delayMs: answers === 1 ? 60_000 : 10 };
+    },
+    { batchCount: 1, inFlight: 2, order: 'none' },
+  );
+  const { put, clock, dispatcher } = await feedOf(sink);
+  put(2);
+  await turns();
+  expect(answers).toBe(2);
+  sink.answer = () => DELIVERED;
+  const began = clock.monotonic();
+  while (sink.taken.length < 2) {
+    expect(clock.next()).toBe(true);
+    await turns();
+  }
+  expect(clock.monotonic() - began).toBeGreaterThanOrEqual(60_000);
+  expect(dispatcher.status()).toMatchObject([{ mode: 'running', lastError: null }]);
+});
+
+test('the journal cannot be read: the sink pauses, says why, and then has everything', async () => {
+  class Unreadable extends ArrayJournal {
+    failures = 2;
+
+    override read(...args: Parameters<ArrayJournal['read']>): ReturnType<ArrayJournal['read']> {
+      this.failures -= 1;
+      return this.failures >= 0 ? Promise.reject(new Error('bad page')) : super.read(...args);
+    }
+  }
+  const sink = new ScriptedSink(() => DELIVERED);
+  const { put, clock, cursor, dispatcher } = await feedOf(sink, new Unreadable());
+  put(3);
+  await turns();
+  expect(dispatcher.status()).toMatchObject([{ mode: 'paused', lastError: 'journal: bad page' }]);
+  await until(clock, () => cursor() === 3);
+  expect(sink.taken).toHaveLength(3);
+});
+
+test('passed resolves when all that the journal held is settled, not before', async () => {
+  const sink = new ScriptedSink(() => DOWN);
+  const { put, clock, dispatcher } = await feedOf(sink);
+  put(4);
+  await turns();
+  let done = false;
+  const passed = dispatcher.passed('a').then(() => (done = true));
+  await turns();
+  expect(done).toBe(false);
+  sink.answer = ({ event }) => (event.id === 'e4' ? { status: 'retry', reason: 'later' } : DELIVERED);
+  for (let n = 0; n < 5; n += 1) {
+    clock.next();
+    await turns();
+  }
+  expect(done).toBe(false);
+  sink.answer = () => DELIVERED;
+  await until(clock, () => done);
+  await passed;
+  await dispatcher.passed('a');
+});
+
+test('what a sink had confirmed and lost becomes dead letters: those it had, whole, and none of erased users', async () => {
+  const { journal, put, clock, cursor, dispatcher } = await feedOf(new ScriptedSink(() => DELIVERED));
+  put(2);
+  journal.put({ ...makeEvent({ id: 'erased' }), handling: { erased: true } });
+  journal.put({ ...makeEvent({ id: 'for nobody' }), handling: { only: [] } });
+  put(2);
+  await until(clock, () => cursor() === 6);
+  const gone = { seqs: [2, 3, 4, 6], destination: 'd', code: 'file_lost', reason: 'x' };
+  expect(await dispatcher.takeBack('a', gone)).toBe(2);
+  expect(journal.letters.map(({ event, code, destination }) => [event.id, code, destination])).toEqual([
+    ['e2', 'file_lost', 'd'],
+    ['e6', 'file_lost', 'd'],
+  ]);
+  expect(dispatcher.status()).toMatchObject([{ dead: 2 }]);
+  await expect(dispatcher.takeBack('nowhere', gone)).rejects.toThrow('nowhere is not open');
+});
+
+test('what is erased while it waits at a sink in trouble is not sent when the sink is back', async () => {
+  const sink = new ScriptedSink(() => DOWN);
+  const { journal, clock, cursor, dispatcher } = await feedOf(sink);
+  for (const user of ['gone', 'stays', 'gone']) journal.put(makeEvent({ id: `${user}`, user }));
+  await turns();
+  dispatcher.forget({ upTo: 3, owned: ({ user }) => user === 'gone' });
+  sink.answer = () => DELIVERED;
+  await until(clock, () => cursor() === 3);
+  expect(sink.taken.map(({ event }) => event.id)).toEqual(['stays']);
+});
+
+test('a sink that pays by the call waits for more, but not for a full batch, and not when it ends', async () => {
+  const sink = new ScriptedSink(() => DELIVERED, { linger: 1000, batchCount: 10 });
+  const { put, clock, dispatcher } = await feedOf(sink);
+  put(1);
+  await turns();
+  // The first has nothing to wait for.
+  expect(sink.batches).toEqual([1]);
+  put(3);
+  await turns();
+  expect(sink.batches).toEqual([1]);
+  put(7);
+  await turns();
+  expect(sink.batches).toEqual([1, 10]);
+  put(2);
+  await turns();
+  expect(sink.batches).toEqual([1, 10]);
+  clock.next();
+  await turns();
+  expect(sink.batches).toEqual([1, 10, 2]);
+  put(1);
+  await turns();
+  await dispatcher.stop(AbortSignal.timeout(5000));
+  expect(sink.batches).toEqual([1, 10, 2, 1]);
+});

@@ -1,0 +1,135 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { JournalEvent } from '../../src/core/event.ts';
+import type { FeedOptions } from '../../src/deliver/feed-options.ts';
+import { InFlightWindow } from '../../src/deliver/in-flight-window.ts';
+import { OffsetTracker } from '../../src/deliver/offset-tracker.ts';
+import { Pending, type Item } from '../../src/deliver/pending.ts';
+import { makeEvent } from '../support/events.ts';
+import { ArrayJournal, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
+
+const at = (seq: number, user: string, bytes = 10): JournalEvent => ({
+  ...makeEvent({ id: `e${seq}`, user, body: Buffer.alloc(bytes) }),
+  seq,
+  handling: {},
+});
+
+function windowOf(changes: Partial<FeedOptions> = {}) {
+  const pending = new Pending(LIMITS);
+  const options: FeedOptions = {
+    name: 'a',
+    sink: new ScriptedSink(() => ({ status: 'delivered' })),
+    journal: new ArrayJournal(),
+    clock: new ManualClock(),
+    log: silentLog,
+    retry: { initial: 1, max: 1, giveUpAfter: 0 },
+    maxPending: 100,
+    maxPendingBytes: 1000,
+    targetsOf: () => [{ sink: 'a', destination: null }],
+    ...changes,
+  };
+  return { pending, window: new InFlightWindow(options, pending, 0) };
+}
+
+test('the floor never passes an event that is open, over many thousands that settle in any order', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 5000, max: 12_000 }), fc.integer({ min: 1, max: 400 }), (count, ahead) => {
+      const offsets = new OffsetTracker(0);
+      const open = new Set<number>();
+      for (let seq = 1; seq <= count; seq += 1) {
+        offsets.add(seq, 1);
+        open.add(seq);
+        // The oldest stays open for a while, and the newest settles first.
+        if (seq > ahead) {
+          const done = seq % 2 === 0 ? seq : Math.min(...[...open].slice(0, 1));
+          offsets.settle(done);
+          open.delete(done);
+        }
+        const [oldest = seq + 1] = open;
+        if (offsets.floor !== oldest - 1) throw new Error(`${seq}: ${offsets.floor}, but ${oldest} is open`);
+      }
+      for (const seq of open) offsets.settle(seq);
+      expect([offsets.floor, offsets.size]).toEqual([count, 0]);
+    }),
+    { numRuns: 5 },
+  );
+});
+
+test('what was never added, or is past already, settles nothing', () => {
+  const offsets = new OffsetTracker(10);
+  offsets.settle(11);
+  offsets.add(12, 1);
+  offsets.add(14, 1);
+  for (const unknown of [0, 11, 13, 15]) offsets.settle(unknown);
+  expect([offsets.floor, offsets.size]).toEqual([10, 2]);
+  offsets.settle(12);
+  offsets.settle(12);
+  expect([offsets.floor, offsets.size]).toEqual([12, 1]);
+});
+
+test('an event for no target of the sink is settled at once, one for two targets when both are', () => {
+  const { window, pending } = windowOf({
+    targetsOf: ({ seq }) =>
+      seq === 1
+        ? [{ sink: 'other', destination: null }]
+        : [
+            { sink: 'a', destination: 'x' },
+            { sink: 'a', destination: 'y' },
+          ],
+  });
+  window.admit(at(1, 'u'));
+  expect([window.cursor, window.position, window.count]).toEqual([1, 1, 0]);
+  window.admit(at(2, 'u'));
+  const items = pending.take() as Item[];
+  expect(items).toHaveLength(2);
+  window.settle(items[0] as Item);
+  expect([window.cursor, window.count]).toEqual([1, 1]);
+  window.settle(items[1] as Item);
+  expect([window.cursor, window.count]).toEqual([2, 0]);
+});
+
+test('it asks for no more than its bounds have room for, and for nothing when the bytes are used up', () => {
+  const { window, pending } = windowOf();
+  expect(window.room).toEqual({ count: 100, bytes: 1000 });
+  window.admit(at(1, 'u', 400));
+  expect(window.room).toEqual({ count: 99, bytes: 600 });
+  window.admit(at(2, 'u', 600));
+  expect(window.room).toBe(null);
+  const [first] = pending.take() as [Item];
+  window.settle(first);
+  expect(window.room).toEqual({ count: 99, bytes: 400 });
+  for (let seq = 3; seq <= 78; seq += 1) window.admit(at(seq, 'u', 0));
+  // A quarter of 100 is free no more: too little is not worth a read.
+  expect(window.room).toBe(null);
+});
+
+test('what is forgotten is not sent and holds nothing back; newer events of the same user are sent', () => {
+  const { window, pending } = windowOf();
+  for (const [seq, user] of [
+    [1, 'gone'],
+    [2, 'stays'],
+    [3, 'gone'],
+    [4, 'gone'],
+  ] as const)
+    window.admit(at(seq, user));
+  window.forget({ upTo: 3, owned: ({ user }) => user === 'gone' });
+  const taken = pending.take() as Item[];
+  expect(taken).toHaveLength(4);
+  const left = window.unforgotten(taken);
+  expect(left.map(({ event }) => event.seq)).toEqual([4, 2]);
+  expect([window.count, window.cursor]).toEqual([2, 1]);
+  for (const item of left) window.settle(item);
+  expect([window.count, window.cursor]).toEqual([0, 4]);
+});
+
+test('two erasures at a time both hold', () => {
+  const { window, pending } = windowOf();
+  for (const [seq, user] of [
+    [1, 'one'],
+    [2, 'two'],
+    [3, 'three'],
+  ] as const)
+    window.admit(at(seq, user));
+  for (const gone of ['one', 'two']) window.forget({ upTo: 3, owned: ({ user }) => user === gone });
+  expect(window.unforgotten(pending.take() as Item[]).map(({ event }) => event.user)).toEqual(['three']);
+});
