@@ -237,7 +237,7 @@ test('what a sink had confirmed and lost becomes dead letters: those it had, who
 test('what is erased while it waits at a sink in trouble is not sent when the sink is back', async () => {
   const sink = new ScriptedSink(() => DOWN);
   const { journal, clock, cursor, dispatcher } = await feedOf(sink);
-  for (const user of ['gone', 'stays', 'gone']) journal.put(makeEvent({ id: `${user}`, user }));
+  for (const user of ['gone', 'stays', 'gone']) journal.put(makeEvent({ id: user, user }));
   await turns();
   dispatcher.forget({ upTo: 3, owned: ({ user }) => user === 'gone' });
   sink.answer = () => DELIVERED;
