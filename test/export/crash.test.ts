@@ -140,7 +140,7 @@ describe('millrace export', () => {
     const table = await millrace(['export', path, '--out', path, '--table', 'markers']);
     expect([table.code, table.stderr]).toEqual([
       2,
-      expect.stringContaining('Allowed choices are events, timeseries'),
+      expect.stringContaining('the tables are events, timeseries'),
     ]);
     const time = await millrace(['export', path, '--out', path, '--since', 'yesterday']);
     expect([time.code, time.stderr]).toEqual([
