@@ -26,17 +26,23 @@ export function finishedTask(folder: string): TaskResult | null {
   return readState(folder, DONE) as TaskResult | null;
 }
 
+export interface PullExtras {
+  /** Given the meals of each attempt as well, before the task is finished. */
+  readonly onMeals?: OnMeals | undefined;
+  /** Columns of every row that no answer fills, beside `user_id`. */
+  readonly given?: Readonly<Record<string, string>>;
+}
+
 /**
  * Fetches one user's meals of one window, as they stream in, and leaves rows and result in the task's folder. What an
  * attempt that failed midway had written is thrown away: a page is there whole or not at all.
- * @param onMeals given the meals of each attempt as well, before the task is finished
  */
 export async function pullMeals(
   service: ServiceClient,
   { user, provider, start, end }: Omit<Task, 'index'>,
   folder: string,
   signal: AbortSignal,
-  onMeals?: OnMeals,
+  { onMeals, given = {} }: PullExtras = {},
 ): Promise<TaskResult> {
   await mkdir(folder, { recursive: true });
   const files = await RowFiles.open(folder, MEAL_TABLES);
@@ -46,7 +52,7 @@ export async function pullMeals(
     const document: AsyncIterable<Buffer> = await service.meals.stream(user, range, { signal });
     const shaped = await shapeText(onMeals === undefined ? document : eachMeal(document, onMeals), {
       tables: MEAL_TABLES,
-      given: { user_id: user },
+      given: { ...given, user_id: user },
       write: (table, rows) => files.write(table, rows),
       onReject: (reject) => {
         // A document that ends early is a page that did not arrive, not a row that is wrong.

@@ -110,7 +110,34 @@ async function openFollowing(): Promise<{
   return { bench, path, named, sink, announce, user };
 }
 
+/** As the event says it, and the clock of the test. */
+const WHOSE = {
+  team_id: 'team-1',
+  client_user_id: 'customer-patient-123',
+  _loaded_at: '2026-11-21T03:15:02.123Z',
+};
+
+/** Rows of the only pull. */
+function rowsOf(path: string, table: string): Record<string, unknown>[] {
+  const [folder = ''] = readdirSync(path);
+  return readFileSync(join(path, folder, `${table}.ndjson`), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
 const JOB_UPDATED = 'lab_report.parsing_job.updated';
+
+test('rows say whose they are, and when they were fetched', async () => {
+  const { announce, user, path } = await openFollowing();
+  const range = { user_id: user.id, start_date: '2026-01-01', end_date: '2026-01-02' };
+  expect(await announce('historical.data.meal.created', range)).toEqual({ status: 'delivered' });
+  for (const table of ['meals', 'meal_items']) {
+    const rows = rowsOf(path, table);
+    expect(rows.length).toBeGreaterThan(5);
+    for (const row of rows) expect(row).toMatchObject({ ...WHOSE, user_id: user.id });
+  }
+});
 
 test('a changed parsing job becomes rows, once a status, with what the service says of it then', async () => {
   const { bench, path, announce, user } = await openFollowing();
@@ -119,14 +146,8 @@ test('a changed parsing job becomes rows, once a status, with what the service s
   for (let n = 0; n < 3; n += 1)
     expect(await announce(JOB_UPDATED, { id: job.id, status: 'completed' })).toEqual({ status: 'delivered' });
   expect(readdirSync(path)).toHaveLength(1);
-  const [folder = ''] = readdirSync(path);
-  const rows = (table: string): Record<string, unknown>[] =>
-    readFileSync(join(path, folder, `${table}.ndjson`), 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-  expect(rows('parsing_jobs')).toMatchObject([{ id: job.id, status: 'completed' }]);
-  expect(rows('parsing_job_results').map((row) => row['job_id'])).toEqual([job.id, job.id, job.id]);
+  expect(rowsOf(path, 'parsing_jobs')).toMatchObject([{ id: job.id, status: 'completed' }]);
+  expect(rowsOf(path, 'parsing_job_results').map((row) => row['job_id'])).toEqual([job.id, job.id, job.id]);
   // Another status is another state of it.
   expect(await announce(JOB_UPDATED, { id: job.id, status: 'pending_review' })).toEqual({
     status: 'delivered',

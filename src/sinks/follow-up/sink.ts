@@ -116,14 +116,27 @@ export class FollowUpSink implements Sink {
     signal: AbortSignal,
   ): Promise<object> {
     const whose = { team, user: completion.user, clientUser };
+    const given = this.#given(whose);
     let events = 0;
     const journal = async (meals: readonly Buffer[]): Promise<void> => {
       await this.#journal(meals, whose);
       events += meals.length;
     };
     const onMeals = this.#events ? journal : undefined;
-    const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, onMeals);
+    const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, {
+      onMeals,
+      given,
+    });
     return { meals, rejects, events };
+  }
+
+  /** What the event says of its user, and the time: an answer says neither. */
+  #given({ team, clientUser }: Pick<Envelope, 'team' | 'clientUser'>): Readonly<Record<string, string>> {
+    return {
+      _loaded_at: new Date(this.#context.clock.now()).toISOString(),
+      ...(team === null ? {} : { team_id: team }),
+      ...(clientUser === null ? {} : { client_user_id: clientUser }),
+    };
   }
 
   async #job(changed: ChangedJob, folder: string, signal: AbortSignal): Promise<object> {
