@@ -33,6 +33,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     replay: async () => (await import('./replay/command.ts')).replayCommand,
   },
   'Data:': {
+    load: async () => (await import('./load/command.ts')).loadCommand,
     export: async () => (await import('./export.ts')).exportCommand,
     ndjson: async () => (await import('./ndjson/command.ts')).ndjsonCommand,
     schema: async () => (await import('./schema.ts')).schemaCommand,

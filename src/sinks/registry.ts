@@ -8,7 +8,7 @@ import { isRecord } from '../lib/is-record.ts';
 import { OwnModule } from './own-module.ts';
 
 /** Types that can stand under `sinks.<name>.type` by name. */
-export const SINK_TYPES = ['files', 'stdout', 'event-hubs', 'pubsub', 'follow-up'] as const;
+export const SINK_TYPES = ['files', 'stdout', 'event-hubs', 'pubsub', 'postgres', 'follow-up'] as const;
 
 export type SinkType = (typeof SINK_TYPES)[number];
 
@@ -18,6 +18,7 @@ const BUILT_IN = {
   stdout: () => import('./stdout/sink.ts'),
   'event-hubs': () => import('./event-hubs/sink.ts'),
   pubsub: () => import('./pubsub/sink.ts'),
+  postgres: () => import('./postgres/sink.ts'),
   'follow-up': () => import('./follow-up/sink.ts'),
 } as const satisfies Record<SinkType, () => Promise<SinkModule>>;
 

@@ -50,6 +50,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/demo': ['app.ts', 'archive', 'backfill', 'config', 'sandbox', 'service', 'verify'],
   'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],
   'cli/erase': ['admin', 'config', 'erase', 'journal', 'proof'],
+  'cli/load': ['load', 'sinks', 'warehouse'],
   'cli/ndjson': ['ndjson', 'warehouse'],
   'cli/reconcile': ['backfill', 'config', 'reconcile', 'service'],
   'cli/replay': ['config', 'deliver', 'erase', 'plan.ts', 'proof', 'replay', 'route', 'validate'],
@@ -68,7 +69,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   replay: ['archive', 'deliver', 'validate'],
   erase: ['archive', 'config', 'seal'],
   export: ['archive', 'warehouse'],
-  sinks: ['archive', 'backfill', 'seal', 'service'],
+  load: ['archive', 'export', 'warehouse'],
+  sinks: ['archive', 'backfill', 'load', 'seal', 'service', 'warehouse'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };
 /** All that stands at the root. */
@@ -81,6 +83,8 @@ const VENDORS: Readonly<Record<string, string>> = {
   '@azure/identity': 'event-hubs',
   '@azure/storage-blob': 'event-hubs',
   '@google-cloud/pubsub': 'pubsub',
+  pg: 'postgres',
+  'pg-copy-streams': 'postgres',
 };
 
 interface Import {

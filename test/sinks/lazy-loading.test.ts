@@ -77,3 +77,12 @@ test('a config with Pub/Sub loads Google code when a connection is needed', asyn
   expect(checked('/sinks/pubsub/')).toBe(true);
   expect(checked('@google-cloud/')).toBe(false);
 });
+
+test('a config with PostgreSQL loads its driver when a connection is needed, and other configs never', async () => {
+  expect((await check(config('{ type: files, path: ./archive }')))('/sinks/postgres/')).toBe(false);
+  const checked = await check(
+    config('{ type: postgres, connectionString: "postgres://nobody@127.0.0.1/none" }'),
+  );
+  expect(checked('/sinks/postgres/')).toBe(true);
+  expect(checked('/node_modules/pg')).toBe(false);
+});

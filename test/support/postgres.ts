@@ -33,9 +33,25 @@ export class Postgres {
     chmodSync(folder, 0o755);
     const data = join(folder, 'data');
     asOther('initdb', ['-D', data, '-U', 'postgres', '--auth=trust', '--no-sync']);
-    const options = `-k ${folder} -c listen_addresses='' -c fsync=off`;
-    asOther('pg_ctl', ['-D', data, '-w', '-l', join(folder, 'log'), '-o', options, 'start']);
+    server.up();
     return server;
+  }
+
+  /** Starts it, at first and after `down`. */
+  up(): void {
+    const folder = this.#folder;
+    const options = `-k ${folder} -c listen_addresses='' -c fsync=off`;
+    asOther('pg_ctl', ['-D', join(folder, 'data'), '-w', '-l', join(folder, 'log'), '-o', options, 'start']);
+  }
+
+  /** Ends it at once, as a crash would: connections break. */
+  down(): void {
+    asOther('pg_ctl', ['-D', join(this.#folder, 'data'), '-m', 'immediate', 'stop']);
+  }
+
+  /** Address for clients; anybody is let in without a password. */
+  get url(): string {
+    return `postgres://postgres@localhost/postgres?host=${this.#folder}`;
   }
 
   /** Runs SQL, stopping at the first error, and returns what it prints: unaligned, without headers. */
@@ -44,7 +60,7 @@ export class Postgres {
   }
 
   stop(): void {
-    asOther('pg_ctl', ['-D', join(this.#folder, 'data'), '-m', 'immediate', 'stop']);
+    this.down();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 }

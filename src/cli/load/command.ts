@@ -1,0 +1,176 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { Command } from 'commander';
+import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
+import { parseDuration } from '../../lib/units.ts';
+import type { LoadOptions, LoadSummary } from '../../load/options.ts';
+import { runLoad } from '../../load/run.ts';
+import type { Tables } from '../../warehouse/tables.ts';
+import { print, usageError, type Io } from '../io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
+import { collect, option } from '../options.ts';
+import { StatusLine } from '../status-line.ts';
+import { addTablesOption, tablesOf, type TablesFlags } from '../tables-option.ts';
+import { targetOf, type Target } from './target.ts';
+
+const HELP = `
+Examples:
+  millrace load ./data/archive --to postgres://loader@db.example/warehouse --table all
+  millrace load ./data/archive --to duckdb:./warehouse.duckdb --table events --table meals
+  millrace load ./data/archive --to postgres://loader@db.example/warehouse --follow
+
+Brings a database to what archives hold: their finished files, as rows of the tables that \`millrace schema\` declares. It creates
+the tables and their <table>_latest views. The same command again loads what is new, removes the rows that an erasure has taken
+out of the archive, and continues after an interruption; no event is there twice, wherever a run was ended. A table that was
+loaded once is kept up to date by every later load. Tables named _millrace_… say what was loaded.
+
+A password is best kept out of the command line: set PGPASSWORD, or use a ~/.pgpass file. DuckDB files need the package
+@duckdb/node-api beside millrace; with --follow the file is closed between rounds, so that others can read it.
+A sealed archive needs its keys: --config or --keys.
+
+Exit codes: 0 done, 1 failed, 2 usage or in use by another load, 3 partly done: interrupted, or some records could not be read
+or made no row.`;
+
+/** Files are loaded together until they have held so many bytes of records: a transaction for each would cost more. */
+const STEP_BYTES = 64 * 1024 * 1024;
+/** Problems and rejects named on stderr. */
+const NAMED = 20;
+/** Notes of each kind of thing are given once, and no more than so many. */
+const MOST_TOLD = 200;
+
+interface Options extends KeyOptions, Omit<TablesFlags, 'config'> {
+  readonly to: string;
+  readonly schema: string;
+  readonly table: readonly string[];
+  readonly follow?: boolean;
+  readonly every: number;
+  readonly json?: boolean;
+}
+
+/** `millrace load`: archives into a database. */
+export function loadCommand(io: Io): Command {
+  const command = new Command('load')
+    .description('load archives into PostgreSQL or a DuckDB file, once or continuously')
+    .argument('<folder...>', 'folders of archives')
+    .requiredOption('--to <address>', 'postgres://user@host:5432/database, or duckdb:FILE')
+    .option(
+      '--table <table>',
+      'table to load with those nested in it, or all; may be repeated (default: events)',
+      collect,
+      [],
+    )
+    .option('--schema <name>', 'schema of the tables in PostgreSQL', 'public')
+    .option('--follow', 'keep loading what is new, until it is stopped')
+    .addOption(option('--every <duration>', 'with --follow: time between two rounds', parseDuration, '5s'))
+    .option(
+      '--config <file>',
+      'open sealed records with the keys of the sinks of this config; use its `tables:`',
+    )
+    .option('--json', 'end each round with a line of JSON: {ok, files, records, rows, duplicates, …}')
+    .addHelpText('after', HELP)
+    .action(async (paths: readonly string[], options: Options) => {
+      const tables = await tablesOf(options, io);
+      const target = await targetOf(options.to, options.schema);
+      const work: LoadOptions = {
+        paths,
+        tables,
+        wanted: namesIn(tables, options.table),
+        stepBytes: STEP_BYTES,
+        opener: () => openerOf(options, io),
+        signal: io.signal,
+        ...reporting(io),
+      };
+      const first = await round(target, work);
+      report(first, target, options, io);
+      if (!isOk(first)) io.setExit(EXIT.partial);
+      if (options.follow === true && first.complete) await follow(target, work, options, io);
+    });
+  return addKeyOptions(addTablesOption(command));
+}
+
+/** Names of tables; those nested in a named one come along. */
+function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
+  const all = tables.ofEvents().map(({ definition }) => definition.name);
+  if (named.includes('all')) return all;
+  const unknown = named.find((name) => !all.includes(name));
+  if (unknown !== undefined) throw usageError(`--table ${unknown}: must be all, or one of ${all.join(', ')}`);
+  return named.length === 0 ? ['events'] : named.flatMap((name) => tables.withNested(name));
+}
+
+/** One round over its own connection. */
+async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
+  const database = await target.open();
+  try {
+    return await runLoad(database, work);
+  } catch (error) {
+    throw target.explain(error);
+  } finally {
+    await database.close();
+  }
+}
+
+async function follow(target: Target, work: LoadOptions, options: Options, io: Io): Promise<void> {
+  const status = new StatusLine(io);
+  for (;;) {
+    await wait(options.every, undefined, { signal: io.signal }).catch(() => undefined);
+    if (io.signal.aborted) return;
+    try {
+      const summary = await round(target, work);
+      const { files, replaced } = summary;
+      if (files > 0 || replaced > 0) report(summary, target, options, io);
+    } catch (error) {
+      // What passes by itself ends no load that has worked before.
+      if (!(error instanceof MillraceError) || !CATALOGUE[error.code].retryable) throw error;
+      status.note(`${error.message}; trying again`);
+    }
+  }
+}
+
+type Reporting = Pick<LoadOptions, 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable'>;
+
+function reporting(io: Io): Reporting {
+  const status = new StatusLine(io);
+  const told = new Set<string>();
+  const unlessTold = (line: string): void => {
+    if (told.has(line) || told.size >= MOST_TOLD) return;
+    told.add(line);
+    status.note(line);
+  };
+  let named = 0;
+  const name = (line: string): void => {
+    named += 1;
+    if (named <= NAMED) status.note(line);
+    if (named === NAMED + 1) status.note('and more of that kind, not named here');
+  };
+  return {
+    onProgress: ({ done, total, records, file }) =>
+      status.show(() => `${done}/${total} files, ${records} records: ${file}`, done === total),
+    onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
+    onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
+    onUnknown: (table, path) => unlessTold(`${table}: ${path} has no column; it is in extra`),
+    onWithoutTable: (type) =>
+      unlessTold(`events of type ${type}: no table knows their shape; they are in events only`),
+  };
+}
+
+function isOk({ complete, rejects, problems }: LoadSummary): boolean {
+  return complete && rejects === 0 && problems === 0;
+}
+
+function report(summary: LoadSummary, target: Target, { json }: Options, io: Io): void {
+  if (json === true) {
+    print(io, JSON.stringify({ ok: isOk(summary), ...summary }));
+    return;
+  }
+  const { rows, files, before, records, replaced, duplicates, missing, unfinished, erased } = summary;
+  for (const [table, count] of Object.entries(rows)) print(io, `${table.padEnd(20)} ${count} rows`);
+  print(io, `${records} records of ${files} files, in ${target.name}; ${before} files loaded before`);
+  if (replaced > 0) print(io, `${replaced} files have changed or were removed: their old rows are gone`);
+  if (duplicates > 0) print(io, `${duplicates} records of events that were there already`);
+  if (missing > 0) print(io, `${missing} files of a manifest are missing: their rows stay`);
+  if (unfinished > 0)
+    print(io, `${unfinished} unfinished files of a receiver: loaded when they are finished`);
+  if (erased > 0) print(io, `${erased} records stay sealed: their users were erased`);
+  if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
+  if (summary.rejects > 0) print(io, `${summary.rejects} records made no row`);
+  if (!summary.complete) print(io, 'interrupted; run the same command to continue');
+}

@@ -1,0 +1,38 @@
+import type { TableDefinition } from '../warehouse/definition.ts';
+import type { DialectName } from '../warehouse/dialects/registry.ts';
+
+/**
+ * What loading needs of a database. One connection: statements run one after another, in the session's transaction.
+ * Statements are written so that PostgreSQL and DuckDB both take them; where they cannot be, `dialect` decides.
+ */
+export interface Database {
+  readonly dialect: DialectName & ('postgres' | 'duckdb');
+  /** Several statements at once, without values. */
+  run(sql: string): Promise<void>;
+  /** @param values stand for `$1`, `$2`, … */
+  query(sql: string, values?: readonly (string | number)[]): Promise<readonly (readonly unknown[])[]>;
+  /**
+   * Adds rows to a table.
+   * @param lines as the shaper writes them; the caller's again once the promise resolves
+   * @param load number of the load, which each row carries as `_load`
+   */
+  append(table: TableDefinition, lines: Buffer, load: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Column that every loaded table has beside its own: the load that a row came with. */
+export const LOAD_COLUMN = '_load';
+
+/** Runs `work` in a transaction: all of it is there in the end, or nothing. */
+export async function inTransaction<T>(database: Database, work: () => Promise<T>): Promise<T> {
+  await database.run('BEGIN');
+  try {
+    const result = await work();
+    await database.run('COMMIT');
+    return result;
+  } catch (error) {
+    // A connection that is gone has rolled back by itself.
+    await database.run('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}

@@ -1,0 +1,77 @@
+import { open, rm } from 'node:fs/promises';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { columnsOf, type ColumnType, type TableDefinition } from '../warehouse/definition.ts';
+import { literal } from '../warehouse/dialects/dialect.ts';
+import { duckdb } from '../warehouse/dialects/duckdb.ts';
+import { LOAD_COLUMN, type Database } from './database.ts';
+
+/** Read as texts: on the way from a number of JSON to a decimal DuckDB would lose digits. */
+const AS_TEXT: ReadonlySet<ColumnType> = new Set(['decimal', 'date', 'timestamp']);
+const INSTALL = 'npm install @duckdb/node-api';
+
+/** A DuckDB file. It is this process's alone for as long as it is open: DuckDB sees to that. */
+export class DuckDBDatabase implements Database {
+  readonly dialect = 'duckdb';
+  readonly #connection: DuckDBConnection;
+  readonly #close: () => void;
+  /** Where rows stand for a moment, on their way in. */
+  readonly #rows: string;
+
+  private constructor(connection: DuckDBConnection, close: () => void, rows: string) {
+    this.#connection = connection;
+    this.#close = close;
+    this.#rows = rows;
+  }
+
+  /** @throws MillraceError usage where DuckDB is not installed; database_in_use, database_refused */
+  static async open(file: string): Promise<DuckDBDatabase> {
+    const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
+      throw new MillraceError('usage', `DuckDB is not installed beside millrace: ${INSTALL}`, {
+        cause: error,
+      });
+    });
+    try {
+      const instance = await DuckDBInstance.create(file);
+      const connection = await instance.connect();
+      const close = (): void => {
+        connection.closeSync();
+        instance.closeSync();
+      };
+      await connection.run(`SET TimeZone = 'UTC'`);
+      return new DuckDBDatabase(connection, close, `${file}.loading.ndjson`);
+    } catch (error) {
+      const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';
+      throw new MillraceError(code, `${file}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  async run(sql: string): Promise<void> {
+    await this.#connection.run(sql);
+  }
+
+  async query(sql: string, values: readonly (string | number)[] = []): Promise<unknown[][]> {
+    const result = await this.#connection.runAndReadAll(sql, [...values]);
+    return result.getRows();
+  }
+
+  async append(table: TableDefinition, lines: Buffer, load: number): Promise<void> {
+    await using file = await open(this.#rows, 'w', 0o600);
+    await file.writeFile(lines);
+    const columns = columnsOf(table);
+    const names = columns.map(({ name }) => duckdb.quote(name));
+    const read = columns.map(({ name, type }) => {
+      return `${duckdb.quote(name)}: ${literal(AS_TEXT.has(type) ? duckdb.types.text : duckdb.types[type])}`;
+    });
+    const values = columns.map(({ name, type }) => `CAST(${duckdb.quote(name)} AS ${duckdb.types[type]})`);
+    await this.run(
+      `INSERT INTO ${duckdb.quote(table.name)} (${names.join(', ')}, ${LOAD_COLUMN})
+       SELECT ${values.join(', ')}, ${load} FROM read_ndjson(${literal(this.#rows)}, columns = {${read.join(', ')}})`,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#close();
+    await rm(this.#rows, { force: true });
+  }
+}

@@ -1,0 +1,55 @@
+import type { RecordOpener } from '../core/sealed-record.ts';
+import type { Archive, ArchiveFile } from './archives.ts';
+import type { Load } from './ledger.ts';
+
+/** What has to be done so that a database has what archives hold. */
+export interface LoadPlan {
+  /** Files to be loaded, each with the loads that it takes the place of. */
+  readonly files: readonly { readonly source: ArchiveFile; readonly replaces: readonly number[] }[];
+  /** Loads of files that are in no archive any more. */
+  readonly gone: readonly number[];
+  /** Files that are loaded as they are. */
+  readonly before: number;
+  /** Files that a manifest lists and that are not there: what was loaded of them stays. */
+  readonly missing: readonly string[];
+}
+
+/**
+ * Compares archives with what was loaded of them. A file that an erasure removed is gone; one that is only missing is a
+ * fault of the archive, and no reason to lose its rows.
+ * @param shape of the tables now
+ */
+export function planLoad(
+  archives: readonly Archive[],
+  loads: readonly Load[],
+  shape: string,
+  opener?: RecordOpener,
+): LoadPlan {
+  const known = Map.groupBy(loads, ({ archive, file }) => `${archive} ${file}`);
+  const files: { source: ArchiveFile; replaces: number[] }[] = [];
+  const gone: number[] = [];
+  const missing: string[] = [];
+  let before = 0;
+  for (const { id, files: present, missing: absent } of archives) {
+    for (const source of present) {
+      const earlier = known.get(`${id} ${source.file}`) ?? [];
+      known.delete(`${id} ${source.file}`);
+      const [only] = earlier;
+      const isSame = earlier.length === 1 && only !== undefined && isCurrent(only, source, shape, opener);
+      if (isSame) before += 1;
+      else files.push({ source, replaces: earlier.map(({ load }) => load) });
+    }
+    for (const { archive, file, load } of [...known.values()].flat()) {
+      if (archive !== id) continue;
+      if (absent.has(file)) missing.push(file);
+      else gone.push(load);
+    }
+  }
+  return { files, gone, before, missing };
+}
+
+/** False also when keys were destroyed since: nothing in a sealed archive tells whose records are in which file. */
+function isCurrent(load: Load, source: ArchiveFile, shape: string, opener?: RecordOpener): boolean {
+  if (load.sealed > 0 && (opener?.destroyed ?? 0) > load.destroyed) return false;
+  return load.sha256 === source.sha256 && load.shape === shape;
+}

@@ -1,0 +1,134 @@
+import { readArchiveFile, type ArchiveItem } from '../archive/read.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
+import type { ArchiveFile } from './archives.ts';
+import type { Database } from './database.ts';
+import { claimEvents, nextLoad, removeLoads, reviveDuplicates, writeLoad } from './ledger.ts';
+import type { LoadOptions } from './options.ts';
+import { keyOf, Shapes } from './shapes.ts';
+import type { LoadedTables } from './tables.ts';
+
+/** A batch: records, and bytes of them, whose rows are brought to the database together. */
+const BATCH_RECORDS = 10_000;
+const BATCH_BYTES = 16 * 1024 * 1024;
+
+type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
+type Told = Pick<LoadOptions, 'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable' | 'signal'>;
+
+/** What loading some files has come to. */
+export interface StepCounts {
+  records: number;
+  duplicates: number;
+  rejects: number;
+  problems: number;
+  erased: number;
+  rows: Record<string, number>;
+}
+
+/** Loads files of archives in one transaction of the caller's. */
+export class LoadStep {
+  readonly counts: StepCounts = { records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0, rows: {} };
+  /** Bytes of records so far. */
+  bytes = 0;
+  /** Whether files that were loaded before have to be loaded again. */
+  revived = false;
+  readonly #database: Database;
+  readonly #tables: LoadedTables;
+  readonly #opener: RecordOpener | undefined;
+  readonly #told: Told;
+  readonly #shapes: Shapes;
+  #at = { file: '', line: 0 };
+
+  constructor(database: Database, tables: LoadedTables, opener: RecordOpener | undefined, told: Told) {
+    this.#database = database;
+    this.#tables = tables;
+    this.#opener = opener;
+    this.#told = told;
+    this.#shapes = new Shapes(tables.known, tables.entries, {
+      onReject: (reject) => {
+        this.counts.rejects += 1;
+        told.onReject({ ...reject, ...this.#at });
+      },
+      onUnknown: (table, path) => told.onUnknown(table, path),
+      onWithoutTable: (eventType) => told.onWithoutTable(eventType),
+    });
+  }
+
+  /** Loads a file in place of what was loaded of it before. */
+  async load(
+    source: ArchiveFile,
+    replaces: readonly number[],
+    onBatch: (records: number) => void,
+  ): Promise<void> {
+    const { archive, root, file, sha256 } = source;
+    if (replaces.length > 0) await removeLoads(this.#database, this.#tables.names, replaces);
+    const load = await nextLoad(this.#database);
+    const before = { ...this.counts };
+    let batch: ArchiveRecordItem[] = [];
+    let bytes = 0;
+    let sealed = 0;
+    let isWhole = true;
+    // While the database takes one batch, the next is read.
+    let taken = Promise.resolve();
+    const hand = async (): Promise<void> => {
+      await taken;
+      const records = batch;
+      batch = [];
+      bytes = 0;
+      onBatch(this.counts.records - before.records);
+      taken = this.#take(records, load);
+      // Told where it is waited for.
+      taken.catch(() => undefined);
+    };
+    for await (const item of readArchiveFile(root, file, this.#told.signal, undefined, this.#opener)) {
+      if (item.kind === 'problem') {
+        isWhole &&= item.line !== null;
+        this.#note(item);
+        continue;
+      }
+      if (item.sealed) sealed += 1;
+      this.counts.records += 1;
+      this.bytes += item.text.length;
+      bytes += item.text.length;
+      batch.push(item);
+      if (batch.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) await hand();
+    }
+    if (batch.length > 0) await hand();
+    await taken;
+    await writeLoad(this.#database, {
+      load,
+      archive,
+      file,
+      // What could not be read to its end is tried again the next time.
+      sha256: isWhole ? sha256 : '',
+      shape: this.#tables.shape,
+      records: this.counts.records - before.records,
+      sealed,
+      destroyed: this.#opener?.destroyed ?? 0,
+    });
+    if (replaces.length > 0 && (await reviveDuplicates(this.#database))) this.revived = true;
+    this.counts.rows = this.#shapes.counts();
+  }
+
+  /** Those that no load has: each event's rows are there once, however often it lies in archives. */
+  async #take(records: readonly ArchiveRecordItem[], load: number): Promise<void> {
+    const keys = records.map(keyOf);
+    const claimed = await claimEvents(this.#database, load, keys);
+    for (const [i, item] of records.entries()) {
+      this.#at = item;
+      if (claimed.delete(keys[i] ?? '')) this.#shapes.add(item);
+      else this.counts.duplicates += 1;
+    }
+    await this.#shapes.append(this.#database, load);
+  }
+
+  #note({ file, line, reason, sealed }: ArchiveItem & { kind: 'problem' }): void {
+    if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
+    if (sealed?.why === 'erased') {
+      this.counts.erased += 1;
+      return;
+    }
+    this.counts.problems += 1;
+    this.#told.onProblem(file, line, reason);
+  }
+}

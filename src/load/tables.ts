@@ -1,0 +1,104 @@
+import { hash } from 'node:crypto';
+import { MillraceError } from '../core/errors.ts';
+import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import { DIALECTS } from '../warehouse/dialects/registry.ts';
+import { schemaOf } from '../warehouse/schema.ts';
+import type { TableEntry, Tables } from '../warehouse/tables.ts';
+import { inTransaction, LOAD_COLUMN, type Database } from './database.ts';
+
+/** The tables that a database keeps. */
+export interface LoadedTables {
+  /** All that there are to choose from. */
+  readonly known: Tables;
+  readonly entries: readonly TableEntry[];
+  /** Their names, quoted. */
+  readonly names: readonly string[];
+  /** Hash of all their columns: a file that was loaded with another has to be loaded again. */
+  readonly shape: string;
+}
+
+/**
+ * Makes the tables that are wanted, and completes those that were made before: once loaded, a table is kept up to date by
+ * every load.
+ * @throws MillraceError usage when a table was loaded whose definition is not known now
+ */
+export async function ensureTables(
+  database: Database,
+  known: Tables,
+  wanted: readonly string[],
+): Promise<LoadedTables> {
+  const before = new Map<string, string>();
+  for (const [name, shape] of await database.query('SELECT name, shape FROM _millrace_tables'))
+    before.set(String(name), String(shape));
+  const entries = [...new Set([...before.keys(), ...wanted])].sort().map((name) => {
+    const entry = known.get(name);
+    if (entry !== undefined) return entry;
+    throw new MillraceError(
+      'usage',
+      `the database has the table ${name}, which has no definition here (--tables)`,
+    );
+  });
+  const { quote } = DIALECTS[database.dialect];
+  const changed = entries.filter(({ definition }) => before.get(definition.name) !== shapeOf(definition));
+  if (changed.length > 0) {
+    await inTransaction(database, async () => {
+      const ordered = parentsFirst(entries);
+      // A view's columns cannot change, and those of nested tables read that of their document.
+      for (const { definition } of ordered.toReversed())
+        await database.run(`DROP VIEW IF EXISTS ${quote(`${definition.name}_latest`)}`);
+      for (const entry of changed) await createTable(database, entry);
+      for (const entry of ordered) {
+        const { createView } = schemaOf(entry, database.dialect);
+        const { document } = entry;
+        const readable =
+          document.ownRows === false || entries.some(({ definition }) => definition === document);
+        if (createView !== null && readable) await database.run(createView);
+      }
+    });
+  }
+  return {
+    known,
+    entries,
+    names: entries.map(({ definition }) => quote(definition.name)),
+    shape: sha(entries.map(({ definition }) => shapeOf(definition)).join(' ')),
+  };
+}
+
+async function createTable(database: Database, entry: TableEntry): Promise<void> {
+  const { definition } = entry;
+  const { quote, types } = DIALECTS[database.dialect];
+  const table = quote(definition.name);
+  await database.run(schemaOf(entry, database.dialect).createTable);
+  // Of a version of the table before.
+  for (const { name, type } of columnsOf(definition))
+    await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${quote(name)} ${types[type]}`);
+  await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
+  // Loads stand one behind the other, so this small index finds one in a large table. DuckDB keeps the like by itself.
+  if (database.dialect === 'postgres')
+    await database.run(
+      `CREATE INDEX IF NOT EXISTS ${quote(`${definition.name}_load`)} ON ${table} USING brin (${LOAD_COLUMN})`,
+    );
+  await database.query('DELETE FROM _millrace_tables WHERE name = $1', [definition.name]);
+  await database.query('INSERT INTO _millrace_tables (name, shape) VALUES ($1, $2)', [
+    definition.name,
+    shapeOf(definition),
+  ]);
+}
+
+/** In one order, with documents in front of what is nested in them. */
+function parentsFirst(entries: readonly TableEntry[]): TableEntry[] {
+  return [...entries.filter(isDocument), ...entries.filter((entry) => !isDocument(entry))];
+}
+
+function isDocument({ definition, document }: TableEntry): boolean {
+  return definition === document;
+}
+
+function shapeOf(definition: TableDefinition): string {
+  const { name, key, newest, events } = definition;
+  return sha(JSON.stringify([name, key, newest, events, columnsOf(definition)]));
+}
+
+function sha(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, 16);
+}

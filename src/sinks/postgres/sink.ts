@@ -1,0 +1,137 @@
+import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import { onAbort, orAborted } from '../../lib/abort.ts';
+import { inTransaction } from '../../load/database.ts';
+import { claimEvents, createLedger, nextLoad, readLoads, writeLoad } from '../../load/ledger.ts';
+import { keyOf, Shapes } from '../../load/shapes.ts';
+import { ensureTables, type LoadedTables } from '../../load/tables.ts';
+import { TABLES } from '../../warehouse/tables.ts';
+import { ABORTED } from '../failure.ts';
+import type { PostgresOptions } from './config.ts';
+import { nameOf } from './connection.ts';
+import { PostgresDatabase } from './database.ts';
+import { faultOf, resultOf } from './failure.ts';
+import { toRecord } from './message.ts';
+
+export { parseOptions, optionsSchema } from './config.ts';
+
+export function createSink(options: PostgresOptions, context: SinkContext): Sink {
+  return new PostgresSink(options, context);
+}
+
+/**
+ * Writes events to PostgreSQL as rows, the same as `millrace load` makes of an archive. A batch is a transaction that also
+ * notes whose rows are there: what is sent again, because its answer was lost, changes nothing. All destinations are the
+ * one database.
+ *
+ * Modes: new → open (by `open`) → closed.
+ */
+export class PostgresSink implements Sink {
+  readonly limits = {
+    batchCount: 1000,
+    batchBytes: 8 * 1024 * 1024,
+    eventBytes: Number.POSITIVE_INFINITY,
+    inFlight: 2,
+    order: 'user',
+    batchBy: 'mixed',
+    // A transaction with one event costs as much as one with many.
+    linger: 20,
+  } as const;
+
+  readonly #options: PostgresOptions;
+  readonly #context: SinkContext;
+  #tables: LoadedTables = { known: TABLES, entries: [], names: [], shape: '' };
+  /** Number that the rows of this sink carry. */
+  #load = 0;
+  /** Connections that no batch uses. */
+  #idle: PostgresDatabase[] = [];
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(options: PostgresOptions, context: SinkContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  /** Connects, and makes the tables if they are not there. */
+  async open(signal: AbortSignal): Promise<void> {
+    let database: PostgresDatabase | null = null;
+    let forget: (() => void) | null = null;
+    try {
+      database = await PostgresDatabase.open(this.#options);
+      forget = onAbort(signal, () => database?.destroy());
+      await createLedger(database);
+      this.#tables = await ensureTables(database, TABLES, this.#options.tables);
+      this.#load = await this.#numberIn(database);
+      this.#idle.push(database);
+    } catch (error) {
+      database?.destroy();
+      const name = nameOf(this.#options.connectionString);
+      throw new Error(`${name}: ${faultOf(error).reason}`, { cause: error });
+    } finally {
+      forget?.();
+    }
+  }
+
+  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    if (signal.aborted) return batch.map(() => ABORTED);
+    const work = this.#send(batch, signal);
+    const ended = work.then(() => undefined);
+    this.#running.add(ended);
+    try {
+      const result = await work;
+      return batch.map(() => result);
+    } finally {
+      this.#running.delete(ended);
+    }
+  }
+
+  async close(signal: AbortSignal): Promise<void> {
+    await orAborted(Promise.allSettled(this.#running), signal);
+    const idle = this.#idle;
+    this.#idle = [];
+    await orAborted(Promise.all(idle.map((database) => database.close())), signal);
+  }
+
+  /** One transaction. An answer that is lost on its way is made good by the next attempt, which finds the events there. */
+  async #send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
+    let database: PostgresDatabase | null = null;
+    let forget: (() => void) | null = null;
+    try {
+      const used = (database = this.#idle.pop() ?? (await PostgresDatabase.open(this.#options)));
+      forget = onAbort(signal, () => used.destroy());
+      await inTransaction(used, () => this.#write(used, batch));
+      this.#idle.push(used);
+      return DELIVERED;
+    } catch (error) {
+      database?.destroy();
+      return signal.aborted ? ABORTED : resultOf(error, batch.length);
+    } finally {
+      forget?.();
+    }
+  }
+
+  async #write(database: PostgresDatabase, batch: readonly Delivery[]): Promise<void> {
+    const records = batch.map(({ event }) => toRecord(event));
+    const keys = records.map(keyOf);
+    const claimed = await claimEvents(database, this.#load, keys);
+    const { name, log } = this.#context;
+    const shapes = new Shapes(this.#tables.known, this.#tables.entries, {
+      onReject: ({ table, code, reason }) =>
+        log.warn({ sink: name, table, code, reason }, 'event makes no row'),
+      onUnknown: () => undefined,
+      onWithoutTable: () => undefined,
+    });
+    for (const [i, record] of records.entries()) if (claimed.delete(keys[i] ?? '')) shapes.add(record);
+    await shapes.append(database, this.#load);
+  }
+
+  /** The number this sink has had, or a new one. */
+  async #numberIn(database: PostgresDatabase): Promise<number> {
+    const archive = `sink:${this.#context.name}`;
+    const before = (await readLoads(database)).find((load) => load.archive === archive);
+    if (before !== undefined) return before.load;
+    const load = await nextLoad(database);
+    const empty = { file: '', sha256: '', shape: '', records: 0, sealed: 0, destroyed: 0 };
+    await writeLoad(database, { load, archive, ...empty });
+    return load;
+  }
+}

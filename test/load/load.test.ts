@@ -1,0 +1,201 @@
+import { rmSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { archive, mealEvent, mealOf } from '../export/support.ts';
+import { erasuresOver, folderStore } from '../erase/support.ts';
+import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { lacksPostgres, Postgres } from '../support/postgres.ts';
+import { skipped } from '../support/requirements.ts';
+import { inDuckDB, inPostgres, load, type LoadedDatabase } from './support.ts';
+
+const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
+const FOODS = meals.reduce((sum, _, n) => sum + mealOf(n + 1).foods, 0);
+const COUNTS =
+  'SELECT count(*), count(DISTINCT id), (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items) FROM events';
+const ALL = ['--table', 'events', '--table', 'meals', '--table', 'meal_items'];
+
+const lack = lacksPostgres();
+let server: Postgres;
+let schemas = 0;
+beforeAll(() => {
+  if (lack === null) server = Postgres.start();
+});
+afterAll(() => {
+  if (lack === null) server.stop();
+});
+
+const KINDS = [
+  {
+    kind: `PostgreSQL${skipped(lack)}`,
+    skip: lack !== null,
+    make: () => Promise.resolve(inPostgres(server, `s${(schemas += 1)}`)),
+  },
+  { kind: 'DuckDB', skip: false, make: async () => inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')) },
+];
+
+describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
+  const given = async (): Promise<{ path: string; database: LoadedDatabase }> => {
+    const path = await temporaryFolder();
+    await archive(path, meals);
+    return { path, database: await make() };
+  };
+
+  test.skipIf(skip)('has every event and its rows once, whatever runs how often', async () => {
+    const { path, database } = await given();
+    expect(await load(path, database, ...ALL)).toMatchObject({
+      code: 0,
+      summary: { ok: true, files: 3, records: 30, rows: { events: 30, meals: 30, meal_items: FOODS } },
+    });
+    expect(await database.sql(COUNTS)).toEqual([`30|30|30|${FOODS}`]);
+    expect(await load(path, database)).toMatchObject({ code: 0, summary: { files: 0, before: 3, rows: {} } });
+    await archive(path, [mealEvent(31), mealEvent(3)]);
+    expect(await load(path, database)).toMatchObject({
+      summary: { files: 2, records: 2, duplicates: 1, before: 3 },
+    });
+    expect(await database.sql(COUNTS)).toEqual([`31|31|31|${FOODS + mealOf(31).foods}`]);
+  });
+
+  test.skipIf(skip)('keeps values exactly: numbers, times, texts', async () => {
+    const { path, database } = await given();
+    await load(path, database, ...ALL);
+    const { id } = mealOf(5);
+    expect(
+      await database.sql(
+        `SELECT id, replace(name, chr(10), '_'), source_id, timestamp = '2026-01-06T08:00:00.123456Z'::timestamptz,
+           CAST(extra AS text) LIKE '%"never_seen":{"n":5.1%' FROM meals WHERE id = '${id}'`,
+      ),
+    ).toEqual([
+      expect.stringMatching(new RegExp(`^${id}\\|Meal_5\\|9007199254740993\\|(t|true)\\|(t|true)$`)),
+    ]);
+    expect(
+      await database.sql(
+        `SELECT name, abs(energy_value - 5.1) < 0.0000000001 FROM meal_items WHERE meal_id = '${id}'`,
+      ),
+    ).toEqual([expect.stringMatching(/^Made up, 0 "tbsp"\|(t|true)$/)]);
+  });
+
+  test.skipIf(skip)(
+    'has what is left after an erasure, of files rewritten and of files removed',
+    async () => {
+      const { path, database } = await given();
+      await archive(path, [mealEvent(33)]);
+      await archive(path, [mealEvent(7), mealEvent(34)]);
+      await load(path, database, ...ALL);
+      await erase(path, 'user-5');
+      expect(await load(path, database)).toMatchObject({ code: 0, summary: { ok: true } });
+      const left = [...meals.map((_, n) => n + 1), 33, 34].filter((n) => n % 7 !== 5);
+      expect(await numbersIn(database)).toEqual(left);
+      expect(await database.sql(`SELECT count(*) FROM meals WHERE user_id = 'user-5'`)).toEqual(['0']);
+      expect(await database.sql(COUNTS)).toEqual([
+        [left.length, left.length, left.length, foodsOf(left)].join('|'),
+      ]);
+    },
+  );
+
+  test.skipIf(skip)('keeps an event that another file has too when the first goes', async () => {
+    const { path, database } = await given();
+    const other = await temporaryFolder();
+    await archive(other, [mealEvent(3), mealEvent(99)]);
+    // What no manifest lists has nothing to be missing from.
+    rmSync(join(path, '_manifest.jsonl'));
+    await load([path, other], database, ...ALL);
+    const [first = ''] = await dataFiles(path);
+    rmSync(join(path, first));
+    expect(await load([path, other], database)).toMatchObject({ code: 0, summary: { replaced: 2 } });
+    const left = [...meals.map((_, n) => n + 1).filter((n) => n % 3 !== 0), 3, 99];
+    expect(await numbersIn(database)).toEqual(left.toSorted((a, b) => a - b));
+    expect(await database.sql('SELECT count(*) FROM meal_items')).toEqual([String(foodsOf(left))]);
+  });
+
+  test.skipIf(skip)('loses no row to a file that is only missing, and says so', async () => {
+    const { path, database } = await given();
+    await load(path, database, ...ALL);
+    for (const file of await dataFiles(path)) rmSync(join(path, file));
+    const { stderr, summary } = await load(path, database);
+    expect(summary).toMatchObject({ files: 0, missing: 3, replaced: 0 });
+    expect(stderr).toContain('missing: its rows stay');
+    expect(await database.sql(COUNTS)).toEqual([`30|30|30|${FOODS}`]);
+  });
+
+  test.skipIf(skip)('fills a table that is added later from the whole archive', async () => {
+    const { path, database } = await given();
+    await load(path, database);
+    expect(await load(path, database, '--table', 'meals')).toMatchObject({
+      summary: { files: 3, rows: { events: 30, meals: 30 } },
+    });
+    expect(await database.sql('SELECT count(*) FROM meals_latest')).toEqual(['30']);
+    expect(await numbersIn(database)).toEqual(meals.map((_, n) => n + 1));
+  });
+
+  test.skipIf(skip)('names records that make no row and ends with 3', async () => {
+    const { path, database } = await given();
+    await archive(path, [mealEvent(31, { body: Buffer.from('{"data":{"name":"no id"}}') })]);
+    const { code, stderr, summary } = await load(path, database, ...ALL);
+    expect([code, summary]).toEqual([3, expect.objectContaining({ ok: false, rejects: 1, records: 31 })]);
+    expect(stderr).toContain('meals: no_identity: id is missing');
+    expect(await numbersIn(database)).toHaveLength(31);
+  });
+});
+
+describe('millrace load', () => {
+  test.skipIf(lack !== null)(`says what is wrong with a database${skipped(lack)}`, async () => {
+    const path = await temporaryFolder();
+    await archive(path, meals);
+    const at = async (to: string, ...more: string[]): Promise<[number | null, string]> => {
+      const { code, stderr } = await load(path, { to: ['--to', to] }, ...more);
+      return [code, stderr];
+    };
+    expect(await at(server.url.replace('/postgres?', '/nowhere?'))).toEqual([
+      1,
+      expect.stringMatching(/Database refused: .*create the database first: .*"nowhere" does not exist/),
+    ]);
+    expect(await at(server.url.replace('postgres@', 'stranger:wrong@'))).toEqual([
+      1,
+      expect.stringMatching(/Database refused: .*check user, password.*"stranger" does not exist/),
+    ]);
+    expect(await at('postgres://postgres@127.0.0.1:1/postgres')).toEqual([
+      1,
+      expect.stringMatching(/Database cannot be reached: 127\.0\.0\.1:1\/postgres: .*ECONNREFUSED/),
+    ]);
+    expect(await at('mysql://x')).toEqual([2, expect.stringContaining('--to must be')]);
+    expect(await at(server.url, '--table', 'nothing')).toEqual([
+      2,
+      expect.stringContaining('--table nothing'),
+    ]);
+  });
+
+  test.skipIf(lack !== null)(`is the only one that loads into a schema${skipped(lack)}`, async () => {
+    const path = await temporaryFolder();
+    await archive(path, meals);
+    const connection = { connectionString: server.url, schema: 'alone', timeout: 15_000 };
+    const other = await PostgresDatabase.openAlone(connection);
+    expect(await load(path, inPostgres(server, 'alone'))).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Another process is loading') as unknown,
+    });
+    await other.close();
+    expect(await load(path, inPostgres(server, 'alone'))).toMatchObject({ code: 0 });
+  });
+});
+
+async function erase(path: string, id: string): Promise<void> {
+  const { erasures } = erasuresOver(await temporaryFolder(), [folderStore(path)]);
+  await erasures.request({ by: 'user', id, team: null }, true);
+  const { left } = await erasures.run();
+  expect(left).toEqual([]);
+}
+
+async function dataFiles(path: string): Promise<string[]> {
+  return (await readdir(path, { recursive: true })).filter((name) => name.includes('.ndjson')).sort();
+}
+
+function foodsOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, n) => sum + mealOf(n).foods, 0);
+}
+
+/** The events that are there, by the numbers that the test made them with. */
+async function numbersIn(database: LoadedDatabase): Promise<number[]> {
+  return (await database.sql('SELECT id FROM events')).map((id) => Number(id.slice(4))).sort((a, b) => a - b);
+}

@@ -1,0 +1,59 @@
+import { DuckDBInstance } from '@duckdb/node-api';
+import { millrace } from '../support/millrace.ts';
+import type { Postgres } from '../support/postgres.ts';
+
+/** A database as tests see it: where to load, and what is in it then. */
+export interface LoadedDatabase {
+  /** Arguments of `millrace load` that name it. */
+  readonly to: readonly string[];
+  /** Rows as text, values joined by `|`. */
+  sql(text: string): Promise<string[]>;
+}
+
+export function inPostgres(server: Postgres, schema: string): LoadedDatabase {
+  return {
+    to: ['--to', server.url, '--schema', schema],
+    sql: (text) =>
+      Promise.resolve(
+        server
+          .sql(`SET search_path TO ${schema}; SET TIME ZONE 'UTC'; ${text}`)
+          .split('\n')
+          .filter((line) => line !== ''),
+      ),
+  };
+}
+
+export function inDuckDB(file: string): LoadedDatabase {
+  return {
+    to: ['--to', `duckdb:${file}`],
+    sql: async (text) => {
+      const instance = await DuckDBInstance.create(file);
+      const connection = await instance.connect();
+      const rows = (await connection.runAndReadAll(text)).getRows();
+      connection.closeSync();
+      instance.closeSync();
+      return rows.map((row) => row.map((value) => String(value ?? '')).join('|'));
+    },
+  };
+}
+
+export interface Loaded {
+  readonly code: number | null;
+  readonly stderr: string;
+  /** The summary of the last round. */
+  readonly summary: Readonly<Record<string, unknown>>;
+}
+
+export async function load(
+  archive: string | readonly string[],
+  { to }: Pick<LoadedDatabase, 'to'>,
+  ...more: readonly string[]
+): Promise<Loaded> {
+  const ended = await millrace(['load', ...[archive].flat(), ...to, '--json', ...more]);
+  const last = ended.stdout.trim().split('\n').at(-1) ?? '';
+  return {
+    code: ended.code,
+    stderr: ended.stderr,
+    summary: last === '' ? {} : (JSON.parse(last) as Record<string, unknown>),
+  };
+}
