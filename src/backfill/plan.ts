@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
+import { isCalendarDay } from '../lib/calendar-day.ts';
 
 /** What one backfill is to fetch. Two runs with equal plans make equal files. */
 export interface BackfillPlan {
@@ -90,8 +91,6 @@ function textOf(day: number): string {
 }
 
 function dayOf(what: string, text: string): number {
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  if (Number.isNaN(day) || textOf(day) !== text)
-    throw new MillraceError('usage', `${what} ${text} is not a day (YYYY-MM-DD)`);
-  return day;
+  if (!isCalendarDay(text)) throw new MillraceError('usage', `${what} ${text} is not a day (YYYY-MM-DD)`);
+  return Date.parse(`${text}T00:00:00Z`);
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Option } from 'commander';
 import { messageOf } from '../core/errors.ts';
+import { isCalendarDay } from '../lib/calendar-day.ts';
 import { usageError } from './io.ts';
 
 /**
@@ -50,7 +51,7 @@ export function wholeNumber(least = 0, most = Infinity) {
 /** Milliseconds since the epoch of a day or a date-time, UTC where it names no zone. */
 export function instant(text: string): number {
   const hasZone = DAY.test(text) || /(Z|[+-]\d{2}:?\d{2})$/.test(text);
-  const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(hasZone ? text : `${text}Z`) : Number.NaN;
+  const at = isCalendarDay(text.slice(0, 10)) ? Date.parse(hasZone ? text : `${text}Z`) : Number.NaN;
   if (at >= 0) return at;
   throw new RangeError('must be a day or time, such as 2026-11-21 or 2026-11-21T10:00:00Z');
 }

@@ -1,61 +1,167 @@
-import { Command } from 'commander';
-import { pullReference, RESOURCES } from '../backfill/reference.ts';
+import { Command, Option } from 'commander';
+import { pullReference } from '../backfill/reference.ts';
+import { RESOURCES, type ReferenceQuery, type Resource } from '../backfill/resources.ts';
 import { EXIT } from '../core/errors.ts';
+import type { ServiceClient } from '../service/client.ts';
+import { RADII } from '../service/labs.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { collect, readAs, textOf } from './options.ts';
 import { owningFolder } from './own-folder.ts';
-import { withService, type ServiceFlags } from './service.ts';
+import { serviceOptions, withService, type ServiceFlags } from './service.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
 
 const HELP = `
 Examples:
+  millrace pull users --out ./data/reference
   millrace pull markers --out ./data/reference
-  millrace pull areas --zip 10001 --zip 94103 --out ./data/reference
-  millrace pull insurance --users-file users.txt --out ./data/reference
+  millrace pull markers --lab-test 00000000-0000-4000-8000-000000000001 --out ./data/order-set
+  millrace pull areas --zip 10001 --zip 94103 --radius 50 --out ./data/reference
+  millrace pull insurance --all-users --out ./data/reference
+  millrace pull orders --interpretation critical --out ./data/critical
 
 Resources: ${NAMES}. Writes one file for the table and one for each nested table; \`millrace schema\` prints the matching DDL.
+Every row has the time of the run in _loaded_at, by which \`<table>_latest\` decides. What was asked for and the service does not
+have, such as the insurance of a user without one, is named and counted; the others are fetched all the same.
 The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected.`;
+
+/** The flag of each part of a query. */
+const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {
+  users: '--user',
+  zipCodes: '--zip',
+  labTests: '--lab-test',
+  addOns: '--add-on',
+  jobs: '--job',
+  labs: '--lab',
+  radius: '--radius',
+  labAccount: '--lab-account',
+  labSlug: '--lab-slug',
+  status: '--status',
+  interpretation: '--interpretation',
+  provider: '--provider',
+};
 
 interface Options extends ServiceFlags {
   readonly out: string;
   readonly user?: readonly string[];
   readonly usersFile?: string;
+  readonly allUsers?: boolean;
   readonly zip?: readonly string[];
+  readonly labTest?: readonly string[];
+  readonly addOn?: readonly string[];
+  readonly job?: readonly string[];
+  readonly lab?: readonly string[];
+  readonly radius?: string;
+  readonly labAccount?: string;
+  readonly labSlug?: string;
+  readonly status?: string;
+  readonly interpretation?: string;
+  readonly provider?: string;
 }
 
 /** `millrace pull`: reference data from the service into tables. */
 export function pullCommand(io: Io): Command {
-  return new Command('pull')
+  const command = new Command('pull')
     .description('fetch reference data from the service into tables')
     .argument('<resource>', NAMES)
     .requiredOption('--out <dir>', 'folder of the tables')
-    .option('--user <id>', 'a user, for insurance; may be repeated', collect)
+    .option('--user <id>', 'a user, for insurance, users and historical-pulls; may be repeated', collect)
     .option('--users-file <file>', 'users, one a line')
+    .option('--all-users', 'every user the service has, for insurance')
     .option('--zip <code>', 'a zip code of five digits, for areas; may be repeated', collect)
+    .addOption(
+      new Option('--radius <miles>', 'how far service centers may be, for areas').choices(RADII.map(String)),
+    )
+    .option(
+      '--lab <id>',
+      'a laboratory whose service centers are counted, for areas; may be repeated',
+      collect,
+    )
+    .option(
+      '--lab-account <id>',
+      'for lab-accounts: only this one; for areas: the one that has to serve them',
+    )
+    .option('--status <status>', 'lab-accounts of this status, such as active')
+    .option('--lab-test <id>', 'a lab test whose markers are wanted; may be repeated', collect)
+    .option(
+      '--add-on <id>',
+      "a marker's identifier at the lab, beside those of --lab-test; may be repeated",
+      collect,
+    )
+    .option('--lab-slug <slug>', 'markers of this laboratory')
+    .option('--interpretation <word>', 'orders of this interpretation, such as critical')
+    .option('--job <id>', 'a parsing job; may be repeated', collect)
+    .option('--provider <id>', 'historical-pulls of this provider')
     .option('--config <file>', 'the config file, for its service section')
-    .option('--base-url <url>', 'address of the service')
-    .option('--json', 'print one JSON object')
+    .option('--json', 'print one JSON object');
+  return serviceOptions(command)
     .addHelpText('after', HELP)
     .action(async (name: string, options: Options) => {
-      const resource = Object.hasOwn(RESOURCES, name) ? RESOURCES[name] : undefined;
+      const known = name.replaceAll('_', '-');
+      const resource = Object.hasOwn(RESOURCES, known) ? RESOURCES[known] : undefined;
       if (resource === undefined) throw usageError(`${name} is not one of ${NAMES}`);
-      const query = { users: usersOf(options), zipCodes: options.zip ?? [] };
-      if (resource.needs === 'users' && query.users.length === 0) throw usageError(`${name} needs --user`);
-      if (resource.needs === 'zipCodes' && query.zipCodes.length === 0)
-        throw usageError(`${name} needs --zip`);
-      const summary = await withService(io, options, (service) =>
-        owningFolder(options.out, () => pullReference(service, resource, query, options.out, io.signal)),
-      );
+      checkFlags(name, resource, options);
+      const summary = await withService(io, options, async (service) => {
+        const pull = {
+          query: await queryOf(options, service, io.signal),
+          output: options.out,
+          now: Date.now(),
+          signal: io.signal,
+        };
+        return owningFolder(options.out, () => pullReference(service, resource, pull));
+      });
       for (const field of summary.unknown_fields) note(io, `${field} has no column; it is in extra`);
+      for (const { item, reason } of summary.missing.slice(0, NAMED)) note(io, `missing: ${item}: ${reason}`);
+      if (summary.missing.length > NAMED)
+        note(io, `missing: ${summary.missing.length} in all; --json names them`);
       if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
       else for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);
       io.setExit(summary.rejects === 0 ? EXIT.done : EXIT.partial);
     });
 }
 
-function usersOf({ user = [], usersFile }: Options): readonly string[] {
-  if (usersFile === undefined) return user;
-  return [...user, ...readAs('--users-file', usersFile, textOf).split(/\s+/).filter(Boolean)];
+/** Missing items that are named on stderr. */
+const NAMED = 50;
+
+/** @throws MillraceError usage for what the resource needs and was not given, or does not take */
+function checkFlags(name: string, { needs, takes }: Resource, options: Options): void {
+  const query = { ...partsOf(options), users: options.user ?? [] };
+  const { usersFile, allUsers } = options;
+  const hasUsers = query.users.length > 0 || usersFile !== undefined || allUsers === true;
+  const has = (part: keyof ReferenceQuery): boolean => {
+    const value = query[part];
+    return part === 'users' ? hasUsers : Array.isArray(value) ? value.length > 0 : value !== undefined;
+  };
+  if (needs !== null && !has(needs)) throw usageError(`${name} needs ${FLAGS[needs]}`);
+  for (const part of Object.keys(FLAGS) as (keyof ReferenceQuery)[])
+    if (has(part) && part !== needs && !takes.includes(part))
+      throw usageError(`${name} does not take ${FLAGS[part]}`);
+}
+
+async function queryOf(
+  options: Options,
+  service: ServiceClient,
+  signal: AbortSignal,
+): Promise<ReferenceQuery> {
+  const users = [...(options.user ?? [])];
+  if (options.usersFile !== undefined)
+    users.push(...readAs('--users-file', options.usersFile, textOf).split(/\s+/).filter(Boolean));
+  if (options.allUsers === true)
+    for await (const { user_id: user } of service.users.all({}, { signal })) users.push(user);
+  return { ...partsOf(options), users };
+}
+
+function partsOf(options: Options): Omit<ReferenceQuery, 'users'> {
+  const { zip = [], labTest = [], addOn = [], job = [], lab = [], radius } = options;
+  const { labAccount, labSlug, status, interpretation, provider } = options;
+  return {
+    zipCodes: zip,
+    labTests: labTest,
+    addOns: addOn,
+    jobs: job,
+    labs: lab,
+    radius: RADII.find((miles) => String(miles) === radius),
+    ...{ labAccount, labSlug, status, interpretation, provider },
+  };
 }

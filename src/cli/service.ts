@@ -1,15 +1,33 @@
+import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
+import { parseDocument } from '../config/parse.ts';
 import { ServiceClient } from '../service/client.ts';
+import type { PathName } from '../service/paths.ts';
 import { note, usageError, type Io } from './io.ts';
 import { configIfAny, type CommonFlags } from './config-options.ts';
+import { collect } from './options.ts';
 
 export interface ServiceFlags extends CommonFlags {
   readonly baseUrl?: string;
+  readonly apiKeyHeader?: string;
+  readonly servicePath?: readonly string[];
+}
+
+/** Adds what a command takes that talks to the service. */
+export function serviceOptions(command: Command): Command {
+  return command
+    .option('--base-url <url>', 'address of the service')
+    .option('--api-key-header <name>', 'header that carries the key of the service')
+    .option(
+      '--service-path <operation=path>',
+      'path of an operation of the service, as in service.paths; may be repeated',
+      collect,
+    );
 }
 
 /**
- * Runs `work` with the client that a config and the flags describe. The config may be absent altogether: address and key
- * can also come from MILLRACE_SERVICE_BASE_URL and MILLRACE_SERVICE_API_KEY.
+ * Runs `work` with the client that a config and the flags describe. The config may be absent altogether: then the variables
+ * of its keys, such as MILLRACE_SERVICE_BASE_URL, say the same.
  * @throws MillraceError usage when there is no address or no key
  */
 export async function withService<T>(
@@ -30,7 +48,7 @@ export async function withService<T>(
 type Bearer = 'team' | 'management';
 
 function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient {
-  const { baseUrl, apiKey, apiKeyHeader, managementKey, managementKeyHeader } = serviceSettings(io, flags);
+  const { baseUrl, apiKey, managementKey, paths, ...headers } = serviceSettings(io, flags);
   const address = flags.baseUrl ?? baseUrl;
   if (address === null)
     throw usageError('name the service: --base-url, service.baseUrl or MILLRACE_SERVICE_BASE_URL');
@@ -39,25 +57,33 @@ function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient
   if (bearer === 'management' && managementKey === null)
     throw usageError('set MILLRACE_SERVICE_MANAGEMENT_KEY, or service.managementKey in the config');
   return new ServiceClient({
+    ...headers,
+    ...(flags.apiKeyHeader === undefined ? {} : { apiKeyHeader: flags.apiKeyHeader }),
     baseUrl: address,
     ...(apiKey === null ? {} : { apiKey }),
-    apiKeyHeader,
     ...(managementKey === null ? {} : { managementKey }),
-    managementKeyHeader,
+    paths: { ...paths, ...pathsOf(flags) },
     signal: io.signal,
     onWarning: (message) => note(io, `warning: ${message}`),
   });
 }
 
+/** @throws MillraceError usage */
+function pathsOf({ servicePath = [] }: ServiceFlags): Partial<Record<PathName, string>> {
+  const entries = servicePath.map((setting) => {
+    const [, name, path] = /^(\w+)=(.+)$/.exec(setting) ?? [];
+    if (name === undefined) throw usageError(`--service-path ${setting}: write it as operation=path`);
+    return [name, path];
+  });
+  return Object.fromEntries(entries) as Partial<Record<PathName, string>>;
+}
+
+/** @throws MillraceError usage for a variable that is none of what its key takes */
 function serviceSettings(io: Io, flags: ServiceFlags): Config['service'] {
   const loaded = configIfAny(flags, io);
   if (loaded !== null) return loaded.config.service;
-  const { env } = io;
-  return {
-    baseUrl: env['MILLRACE_SERVICE_BASE_URL'] || null,
-    apiKey: env['MILLRACE_SERVICE_API_KEY'] || null,
-    apiKeyHeader: env['MILLRACE_SERVICE_API_KEY_HEADER'] || 'x-service-api-key',
-    managementKey: env['MILLRACE_SERVICE_MANAGEMENT_KEY'] || null,
-    managementKeyHeader: env['MILLRACE_SERVICE_MANAGEMENT_KEY_HEADER'] || 'X-Management-Key',
-  };
+  const { values, problems } = parseDocument({}, io.env);
+  const wrong = problems.find(({ path }) => path[0] === 'service');
+  if (wrong !== undefined) throw usageError(`${wrong.path.join('.')}: ${wrong.message}`);
+  return values.service;
 }

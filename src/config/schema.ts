@@ -13,6 +13,7 @@ import {
   texts,
   TIMER,
 } from '../lib/fields.ts';
+import { PATH_FIELDS } from '../service/fields.ts';
 import { requirements, routes, secrets, sinks, sources } from './lists.ts';
 
 const FIELD = { pattern: '^\\S+$', hint: 'must be the name of a field' } as const;
@@ -225,6 +226,8 @@ export const CONFIG = section({
     apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER),
     managementKey: optionalText('Org or Team Management Key, for `millrace webhooks`.', { sensitive: true }),
     managementKeyHeader: text('X-Management-Key', 'Header that carries the management key.', HEADER),
+    idempotencyHeader: text('x-idempotency-key', 'Header that makes a new order safe to repeat.', HEADER),
+    paths: section(PATH_FIELDS),
   }),
   tables: texts(
     'Files with table definitions, as `millrace schema infer` writes them: their tables stand beside the built-in ones.',

@@ -1,4 +1,5 @@
 import { z, type ZodType } from 'zod';
+import { isCalendarDay } from '../lib/calendar-day.ts';
 import { Refusal } from './refusal.ts';
 
 /** A UUID of any version. */
@@ -73,7 +74,7 @@ export function bound(edge: 'start' | 'end') {
         ? // In a query an unescaped + is a blank.
           Date.parse(zoned.replace(' ', 'T'))
         : NaN;
-    if (!Number.isNaN(ms)) return ms;
+    if (!Number.isNaN(ms) && isCalendarDay(value.slice(0, 10))) return ms;
     context.addIssue({ code: 'custom', message: 'Input should be a valid date or datetime' });
     return z.NEVER;
   });

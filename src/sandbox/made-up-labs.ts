@@ -11,6 +11,9 @@ export interface LabTest {
   readonly name: string;
   readonly lab: string;
   readonly markerIds: readonly number[];
+  /** Days until results are there. */
+  readonly usualDays: number;
+  readonly longestDays: number;
 }
 
 export interface LabAccount {
@@ -37,6 +40,8 @@ const ACCOUNTS: readonly (Pick<LabAccount, 'lab' | 'status'> & { readonly notes?
   { lab: LABS[3], status: 'active' },
   { lab: LABS[0], status: 'pending' },
   { lab: LABS[1], status: 'suspended' },
+  // A second one of each, for orders that had the wrong one.
+  ...LABS.map((lab) => ({ lab, status: 'active' }) as const),
 ];
 
 /** Markers, order sets and accounts: all made up, all from the seed. */
@@ -52,6 +57,8 @@ export class Labs {
       name: `Made-up panel ${index + 1}`,
       lab: LABS[index % LABS.length] ?? LABS[0],
       markerIds: Array.from({ length: 30 }, (__, n) => 1 + (index % LABS.length) + LABS.length * n),
+      usualDays: 3,
+      longestDays: 7 + index,
     }));
     this.accounts = ACCOUNTS.map(({ lab, status, notes = null }, n) => {
       return { id: uuidOf(seed, 'lab account', n + 1), lab, status, notes, teamIds: [teamId], orgId };
@@ -61,6 +68,47 @@ export class Labs {
   accountsOf(teamId: string): LabAccount[] {
     return this.accounts.filter(({ teamIds }) => teamIds.includes(teamId));
   }
+}
+
+/** @param most markers that are shown */
+export function labTestJson(test: LabTest, { markers }: Labs, most = Infinity): object {
+  const { id, name, lab, markerIds, usualDays, longestDays } = test;
+  const number = LABS.findIndex((one) => one === lab) + 1;
+  return {
+    id,
+    slug: slugOf(name),
+    name,
+    sample_type: 'serum',
+    method: 'testkit',
+    price: 40 + number + 0.5,
+    is_active: true,
+    status: 'active',
+    fasting: number === 1,
+    lab: {
+      id: number,
+      slug: lab,
+      name: `Made-up laboratory ${number}`,
+      first_line_address: `${number} Made-up Street`,
+      city: 'Madeup',
+      zipcode: '00000',
+      collection_methods: ['testkit'],
+      sample_types: ['serum'],
+      logo_url: null,
+    },
+    markers: markers
+      .filter((one) => markerIds.includes(one.id))
+      .slice(0, most)
+      .map(({ expected_results: _, ...shown }) => shown),
+    is_delegated: false,
+    auto_generated: false,
+    has_collection_instructions: true,
+    common_tat_days: usualDays,
+    worst_case_tat_days: longestDays,
+  };
+}
+
+function slugOf(name: string): string {
+  return name.toLowerCase().replaceAll(' ', '-');
 }
 
 export function labAccountJson(account: LabAccount): object {
@@ -82,7 +130,7 @@ export function labAccountJson(account: LabAccount): object {
 function marker(id: number): Marker {
   const lab_id = 1 + ((id - 1) % LABS.length);
   const name = `Made-up marker ${id}`;
-  const slug = `made-up-marker-${id}`;
+  const slug = slugOf(name);
   const provider_id = `M${String(id).padStart(4, '0')}`;
   const unit = id % 7 === 0 ? null : 'mg/dL';
   const loinc = { id: 9000 + id, name, slug, code: `${90_000 + id}-${id % 10}`, unit };
@@ -96,6 +144,11 @@ function marker(id: number): Marker {
     type: 'biomarker',
     unit,
     price: id % 5 === 0 ? 'N/A' : '12.50',
+    aoe: { questions: [] },
+    a_la_carte_enabled: id % 2 === 0,
+    common_tat_days: 2,
+    worst_case_tat_days: 5,
+    is_orderable: true,
     expected_results: [{ id: 5000 + id, name, slug, lab_id, provider_id, loinc }],
   };
 }

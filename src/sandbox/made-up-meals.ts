@@ -1,3 +1,4 @@
+import { fullNutrition } from './made-up-nutrition.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
 
 const DAY_MS = 86_400_000;
@@ -65,10 +66,17 @@ function meal(seed: Name, user: string, provider: string, day: number, n: number
     source_app_id: 'made.up.app',
     priority_id: 1,
     source,
-    energy: null,
-    data: foods(random),
+    ...(isFull(day) ? fullNutrition(400 + 10 * n) : { energy: null }),
+    data: isFull(day) ? { ...foods(random), [MEASURED]: fullNutrition(100 + n) } : foods(random),
   };
 }
+
+/** On some days everything that can be known of a meal is. */
+function isFull(day: number): boolean {
+  return day % 7 === 0;
+}
+
+const MEASURED = 'Ration, made up, measured in full';
 
 /** ISO 8601 with an offset, whole seconds. */
 function stamp(ms: number): string {

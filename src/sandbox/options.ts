@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
+import { isCalendarDay } from '../lib/calendar-day.ts';
 import type { NewEndpoint } from './endpoints.ts';
 import type { Pipelines } from './events.ts';
 import type { FaultOptions } from './faults.ts';
@@ -84,7 +85,7 @@ export function resolveSandbox(options: SandboxOptions, resumedAt: number | null
   const given = { ...DEFAULTS, ...options };
   const { since, speed, providers, clock = speedClock(speed, systemClock, resumedAt ?? 0) } = given;
   const sinceMs = Date.parse(`${since}T00:00:00Z`);
-  if (Number.isNaN(sinceMs)) throw new MillraceError('usage', `since ${since} is not a date`);
+  if (!isCalendarDay(since)) throw new MillraceError('usage', `since ${since} is not a date`);
   if (!(speed > 0 && speed <= 1e6))
     throw new MillraceError('usage', `speed must be above 0 and at most 1000000`);
   for (const provider of providers ?? []) {

@@ -1,4 +1,5 @@
 import type { Events } from './events.ts';
+import { orderJson } from './order-json.ts';
 import type { LabAccount, Labs, LabTest } from './made-up-labs.ts';
 import { Refusal } from './refusal.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
@@ -30,10 +31,14 @@ export interface Order {
   readonly test: LabTest;
   readonly account: LabAccount;
   readonly notes: string | null;
-  readonly origin: 'created' | 'imported';
+  /** How it came to be here. */
+  readonly way: 'created' | 'imported';
+  readonly origin: 'initial' | 'recreation';
   readonly createdAt: string;
   status: string;
   interpretation: (typeof INTERPRETATIONS)[number] | null;
+  /** The statuses it has had, the oldest first. */
+  events: readonly { readonly status: string; readonly at: string }[];
   /** The idempotency key it came with, and what was asked. */
   readonly key: string | null;
   readonly asked: string;
@@ -63,8 +68,9 @@ export interface NewOrder {
   readonly test: LabTest;
   readonly accountId: string | null;
   readonly clinicalNotes: string | null;
+  /** An order with a reason takes the place of the user's last one. */
   readonly updateReason: string | null;
-  readonly origin: Order['origin'];
+  readonly way: Order['way'];
 }
 
 /** Orders of all teams. */
@@ -87,7 +93,7 @@ export class Orders {
         const account = labs.accounts.find(({ id }) => id === accountId);
         return user === null || test === undefined || account === undefined
           ? null
-          : { ...rest, user, test, account };
+          : { ...rest, user, test, account, events: rest.events ?? [] };
       },
     });
     for (const order of this.#orders.all()) this.#follow(order, teams.get(order.user.teamId));
@@ -112,7 +118,7 @@ export class Orders {
   place(team: Team, wanted: NewOrder, key: string | null, asked: string): Order {
     const account = this.#accountFor(team, wanted);
     const notes = [account.notes, wanted.clinicalNotes].filter((note) => note !== null);
-    const { state, seed, timers, events } = this.#world;
+    const { state, seed, timers, events, labs } = this.#world;
     const number = state.next('order');
     const order: Order = {
       id: uuidOf(seed, 'order', number),
@@ -121,17 +127,19 @@ export class Orders {
       test: wanted.test,
       account,
       notes: notes.length === 0 ? null : notes.join('\n'),
-      origin: wanted.origin,
+      way: wanted.way,
+      origin: wanted.updateReason === null ? 'initial' : 'recreation',
       createdAt: timers.stamp(),
       status: COURSE[0].status,
       interpretation: null,
+      events: [{ status: COURSE[0].status, at: timers.stamp() }],
       key,
       asked,
       step: 0,
       since: timers.clock.now(),
     };
     this.#orders.put(number, order);
-    events.emit(order.user, 'labtest.order.created', orderJson(order));
+    events.emit(order.user, 'labtest.order.created', orderJson(order, labs));
     this.#follow(order, team);
     return order;
   }
@@ -140,23 +148,36 @@ export class Orders {
     return this.#orders.all().filter(({ user }) => user.teamId === teamId && !user.erased);
   }
 
-  /** The account that was named, unless it is the one of an incorrect lab; else the first active one of the lab. */
-  #accountFor(team: Team, { test, accountId, updateReason, origin }: NewOrder): LabAccount {
+  /**
+   * The account that was named; else that of the order which this one takes the place of; else the first active one of the
+   * test's lab. With INCORRECT_LAB a fresh one is found, which is neither of the first two.
+   */
+  #accountFor(team: Team, { user, test, accountId, updateReason, way }: NewOrder): LabAccount {
     const accounts = this.#world.labs.accountsOf(team.id);
-    const fresh = accountId === null || updateReason === 'INCORRECT_LAB';
-    const account = fresh
-      ? accounts.find(({ lab, status }) => lab === test.lab && status === 'active')
-      : accounts.find(({ id }) => id === accountId);
-    if (account === undefined) throw new Refusal(fresh ? 400 : 404, 'No lab account for this order');
+    const fresh = (except: readonly (string | undefined)[]): LabAccount | undefined =>
+      accounts.find(({ id, lab, status }) => lab === test.lab && status === 'active' && !except.includes(id));
+    const before = updateReason === null ? undefined : this.#lastOf(user)?.account;
+    const named = accountId === null ? undefined : accounts.find(({ id }) => id === accountId);
+    if (accountId !== null && named === undefined) throw new Refusal(404, 'Lab account not found');
+    const carried = before?.lab === test.lab ? before : undefined;
+    const account =
+      updateReason === 'INCORRECT_LAB'
+        ? fresh([accountId ?? undefined, before?.id])
+        : (named ?? carried ?? fresh([]));
+    if (account === undefined) throw new Refusal(400, 'No lab account for this order');
     if (account.lab !== test.lab)
       throw new Refusal(400, 'The lab test is not offered by the lab of the account');
-    const usable = account.status === 'active' || (origin === 'imported' && account.status === 'pending');
+    const usable = account.status === 'active' || (way === 'imported' && account.status === 'pending');
     if (!usable) throw new Refusal(400, `The lab account is ${account.status}`);
     return account;
   }
 
+  #lastOf(user: User): Order | undefined {
+    return this.#orders.all().findLast((order) => order.user === user);
+  }
+
   #follow(order: Order, team: Team): void {
-    const { timers, events, seed } = this.#world;
+    const { timers, events, seed, labs } = this.#world;
     const current = COURSE[order.step];
     if (current === undefined || current.hours === 0) return;
     let next = order.step + 1;
@@ -166,12 +187,13 @@ export class Orders {
       order.step = next;
       order.since = timers.clock.now();
       order.status = COURSE[next]?.status ?? order.status;
+      order.events = [...order.events, { status: order.status, at: timers.stamp() }];
       if (order.status.startsWith('completed.'))
         order.interpretation = pick(randomOf(seed, 'result', order.number), INTERPRETATIONS);
       this.#orders.put(order.number, order);
-      events.emit(order.user, 'labtest.order.updated', orderJson(order));
+      events.emit(order.user, 'labtest.order.updated', orderJson(order, labs));
       if (order.interpretation === 'critical')
-        events.emit(order.user, 'labtest.result.critical', { order_id: order.id });
+        events.emit(order.user, 'labtest.result.critical', criticalResult(order));
       this.#follow(order, team);
     });
   }
@@ -183,19 +205,15 @@ function passes(step: (typeof COURSE)[number] | undefined, order: Order, team: T
   return 'every' in step ? order.number % step.every === 0 : true;
 }
 
-export function orderJson(order: Order): object {
-  const { id, user, test, account, notes, status, interpretation, origin, createdAt } = order;
+function criticalResult({ id, number, user, status, interpretation, createdAt, events }: Order): object {
   return {
-    id,
+    order_id: id,
+    sample_id: `made-up-sample-${number}`,
+    status: status.split('.')[0],
+    interpretation,
     team_id: user.teamId,
     user_id: user.id,
-    lab_test: { id: test.id, name: test.name, lab: test.lab },
-    lab_account_id: account.id,
-    clinical_notes: notes,
-    status,
-    low_level_status: status.split('.').at(-1),
-    interpretation,
-    origin,
     created_at: createdAt,
+    updated_at: events.at(-1)?.at,
   };
 }

@@ -104,7 +104,7 @@ export class ParsingJobs {
 
   #parsed(job: ParsingJob): void {
     if (job.bytes < SMALLEST) {
-      job.failureReason = 'The report has no content';
+      job.failureReason = 'invalid_input';
       this.#move(job, 'failed');
     } else this.#move(job, job.needsHumanReview ? 'pending_review' : 'completed');
   }
@@ -133,11 +133,22 @@ export function jobJson(job: ParsingJob): object {
     team_id: job.user.teamId,
     status: job.status,
     failure_reason: job.failureReason,
-    data: job.status === 'completed' ? { metadata: { lab_name: 'made_up_lab_1' }, results: RESULTS } : null,
+    data: job.status === 'completed' ? { metadata: METADATA, results: RESULTS } : null,
     needs_human_review: job.needsHumanReview,
     is_reviewed: job.isReviewed,
   };
 }
+
+const METADATA = {
+  patient_first_name: 'Made',
+  patient_last_name: 'Up',
+  dob: '1990-01-01',
+  gender: 'other',
+  lab_name: 'made_up_lab_1',
+  date_reported: '2026-01-03',
+  date_collected: '2026-01-01',
+  specimen_number: 'MADE-UP-1',
+};
 
 const RESULTS = [1, 2, 3].map((n) => ({
   test_name: `Made-up marker ${n}`,
@@ -145,6 +156,7 @@ const RESULTS = [1, 2, 3].map((n) => ({
   units: 'mg/dL',
   max_reference_range: n * 20,
   min_reference_range: n,
+  sample_type: 'serum_plasma_blood',
   interpretation: 'normal',
   loinc_matches: [
     { loinc_code: `${90_000 + n}-${n}`, loinc_name: `Made-up marker ${n}`, confidence_score: 0.9 },

@@ -243,10 +243,34 @@ export function userJson(user: User): object {
     client_user_id: user.clientUserId,
     created_on: user.createdOn,
     connected_sources: user.connections.map(({ provider, createdAt }) => ({
-      source: { slug: provider, name: provider },
+      source: { slug: provider, name: provider, logo: 'https://made-up.invalid/logo.png' },
       created_on: createdAt,
     })),
   };
+}
+
+/** Who a user is to a laboratory or an insurer. */
+export function personOf({ index }: Pick<User, 'index'>) {
+  return {
+    first_name: 'Made',
+    last_name: `Up ${index}`,
+    email: `made-up-${index}@example.invalid`,
+    phone_number: '+15550100000',
+    gender: 'other',
+    dob: '1990-01-01',
+    address: {
+      first_line: `${index} Made-up Street`,
+      second_line: null,
+      zip_code: '00000',
+      state: 'ZZ',
+      city: 'Madeup',
+    },
+  };
+}
+
+/** One user in ten has none. */
+export function hasInsurance({ index }: Pick<User, 'index'>): boolean {
+  return index % 10 !== 7;
 }
 
 function clientKey({ teamId, clientUserId }: Pick<User, 'teamId' | 'clientUserId'>): string {

@@ -1,4 +1,4 @@
-import type { CallOptions } from './options.ts';
+import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { detailOf } from './detail.ts';
@@ -77,7 +77,7 @@ export class Bulk extends Group {
   }
 
   /** One page, newest first. @throws ServiceError, ServiceInputError */
-  async listOps(query: BulkOpQuery = {}, options: CallOptions = {}): Promise<CursorPage<BulkOp>> {
+  async listOps(query: BulkOpQuery = {}, options: ReadOptions = {}): Promise<CursorPage<BulkOp>> {
     return this.readPage<BulkOp>(listCall(query, options));
   }
 

@@ -1,3 +1,4 @@
+import { isCalendarDay } from '../lib/calendar-day.ts';
 import { ServiceInputError } from './errors.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -13,7 +14,7 @@ export function uuid<T extends Optional<string>>(parameter: string, value: T): T
 
 /** @throws ServiceInputError unless it is a calendar day `YYYY-MM-DD` */
 export function day(parameter: string, value: string): string {
-  return need(parameter, value, isDay, 'a date YYYY-MM-DD');
+  return need(parameter, value, isCalendarDay, 'a date YYYY-MM-DD');
 }
 
 /** @throws ServiceInputError unless it is `YYYY-MM-DD`, an ISO 8601 date-time, or missing */
@@ -73,15 +74,10 @@ function instant(value: string): number {
   return Date.parse(DAY.test(value) || /(Z|[+-]\d{2}:?\d{2})$/.test(value) ? value : `${value}Z`);
 }
 
-/** Date.parse would roll 2026-02-30 over to March. */
-function isDay(value: string): boolean {
-  const ms = DAY.test(value) ? Date.parse(`${value}T00:00:00Z`) : Number.NaN;
-  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(value);
-}
-
 function isDayOrTime(value: string): boolean {
   return (
-    isDay(value) || (DATE_TIME.test(value) && isDay(value.slice(0, 10)) && !Number.isNaN(Date.parse(value)))
+    isCalendarDay(value) ||
+    (DATE_TIME.test(value) && isCalendarDay(value.slice(0, 10)) && !Number.isNaN(Date.parse(value)))
   );
 }
 

@@ -1,4 +1,4 @@
-import type { CallOptions, ReadOptions } from './options.ts';
+import type { ReadOptions } from './options.ts';
 import { oneOf, text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { Group, type List, type Open, type Unknown } from './shape.ts';
@@ -27,9 +27,17 @@ export interface Marker extends Unknown {
 
 export interface MarkerPage extends Unknown {
   readonly markers: readonly Marker[];
-  readonly total: number;
+  readonly total: number | null;
   readonly page: number;
   readonly size: number;
+}
+
+/** A test (an order set) that can be ordered. */
+export interface LabTest extends Unknown {
+  readonly id: string;
+  readonly slug?: string;
+  readonly name?: string;
+  readonly markers?: readonly Marker[] | null;
 }
 
 export interface LabAccount extends Unknown {
@@ -67,7 +75,7 @@ export interface AreaInfo extends Unknown {
 }
 
 /** Miles that the service knows; this set is closed. */
-const RADII = [10, 20, 25, 50, 100] as const;
+export const RADII = [10, 20, 25, 50, 100] as const;
 
 export interface AreaQuery {
   /** Exactly five digits. */
@@ -97,7 +105,7 @@ export interface Paging {
 /** Markers, lab accounts and coverage of an area. */
 export class Labs extends Group {
   /** Markers of order sets; a reading operation although it is a POST. */
-  async orderSetMarkers(set: OrderSet, paging: Paging = {}, options: CallOptions = {}): Promise<MarkerPage> {
+  async orderSetMarkers(set: OrderSet, paging: Paging = {}, options: ReadOptions = {}): Promise<MarkerPage> {
     const added = texts('addOnProviderIds', set.addOnProviderIds);
     const json = {
       lab_test_ids: texts('labTestIds', set.labTestIds),
@@ -115,6 +123,12 @@ export class Labs extends Group {
     return this.readList<MarkerPage>({ method: 'GET', path: 'markers', query, ...options }, 'markers');
   }
 
+  /** The tests that the team can order. */
+  async tests(options: ReadOptions = {}): Promise<List<LabTest>> {
+    return this.readData<LabTest>({ method: 'GET', path: 'labTests', ...options });
+  }
+
+  /** A team without accounts can be answered without a list. */
   async accounts(
     filter: { readonly labAccountId?: string; readonly status?: LabAccount['status'] } = {},
     options: ReadOptions = {},
@@ -123,7 +137,7 @@ export class Labs extends Group {
       lab_account_id: uuid('labAccountId', filter.labAccountId),
       status: text('status', filter.status),
     };
-    return this.readList<List<LabAccount>>({ method: 'GET', path: 'labAccounts', query, ...options }, 'data');
+    return this.readData<LabAccount>({ method: 'GET', path: 'labAccounts', query, ...options });
   }
 
   /** Phlebotomy and patient service centers near a zip code. */

@@ -19,6 +19,7 @@ export const DEFAULT_PATHS = {
   createParsingJob: '/lab_report/v1/parser/job',
   parsingJob: '/lab_report/v1/parser/job/{job_id}',
 
+  labTests: '/v3/lab_tests',
   bulkOps: '/v2/link/bulk_op',
   historicalPulls: '/v2/introspect/historical_pull',
   createUser: '/v2/user',
@@ -47,8 +48,8 @@ export function resolvePaths(overrides: Partial<Paths>): Paths {
   for (const [name, path] of Object.entries(overrides)) {
     if (!Object.hasOwn(DEFAULT_PATHS, name))
       throw new ServiceInputError(`paths.${name}`, 'is not a known path');
-    const wanted = parametersOf(DEFAULT_PATHS[name as PathName]);
-    if (!path.startsWith('/') || /[?#]/.test(path) || parametersOf(path) !== wanted) {
+    const wanted = parametersOf(DEFAULT_PATHS[name as PathName]).join(' ');
+    if (!path.startsWith('/') || /[?#]/.test(path) || parametersOf(path).join(' ') !== wanted) {
       const problem = wanted === '' ? '' : ` and contain ${wanted}`;
       throw new ServiceInputError(`paths.${name}`, `must start with /, have no query${problem}`);
     }
@@ -61,9 +62,7 @@ export function fillPath(path: string, values: Readonly<Record<string, string>>)
   return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ''));
 }
 
-function parametersOf(path: string): string {
-  return [...path.matchAll(/\{\w+\}/g)]
-    .map(([parameter]) => parameter)
-    .sort()
-    .join(' ');
+/** The path parameters, `{name}` each, sorted. */
+export function parametersOf(path: string): string[] {
+  return [...path.matchAll(/\{\w+\}/g)].map(([parameter]) => parameter).sort();
 }

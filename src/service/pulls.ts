@@ -1,4 +1,4 @@
-import type { CallOptions } from './options.ts';
+import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';
 import type { Call } from './transport.ts';
@@ -41,7 +41,7 @@ export interface PullQuery {
 /** Status of historical pulls. */
 export class Pulls extends Group {
   /** One page of users. @throws ServiceError, ServiceInputError */
-  async status(query: PullQuery = {}, options: CallOptions = {}): Promise<CursorPage<UserPulls>> {
+  async status(query: PullQuery = {}, options: ReadOptions = {}): Promise<CursorPage<UserPulls>> {
     return this.readPage<UserPulls>(callOf(query, options));
   }
 

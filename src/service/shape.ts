@@ -33,6 +33,19 @@ export abstract class Group {
     return body;
   }
 
+  /**
+   * A list in `data`. Where nothing stands there, and no list elsewhere, it is empty.
+   * @throws ServiceError answer_malformed
+   */
+  protected async readData<T>(call: Call): Promise<List<T>> {
+    const body = await this.readObject<Unknown>(call);
+    const { data = null } = body;
+    if (Array.isArray(data)) return body as List<T>;
+    if (data !== null || Object.values(body).some(Array.isArray))
+      throw malformed(this.transport.operation(call), 'the answer has no list data', null);
+    return { ...body, data: [] };
+  }
+
   /** One page of a list that is read with a cursor. */
   protected readPage<T>(call: Call): Promise<CursorPage<T>> {
     return this.readList<CursorPage<T>>(call, 'data');

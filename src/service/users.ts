@@ -15,7 +15,9 @@ export interface User extends Unknown {
 
 export interface UserPage extends Unknown {
   readonly users: readonly User[];
-  readonly total?: number;
+  readonly total?: number | null;
+  /** Users of a full page. */
+  readonly limit?: number;
 }
 
 export interface UserQuery {
@@ -48,7 +50,7 @@ export class Users extends Group {
     return this.readObject<User>({ method: 'POST', path: 'createUser', json, idempotent: true, ...options });
   }
 
-  async list({ offset, limit }: UserQuery = {}, options: CallOptions = {}): Promise<UserPage> {
+  async list({ offset, limit }: UserQuery = {}, options: ReadOptions = {}): Promise<UserPage> {
     const query = { offset: wholeNumber('offset', offset, 0), limit: wholeNumber('limit', limit, 1, 500) };
     return this.readList<UserPage>({ method: 'GET', path: 'listUsers', query, ...options }, 'users');
   }
@@ -59,15 +61,16 @@ export class Users extends Group {
     options: CallOptions = {},
   ): AsyncGenerator<User> {
     for (let offset = 0; ;) {
-      const { users, total } = await this.list({ offset, limit: pageSize }, options);
+      const { users, total, limit = pageSize } = await this.list({ offset, limit: pageSize }, options);
       yield* users;
       offset += users.length;
-      if (users.length === 0 || (total === undefined ? users.length < pageSize : offset >= total)) return;
+      if (users.length === 0 || (typeof total === 'number' ? offset >= total : users.length < Number(limit)))
+        return;
     }
   }
 
   /** One user. */
-  async get(user: string, options: CallOptions = {}): Promise<User> {
+  async get(user: string, options: ReadOptions = {}): Promise<User> {
     return this.readObject<User>({ method: 'GET', path: 'user', parameters: parametersOf(user), ...options });
   }
 

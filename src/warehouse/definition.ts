@@ -71,6 +71,11 @@ export interface TableDefinition {
    * `extra`.
    */
   readonly ownRows?: false;
+  /**
+   * Member of an answer that can hold several documents by name. Each becomes a document of its own: what the answer says
+   * beside them, the name in this member, and what stands under the name.
+   */
+  readonly unfold?: string;
 }
 
 /** Makes columns of a type, each read from the member of its name unless `from` says otherwise. */

@@ -1,4 +1,5 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
+import { mayRepeat, mergeRepeated } from '../lib/json-repeated.ts';
 import { copyCompact, copyText } from '../lib/json-compact.ts';
 import { CLOSE_BRACE, COLON, COMMA, OPEN_BRACE } from '../lib/json-text.ts';
 import type { Fields } from './plan.ts';
@@ -7,7 +8,7 @@ const EMPTY = new Uint8Array(0);
 
 /**
  * Writes a row's `extra`: an object of the members that no column took, inside the objects they were found in. An object
- * is opened when the first such member appears in it. Repeated members stay repeated.
+ * is opened when the first such member appears in it. No object of it names a member twice: loaders refuse that.
  */
 export class ExtraWriter {
   readonly #out = new ByteWriter();
@@ -57,7 +58,9 @@ export class ExtraWriter {
   finish(): Uint8Array {
     if (this.#out.length === 0) return EMPTY;
     this.#byte(CLOSE_BRACE);
-    return this.#out.view();
+    const out = this.#out;
+    if (!mayRepeat(out.buffer, 0, out.length)) return out.view();
+    return Buffer.from(mergeRepeated(out.view().toString()));
   }
 
   /** Writes what must stand before the next member: the objects around it, or a comma. */

@@ -1,12 +1,13 @@
 import {
   boolean,
+  decimal,
   type EventOrigin,
   integer,
   json,
   text,
-  timestamp,
   type TableDefinition,
 } from './definition.ts';
+import { MARKER } from './lab-tests.ts';
 
 const MARKER_EXPECTED_RESULTS: TableDefinition = {
   name: 'marker_expected_results',
@@ -32,17 +33,7 @@ export const MARKERS: TableDefinition = {
   name: 'markers',
   description: 'Lab markers, one a row.',
   key: ['id'],
-  columns: [
-    integer('id', 'identifier', { required: true }),
-    text('name', 'name'),
-    text('slug', 'short name'),
-    text('description', 'description'),
-    integer('lab_id', 'the laboratory'),
-    text('provider_id', 'identifier at the laboratory'),
-    text('type', 'kind of marker, open list'),
-    text('unit', 'unit of the results'),
-    text('price', 'a text: what is not a number can occur'),
-  ],
+  columns: MARKER,
   nested: [{ at: 'expected_results', each: 'array', table: MARKER_EXPECTED_RESULTS }],
 };
 
@@ -65,24 +56,6 @@ export const LAB_ACCOUNTS: TableDefinition = {
   ],
 };
 
-export const ORDERS: TableDefinition = {
-  name: 'orders',
-  description: 'Lab orders, one a row. Few of their fields are documented; the others are in `extra`.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['labtest.order.'], member: 'data' },
-  columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('team_id', 'team, UUID'),
-    text('user_id', 'user, UUID'),
-    text('status', 'order status, open list'),
-    text('interpretation', 'normal, abnormal, critical; open list'),
-    text('lab_account_id', 'lab account, UUID'),
-    timestamp('created_at', 'creation'),
-    timestamp('updated_at', 'the newest version wins'),
-  ],
-};
-
 const PARSING_EVENTS: EventOrigin = { types: ['lab_report.parsing_job.'], member: 'data' };
 
 const PARSING_JOB_RESULTS: TableDefinition = {
@@ -93,12 +66,14 @@ const PARSING_JOB_RESULTS: TableDefinition = {
   columns: [
     text('job_id', 'the parsing job', { from: { parent: 'id' }, required: true }),
     integer('result_index', 'position, from 0', { from: { of: 'position' }, required: true }),
-    text('name', 'biomarker as the report names it'),
-    json('value', 'number or text, as it came'),
-    text('unit', 'unit of the value'),
-    json('reference_range', 'text or object, as it came'),
-    text('interpretation', 'open list'),
-    json('loinc', 'matched LOINC codes, as they came'),
+    text('test_name', 'biomarker as the report names it', { older: 'name' }),
+    text('value', 'the result as the report has it: a number, or words such as `negative`'),
+    text('units', 'unit of the value', { older: 'unit' }),
+    decimal('min_reference_range', 'least value that is normal'),
+    decimal('max_reference_range', 'greatest value that is normal'),
+    text('sample_type', 'urine, serum_plasma_blood …; open list'),
+    text('interpretation', 'normal, abnormal, critical; open list'),
+    json('loinc_matches', 'array of matches: loinc_code, loinc_name, confidence_score …', { older: 'loinc' }),
   ],
 };
 
@@ -109,6 +84,8 @@ export const PARSING_JOBS: TableDefinition = {
   events: PARSING_EVENTS,
   columns: [
     text('id', 'identifier', { required: true }),
+    text('team_id', 'team, UUID'),
+    text('user_id', 'user, UUID'),
     text('status', 'upload_pending, started, completed, failed, pending_review; open list'),
     text('failure_reason', 'why it failed'),
     boolean('needs_human_review', 'a person is to look at it'),

@@ -35,6 +35,7 @@ export const HISTORICAL_PULLS: TableDefinition = {
   name: 'historical_pulls',
   description: 'Historical pulls, one connection (user and provider) a row.',
   key: ['user_id', 'provider'],
+  unfold: 'provider',
   columns: [
     text('user_id', 'user, UUID', { required: true }),
     text('provider', 'provider identifier', { required: true }),

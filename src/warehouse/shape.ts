@@ -16,6 +16,7 @@ import { RowReader } from './read-row.ts';
 import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
 import { RowState } from './row-state.ts';
 import type { TableEntry } from './tables.ts';
+import { unfold } from './unfold.ts';
 import { writeInherited, writeRow } from './write-row.ts';
 
 /** Paths that are remembered as told for an object: documents of ever new keys must not fill the memory. */
@@ -53,6 +54,7 @@ export class Shaper {
   readonly #waitingRows: { plan: RowPlan; end: number }[] = [];
   readonly #inherited = new ByteWriter();
   readonly #reader: RowReader;
+  readonly #unfold: string | undefined;
   /** What is wrong is thrown, not told. */
   #trying = false;
   readonly #event = new EnvelopeValues();
@@ -64,6 +66,7 @@ export class Shaper {
   /** @param entry any table that the documents make */
   constructor({ document }: TableEntry, options: ShaperOptions) {
     this.#options = options;
+    this.#unfold = document.unfold;
     for (const name of options.tables) this.#outputs.set(name, { rows: new ByteWriter(), count: 0 });
     const plan = planRow(document, options.given ?? {});
     this.#row = new RowState(plan);
@@ -126,6 +129,13 @@ export class Shaper {
    * @returns false when it is valid JSON of another shape: a frame without rows in it. Then nothing is rejected either
    */
   shape(bytes: Buffer): boolean {
+    if (this.#unfold === undefined) return this.#shape(bytes);
+    return unfold(bytes, this.#unfold)
+      .map((document) => this.#shape(document))
+      .includes(true);
+  }
+
+  #shape(bytes: Buffer): boolean {
     const { ownRows, table } = this.#row.plan;
     try {
       if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
@@ -152,6 +162,7 @@ export class Shaper {
    * @returns index of the comma or bracket after it; 0 when it has to be looked at more closely, or is not all there
    */
   shapeItem(bytes: Buffer, at: number, longest: number): number {
+    if (this.#unfold !== undefined) return 0;
     this.#trying = true;
     try {
       const end = this.#read(bytes, at);

@@ -2,11 +2,13 @@ import { ACTIVITY, WORKOUTS, WORKOUT_STREAMS } from './activity.ts';
 import { APPOINTMENTS, LAB_RESULTS, MATCH_REVIEWS } from './appointments.ts';
 import { AREAS } from './areas.ts';
 import { BODY, ELECTROCARDIOGRAMS, MENSTRUAL_CYCLES, PROFILES } from './body.ts';
-import { MARKERS, LAB_ACCOUNTS, ORDERS, PARSING_JOBS } from './labs.ts';
+import { LAB_TESTS } from './lab-tests.ts';
+import { MARKERS, LAB_ACCOUNTS, PARSING_JOBS } from './labs.ts';
 import { MEALS } from './meals.ts';
 import type { TableDefinition } from './definition.ts';
 import { EVENTS } from './events.ts';
 import { BULK_OPS, HISTORICAL_PULLS } from './operations.ts';
+import { ORDERS } from './orders.ts';
 import {
   CONTINUOUS_QUERY_RESULTS,
   HISTORICAL_COMPLETIONS,
@@ -16,7 +18,7 @@ import {
 } from './providers.ts';
 import { SLEEP, SLEEP_CYCLES } from './sleep.ts';
 import { SAMPLES } from './timeseries.ts';
-import { INSURANCE } from './users.ts';
+import { INSURANCE, USERS } from './users.ts';
 
 /** Documents that become rows; each table's nested tables come with it. */
 const DOCUMENTS = [
@@ -33,8 +35,10 @@ const DOCUMENTS = [
   ELECTROCARDIOGRAMS,
   MEALS,
   MARKERS,
+  LAB_TESTS,
   LAB_ACCOUNTS,
   AREAS,
+  USERS,
   INSURANCE,
   ORDERS,
   PARSING_JOBS,

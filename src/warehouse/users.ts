@@ -1,12 +1,41 @@
-import { date, text, type TableDefinition } from './definition.ts';
+import { date, integer, text, timestamp, type TableDefinition } from './definition.ts';
+
+const USER_CONNECTIONS: TableDefinition = {
+  name: 'user_connections',
+  description: 'Providers that the users are connected to, one a row.',
+  key: ['user_id', 'connection_index'],
+  columns: [
+    text('user_id', 'the user, UUID', { from: { parent: 'user_id' }, required: true }),
+    integer('connection_index', 'position, from 0', { from: { of: 'position' }, required: true }),
+    text('provider', 'provider identifier, open list', { from: 'source.slug' }),
+    text('provider_name', 'name of the provider', { from: 'source.name' }),
+    text('provider_logo', 'logo address', { from: 'source.logo' }),
+    timestamp('created_on', 'since when'),
+  ],
+};
+
+export const USERS: TableDefinition = {
+  name: 'users',
+  description: 'Users of the team, one a row. Their connections are in `user_connections`.',
+  key: ['user_id'],
+  columns: [
+    text('user_id', 'the user, UUID', { required: true }),
+    text('team_id', 'team, UUID'),
+    text('client_user_id', "the team's id of the user"),
+    timestamp('created_on', 'creation'),
+  ],
+  nested: [{ at: 'connected_sources', each: 'array', table: USER_CONNECTIONS }],
+};
 
 export const INSURANCE: TableDefinition = {
   name: 'insurance',
-  description: "Users' latest insurance. The document does not say whose; `member_id` and the insured do.",
-  key: [],
+  description:
+    "Users' latest insurance, one user a row. The document does not say whose it is; the pull does.",
+  key: ['user_id'],
   columns: [
+    text('user_id', 'whose it is, UUID; given by the pull, or with `--set user_id=…`', { required: true }),
     text('payor_code', 'the insurer'),
-    text('member_id', 'the member', { required: true }),
+    text('member_id', 'the member'),
     text('group_id', 'the group'),
     text('relationship', 'Self, Spouse, Other; open list'),
     text('insured_first_name', 'first name', { from: 'insured.first_name' }),

@@ -57,7 +57,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/sandbox': ['config', 'sandbox', 'sinks'],
   'cli/serve': ['app.ts', 'config'],
   'cli/webhooks': ['config', 'sandbox', 'service', 'verify'],
-  config: ['sinks', 'sources'],
+  config: ['service', 'sinks', 'sources'],
   receive: ['validate'],
   workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],
   deliver: ['route'],

@@ -191,8 +191,13 @@ describe('Operations shown only through their changes', () => {
       clinical_notes: 'Made-up default note of the account.\nFasting.',
     });
     expect((await place({ lab_account_id: accounts[1]!.id })).status).toBe(400);
+    // Neither the account that was wrong nor the one that is named again with the reason.
     const fresh = await place({ lab_account_id: accounts[1]!.id, update_reason: 'INCORRECT_LAB' });
-    expect(fresh.json['order']).toMatchObject({ lab_account_id: accounts[0]!.id });
+    expect(fresh.json['order']).toMatchObject({ lab_account_id: accounts[6]!.id, origin: 'recreation' });
+    const carried = await place({ update_reason: 'CLERICAL_ERROR' });
+    expect(carried.json['order']).toMatchObject({ lab_account_id: accounts[6]!.id });
+    const again = await place({ update_reason: 'INCORRECT_LAB' });
+    expect(again.json['order']).toMatchObject({ lab_account_id: accounts[0]!.id });
     expect((await place({ clinical_notes: '💧'.repeat(1000) })).status).toBe(200);
     expect((await place({ clinical_notes: 'x'.repeat(1001) })).status).toBe(422);
     const pending = { lab_account_id: accounts[4]!.id };

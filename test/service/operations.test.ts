@@ -127,7 +127,8 @@ describe('orders', () => {
     const created = await client.orders.create({ userId: user(), clinicalNotes: 'Fasting.', fields });
     expect(created['order']).toMatchObject({ clinical_notes: expect.stringContaining('Fasting.') as string });
     const pending = { userId: user(), labAccountId: accounts[4]!.id, fields };
-    expect((await client.orders.import(pending))['order']).toMatchObject({ origin: 'imported' });
+    const imported = { lab_account_id: accounts[4]!.id, origin: 'initial' };
+    expect((await client.orders.import(pending))['order']).toMatchObject(imported);
     expect((await client.orders.list({ size: 1 })).orders).toHaveLength(1);
     expect((await client.orders.list({ interpretation: 'critical' })).orders).toEqual([]);
     const { slots } = await client.orders.appointmentAvailability('2026-12-01', { zip_code: '12345' });

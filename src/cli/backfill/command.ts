@@ -14,7 +14,7 @@ import { note, print, usageError, type Io } from '../io.ts';
 import { configIfAny } from '../config-options.ts';
 import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
-import { withService, type ServiceFlags } from '../service.ts';
+import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
 
 const HELP = `
 Examples:
@@ -52,7 +52,7 @@ interface Options extends ServiceFlags {
 
 /** `millrace backfill`: history from the service into tables. */
 export function backfillCommand(io: Io): Command {
-  return new Command('backfill')
+  const command = new Command('backfill')
     .description("fetch users' history from the service into tables, resumable")
     .requiredOption('--out <dir>', 'folder of the tables')
     .option('--user <id>', 'a user; may be repeated', collect)
@@ -81,8 +81,8 @@ export function backfillCommand(io: Io): Command {
     )
     .option('--rate <provider=n/time>', "the service's trigger rate, for the estimate", collect)
     .option('--config <file>', 'the config file, for its service section')
-    .option('--base-url <url>', 'address of the service')
-    .option('--json', 'print one JSON object as the last line')
+    .option('--json', 'print one JSON object as the last line');
+  return serviceOptions(command)
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       await withService(io, options, async (service) => {

@@ -5,7 +5,7 @@ import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
-import { withService, type ServiceFlags } from '../service.ts';
+import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
 import { renderTable } from '../table.ts';
 
 const HELP = `
@@ -48,7 +48,7 @@ type Person = Omit<Subject, 'request'>;
 
 /** `millrace erase`: removal of users, with a grace period and a receipt. */
 export function eraseCommand(io: Io): Command {
-  return new Command('erase')
+  const command = new Command('erase')
     .description("remove a user's data everywhere, after a grace period, with a receipt")
     .argument('[users...]', 'user ids; - reads them from standard input')
     .option('--client-user', 'the ids are client user ids')
@@ -58,9 +58,9 @@ export function eraseCommand(io: Io): Command {
     .option('--list', 'list waiting requests and hashes of erased users')
     .option('--run', 'run the erasures that are due')
     .option('--service', 'also ask the service to delete the user (with --cancel: to undo it)')
-    .option('--base-url <url>', 'address of the service')
     .addOption(configOption())
-    .option('--json', 'print JSON: requests, receipts')
+    .option('--json', 'print JSON: requests, receipts');
+  return serviceOptions(command)
     .addHelpText('after', HELP)
     .action(async (given: string[], options: Options) => {
       const loaded = await resolvedConfigOf(options, io);

@@ -18,7 +18,7 @@ import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { collect, endInstant, instant, readAs } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
 import { owningFolder } from '../own-folder.ts';
-import { withService, type ServiceFlags } from '../service.ts';
+import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
 
 const HELP = `
 Examples:
@@ -56,7 +56,6 @@ export function reconcileCommand(io: Io): Command {
     .option('--until <time>', 'end of the window; a day means all of that day (default: now)')
     .addOption(configOption())
     .option('--service', 'compare the meals at the service with the archives')
-    .option('--base-url <url>', 'with --service: its address')
     .option(
       '--user <id>',
       'with --service: a user; may be repeated (default: those in the archives)',
@@ -70,7 +69,7 @@ export function reconcileCommand(io: Io): Command {
     .option('--fill <folder>', 'with --service: fetch the missing meals into tables in this folder')
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP);
-  return addKeyOptions(command).action(async (options: Options) => {
+  return addKeyOptions(serviceOptions(command)).action(async (options: Options) => {
     const strays = (['baseUrl', 'user', 'tables', 'fill'] as const).filter(
       (key) => options[key] !== undefined,
     );

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { pageOf, PAGING, repeated, uuid } from '../check.ts';
-import { areaInfo, LABS, labAccountJson, RADII } from '../made-up-labs.ts';
+import { areaInfo, LABS, labAccountJson, labTestJson, RADII } from '../made-up-labs.ts';
 import { team, type Operation } from '../operation.ts';
 import { Refusal } from '../refusal.ts';
 
@@ -40,6 +40,10 @@ export const labOperations: readonly Operation[] = [
     const lab = LABS.findIndex((name) => name === lab_slug) + 1;
     const found = world.labs.markers.filter(({ lab_id }) => lab_slug === undefined || lab_id === lab);
     return pageOf('markers', found, paging);
+  }),
+  team('get', '/v3/lab_tests', 'Lab tests (order sets) that can be ordered', ({ world }) => {
+    const { labs } = world;
+    return { data: labs.tests.map((test) => labTestJson(test, labs)) };
   }),
   team('get', '/v3/lab_test/lab_account', 'Lab accounts of the team', ({ world, bearer, query }) => {
     const { lab_account_id, status } = query(ACCOUNTS);

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { pageOf, PAGING, uuid } from '../check.ts';
 import { team, type Call, type Operation } from '../operation.ts';
-import { INTERPRETATIONS, orderJson, type Order } from '../orders.ts';
+import { orderJson } from '../order-json.ts';
+import { INTERPRETATIONS, type Order } from '../orders.ts';
 import { Refusal } from '../refusal.ts';
 import { randomOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
@@ -32,7 +33,11 @@ export const orderOperations: readonly Operation[] = [
     const found = world.orders
       .list(bearer.id)
       .filter((order) => interpretation === undefined || order.interpretation === interpretation);
-    return pageOf('orders', found.map(orderJson), paging);
+    return pageOf(
+      'orders',
+      found.map((order) => orderJson(order, world.labs)),
+      paging,
+    );
   }),
   team(
     'post',
@@ -51,13 +56,14 @@ export const orderOperations: readonly Operation[] = [
   ),
 ];
 
-function place({ world, bearer, request, body }: Call<Team>, origin: Order['origin']): object {
+function place({ world, bearer, request, body }: Call<Team>, way: Order['way']): object {
   const { user_id, lab_test_id, lab_account_id, clinical_notes, update_reason } = body(NEW_ORDER);
   const header = request.headers['x-idempotency-key'];
   const key = typeof header === 'string' ? header : null;
-  const asked = JSON.stringify([origin, request.body]);
+  const asked = JSON.stringify([way, request.body]);
   const before = world.orders.repeated(bearer, key, asked);
-  if (before !== null) return { order: orderJson(before), status: 'success', message: 'order exists' };
+  if (before !== null)
+    return { order: orderJson(before, world.labs), status: 'success', message: 'order exists' };
   const test = world.labs.tests.find(({ id }) => id === lab_test_id);
   if (test === undefined) throw new Refusal(404, 'Lab test not found');
   const wanted = {
@@ -66,10 +72,10 @@ function place({ world, bearer, request, body }: Call<Team>, origin: Order['orig
     accountId: lab_account_id ?? null,
     clinicalNotes: clinical_notes ?? null,
     updateReason: update_reason ?? null,
-    origin,
+    way,
   };
   const order = world.orders.place(bearer, wanted, key, asked);
-  return { order: orderJson(order), status: 'success', message: 'order created' };
+  return { order: orderJson(order, world.labs), status: 'success', message: 'order created' };
 }
 
 function slotOf(date: string, hour: number): object {

@@ -4,7 +4,7 @@ import { team, type Call, type Operation } from '../operation.ts';
 import { Refusal } from '../refusal.ts';
 import { uuidOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
-import { userJson, type User } from '../users.ts';
+import { hasInsurance, personOf, userJson, type User } from '../users.ts';
 
 const NEW_USER = z.object({ client_user_id: z.string().min(1) });
 const PAGE = z.object({ offset: count(0, Number.MAX_SAFE_INTEGER, 0), limit: count(1, 500, 100) });
@@ -42,7 +42,7 @@ export const userOperations: readonly Operation[] = [
     'Latest insurance of a user; one user in ten has none',
     (call) => {
       const user = userOf(call);
-      if (user.index % 10 === 7) throw new Refusal(404, 'No insurance found for this user');
+      if (!hasInsurance(user)) throw new Refusal(404, 'No insurance found for this user');
       return insuranceOf(user);
     },
   ),
@@ -53,26 +53,13 @@ export function userOf({ world, bearer, path }: Call<Team>): User {
   return world.users.get(bearer.id, path(z.object({ user_id: uuid })).user_id);
 }
 
-function insuranceOf({ id, index }: User): object {
+function insuranceOf(user: User): object {
+  const { id, index } = user;
   return {
     payor_code: `MADEUP${index % 3}`,
     member_id: `made-up-${uuidOf('member', id).slice(0, 8)}`,
     group_id: `made-up-group-${index % 5}`,
     relationship: ['Self', 'Spouse', 'Other'][index % 3],
-    insured: {
-      first_name: 'Made',
-      last_name: `Up ${index}`,
-      email: `made-up-${index}@example.invalid`,
-      phone_number: '+15550100000',
-      gender: 'other',
-      dob: '1990-01-01',
-      address: {
-        first_line: `${index} Made-up Street`,
-        second_line: null,
-        zip_code: '00000',
-        state: 'ZZ',
-        city: 'Madeup',
-      },
-    },
+    insured: personOf(user),
   };
 }

@@ -1,0 +1,235 @@
+import type { ServiceClient } from '../service/client.ts';
+import { ServiceError } from '../service/errors.ts';
+import type { AreaQuery } from '../service/labs.ts';
+import type { ReadOptions } from '../service/options.ts';
+
+/** What a resource is asked for. Lists may be empty; what is undefined is not asked about. */
+export interface ReferenceQuery {
+  readonly users: readonly string[];
+  readonly zipCodes: readonly string[];
+  readonly labTests: readonly string[];
+  readonly addOns: readonly string[];
+  readonly jobs: readonly string[];
+  readonly labs: readonly string[];
+  readonly radius?: AreaQuery['radius'] | undefined;
+  readonly labAccount?: string | undefined;
+  readonly labSlug?: string | undefined;
+  readonly status?: string | undefined;
+  readonly interpretation?: string | undefined;
+  readonly provider?: string | undefined;
+}
+
+/** An answer of the service, and the columns it cannot fill itself; or one item that the service does not have. */
+export type Answer =
+  | {
+      /** Exactly as the service wrote it: the rows keep the text of its numbers. */
+      readonly text: string;
+      readonly given: Readonly<Record<string, string>>;
+    }
+  | { readonly missing: string; readonly reason: string };
+
+export interface Resource {
+  readonly table: string;
+  /** Of what it needs at least one. */
+  readonly needs: 'users' | 'zipCodes' | 'jobs' | null;
+  /** What it takes beside that. */
+  readonly takes: readonly (keyof ReferenceQuery)[];
+  readonly fetch: (
+    service: ServiceClient,
+    query: ReferenceQuery,
+    signal: AbortSignal,
+  ) => AsyncGenerator<Answer>;
+}
+
+const PAGE = 100;
+
+/** What can be pulled, by the name of its command. */
+export const RESOURCES: Readonly<Record<string, Resource>> = {
+  users: {
+    table: 'users',
+    needs: null,
+    takes: ['users'],
+    fetch: (service, { users }, signal) =>
+      users.length === 0
+        ? pages('users', (_, options, offset) => service.users.list({ offset, limit: PAGE }, options), signal)
+        : each('user', users, (user, options) => service.users.get(user, options), signal),
+  },
+  insurance: {
+    table: 'insurance',
+    needs: 'users',
+    takes: [],
+    fetch: (service, { users }, signal) =>
+      each(
+        'insurance of user',
+        users,
+        (user, options) => service.users.latestInsurance(user, options),
+        signal,
+        (user) => ({ user_id: user }),
+      ),
+  },
+  'lab-tests': {
+    table: 'lab_tests',
+    needs: null,
+    takes: [],
+    fetch: ({ labs }, _query, signal) => once((options) => labs.tests(options), signal),
+  },
+  markers: {
+    table: 'markers',
+    needs: null,
+    takes: ['labTests', 'addOns', 'labSlug'],
+    fetch: ({ labs }, { labTests: labTestIds, addOns: addOnProviderIds, labSlug }, signal) => {
+      const set = { labTestIds, ...(addOnProviderIds.length === 0 ? {} : { addOnProviderIds }) };
+      const isSet = labTestIds.length + addOnProviderIds.length > 0;
+      const call = (n: number, options: ReadOptions): Promise<object> => {
+        const page = { page: n + 1, size: PAGE };
+        if (isSet) return labs.orderSetMarkers(set, page, options);
+        return labs.markers(labSlug === undefined ? page : { ...page, labSlug }, options);
+      };
+      return pages('markers', call, signal);
+    },
+  },
+  'lab-accounts': {
+    table: 'lab_accounts',
+    needs: null,
+    takes: ['labAccount', 'status'],
+    fetch: ({ labs }, { labAccount: labAccountId, status }, signal) =>
+      once((options) => labs.accounts(given({ labAccountId, status }), options), signal),
+  },
+  areas: {
+    table: 'areas',
+    needs: 'zipCodes',
+    takes: ['radius', 'labs', 'labAccount'],
+    fetch: ({ labs }, { zipCodes, radius, labs: named, labAccount: labAccountId }, signal) => {
+      const more = given({ radius, labAccountId, labs: named.length === 0 ? undefined : named });
+      return each(
+        'area',
+        zipCodes,
+        (zipCode, options) => labs.areaInfo({ zipCode, ...more }, options),
+        signal,
+      );
+    },
+  },
+  orders: {
+    table: 'orders',
+    needs: null,
+    takes: ['interpretation'],
+    fetch: ({ orders }, { interpretation }, signal) => {
+      const filter = given({ interpretation });
+      return pages(
+        'orders',
+        (n, options) => orders.list({ page: n + 1, size: PAGE, ...filter }, options),
+        signal,
+      );
+    },
+  },
+  'parsing-jobs': {
+    table: 'parsing_jobs',
+    needs: 'jobs',
+    takes: [],
+    fetch: ({ parsingJobs }, { jobs }, signal) =>
+      each('parsing job', jobs, (job, options) => parsingJobs.get(job, options), signal),
+  },
+  'bulk-ops': {
+    table: 'bulk_ops',
+    needs: null,
+    takes: [],
+    fetch: ({ bulk }, _query, signal) =>
+      cursored((cursor, options) => bulk.listOps({ pageSize: 50, ...given({ cursor }) }, options), signal),
+  },
+  'historical-pulls': {
+    table: 'historical_pulls',
+    needs: null,
+    takes: ['users', 'provider'],
+    async *fetch({ pulls }, { users, provider }, signal) {
+      for (const userId of users.length === 0 ? [undefined] : users) {
+        yield* cursored(
+          (cursor, options) => pulls.status(given({ userId, provider, cursor }), options),
+          signal,
+        );
+      }
+    },
+  },
+};
+
+/** Page after page, until the service has told of all, or a page is not full. */
+async function* pages(
+  list: string,
+  call: (page: number, options: ReadOptions, seen: number) => Promise<object>,
+  signal: AbortSignal,
+): AsyncGenerator<Answer> {
+  let seen = 0;
+  for (let page = 0; ; page += 1) {
+    const { answer, text } = await exactly((options) => call(page, options, seen), signal);
+    const items: unknown = Reflect.get(answer, list);
+    const count = Array.isArray(items) ? items.length : 0;
+    if (count > 0) yield { text, given: {} };
+    seen += count;
+    const [total, size, limit] = ['total', 'size', 'limit'].map((name): unknown => Reflect.get(answer, name));
+    const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
+    const isLast = typeof total === 'number' ? seen >= total : count < Number(full);
+    if (count === 0 || isLast) return;
+  }
+}
+
+/** Page after page, as long as there is a cursor to the next one. */
+async function* cursored(
+  call: (
+    cursor: string | undefined,
+    options: ReadOptions,
+  ) => Promise<{ readonly data: readonly unknown[]; readonly next_cursor?: string | null }>,
+  signal: AbortSignal,
+): AsyncGenerator<Answer> {
+  const seen = new Set<string>();
+  for (let cursor: string | undefined; ;) {
+    const { answer, text } = await exactly((options) => call(cursor, options), signal);
+    if (answer.data.length > 0) yield { text, given: {} };
+    cursor = answer.next_cursor ?? '';
+    if (cursor === '') return;
+    if (seen.has(cursor)) throw new Error(`the service named the cursor ${cursor} twice`);
+    seen.add(cursor);
+  }
+}
+
+/** One answer that is a list in `data`. */
+async function* once(
+  call: (options: ReadOptions) => Promise<{ readonly data: readonly unknown[] }>,
+  signal: AbortSignal,
+): AsyncGenerator<Answer> {
+  const { answer, text } = await exactly(call, signal);
+  if (answer.data.length > 0) yield { text, given: {} };
+}
+
+/** One answer for each of these; what the service does not have is named, and the others are fetched all the same. */
+async function* each(
+  what: string,
+  ids: readonly string[],
+  call: (id: string, options: ReadOptions) => Promise<object>,
+  signal: AbortSignal,
+  givenFor: (id: string) => Readonly<Record<string, string>> = () => ({}),
+): AsyncGenerator<Answer> {
+  for (const id of ids) {
+    try {
+      const { text } = await exactly((options) => call(id, options), signal);
+      yield { text: `[${text}]`, given: givenFor(id) };
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
+      yield { missing: `${what} ${id}`, reason: error.detail };
+    }
+  }
+}
+
+/** What a call answers, and the same as the service wrote it. */
+async function exactly<T>(
+  call: (options: ReadOptions) => Promise<T>,
+  signal: AbortSignal,
+): Promise<{ readonly answer: T; readonly text: string }> {
+  let text = '';
+  const answer = await call({ signal, onText: (written) => (text = written) });
+  return { answer, text };
+}
+
+/** Only what is there: an option that is undefined is another than one that is left out. */
+function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
