@@ -3,7 +3,7 @@ import type { ServiceClient } from '../service/client.ts';
 import { DONE } from './pull-meals.ts';
 import { pullReference, type PullSummary } from './reference.ts';
 
-const NOTHING = { users: [], zipCodes: [] };
+const NOTHING = { users: [], zipCodes: [], labTests: [], addOns: [], jobs: [], labs: [] };
 
 /** Fetches one parsing job and leaves its rows, and that it is done, in a folder: all of it or nothing. */
 export async function pullParsingJob(
@@ -15,13 +15,19 @@ export async function pullParsingJob(
   const resource = {
     table: 'parsing_jobs',
     needs: null,
+    takes: [],
     async *fetch() {
       let text = '';
       await service.parsingJobs.get(job, { signal, onText: (written) => (text = written) });
       yield { text: `[${text}]`, given: user === null ? {} : { user_id: user } };
     },
   };
-  const summary = await pullReference(service, resource, NOTHING, folder, signal);
+  const summary = await pullReference(service, resource, {
+    query: NOTHING,
+    output: folder,
+    now: Date.now(),
+    signal,
+  });
   await writeState(folder, DONE, summary);
   return summary;
 }

@@ -166,7 +166,7 @@ async function* pages(
     seen += count;
     const [total, size, limit] = ['total', 'size', 'limit'].map((name): unknown => Reflect.get(answer, name));
     const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
-    const isLast = typeof total === 'number' ? seen >= total : count < Number(full);
+    const isLast = typeof total === 'number' ? seen >= total : count < full;
     if (count === 0 || isLast) return;
   }
 }

@@ -162,6 +162,10 @@ function partsOf(options: Options): Omit<ReferenceQuery, 'users'> {
     jobs: job,
     labs: lab,
     radius: RADII.find((miles) => String(miles) === radius),
-    ...{ labAccount, labSlug, status, interpretation, provider },
+    labAccount,
+    labSlug,
+    status,
+    interpretation,
+    provider,
   };
 }

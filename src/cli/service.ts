@@ -10,14 +10,18 @@ import { collect } from './options.ts';
 export interface ServiceFlags extends CommonFlags {
   readonly baseUrl?: string;
   readonly apiKeyHeader?: string;
+  readonly managementKeyHeader?: string;
   readonly servicePath?: readonly string[];
 }
 
-/** Adds what a command takes that talks to the service. */
-export function serviceOptions(command: Command): Command {
+/** Adds what a command takes that talks to the service, as the bearer of one of the keys. */
+export function serviceOptions(command: Command, bearer: Bearer = 'team'): Command {
   return command
     .option('--base-url <url>', 'address of the service')
-    .option('--api-key-header <name>', 'header that carries the key of the service')
+    .option(
+      bearer === 'team' ? '--api-key-header <name>' : '--management-key-header <name>',
+      'header that carries the key of the service',
+    )
     .option(
       '--service-path <operation=path>',
       'path of an operation of the service, as in service.paths; may be repeated',
@@ -59,6 +63,7 @@ function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient
   return new ServiceClient({
     ...headers,
     ...(flags.apiKeyHeader === undefined ? {} : { apiKeyHeader: flags.apiKeyHeader }),
+    ...(flags.managementKeyHeader === undefined ? {} : { managementKeyHeader: flags.managementKeyHeader }),
     baseUrl: address,
     ...(apiKey === null ? {} : { apiKey }),
     ...(managementKey === null ? {} : { managementKey }),

@@ -98,7 +98,7 @@ export function labTestJson(test: LabTest, { markers }: Labs, most = Infinity): 
     markers: markers
       .filter((one) => markerIds.includes(one.id))
       .slice(0, most)
-      .map(({ expected_results: _, ...shown }) => shown),
+      .map((one) => ({ ...one, expected_results: undefined })),
     is_delegated: false,
     auto_generated: false,
     has_collection_instructions: true,

@@ -1,5 +1,5 @@
 import { labTestJson, type Labs } from './made-up-labs.ts';
-import type { Order } from './orders.ts';
+import type { Order } from './order.ts';
 import { uuidOf } from './seeded.ts';
 import { hasInsurance, personOf } from './users.ts';
 

@@ -1,4 +1,5 @@
 import type { Events } from './events.ts';
+import { INTERPRETATIONS, type Order } from './order.ts';
 import { orderJson } from './order-json.ts';
 import type { LabAccount, Labs, LabTest } from './made-up-labs.ts';
 import { Refusal } from './refusal.ts';
@@ -21,31 +22,6 @@ const COURSE = [
   { status: 'sample_with_lab.testkit.partial_results', hours: 12, partial: true },
   { status: 'completed.testkit.completed', hours: 0 },
 ] as const;
-
-export const INTERPRETATIONS = ['normal', 'abnormal', 'critical'] as const;
-
-export interface Order {
-  readonly id: string;
-  readonly number: number;
-  readonly user: User;
-  readonly test: LabTest;
-  readonly account: LabAccount;
-  readonly notes: string | null;
-  /** How it came to be here. */
-  readonly way: 'created' | 'imported';
-  readonly origin: 'initial' | 'recreation';
-  readonly createdAt: string;
-  status: string;
-  interpretation: (typeof INTERPRETATIONS)[number] | null;
-  /** The statuses it has had, the oldest first. */
-  events: readonly { readonly status: string; readonly at: string }[];
-  /** The idempotency key it came with, and what was asked. */
-  readonly key: string | null;
-  readonly asked: string;
-  /** Its place in the course, and since when, in sandbox time. */
-  step: number;
-  since: number;
-}
 
 type SavedOrder = Omit<Order, 'user' | 'test' | 'account'> & {
   readonly user: string;

@@ -64,8 +64,7 @@ export class Users extends Group {
       const { users, total, limit = pageSize } = await this.list({ offset, limit: pageSize }, options);
       yield* users;
       offset += users.length;
-      if (users.length === 0 || (typeof total === 'number' ? offset >= total : users.length < Number(limit)))
-        return;
+      if (users.length === 0 || (typeof total === 'number' ? offset >= total : users.length < limit)) return;
     }
   }
 

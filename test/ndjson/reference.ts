@@ -16,6 +16,8 @@ export interface ReferenceRows {
   readonly rejects: string[];
 }
 
+type Member = readonly [name: string, value: Tree];
+
 /** The message is the code. */
 class Refused extends Error {}
 
@@ -86,8 +88,8 @@ class Row {
   readonly #key: string;
   /** By their path in the document. */
   readonly #values = new Map<string, Tree>();
-  /** Members of the row's `extra`. */
-  extra: string[] = [];
+  /** Members of the row's `extra`; the same name may come again. */
+  extra: Member[] = [];
 
   constructor(table: TableDefinition, position = 0, key = '') {
     this.#table = table;
@@ -96,21 +98,21 @@ class Row {
   }
 
   /** Reads the object at `path`. @returns members of what goes to `extra` */
-  read(object: Tree & { readonly kind: 'object' }, path: string, items: Items | null): string[] {
-    const extra: string[] = [];
+  read(object: Tree & { readonly kind: 'object' }, path: string, items: Items | null): Member[] {
+    const extra: Member[] = [];
     for (const [key, value] of object.members) {
       const at = path === '' ? key : `${path}.${key}`;
       const known = key.includes('.') ? null : this.#known(at);
       if (known === null) {
-        extra.push(`${quote(key)}:${render(value)}`);
+        extra.push([key, value]);
       } else if ('type' in known) {
         const before = this.#values.get(at);
-        if (before !== undefined) extra.push(`${quote(key)}:${render(before)}`);
+        if (before !== undefined) extra.push([key, before]);
         this.#values.delete(at);
         if (isNull(value)) continue;
         if (fits(known.type, value)) this.#values.set(at, value);
         else if (known.required === true) throw new Refused('wrong_type');
-        else extra.push(`${quote(key)}:${render(value)}`);
+        else extra.push([key, value]);
       } else if (isNull(value)) {
         continue;
       } else if ('table' in known) {
@@ -118,7 +120,7 @@ class Row {
       } else {
         if (value.kind !== 'object') throw new Refused('wrong_type');
         const inner = this.read(value, at, items);
-        if (inner.length > 0) extra.push(`${quote(key)}:{${inner.join(',')}}`);
+        if (inner.length > 0) extra.push([key, { kind: 'object', members: inner }]);
       }
     }
     return extra;
@@ -142,8 +144,12 @@ class Row {
       const hasColumn = this.#table.columns.some((column) => column.from === older);
       if (this.#values.has(from) && hasColumn) continue;
       if (this.#values.has(from)) {
-        const names = older.split('.').map(quote);
-        this.extra.push(`${names.join(':{')}:${render(value)}${'}'.repeat(names.length - 1)}`);
+        const [first = '', ...names] = older.split('.');
+        const inside = names.reduceRight<Tree>(
+          (tree, name) => ({ kind: 'object', members: [[name, tree]] }),
+          value,
+        );
+        this.extra.push([first, inside]);
       } else this.#values.set(from, value);
     }
     for (const { from, required } of this.#table.columns) {
@@ -164,7 +170,7 @@ class Row {
 
   #valueOf({ name, from }: Column, around: Row | null): string | null {
     if (name === LOADED_AT.name) return null;
-    if (name === EXTRA.name) return this.extra.length === 0 ? null : `{${this.extra.join(',')}}`;
+    if (name === EXTRA.name) return this.extra.length === 0 ? null : renderMembers(this.extra);
     if (typeof from === 'string') {
       const value = this.#values.get(from);
       return value === undefined ? null : exact(value);
@@ -199,7 +205,7 @@ function exact(tree: Tree): string {
 function render(tree: Tree): string {
   switch (tree.kind) {
     case 'object':
-      return `{${tree.members.map(([key, value]) => `${quote(key)}:${render(value)}`).join(',')}}`;
+      return renderMembers(tree.members);
     case 'array':
       return `[${tree.items.map(render).join(',')}]`;
     case 'string':
@@ -211,6 +217,18 @@ function render(tree: Tree): string {
     default:
       return tree satisfies never;
   }
+}
+
+/** Each name once, where it first stands: objects of one name are put together, of others the last counts. */
+function renderMembers(members: readonly Member[]): string {
+  const once = new Map<string, Tree>();
+  for (const [key, value] of members) {
+    const name = quote(key);
+    const before = once.get(name);
+    const both = before?.kind === 'object' && value.kind === 'object';
+    once.set(name, both ? { kind: 'object', members: [...before.members, ...value.members] } : value);
+  }
+  return `{${[...once].map(([name, value]) => `${name}:${render(value)}`).join(',')}}`;
 }
 
 function fits(type: ColumnType, tree: Tree): boolean {

@@ -18,6 +18,7 @@ Examples:
   MILLRACE_SECRET=whsec_… millrace sandbox --webhook http://127.0.0.1:8080/webhooks --daily 10s
   millrace sandbox --state sandbox.db --users 1000
   millrace sandbox --etl etl.yaml --daily 1s
+  millrace sandbox --plan launch --beta closed --partial-results
   millrace sandbox --failing-users 3 --retrying-users 5 --rate-429 0.05 --drop-connections 0.01
 
 A stand-in of the whole service with made-up data: the same seed gives the same users and meals. Its address lists the
@@ -67,6 +68,9 @@ interface Options extends Required<Pick<FaultOptions, keyof typeof FAULTS>> {
   readonly daily?: number;
   readonly etl?: string;
   readonly state?: string;
+  readonly plan: 'scale' | 'launch';
+  readonly beta: 'open' | 'closed';
+  readonly partialResults?: boolean;
   readonly json?: boolean;
 }
 
@@ -83,6 +87,17 @@ export function sandboxCommand(io: Io): Command {
     .option('--seed <s>', 'seed of the generated data', 'made-up')
     .addOption(option('--speed <x>', 'how many times faster than real time it runs', number(), '1'))
     .option('--after-pull', 'meals can be read only after a historical pull')
+    .addOption(
+      new Option('--plan <plan>', 'plan of the team; management and pipelines are part of scale only')
+        .choices(['scale', 'launch'])
+        .default('scale'),
+    )
+    .addOption(
+      new Option('--beta <access>', 'whether the team may use what is in closed beta: lab report parsing')
+        .choices(['open', 'closed'])
+        .default('open'),
+    )
+    .option('--partial-results', 'send events for partial lab results too')
     .option('--webhook <url>', 'send events there; may be repeated', collect, [])
     .option('--secret-env <name>', 'variable with the secret that events are signed with', 'MILLRACE_SECRET')
     .addOption(new Option('--secret <secret>').hideHelp())
@@ -144,6 +159,8 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
     seed,
     speed,
     data: afterPull === true ? 'after_pull' : 'ready',
+    plan: options.plan,
+    features: { parsing: options.beta === 'open', partialResults: options.partialResults === true },
     webhooks: webhook.map((text) => {
       const url = readAs('--webhook', text, httpUrl);
       return secret === null ? { url } : { url, secret };

@@ -4,6 +4,7 @@ import type { Webhook } from '../../service/webhooks.ts';
 import { configOption } from '../config-options.ts';
 import { usageError, type Io } from '../io.ts';
 import { collect, httpUrl, option } from '../options.ts';
+import { serviceOptions } from '../service.ts';
 import { printList } from '../table.ts';
 import { createWebhook } from './create.ts';
 import { deleteWebhook, type DeleteFlags } from './delete.ts';
@@ -130,10 +131,9 @@ function withoutSecret(webhook: Webhook): Webhook {
 }
 
 function common(command: Command): Command {
-  return command
+  return serviceOptions(command, 'management')
     .addOption(configOption())
     .option('--team <id>', 'the team (default: that of the config or the key)')
-    .option('--base-url <url>', 'address of the service')
     .option('--json', 'print JSON');
 }
 
