@@ -64,8 +64,11 @@ function meal(seed: Name, user: string, provider: string, day: number, n: number
     provider_id: `made-up-${day}-${n}`,
     source_id: 7,
     source_app_id: 'made.up.app',
+    source_device_id: device,
     priority_id: 1,
-    source,
+    source: isFull(day)
+      ? { ...source, sport: 'walking', workout_id: uuidOf(seed, 'workout', user, day) }
+      : source,
     ...(isFull(day) ? fullNutrition(400 + 10 * n) : { energy: null }),
     data: isFull(day) ? { ...foods(random), [MEASURED]: fullNutrition(100 + n) } : foods(random),
   };
