@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { EXIT } from '../core/errors.ts';
+import { changesAfter } from '../export/new-files.ts';
 import type { ExportFormat } from '../export/outputs.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/row-file.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
@@ -7,9 +8,9 @@ import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
-import { print, usageError, type Io } from './io.ts';
+import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { collect, endInstant, instant, option } from './options.ts';
+import { collect, endInstant, instant, option, wholeNumber } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { addTablesOption, tableOption, tablesOf, type TablesFlags } from './tables-option.ts';
@@ -29,6 +30,14 @@ again exports new events, re-exports what an erasure has changed, and continues 
 its keys: --config or --keys. One folder holds one export. To copy it to object storage:
   aws s3 sync ./export/events s3://… --exclude "_work/*" --exclude ".millrace*" --delete
 
+--list-new prints which files are new since --after STEP, a path below <out> on each line, without spaces. Take the step to name
+next time (--list-new step) before the files, and note it after they are loaded: then nothing is missed, and what is listed
+again after a crash is loaded again without effect. With paths it exports first. Other lists: removed (files that an erasure or
+a change replaced), days (folders of a table and day that changed) and emptied (those without files now). --json prints all as
+lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and last {step, action: end}:
+  step=$(millrace export --out ./export/meals --list-new step)
+  for file in $(millrace export --out ./export/meals --list-new --after 6); do …; done
+
 Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, or some records could not be read or made no row.`;
 
 /** Problems and rejects named on stderr; all rejects are in _rejects/. */
@@ -47,13 +56,19 @@ interface Options extends KeyOptions, TablesFlags {
   readonly user: readonly string[];
   readonly fileSize: number;
   readonly again?: boolean;
+  readonly listNew?: List | true;
+  readonly after: number;
 }
+
+const LISTS = ['files', 'removed', 'days', 'emptied', 'step'] as const;
+
+type List = (typeof LISTS)[number];
 
 /** `millrace export`: archives into files of table rows, for a warehouse or object storage. */
 export function exportCommand(io: Io): Command {
   const command = new Command('export')
     .description('turn archives into table rows: Parquet or NDJSON, by day')
-    .argument('<path...>', 'folders of archives, or single files of one')
+    .argument('[path...]', 'folders of archives, or single files of one')
     .requiredOption('--out <folder>', 'folder of the export; must hold nothing else')
     .addOption(
       tableOption(
@@ -88,6 +103,8 @@ export function exportCommand(io: Io): Command {
       option('--file-size <size>', 'start a new file after this many bytes of records', parseBytes, '256MiB'),
     )
     .option('--again', 'export everything again and remove the earlier export')
+    .addOption(new Option('--list-new [what]', 'print what is new since --after: files').choices(LISTS))
+    .addOption(option('--after <step>', 'the last step that was loaded', wholeNumber(), '0'))
     .option(
       '--config <file>',
       'the config: keys of its sinks open sealed records, and its `tables` are added',
@@ -95,21 +112,11 @@ export function exportCommand(io: Io): Command {
     .option('--json', 'end with a line of JSON: {ok, steps, read, records, rows, files, bytes, …}')
     .addHelpText('after', HELP)
     .action(async (paths: readonly string[], options: Options) => {
+      if (paths.length === 0 && options.listNew === undefined)
+        throw usageError('name an archive to export, or say --list-new');
       refuseArchives(options.out);
-      const tables = await tablesOf(options, io);
-      if (!madeOfEvents(tables).includes(options.table))
-        throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
-      const summary = await runExport({
-        ...prepare(paths, options),
-        tables,
-        ...reporting(io),
-        opener: () => openerOf(options, io),
-        signal: io.signal,
-      });
-      const ok = summary.complete && summary.rejects === 0 && summary.problems === 0;
-      if (options.json === true) print(io, JSON.stringify({ ok, ...summary }));
-      else render(summary, options.out, io);
-      if (!ok) io.setExit(EXIT.partial);
+      if (paths.length > 0) await exportTo(paths, options, io);
+      if (options.listNew !== undefined) await listNew(options, io);
     });
   return addKeyOptions(addTablesOption(command));
 }
@@ -118,6 +125,42 @@ function madeOfEvents(tables: Tables): string[] {
   return tables.ofEvents().map(({ definition }) => definition.name);
 }
 
+async function exportTo(paths: readonly string[], options: Options, io: Io): Promise<void> {
+  const tables = await tablesOf(options, io);
+  if (!madeOfEvents(tables).includes(options.table))
+    throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
+  const summary = await runExport({
+    ...prepare(paths, options),
+    tables,
+    ...reporting(io),
+    opener: () => openerOf(options, io),
+    signal: io.signal,
+  });
+  const ok = summary.complete && summary.rejects === 0 && summary.problems === 0;
+  // What is listed goes to stdout alone.
+  if (options.listNew !== undefined) render(summary, options.out, (line) => note(io, line));
+  else if (options.json === true) print(io, JSON.stringify({ ok, ...summary }));
+  else render(summary, options.out, (line) => print(io, line));
+  if (!ok) io.setExit(EXIT.partial);
+}
+
+async function listNew({ out, after, listNew: what, json }: Options, io: Io): Promise<void> {
+  const { step, files, days, emptied } = await changesAfter(out, after);
+  if (json === true) {
+    for (const line of [...files, { step, action: 'end' }]) print(io, JSON.stringify(line));
+    return;
+  }
+  const named = (wanted: 'load' | 'remove'): string[] =>
+    files.filter(({ action }) => action === wanted).map(({ file }) => file);
+  const lists: Readonly<Record<List, () => readonly string[]>> = {
+    files: () => named('load'),
+    removed: () => named('remove'),
+    days: () => days,
+    emptied: () => emptied,
+    step: () => [String(step)],
+  };
+  for (const line of lists[what === true || what === undefined ? 'files' : what]()) print(io, line);
+}
 type Reporting = Pick<ExportOptions, 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown'>;
 
 function prepare(
@@ -166,20 +209,17 @@ function reporting(io: Io): Reporting {
   };
 }
 
-function render(summary: ExportSummary, out: string, io: Io): void {
+function render(summary: ExportSummary, out: string, say: (line: string) => void): void {
   const { rows, files, bytes, read, before, passed_over, unfinished, replaced } = summary;
-  for (const [table, count] of Object.entries(rows)) print(io, `${table.padEnd(20)} ${count} rows`);
-  print(io, `${files} files, ${formatAmount(bytes)}, in ${out}`);
-  print(
-    io,
-    `of ${read} files of the archive; ${before} exported before, ${passed_over} without matching events`,
-  );
-  if (replaced > 0) print(io, `${replaced} files replaced: their source files have changed`);
-  if (unfinished > 0) print(io, `${unfinished} unfinished files of a receiver: included in the next export`);
-  if (summary.erased > 0) print(io, `${summary.erased} records stay sealed: their users were erased`);
-  if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
+  for (const [table, count] of Object.entries(rows)) say(`${table.padEnd(20)} ${count} rows`);
+  say(`${files} files, ${formatAmount(bytes)}, in ${out}`);
+  say(`of ${read} files of the archive; ${before} exported before, ${passed_over} without matching events`);
+  if (replaced > 0) say(`${replaced} files replaced: their source files have changed`);
+  if (unfinished > 0) say(`${unfinished} unfinished files of a receiver: included in the next export`);
+  if (summary.erased > 0) say(`${summary.erased} records stay sealed: their users were erased`);
+  if (summary.problems > 0) say(`${summary.problems} records or files could not be read`);
   for (const [type, count] of Object.entries(summary.without_table))
-    print(io, `${type}: ${count} events without a table; they are in events`);
-  if (summary.rejects > 0) print(io, `${summary.rejects} records made no row: see _rejects/`);
-  if (!summary.complete) print(io, 'interrupted; run the same command to continue');
+    say(`${type}: ${count} events without a table; they are in events`);
+  if (summary.rejects > 0) say(`${summary.rejects} records made no row: see _rejects/`);
+  if (!summary.complete) say('interrupted; run the same command to continue');
 }

@@ -1,74 +1,188 @@
 import { Command, Option } from 'commander';
+import { changesAfter } from '../export/new-files.ts';
 import { DIALECTS, type DialectName } from '../warehouse/dialects/registry.ts';
-import { schemaOf, type TableSchema } from '../warehouse/schema.ts';
+import { dayOf, type SourceFormat } from '../warehouse/dialects/source.ts';
+import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/schema.ts';
+import type { TableEntry } from '../warehouse/tables.ts';
+import { messageOf } from '../core/errors.ts';
 import { inferCommand } from './infer.ts';
 import { print, usageError, type Io } from './io.ts';
+import { collect, option, wholeNumber } from './options.ts';
 import { addTablesOption, tablesOf, type TablesFlags } from './tables-option.ts';
 
-const PARTS = ['tables', 'views', 'load'] as const;
+const PARTS = ['tables', 'views', 'load', 'erase'] as const;
 
 const HELP = `
 Examples:
   millrace schema --dialect duckdb --only tables,views | duckdb health.db
-  millrace schema meals --dialect postgres --only load --from ./tables/meals.ndjson | psql
-  millrace schema --dialect bigquery
+  millrace schema --dialect duckdb --load --export ./export/meals --after 6 | duckdb health.db
+  millrace schema meals --dialect postgres --load --from ./export/meals/meals/ | psql
+  millrace schema meals --dialect redshift --load --replace --from s3://acme/meals/meals/dt=2026-11-21/ | psql
+  millrace schema --dialect bigquery --erase 6b0e9a52-0000-4000-8000-0000000000aa
 
-Prints SQL: the tables for the rows of \`millrace ndjson\`, views of the newest version of each row (<table>_latest), and the
-statements that load the rows. The view of a nested table needs the view of its parent table.
-Without --from the location of the rows is a placeholder.`;
+Prints SQL: the tables for the rows of \`millrace export\`, \`ndjson\` and \`backfill\`, partitioned and sorted as the warehouse
+can; views of the newest version of each row (<table>_latest); and the statements that load rows. The view of a nested table
+needs the view of its parent table. Without a table it prints all of them; without --from a placeholder of the location.
+
+--from names a file, a folder of files, or an address that the warehouse reads. Names of files say what they are; for a folder
+say --format and --compress as to \`millrace export\` (parquet; for PostgreSQL, which reads none, ndjson and gzip).
+
+--export names a folder of \`millrace export\` on this machine: the loads of what is new in it since --after STEP, each changed day
+in place of what the table has of it. With --from they name the place where the warehouse finds a copy of that folder.
+
+A load replaces the rows of the same events, so a load that is repeated or was interrupted changes nothing. With --replace it
+also removes the other rows of that day: what an erasure took out of the export leaves the table. Use it for tables that are
+loaded from one export only.`;
 
 interface Options extends TablesFlags {
   readonly dialect?: DialectName;
   readonly only?: readonly Part[];
+  readonly load?: boolean;
   readonly from?: string;
+  readonly export?: string;
+  readonly after: number;
+  readonly format?: SourceFormat['format'];
+  readonly compress?: SourceFormat['compression'];
+  readonly replace?: boolean;
+  readonly erase?: readonly string[];
+  readonly eraseDay?: string;
+  readonly clientUser?: boolean;
   readonly json?: boolean;
 }
 
 type Part = (typeof PARTS)[number];
 
-/** `millrace schema`: DDL and load statements for a warehouse. */
+/** `millrace schema`: DDL, load statements and erasures for a warehouse. */
 export function schemaCommand(io: Io): Command {
   const command = new Command('schema')
     .description('print the tables, views and load statements for a warehouse')
     .argument('[table]', 'one table only')
     .addOption(new Option('--dialect <dialect>', 'the warehouse (required)').choices(Object.keys(DIALECTS)))
     .option('--only <parts>', `some of ${PARTS.join(',')}`, partsOf)
+    .option('--load', 'only the load statements')
     .option(
       '--from <place>',
-      'location of the rows of the table: a file, or an address that the warehouse can read',
+      'location of the rows of the table: a file or folder, or an address that the warehouse can read',
     )
+    .option('--export <folder>', 'only the loads of what is new in this export')
+    .addOption(option('--after <step>', 'the last step of the export that was loaded', wholeNumber(), '0'))
+    .addOption(new Option('--format <format>', 'what a folder holds').choices(['parquet', 'ndjson']))
+    .addOption(
+      new Option('--compress <how>', 'how its NDJSON is compressed').choices(['gzip', 'zstd', 'none']),
+    )
+    .option('--replace', 'also remove other rows of the day whose folder --from names')
+    .option('--erase <user>', 'only statements that remove the rows of this user; may be repeated', collect)
+    .addOption(
+      option(
+        '--erase-day <day>',
+        'only statements that remove the rows that came in on this day, UTC',
+        dayText,
+      ),
+    )
+    .option('--client-user', 'the ids to erase are client user ids')
     .option('--config <file>', 'the config, whose `tables` are added')
-    .option('--json', 'print one JSON document: [{table, createTable, createView, load}]')
+    .option(
+      '--json',
+      'print one JSON document: [{table, createTable, createIndexes, createView, load, erase}]',
+    )
     .addHelpText('after', HELP)
     .action(async (table: string | undefined, options: Options) => {
-      const { dialect, only, from, json } = options;
+      const { dialect, from, json } = options;
       // Not for commander to demand: `schema infer` has no dialect.
       if (dialect === undefined)
         throw usageError(`--dialect is required: ${Object.keys(DIALECTS).join(', ')}`);
       const tables = await tablesOf(options, io);
       if (table !== undefined && !tables.has(table))
         throw usageError(`there is no table ${table}; there are ${[...tables.keys()].join(', ')}`);
+      const entries = [...tables.values()].filter(
+        ({ definition }) => table === undefined || definition.name === table,
+      );
+      if (options.export !== undefined) {
+        const loads = await loadsOfExport(options.export, entries, { ...options, dialect });
+        for (const statements of loads) print(io, statements);
+        return;
+      }
       if (from !== undefined && table === undefined)
         throw usageError('--from needs a table: it is where its rows are');
-      const schemas = [...tables.values()]
-        .filter(({ definition }) => table === undefined || definition.name === table)
-        .map((entry) => schemaOf(entry, dialect, from));
+      const parts = wantedParts(options);
+      const schemas = readable(() =>
+        entries.map((entry) => schemaOf(entry, dialect, from, detailsOf(options))),
+      );
       if (json === true) print(io, JSON.stringify(schemas, null, 2));
-      else print(io, render(schemas, only ?? PARTS));
+      else print(io, render(schemas, parts));
     });
   return addTablesOption(command).addCommand(inferCommand(io));
 }
 
+/** What brings a warehouse from a step of an export to its last, a text for each day, or for each file without days. */
+async function loadsOfExport(
+  folder: string,
+  entries: readonly TableEntry[],
+  { dialect, from = folder, after }: Options & { readonly dialect: DialectName },
+): Promise<string[]> {
+  const { terms: format, days, emptied, files } = await changesAfter(folder, after);
+  const schemaAt = (place: string, options: SchemaOptions): TableSchema | null => {
+    const name = place.slice(0, place.indexOf('/'));
+    const entry = entries.find(({ definition }) => definition.name === name);
+    if (entry === undefined) return null;
+    return schemaOf(entry, dialect, `${from.replace(/\/$/, '')}/${place}`, { format, ...options });
+  };
+  const isDay = (place: string): boolean => dayOf(place) !== null;
+  const single = files.filter(({ action, dt }) => action === 'load' && dt === null);
+  return readable(() =>
+    [
+      ...days.filter(isDay).map((day) => schemaAt(`${day}/`, { replace: true })?.load),
+      ...single.map(({ file }) => schemaAt(file, {})?.load),
+      ...emptied.filter(isDay).map((day) => schemaAt(`${day}/`, { eraseDay: day.slice(-10) })?.erase),
+    ].filter((statements) => typeof statements === 'string'),
+  );
+}
+
+function detailsOf({ format, compress, replace, erase, eraseDay, clientUser }: Options): SchemaOptions {
+  return {
+    format: {
+      ...(format === undefined ? {} : { format }),
+      ...(compress === undefined ? {} : { compression: compress }),
+    },
+    replace: replace === true,
+    ...(eraseDay === undefined ? {} : { eraseDay }),
+    ...(erase === undefined
+      ? {}
+      : { users: { ids: erase, column: clientUser === true ? 'client_user_id' : 'user_id' } }),
+  };
+}
+
+function wantedParts({ only, load, erase, eraseDay }: Options): readonly Part[] {
+  if (only !== undefined) return only;
+  if (erase !== undefined || eraseDay !== undefined) return ['erase'];
+  return load === true ? ['load'] : ['tables', 'views', 'load'];
+}
+
+function readable<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof RangeError) throw usageError(`--from: ${messageOf(error)}`, { cause: error });
+    throw error;
+  }
+}
+
 function render(schemas: readonly TableSchema[], parts: readonly Part[]): string {
-  const pick: Readonly<Record<Part, (schema: TableSchema) => string | null>> = {
-    tables: ({ createTable }) => createTable,
-    views: ({ createView }) => createView,
-    load: ({ load }) => load,
+  const pick: Readonly<Record<Part, (schema: TableSchema) => readonly (string | null)[]>> = {
+    tables: ({ createTable, createIndexes }) => [createTable, createIndexes],
+    views: ({ createView }) => [createView],
+    load: ({ load }) => [load],
+    erase: ({ erase }) => [erase],
   };
   return PARTS.filter((part) => parts.includes(part))
-    .flatMap((part) => schemas.map(pick[part]))
+    .flatMap((part) => schemas.flatMap(pick[part]))
     .filter((statement) => statement !== null)
     .join('\n\n');
+}
+
+function dayText(text: string): string {
+  if (/^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  throw new RangeError('must be a day, such as 2026-11-21');
 }
 
 function partsOf(text: string): Part[] {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -146,6 +147,22 @@ export class Ledger {
   }
 }
 
+/**
+ * The steps of an export, the oldest first, without its lock: another command may be at it. A last step whose files have not
+ * got their names yet is left out; the next run sees to that.
+ * @throws the system's error when there is no export, or Error when its ledger cannot be read
+ */
+export async function readSteps(folder: string): Promise<ExportStep[]> {
+  const { steps } = await readLedger(join(folder, LEDGER));
+  const last = steps.at(-1);
+  if (last === undefined) return steps;
+  const unfinished = new Set(await readdir(join(folder, WORK)));
+  const isSettled =
+    last.files.every(({ file }) => !unfinished.has(temporaryName(file))) &&
+    last.removes.every((file) => !existsSync(join(folder, file)));
+  return isSettled ? steps : steps.slice(0, -1);
+}
+
 interface Found {
   readonly steps: ExportStep[];
   readonly found: Record<string, unknown> | null;
@@ -156,7 +173,9 @@ async function readLedger(path: string): Promise<Found> {
   let found: Record<string, unknown> | null = null;
   try {
     for await (const lines of cutLines(readPlain(path))) {
-      for (const { bytes, number } of lines) {
+      for (const { bytes, number, ended } of lines) {
+        // Its writer is at it, or was cut short: the next run removes it.
+        if (!ended) continue;
         const value = parse(String(bytes));
         if (number === 1) found = first.parse(value).export;
         else steps.push(step.parse(value));

@@ -1,6 +1,10 @@
-import { columnsOf, LOADED_AT, type Nesting, type TableDefinition } from './definition.ts';
-import { type Dialect } from './dialects/dialect.ts';
+import { columnsOf, type TableDefinition } from './definition.ts';
+import type { Dialect } from './dialects/dialect.ts';
 import { DIALECTS, type DialectName } from './dialects/registry.ts';
+import { dayOf, formatOf, type Source, type SourceFormat } from './dialects/source.ts';
+import { eventColumnsOf } from './identity.ts';
+import { createView } from './latest.ts';
+import { deleteDay } from './replace.ts';
 import type { TableEntry } from './tables.ts';
 
 /** Everything a warehouse needs for a table, in the order it is to be run. */
@@ -8,103 +12,88 @@ export interface TableSchema {
   readonly table: string;
   /** The table with its columns, each with a comment that says what it is. */
   readonly createTable: string;
+  /** Statements for its indexes; null where the dialect has none. */
+  readonly createIndexes: string | null;
   /** `<table>_latest`, with the newest version of each row; null for a table whose rows have nothing to be known by. */
   readonly createView: string | null;
+  /** Brings rows in; run again, it changes nothing. */
   readonly load: string;
+  /** Removes the rows of users or of a day; null for a table that says nothing of users. */
+  readonly erase: string | null;
 }
 
-/** @param from file or address of the rows; the dialect's placeholder when it is left out */
-export function schemaOf(entry: TableEntry, dialectName: DialectName, from?: string): TableSchema {
-  const dialect: Dialect = DIALECTS[dialectName];
-  const { definition } = entry;
-  return {
-    table: definition.name,
-    createTable: createTable(definition, dialect),
-    createView: createView(entry, dialect),
-    load: dialect.load(definition, from ?? dialect.location(definition.name)),
-  };
-}
-
-function createTable(definition: TableDefinition, { quote, types }: Dialect): string {
-  const columns = columnsOf(definition);
-  const lines = columns.map(({ name, type, required, description, unit }, i) => {
-    const comma = i === columns.length - 1 ? '' : ',';
-    const what = unit === undefined ? description : `${description} [${unit}]`;
-    return `  ${quote(name)} ${types[type]}${required === true ? ' NOT NULL' : ''}${comma} -- ${what}`;
-  });
-  return `-- ${definition.description}\nCREATE TABLE IF NOT EXISTS ${quote(definition.name)} (\n${lines.join('\n')}\n);`;
-}
-
-export function latestOf(table: string): string {
-  return `${table}_latest`;
-}
-
-function createView({ definition, document }: TableEntry, dialect: Dialect): string | null {
-  const { name, key } = definition;
-  if (key.length === 0) return null;
-  // Rows inside a mere frame stand on their own.
-  const nesting =
-    document.ownRows === false ? undefined : document.nested?.find(({ table }) => table === definition);
-  const body = nesting === undefined ? newest(definition, dialect) : newestInside(document, nesting, dialect);
-  return `CREATE OR REPLACE VIEW ${dialect.quote(latestOf(name))} AS\n${body};`;
-}
-
-/** What decides between versions after the document's own time, in order; those of them that the table has. */
-const VERSION_ORDER = ['_received_at', LOADED_AT.name, '_event_id'];
-
-function orderOf(definition: TableDefinition, ...first: readonly (string | undefined)[]): string[] {
-  const has = new Set(columnsOf(definition).map(({ name }) => name));
-  return [...first, ...VERSION_ORDER.filter((name) => has.has(name))].filter((name) => name !== undefined);
-}
-
-/** One row a key: the newest, by the document's own time first, and then by when it came. */
-function newest(definition: TableDefinition, { quote }: Dialect): string {
-  const times = orderOf(definition, definition.newest);
-  const columns = columnsOf(definition).map(({ name }) => quote(name));
-  return [
-    `SELECT ${columns.join(', ')}`,
-    `FROM (`,
-    `  SELECT rows_.*, row_number() OVER (`,
-    `    PARTITION BY ${definition.key.map(quote).join(', ')}`,
-    `    ORDER BY ${times.map((time) => `${quote(time)} DESC NULLS LAST`).join(', ')}`,
-    `  ) AS rank_`,
-    `  FROM ${quote(definition.name)} AS rows_`,
-    `) AS ranked_`,
-    `WHERE rank_ = 1`,
-  ].join('\n');
+export interface SchemaOptions {
+  /** What the files are, where their names do not tell. */
+  readonly format?: Partial<SourceFormat>;
+  /** The place has all rows of the day that its name ends with: other rows of the day go. */
+  readonly replace?: boolean;
+  /** Whose rows are to be removed when it is not users: those that came in on this day, UTC. */
+  readonly eraseDay?: string;
+  /** Who is to be erased, and which id of theirs is named. */
+  readonly users?: { readonly ids: readonly string[]; readonly column: 'user_id' | 'client_user_id' };
 }
 
 /**
- * The rows inside the newest versions of the documents: a version that has fewer leaves none of an older one behind. The
- * same version loaded twice counts once.
+ * @param from file, folder or address of the rows; the dialect's placeholder when it is left out
+ * @throws RangeError when the dialect does not read such files, or the place is of no single day that could be replaced
  */
-function newestInside(document: TableDefinition, { table }: Nesting, { quote }: Dialect): string {
-  const versions = [...document.key, document.newest].flatMap((parent) => {
-    const column = table.columns.find(
-      ({ from }) => typeof from === 'object' && 'parent' in from && from.parent === parent,
-    );
-    return column === undefined || parent === undefined ? [] : [[column.name, parent] as const];
+export function schemaOf(
+  entry: TableEntry,
+  dialectName: DialectName,
+  from?: string,
+  options: SchemaOptions = {},
+): TableSchema {
+  const dialect: Dialect = DIALECTS[dialectName];
+  const { definition, document } = entry;
+  const place = from ?? dialect.location(definition.name);
+  return {
+    table: definition.name,
+    createTable: createTable(definition, dialect),
+    createIndexes: createIndexes(definition, dialect),
+    createView: createView(entry, dialect),
+    load: dialect.load(definition, document, sourceOf(place, dialect, options)),
+    erase: eraseFrom(definition, dialect, options),
+  };
+}
+
+function sourceOf(place: string, { reads }: Dialect, { format, replace }: SchemaOptions): Source {
+  const day = replace === true ? dayOf(place) : null;
+  if (replace === true && day === null)
+    throw new RangeError(`${place} is not the folder of one day, such as …/dt=2026-11-21/`);
+  return { place, ...reads, ...formatOf(place), ...format, day };
+}
+
+function createTable(definition: TableDefinition, dialect: Dialect): string {
+  const { quote, types, typeOf, storage } = dialect;
+  const columns = columnsOf(definition);
+  const lines = columns.map((column, i) => {
+    const { name, type, required, description, unit } = column;
+    const comma = i === columns.length - 1 ? '' : ',';
+    const what = unit === undefined ? description : `${description} [${unit}]`;
+    const typed = `${typeOf?.(column, definition) ?? types[type]}${required === true ? ' NOT NULL' : ''}`;
+    return `  ${quote(name)} ${typed}${comma} -- ${comment(what)}`;
   });
-  const same = [...versions, ...orderOf(table).map((name) => [name, name] as const)].map(([own, parent]) => {
-    const [left, right] = [`rows_.${quote(own)}`, `latest_.${quote(parent)}`];
-    return document.key.includes(parent)
-      ? `${left} = ${right}`
-      : `(${left} = ${right} OR (${left} IS NULL AND ${right} IS NULL))`;
-  });
-  const columns = columnsOf(table).map(({ name }) => quote(name));
-  return [
-    `SELECT ${columns.join(', ')}`,
-    `FROM (`,
-    `  SELECT rows_.*, row_number() OVER (`,
-    `    PARTITION BY ${table.key.map((name) => `rows_.${quote(name)}`).join(', ')}`,
-    `    ORDER BY ${orderOf(table)
-      .map((name) => `rows_.${quote(name)} DESC NULLS LAST`)
-      .join(', ')}`,
-    `  ) AS rank_`,
-    `  FROM ${quote(table.name)} AS rows_`,
-    `  JOIN ${quote(latestOf(document.name))} AS latest_`,
-    `    ON ${same.join('\n    AND ')}`,
-    `) AS ranked_`,
-    `WHERE rank_ = 1`,
-  ].join('\n');
+  const made = `CREATE TABLE IF NOT EXISTS ${quote(definition.name)} (\n${lines.join('\n')}\n)${storage(definition)};`;
+  return `-- ${comment(definition.description)}\n${made}`;
+}
+
+function createIndexes(definition: TableDefinition, { indexes }: Dialect): string | null {
+  const made = indexes?.(definition) ?? [];
+  return made.length === 0 ? null : made.map((statement) => `${statement};`).join('\n');
+}
+
+/** Many clients end a statement at every semicolon, also at one in a comment. */
+function comment(text: string): string {
+  return text.replaceAll(';', ',').replaceAll(/\s+/g, ' ');
+}
+
+function eraseFrom(definition: TableDefinition, dialect: Dialect, options: SchemaOptions): string | null {
+  const { users, eraseDay } = options;
+  if (eraseDay !== undefined)
+    return eventColumnsOf(definition) === null ? null : `${deleteDay(definition, eraseDay, dialect)};`;
+  const { quote, literal } = dialect;
+  const { ids, column } = users ?? { ids: ['USER_ID'], column: 'user_id' };
+  if (!columnsOf(definition).some(({ name }) => name === column)) return null;
+  const wanted = ids.map(literal).join(', ');
+  return `DELETE FROM ${quote(definition.name)} WHERE ${quote(column)} IN (${wanted});`;
 }

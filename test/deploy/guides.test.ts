@@ -44,12 +44,15 @@ describe.skipIf(lack !== null)(`the guides, followed to the letter${skipped(lack
 
   test('to BigQuery and to Snowflake, as far as no account is needed', async () => {
     const { folder } = await followGuide('warehouse');
-    expect(readFileSync(join(folder, 'events.sql'), 'utf8')).toContain('CREATE TABLE IF NOT EXISTS `events`');
-    expect(readFileSync(join(folder, 'load.sql'), 'utf8')).toContain(
-      'COPY INTO events\nFROM @health/events/',
-    );
-    for (const made of ['export/meals/meals', 'export/events/events', 'export/snowflake/events'])
-      expect(existsSync(join(folder, made)), made).toBe(true);
+    const text = (name: string): string => readFileSync(join(folder, name), 'utf8');
+    expect(text('meals.sql')).toContain('CREATE TABLE IF NOT EXISTS `meals`');
+    expect(text('meals.sql')).toContain('VIEW `meal_items_latest`');
+    for (const table of ['meals', 'meal_items'])
+      expect(text('load.sql')).toMatch(
+        new RegExp(`gs://acme-health/meals/${table}/dt=[\\d-]{10}/\\*\\.parquet`),
+      );
+    expect(text('loaded.step')).toBe('1\n');
+    expect(text('snowflake-load.sql')).toContain('FROM @health/meals/meals/');
   });
 
   test('from webhooks to ETL pipelines', async () => {

@@ -1,6 +1,13 @@
-import { type Dialect, listColumns } from './dialect.ts';
+import { columnsOf } from '../definition.ts';
+import { arrivalOf, sortedBy } from '../identity.ts';
+import { replaceRows } from '../replace.ts';
+import { type Dialect, escaped, listColumns, script, STAGED } from './dialect.ts';
+import { patternOf } from './source.ts';
 
 const quote = (name: string): string => `\`${name}\``;
+
+/** Columns a table can be clustered by. */
+const CLUSTERED = 4;
 
 /** Statements for a session whose default dataset is the one with the tables. */
 export const bigquery: Dialect = {
@@ -14,14 +21,40 @@ export const bigquery: Dialect = {
     timestamp: 'TIMESTAMP',
     json: 'JSON',
   },
+  deletes: 'exists',
+  reads: { format: 'parquet', compression: 'gzip' },
   quote,
-  location: (table) => `gs://BUCKET/${table}.ndjson`,
-  load: (table, from) => {
+  literal: escaped,
+  location: (table) => `gs://BUCKET/${table}/`,
+  storage: (table) => {
+    const sorted = sortedBy(table).slice(0, CLUSTERED).map(quote);
+    const cluster = sorted.length === 0 ? '' : `\nCLUSTER BY ${sorted.join(', ')}`;
+    return `\nPARTITION BY DATE(${quote(arrivalOf(table))})${cluster}`;
+  },
+  load: (table, document, source) => {
+    // Beside the table, as a load writes no temporary one. Texts of JSON are parsed from there, whatever the files are.
+    const staged = quote(`${STAGED}_${table.name}`);
+    const parquet = source.format === 'parquet';
     // Without its columns, BigQuery would guess them from the rows.
-    const columns = listColumns(table, ({ name, type, required }) => {
-      return `${quote(name)} ${bigquery.types[type]}${required === true ? ' NOT NULL' : ''}`;
+    const columns = listColumns(table, ({ name, type }) => {
+      return `${quote(name)} ${parquet && type === 'json' ? 'STRING' : bigquery.types[type]}`;
     });
-    const uri = `'${from.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`;
-    return `LOAD DATA INTO ${quote(table.name)} (\n${columns}\n)\nFROM FILES (format = 'JSON', uris = [${uri}]);`;
+    const texts = columnsOf(table).filter(({ type }) => parquet && type === 'json');
+    const parsed = texts.map(
+      ({ name }) => `PARSE_JSON(${quote(name)}, wide_number_mode => 'round') AS ${quote(name)}`,
+    );
+    const rows = parquet ? `(SELECT * REPLACE (${parsed.join(', ')}) FROM ${staged})` : staged;
+    const options = [
+      `format = '${parquet ? 'PARQUET' : 'JSON'}'`,
+      `uris = [${escaped(patternOf(source, '*'))}]`,
+      ...(!parquet && source.compression === 'gzip' ? [`compression = 'GZIP'`] : []),
+    ];
+    return script([
+      `LOAD DATA OVERWRITE ${staged} (\n${columns}\n)\nFROM FILES (${options.join(', ')})`,
+      'BEGIN TRANSACTION',
+      ...replaceRows({ table, document, staged: rows, day: source.day }, bigquery),
+      'COMMIT TRANSACTION',
+      `DROP TABLE ${staged}`,
+    ]);
   },
 };

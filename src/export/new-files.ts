@@ -1,0 +1,87 @@
+import { dirname } from 'node:path';
+import { folderError, MillraceError } from '../core/errors.ts';
+import { type ExportStep, readSteps } from './ledger.ts';
+
+/** A file of an export that came or went after a step. */
+export interface ChangedFile {
+  readonly step: number;
+  readonly action: 'load' | 'remove';
+  readonly table: string;
+  /** Day that its rows came in, UTC; null for an export without partitions, or a time that is none. */
+  readonly dt: string | null;
+  /** Below the export's folder. */
+  readonly file: string;
+  /** Unknown of a file that was removed. */
+  readonly rows?: number;
+  readonly bytes?: number;
+  readonly sha256?: string;
+}
+
+/** What has changed in an export since a consumer has looked. */
+export interface Changes {
+  /** The step to name next time, once all of this is loaded. */
+  readonly step: number;
+  readonly files: readonly ChangedFile[];
+  /** Folders of a table and day that have changed, and still have files. */
+  readonly days: readonly string[];
+  /** Those that have none any more. */
+  readonly emptied: readonly string[];
+}
+
+/**
+ * Lists what came and went after a step. It keeps nothing: a consumer that is interrupted before it has noted the step gets
+ * the same again, and whatever came since.
+ * @param after the last step the consumer has loaded; 0 for none
+ * @throws MillraceError folder_unwritable when there is no export; usage when it has not got that far
+ */
+export async function changesAfter(folder: string, after: number): Promise<Changes> {
+  const steps = await readSteps(folder).catch((error: unknown) => {
+    throw folderError(folder, error);
+  });
+  const last = steps.at(-1)?.step ?? 0;
+  if (after > last)
+    throw new MillraceError(
+      'usage',
+      `${folder} is at step ${last}: step ${after} is another export's; load this one from step 0 into empty tables`,
+    );
+  const later = steps.filter(({ step }) => step > after);
+  const replaced = new Set(steps.flatMap(({ replaces }) => replaces));
+  const files = [
+    ...later.flatMap((step) => removedBy(step)),
+    ...later.filter(({ step }) => !replaced.has(step)).flatMap((step) => madeBy(step)),
+  ];
+  const standing = steps.filter(({ step }) => !replaced.has(step)).flatMap((step) => madeBy(step));
+  const full = new Set(standing.map(({ file }) => dirname(file)));
+  const touched = [...new Set(files.map(({ file }) => dirname(file)))].sort();
+  return {
+    step: last,
+    files,
+    days: touched.filter((day) => full.has(day)),
+    emptied: touched.filter((day) => !full.has(day)),
+  };
+}
+
+function madeBy({ step, files }: ExportStep): ChangedFile[] {
+  return files.flatMap(({ file, table, rows, bytes, sha256 }) =>
+    isRows(file) ? { step, action: 'load', table, dt: dayOf(file), file, rows, bytes, sha256 } : [],
+  );
+}
+
+function removedBy({ step, removes }: ExportStep): ChangedFile[] {
+  return removes.flatMap((file) =>
+    isRows(file) ? { step, action: 'remove', table: tableOf(file), dt: dayOf(file), file } : [],
+  );
+}
+
+/** What was rejected lies beside the tables, and is no table's. */
+function isRows(file: string): boolean {
+  return !file.startsWith('_rejects/');
+}
+
+function tableOf(file: string): string {
+  return file.slice(0, file.indexOf('/'));
+}
+
+function dayOf(file: string): string | null {
+  return /\/dt=(\d{4}-\d{2}-\d{2})\//.exec(file)?.[1] ?? null;
+}
