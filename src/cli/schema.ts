@@ -127,13 +127,12 @@ async function loadsOfExport(
     if (entry === undefined) return null;
     return schemaOf(entry, dialect, `${from.replace(/\/$/, '')}/${place}`, { format, ...options });
   };
-  const isDay = (place: string): boolean => dayOf(place) !== null;
   const single = files.filter(({ action, dt }) => action === 'load' && dt === null);
   return readable(() =>
     [
-      ...days.filter(isDay).map((day) => schemaAt(`${day}/`, { replace: true })?.load),
+      ...days.filter(dayOf).map((day) => schemaAt(`${day}/`, { replace: true })?.load),
       ...single.map(({ file }) => schemaAt(file, {})?.load),
-      ...emptied.filter(isDay).map((day) => schemaAt(`${day}/`, { eraseDay: day.slice(-10) })?.erase),
+      ...emptied.filter(dayOf).map((day) => schemaAt(`${day}/`, { eraseDay: day.slice(-10) })?.erase),
     ].filter((statements) => typeof statements === 'string'),
   );
 }

@@ -148,19 +148,19 @@ export class Ledger {
 }
 
 /**
- * The steps of an export, the oldest first, without its lock: another command may be at it. A last step whose files have not
- * got their names yet is left out; the next run sees to that.
+ * What an export says of itself, without its lock: another command may be at it. A last step whose files have not got their
+ * names yet is left out; the next run sees to that.
  * @throws the system's error when there is no export, or Error when its ledger cannot be read
  */
-export async function readSteps(folder: string): Promise<ExportStep[]> {
-  const { steps } = await readLedger(join(folder, LEDGER));
+export async function readExport(folder: string): Promise<{ steps: ExportStep[]; terms: unknown }> {
+  const { steps, found: terms } = await readLedger(join(folder, LEDGER));
   const last = steps.at(-1);
-  if (last === undefined) return steps;
+  if (last === undefined) return { steps, terms };
   const unfinished = new Set(await readdir(join(folder, WORK)));
   const isSettled =
     last.files.every(({ file }) => !unfinished.has(temporaryName(file))) &&
     last.removes.every((file) => !existsSync(join(folder, file)));
-  return isSettled ? steps : steps.slice(0, -1);
+  return { steps: isSettled ? steps : steps.slice(0, -1), terms };
 }
 
 interface Found {

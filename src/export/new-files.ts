@@ -1,6 +1,8 @@
 import { dirname } from 'node:path';
 import { folderError, MillraceError } from '../core/errors.ts';
-import { type ExportStep, readSteps } from './ledger.ts';
+import { z } from 'zod';
+import { type ExportStep, readExport } from './ledger.ts';
+import { COMPRESSIONS } from './row-file.ts';
 
 /** A file of an export that came or went after a step. */
 export interface ChangedFile {
@@ -17,8 +19,12 @@ export interface ChangedFile {
   readonly sha256?: string;
 }
 
+const terms = z.object({ format: z.enum(['parquet', 'ndjson']), compression: z.enum(COMPRESSIONS) });
+
 /** What has changed in an export since a consumer has looked. */
 export interface Changes {
+  /** What all its files of rows are. */
+  readonly terms: z.output<typeof terms>;
   /** The step to name next time, once all of this is loaded. */
   readonly step: number;
   readonly files: readonly ChangedFile[];
@@ -35,7 +41,7 @@ export interface Changes {
  * @throws MillraceError folder_unwritable when there is no export; usage when it has not got that far
  */
 export async function changesAfter(folder: string, after: number): Promise<Changes> {
-  const steps = await readSteps(folder).catch((error: unknown) => {
+  const { steps, terms: found } = await readExport(folder).catch((error: unknown) => {
     throw folderError(folder, error);
   });
   const last = steps.at(-1)?.step ?? 0;
@@ -54,6 +60,7 @@ export async function changesAfter(folder: string, after: number): Promise<Chang
   const full = new Set(standing.map(({ file }) => dirname(file)));
   const touched = [...new Set(files.map(({ file }) => dirname(file)))].sort();
   return {
+    terms: terms.parse(found),
     step: last,
     files,
     days: touched.filter((day) => full.has(day)),

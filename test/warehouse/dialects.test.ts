@@ -30,7 +30,7 @@ function loadsOf(dialect: DialectName, table: string): { name: string; sql: stri
   return [
     ...kinds,
     ['ndjson', 'gzip', '.ndjson.gz'] as const,
-    ['ndjson', 'zstd', '.ndjson.zst'] as const,
+    ...(dialect === 'bigquery' ? [] : [['ndjson', 'zstd', '.ndjson.zst'] as const]),
     ['ndjson', 'none', '.ndjson'] as const,
   ].flatMap(([format, compression, extension]) => [
     made(`a file ${extension}`, `${base}dt=2026-11-21/part-000001${extension}`),
@@ -134,5 +134,6 @@ test('Redshift and PostgreSQL unpack what an export has packed', () => {
   expect(loadOf('postgres', "/a b/o'neil.ndjson.gz")).toContain(
     `FROM PROGRAM 'zcat < ''/a b/o''\\''''neil.ndjson.gz''' WITH`,
   );
+  expect(() => loadOf('bigquery', 'gs://b/part-000001.ndjson.zst')).toThrow('--compress gzip');
   expect(() => loadOf('postgres', './part-000001.parquet')).toThrow('PostgreSQL reads no Parquet');
 });

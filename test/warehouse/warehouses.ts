@@ -16,13 +16,29 @@ export interface RunningDialect {
   readonly lack: Lack;
   /** As the warehouse can read them. */
   readonly format: 'parquet' | 'ndjson';
+  /** Ways to load that are tried; one is enough where each takes seconds. */
+  readonly ways: readonly ('export' | 'days' | 'files')[];
   open(): Promise<Warehouse>;
 }
 
 /** Warehouses of the test's own, empty. */
 export const WAREHOUSES: readonly RunningDialect[] = [
-  { dialect: 'duckdb', title: 'DuckDB', lack: null, format: 'parquet', open: openDuckdb },
-  { dialect: 'postgres', title: 'PostgreSQL', lack: lacksPostgres(), format: 'ndjson', open: openPostgres },
+  {
+    dialect: 'duckdb',
+    title: 'DuckDB',
+    lack: null,
+    format: 'parquet',
+    ways: ['export', 'days', 'files'],
+    open: openDuckdb,
+  },
+  {
+    dialect: 'postgres',
+    title: 'PostgreSQL',
+    lack: lacksPostgres(),
+    format: 'ndjson',
+    ways: ['export'],
+    open: openPostgres,
+  },
 ];
 
 async function openDuckdb(): Promise<Warehouse> {

@@ -32,12 +32,16 @@ export const bigquery: Dialect = {
     return `\nPARTITION BY DATE(${quote(arrivalOf(table))})${cluster}`;
   },
   load: (table, document, source) => {
+    if (source.format === 'ndjson' && source.compression === 'zstd')
+      throw new RangeError('BigQuery reads no NDJSON that zstd has packed: export with --compress gzip');
     // Beside the table, as a load writes no temporary one. Texts of JSON are parsed from there, whatever the files are.
     const staged = quote(`${STAGED}_${table.name}`);
     const parquet = source.format === 'parquet';
     // Without its columns, BigQuery would guess them from the rows.
-    const columns = listColumns(table, ({ name, type }) => {
-      return `${quote(name)} ${parquet && type === 'json' ? 'STRING' : bigquery.types[type]}`;
+    const columns = listColumns(table, ({ name, type, required }) => {
+      // What is required in a file of Parquet must be so here.
+      const typed = parquet && type === 'json' ? 'STRING' : bigquery.types[type];
+      return `${quote(name)} ${typed}${required === true ? ' NOT NULL' : ''}`;
     });
     const texts = columnsOf(table).filter(({ type }) => parquet && type === 'json');
     const parsed = texts.map(
@@ -47,6 +51,7 @@ export const bigquery: Dialect = {
     const options = [
       `format = '${parquet ? 'PARQUET' : 'JSON'}'`,
       `uris = [${escaped(patternOf(source, '*'))}]`,
+      ...(parquet ? [`decimal_target_types = ['BIGNUMERIC']`] : []),
       ...(!parquet && source.compression === 'gzip' ? [`compression = 'GZIP'`] : []),
     ];
     return script([
