@@ -31,7 +31,7 @@ export class Coverage {
       new Shaper({ definition: document, document }, { tables, onReject: () => undefined });
     this.#shapers.set(document, shaper);
     try {
-      return documentsIn(body, events)?.every((one) => shaper.shape(one)) ?? false;
+      return documentsIn(body, events).every((one) => one !== null && shaper.shape(one));
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
       return false;

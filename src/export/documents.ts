@@ -9,13 +9,13 @@ export function originOf({ definition: { name, events } }: TableEntry): EventOri
 }
 
 /**
- * The documents in a body; null when it has none where the origin says, or something else.
+ * The documents in a body, which are objects; null in place of one that is missing or something else.
  * @throws JsonFault when the body is not JSON up to there
  */
-export function documentsIn(body: Buffer, { member, each }: EventOrigin): readonly Buffer[] | null {
+export function documentsIn(body: Buffer, { member, each }: EventOrigin): readonly (Buffer | null)[] {
   const found = memberOf(body, member ?? '');
-  if (found === null || found[0] !== (each === 'array' ? OPEN_BRACKET : OPEN_BRACE)) return null;
-  return each === 'array' ? itemsOf(found) : [found];
+  const documents = each === 'array' && found?.[0] === OPEN_BRACKET ? itemsOf(found) : [found];
+  return documents.map((document) => (document?.[0] === OPEN_BRACE ? document : null));
 }
 
 /** The bytes of a member of the object that `bytes` are; of the last one when it is repeated. */

@@ -81,8 +81,9 @@ export class Rows {
       return;
     }
     try {
-      const documents = documentsIn(body, this.#origin) ?? [null];
-      const known = documents.map((document) => document !== null && this.#shaper.shape(document));
+      const known = documentsIn(body, this.#origin).map(
+        (document) => document !== null && this.#shaper.shape(document),
+      );
       if (known.includes(false)) onWithoutTable(event_type);
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;

@@ -1,51 +1,16 @@
-import { gunzipSync } from 'node:zlib';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { JournalEvent } from '../../src/core/event.ts';
-import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { DIALECTS } from '../../src/warehouse/dialects/registry.ts';
 import { schemaOf } from '../../src/warehouse/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
-import { archive, duckdb, exported } from '../export/support.ts';
+import { archive, exported } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-
-/** A made-up event with this data, received so many milliseconds after the first. */
-function eventOf(n: number, type: string, data: unknown, user: string | null = 'user-1'): JournalEvent {
-  const body = { event_type: type, data, team_id: 'team-1', user_id: user, client_user_id: `client "${n}"` };
-  return contractEvent(n, {
-    type,
-    user,
-    clientUser: body.client_user_id,
-    body: Buffer.from(JSON.stringify(body)),
-  });
-}
-
-async function rowsOf(
-  events: readonly JournalEvent[],
-  table: string,
-): Promise<Record<string, Record<string, unknown>[]>> {
-  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-  await archive(path, events);
-  await exported([path], out, { table, format: 'ndjson', compression: 'gzip', partition: 'none' });
-  const rows: Record<string, Record<string, unknown>[]> = {};
-  for (const name of readdirSync(out, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.gz'),
-  )) {
-    const lines = gunzipSync(readFileSync(join(out, name)))
-      .toString()
-      .trim()
-      .split('\n');
-    rows[name.split('/')[0] ?? ''] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  }
-  return rows;
-}
+import { eventOf, exportOf, loaded } from './support.ts';
 
 const MEAL = { id: 'meal-1', data: { Tea: {}, Cake: {} } };
 
 test('a row made of an event says which one, and rows inside it do too', async () => {
   const event = eventOf(1, 'daily.data.meal.created', MEAL);
-  const { meals = [], meal_items: items = [] } = await rowsOf([event], 'meals');
+  const { meals = [], meal_items: items = [] } = (await exportOf([event], 'meals')).all;
   const received = new Date(event.receivedAt).toISOString();
   const envelope = {
     _event_id: event.id,
@@ -62,14 +27,14 @@ test('a row made of an event says which one, and rows inside it do too', async (
 });
 
 test('a user that the document names counts, and an event without a user leaves the column out', async () => {
-  const { meals = [] } = await rowsOf(
+  const { all } = await exportOf(
     [
       eventOf(1, 'daily.data.meal.created', { ...MEAL, user_id: 'of the document' }),
       eventOf(2, 'daily.data.meal.created', { ...MEAL, id: 'meal-2' }, null),
     ],
     'meals',
   );
-  expect(meals.map(({ user_id: user }) => user)).toEqual(['of the document', undefined]);
+  expect(all['meals']?.map(({ user_id: user }) => user)).toEqual(['of the document', undefined]);
 });
 
 test('the newest row is that of the document’s own time, then of the event received last', async () => {
@@ -82,18 +47,7 @@ test('the newest row is that of the document’s own time, then of the event rec
     eventOf(4, type, { id: 'meal-2', name: 'first' }),
     eventOf(5, type, { id: 'meal-2', name: 'second', data: { Bread: {} } }),
   ];
-  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-  await archive(path, events);
-  await exported([path], out, { table: 'meals' });
-  const sql = await duckdb();
-  for (const table of ['meals', 'meal_items']) {
-    const { createTable, createView } = schemaOf(TABLES.get(table)!, 'duckdb');
-    await sql(createTable);
-    await sql(createView!);
-    await sql(
-      `INSERT INTO ${table} BY NAME SELECT * FROM read_parquet('${out}/${table}/**/*.parquet', hive_partitioning = false)`,
-    );
-  }
+  const sql = await loaded(events, 'meals');
   expect(await sql('SELECT id, name FROM meals_latest ORDER BY id')).toEqual([
     ['meal-1', 'last'],
     ['meal-2', 'second'],

@@ -1,15 +1,13 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { columnsOf } from '../../src/warehouse/definition.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, exported } from '../export/support.ts';
+import { type Row, rowsIn } from './support.ts';
 import { columnsIn, MadeUpData, readShapes, type Shape, type Variant, VARIANTS } from './event-shapes.ts';
-
-type Row = Readonly<Record<string, unknown>>;
 
 /** An event with made-up data, and what is to become of it. */
 interface Made {
@@ -67,20 +65,11 @@ beforeAll(async () => {
 }, 60_000);
 
 function readRows(out: string): void {
-  for (const name of readdirSync(out, { recursive: true, encoding: 'utf8' })) {
-    if (!name.endsWith('.ndjson.gz')) continue;
-    const table = name.split('/')[0] ?? '';
-    const byEvent = rows.get(table) ?? new Map<string, Row[]>();
-    rows.set(table, byEvent);
-    for (const line of gunzipSync(readFileSync(join(out, name)))
-      .toString()
-      .split('\n')) {
-      if (line === '') continue;
-      const row = JSON.parse(line) as Row;
-      const id = String(row['_event_id']);
-      byEvent.set(id, [...(byEvent.get(id) ?? []), row]);
-    }
-  }
+  for (const [table, all] of Object.entries(rowsIn(out)))
+    rows.set(
+      table,
+      Map.groupBy(all, (row) => String(row['_event_id'])),
+    );
 }
 
 /** The columns that each row of the event has to have, by what is in its body. */

@@ -1,0 +1,139 @@
+import { expect, test } from 'vitest';
+import { eventOf, exportOf, loaded } from './support.ts';
+
+const HEART = 'daily.data.heartrate.created';
+const SOURCE = { provider: 'made_up', type: 'ring' };
+const at = (minute: number): string => `2026-03-01T10:${String(minute).padStart(2, '0')}:00+00:00`;
+const sample = (minute: number, value: unknown, more: object = {}): object => {
+  return { timestamp: at(minute), unit: 'bpm', value, ...more };
+};
+const samples = (...data: unknown[]): object => ({ source: SOURCE, data });
+
+test('samples that only their values tell apart stay apart, and one that is sent again replaces itself', async () => {
+  const sql = await loaded(
+    [
+      eventOf(1, HEART, samples(sample(1, 60), sample(2, 61), sample(2, 62), sample(3, 63))),
+      eventOf(2, 'daily.data.heartrate.updated', samples(sample(2, 71), sample(2, 72))),
+      eventOf(3, HEART, samples(sample(1, 80)), 'user-2'),
+      eventOf(4, 'daily.data.hrv.created', samples(sample(1, 90))),
+      eventOf(5, HEART, { source: { provider: 'another' }, data: [sample(1, 100)] }),
+    ],
+    'timeseries',
+  );
+  const rows = await sql(
+    `SELECT user_id, resource, source_provider, strftime(timestamp, '%M'), repetition::INT, value::INT
+     FROM timeseries_latest ORDER BY ALL NULLS FIRST`,
+  );
+  expect(rows).toEqual([
+    ['user-1', 'heartrate', 'another', '01', null, 100],
+    ['user-1', 'heartrate', 'made_up', '01', null, 60],
+    ['user-1', 'heartrate', 'made_up', '02', null, 71],
+    ['user-1', 'heartrate', 'made_up', '02', 1, 72],
+    ['user-1', 'heartrate', 'made_up', '03', null, 63],
+    ['user-1', 'hrv', 'made_up', '01', null, 90],
+    ['user-2', 'heartrate', 'made_up', '01', null, 80],
+  ]);
+  expect(await sql('SELECT count(*)::INT FROM timeseries')).toEqual([[9]]);
+});
+
+test('samples that differ in more than their values never fall together, in whichever events they come', async () => {
+  const pairs = [
+    [{ type: 'ldl' }, { type: 'hdl' }],
+    [{ id: 1 }, { id: 2 }],
+    [{ start: at(1) }, { start: at(2) }],
+    [{ end: at(1) }, { end: at(2) }],
+    [{ intensity: 'low' }, { intensity: 'high' }],
+    [{ sensor_location: 'ear' }, { sensor_location: 'toe' }],
+    [{ delivery_mode: 'basal' }, { delivery_mode: 'bolus' }],
+  ];
+  const events = pairs.flatMap((pair, n) =>
+    pair.map((more, i) => eventOf(n * 2 + i, HEART, samples(sample(n, 60 + i, more)))),
+  );
+  const sql = await loaded(events, 'timeseries');
+  expect(await sql('SELECT count(*)::INT, count(DISTINCT timestamp)::INT FROM timeseries_latest')).toEqual([
+    [pairs.length * 2, pairs.length],
+  ]);
+});
+
+test('a type that nobody knows yet has rows when its data is a list of samples, and is counted when it is not', async () => {
+  const { all, rejects, without_table } = await exportOf(
+    [
+      eventOf(1, 'daily.data.brand.new.created', samples(sample(1, 1.5))),
+      eventOf(2, 'daily.data.not_a_list.created', { id: 'a', source: SOURCE }),
+      eventOf(3, 'daily.data.not_a_list.updated', { source: SOURCE, data: { Tea: {} } }),
+      eventOf(4, 'daily.data.numbers.created', samples(1, 2, 3)),
+      eventOf(5, 'daily.data.a_text.created', 'text'),
+      eventOf(6, 'daily.data.odd_source.created', { source: 'text', data: [sample(1, 1)] }),
+      eventOf(7, HEART, samples()),
+    ],
+    'timeseries',
+  );
+  expect(all['timeseries']).toMatchObject([{ resource: 'brand.new', value: 1.5, timestamp: at(1) }]);
+  expect(rejects).toBe(0);
+  expect(without_table).toEqual({
+    'daily.data.not_a_list.created': 1,
+    'daily.data.not_a_list.updated': 1,
+    'daily.data.numbers.created': 1,
+    'daily.data.a_text.created': 1,
+    'daily.data.odd_source.created': 1,
+  });
+});
+
+test('values of every kind are kept, and so is what stands around the samples', async () => {
+  const data = {
+    ...samples(
+      sample(1, 'a note', { tags: ['food'] }),
+      sample(2, true),
+      { timestamp: 'noon', value: null, systolic: 120 },
+      'no sample',
+    ),
+    batch: { n: 7 },
+  };
+  const around = { ...data, source: { ...SOURCE, firmware: '1.2' } };
+  const { all, told, rejects } = await exportOf(
+    [eventOf(1, 'daily.data.note.created', around)],
+    'timeseries',
+  );
+  const [note, odd, pressure, ...none] = all['timeseries'] ?? [];
+  const batch_extra = { source: { firmware: '1.2' }, batch: { n: 7 } };
+  expect(note).toMatchObject({ value_text: 'a note', tags: ['food'], batch_extra, source_type: 'ring' });
+  expect(note).not.toHaveProperty('value');
+  expect(odd).toMatchObject({ extra: { value: true }, batch_extra });
+  expect(pressure).toMatchObject({ systolic: 120, extra: { timestamp: 'noon' } });
+  expect(none).toEqual([]);
+  expect([rejects, told.filter((line) => line.endsWith('wrong_type'))]).toEqual([1, [expect.any(String)]]);
+});
+
+test('a value that comes twice counts once: the last, and the one before is in extra', async () => {
+  const text = `{"data":{"data":[{"value":1,"value":"two"},{"value":"one","value":2},{"value":3,"value":null}]}}`;
+  const event = { ...eventOf(1, HEART, null), body: Buffer.from(text) };
+  const { all } = await exportOf([event], 'timeseries');
+  expect(all['timeseries']).toMatchObject([
+    { value_text: 'two', extra: { value: 1 } },
+    { value: 2, extra: { value: 'one' } },
+    { extra: { value: 3 } },
+  ]);
+});
+
+const result = (id: string, n: number): object => {
+  return { query_id: id, query_slug: 'slug', data: { day: [n] } };
+};
+
+test('data that is an array has a row an item', async () => {
+  const type = 'continuous_query.result_table.changed';
+  const { all, rejects, without_table } = await exportOf(
+    [
+      eventOf(1, type, [result('a', 1), result('b', 2)]),
+      eventOf(2, type, result('c', 3)),
+      eventOf(3, type, [7]),
+      eventOf(4, type, []),
+    ],
+    'continuous_query_results',
+  );
+  expect(all['continuous_query_results']).toMatchObject([
+    { query_id: 'a', data: { day: [1] }, _event_id: 'msg_1' },
+    { query_id: 'b', data: { day: [2] }, _event_id: 'msg_1' },
+    { query_id: 'c', data: { day: [3] }, _event_id: 'msg_2' },
+  ]);
+  expect({ rejects, without_table }).toEqual({ rejects: 0, without_table: { [type]: 1 } });
+});
