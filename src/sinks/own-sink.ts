@@ -16,6 +16,9 @@ import { onBehalfOf, type Guest } from '../lib/attribution.ts';
 /** Milliseconds for which a stray error is shown after the last one. */
 const REMEMBERED = 3_600_000;
 const MOST_TROUBLES = 10;
+/** Each is a label of a metric. */
+const MOST_SKIPPED = 101;
+const SKIPPED = z.tuple([z.string().max(120), z.number().nonnegative()]);
 
 /**
  * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
@@ -94,6 +97,16 @@ export class OwnSink implements Sink, Guest {
     const times = count === 1 ? 'once' : `${count} times, the last time`;
     const detail = `${this.name} threw outside of any call, ${times}: ${message}`;
     return [{ code: 'stray_error', detail, since: first }, ...own];
+  }
+
+  /** What the module says, as far as a metric can hold it; nothing when it cannot say. */
+  skipped(): readonly (readonly [string, number])[] {
+    try {
+      const told: unknown = onBehalfOf(this, () => [...(this.#sink.skipped?.() ?? [])]);
+      return z.array(SKIPPED).max(MOST_SKIPPED).safeParse(told).data ?? [];
+    } catch {
+      return [];
+    }
   }
 
   /** @throws Error where it is not sure that the event is kept: the pointer is not sent then, and it is tried again */
