@@ -5,10 +5,18 @@ import { pullReference, type PullSummary } from './reference.ts';
 
 const NOTHING = { users: [], zipCodes: [], labTests: [], addOns: [], jobs: [], labs: [] };
 
+export interface JobPull {
+  readonly job: string;
+  /** Columns of every row that the answer does not fill. */
+  readonly given: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
 /** Fetches one parsing job and leaves its rows, and that it is done, in a folder: all of it or nothing. */
 export async function pullParsingJob(
   service: ServiceClient,
-  { job, user }: { readonly job: string; readonly user: string | null },
+  { job, given, now }: JobPull,
   folder: string,
   signal: AbortSignal,
 ): Promise<PullSummary> {
@@ -19,13 +27,13 @@ export async function pullParsingJob(
     async *fetch() {
       let text = '';
       await service.parsingJobs.get(job, { signal, onText: (written) => (text = written) });
-      yield { text: `[${text}]`, given: user === null ? {} : { user_id: user } };
+      yield { text: `[${text}]`, given };
     },
   };
   const summary = await pullReference(service, resource, {
     query: NOTHING,
     output: folder,
-    now: Date.now(),
+    now,
     signal,
   });
   await writeState(folder, DONE, summary);

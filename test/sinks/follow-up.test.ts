@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Inlet, SendResult, Sink } from '../../src/core/sink.ts';
 import type { IncomingMessage } from '../../src/core/incoming.ts';
+import { MADE_UP_TEAM } from '../../src/sandbox/made-up-events.ts';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import type { User } from '../../src/sandbox/users.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
@@ -101,7 +102,7 @@ async function openFollowing(): Promise<{
   let seq = 0;
   const announce = async (type: string, data: object): Promise<SendResult> => {
     const body = Buffer.from(JSON.stringify({ event_type: type, data, user_id: user.id }));
-    const event = contractEvent((seq += 1), { type, user: user.id, body });
+    const event = contractEvent((seq += 1), { type, team: bench.teamId, user: user.id, body });
     const [result] = await sink.send([{ event, destination: null }], signal);
     return result!;
   };
@@ -112,7 +113,7 @@ async function openFollowing(): Promise<{
 
 /** As the event says it, and the clock of the test. */
 const WHOSE = {
-  team_id: 'team-1',
+  team_id: MADE_UP_TEAM,
   client_user_id: 'customer-patient-123',
   _loaded_at: '2026-11-21T03:15:02.123Z',
 };
@@ -147,12 +148,21 @@ test('a changed parsing job becomes rows, once a status, with what the service s
     expect(await announce(JOB_UPDATED, { id: job.id, status: 'completed' })).toEqual({ status: 'delivered' });
   expect(readdirSync(path)).toHaveLength(1);
   expect(rowsOf(path, 'parsing_jobs')).toMatchObject([{ id: job.id, status: 'completed' }]);
+  for (const table of ['parsing_jobs', 'parsing_job_results'])
+    for (const row of rowsOf(path, table)) expect(row).toMatchObject({ ...WHOSE, user_id: user.id });
   expect(rowsOf(path, 'parsing_job_results').map((row) => row['job_id'])).toEqual([job.id, job.id, job.id]);
   // Another status is another state of it.
   expect(await announce(JOB_UPDATED, { id: job.id, status: 'pending_review' })).toEqual({
     status: 'delivered',
   });
   expect(readdirSync(path)).toHaveLength(2);
+});
+
+test('paths of the two operations can be others', async () => {
+  const options = { path: 'x', baseUrl: 'http://127.0.0.1:1', apiKey: 'x' };
+  const { paths } = parseOptions({ ...options, paths: { parsingJob: '/v9/job/{job_id}' } });
+  expect(paths).toEqual({ mealSummary: '/v2/summary/meal/{user_id}', parsingJob: '/v9/job/{job_id}' });
+  expect(() => parseOptions({ ...options, paths: { parsingJob: '/v9/job' } })).toThrow('paths.parsingJob');
 });
 
 test('a job that cannot be read stops nothing else', async () => {

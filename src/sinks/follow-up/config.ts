@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
 import { flag, NOT_EMPTY, text } from '../../lib/fields.ts';
+import { PATH_FIELDS } from '../../service/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 
 const schema = z.strictObject({
@@ -11,6 +12,9 @@ const schema = z.strictObject({
     .describe("Address of the service's API."),
   apiKey: z.string().min(1).describe('Team API key.'),
   apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', NOT_EMPTY),
+  paths: z
+    .strictObject({ mealSummary: PATH_FIELDS.mealSummary, parsingJob: PATH_FIELDS.parsingJob })
+    .prefault({} as never),
   events: flag(
     false,
     'Whether each pulled meal also becomes an event, of the source `follow-up`, routed like any other.',

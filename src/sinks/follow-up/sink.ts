@@ -116,7 +116,8 @@ export class FollowUpSink implements Sink {
     signal: AbortSignal,
   ): Promise<object> {
     const whose = { team, user: completion.user, clientUser };
-    const given = this.#given(whose);
+    const _loaded_at = new Date(this.#context.clock.now()).toISOString();
+    const given = { ...idsOf(whose), _loaded_at };
     let events = 0;
     const journal = async (meals: readonly Buffer[]): Promise<void> => {
       await this.#journal(meals, whose);
@@ -130,17 +131,14 @@ export class FollowUpSink implements Sink {
     return { meals, rejects, events };
   }
 
-  /** What the event says of its user, and the time: an answer says neither. */
-  #given({ team, clientUser }: Pick<Envelope, 'team' | 'clientUser'>): Readonly<Record<string, string>> {
-    return {
-      _loaded_at: new Date(this.#context.clock.now()).toISOString(),
-      ...(team === null ? {} : { team_id: team }),
-      ...(clientUser === null ? {} : { client_user_id: clientUser }),
-    };
-  }
-
-  async #job(changed: ChangedJob, folder: string, signal: AbortSignal): Promise<object> {
-    const { rows, rejects } = await pullParsingJob(this.#service, changed, folder, signal);
+  async #job(
+    { job, user }: ChangedJob,
+    folder: string,
+    { team, clientUser }: Delivery['event'],
+    signal: AbortSignal,
+  ): Promise<object> {
+    const pull = { job, given: idsOf({ team, user, clientUser }), now: this.#context.clock.now() };
+    const { rows, rejects } = await pullParsingJob(this.#service, pull, folder, signal);
     return { ...rows, rejects };
   }
 
@@ -161,7 +159,7 @@ export class FollowUpSink implements Sink {
       const done =
         found.kind === 'range'
           ? await this.#meals(found, folder, event, signal)
-          : await this.#job(found, folder, signal);
+          : await this.#job(found, folder, event, signal);
       log.info({ sink: name, folder, ...done }, 'follow-up pull done');
       return DELIVERED;
     } catch (error) {
@@ -181,6 +179,12 @@ export class FollowUpSink implements Sink {
       meals.map((meal) => toEvent(meal, whose, names, now)),
     );
   }
+}
+
+/** Columns that an event fills, and no answer. */
+function idsOf({ team, user, clientUser }: Omit<Envelope, 'type'>): Readonly<Record<string, string>> {
+  const ids = { team_id: team, user_id: user, client_user_id: clientUser };
+  return Object.fromEntries(Object.entries(ids).filter((pair): pair is [string, string] => pair[1] !== null));
 }
 
 /** Announcements that something is fetched for. */
