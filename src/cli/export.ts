@@ -7,6 +7,7 @@ import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
+import { describeDrift } from '../warehouse/drift.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -26,7 +27,8 @@ that \`millrace schema\` declares; dt is the day of received_at, in UTC. Times a
 inclusive, --until is exclusive; a day means all of that day, in UTC.
 
 A file gets its name only when it is complete; _export.jsonl lists each file with its rows, bytes and SHA-256. The same command
-again exports new events, re-exports what an erasure has changed, and continues after an interruption. A sealed archive needs
+again exports new events, re-exports what an erasure has changed, and continues after an interruption. Drift is said at the end:
+fields without a column, values that do not fit theirs, and columns that earlier rows had and these do not. A sealed archive needs
 its keys: --config or --keys. One folder holds one export. To copy it to object storage:
   aws s3 sync ./export/events s3://… --exclude "_work/*" --exclude ".millrace*" --delete
 
@@ -194,18 +196,14 @@ function timeOf(ms: number | undefined): string | null {
 
 function reporting(io: Io): Reporting {
   const status = new StatusLine(io);
-  let named = 0;
-  const name = (line: string): void => {
-    named += 1;
-    if (named <= NAMED) status.note(line);
-    if (named === NAMED + 1) status.note('and more of that kind, not named here');
-  };
+  const name = status.atMost(NAMED);
+  const tell = status.atMost(NAMED);
   return {
     onProgress: ({ done, total, records, file }) =>
       status.show(() => `${done}/${total} files, ${records} records: ${file}`, done === total),
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
-    onUnknown: (table, path) => status.note(`${table}: ${path} has no column; it is in extra`),
+    onUnknown: (table, path) => tell(`${table}: ${path} has no column; it is in extra`),
   };
 }
 
@@ -220,6 +218,7 @@ function render(summary: ExportSummary, out: string, say: (line: string) => void
   if (summary.problems > 0) say(`${summary.problems} records or files could not be read`);
   for (const [type, count] of Object.entries(summary.without_table))
     say(`${type}: ${count} events without a table; they are in events`);
+  for (const drift of summary.drift) say(describeDrift(drift));
   if (summary.rejects > 0) say(`${summary.rejects} records made no row: see _rejects/`);
   if (!summary.complete) say('interrupted; run the same command to continue');
 }

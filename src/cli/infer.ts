@@ -54,7 +54,7 @@ export function inferCommand(io: Io): Command {
       const options = self.optsWithGlobals<Options>();
       const tables = await tablesOf(options, io);
       const status = new StatusLine(io);
-      let named = 0;
+      const name = status.atMost(NAMED);
       const summary = await inferTables({
         paths,
         types: options.type,
@@ -64,11 +64,7 @@ export function inferCommand(io: Io): Command {
         opener: await openerOf(options, io),
         signal: io.signal,
         onProgress: (records, file) => status.show(() => `${records} records: ${file}`),
-        onProblem: (file, line, reason) => {
-          named += 1;
-          if (named <= NAMED) status.note(`${file}${line === null ? '' : `:${line}`}: ${reason}`);
-          if (named === NAMED + 1) status.note('and more of that kind, not named here');
-        },
+        onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
       });
       report(summary, options, io);
       if (summary.problems > 0) io.setExit(EXIT.partial);

@@ -45,4 +45,14 @@ export class StatusLine {
     this.#open = false;
     note(this.#io, line);
   }
+
+  /** Notes so many lines of one kind, and then only that there are more. */
+  atMost(most: number): (line: string) => void {
+    let noted = 0;
+    return (line) => {
+      noted += 1;
+      if (noted <= most) this.note(line);
+      if (noted === most + 1) this.note('and more of that kind, not named here');
+    };
+  }
 }

@@ -34,6 +34,8 @@ const step = z.object({
   records: count,
   rejects: count,
   without_table: z.record(z.string(), count).default({}),
+  /** Rows in which each column had a value, by table: what later steps no longer have is told by it. */
+  filled: z.record(z.string(), z.record(z.string(), count)).default({}),
   problems: count,
   erased: count,
   /** Sealed records that were opened, and how many keys had been destroyed by then. */

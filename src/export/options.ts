@@ -1,4 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
+import type { TableDrift } from '../warehouse/drift.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import type { ExportFormat } from './outputs.ts';
 import type { ExportCompression } from './row-file.ts';
@@ -56,6 +57,8 @@ export interface ExportSummary {
   readonly rejects: number;
   /** Events by their type that have no table, or a shape that their table does not know. */
   readonly without_table: Readonly<Record<string, number>>;
+  /** How documents differ from what their tables were made for. */
+  readonly drift: readonly TableDrift[];
   readonly problems: number;
   /** Sealed records whose keys an erasure has destroyed. */
   readonly erased: number;

@@ -1,6 +1,7 @@
 import type { ArchiveItem } from '../archive/read.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
+import type { TableFields } from '../warehouse/drift.ts';
 import type { RowReject } from '../warehouse/reject.ts';
 import { Shaper } from '../warehouse/shape.ts';
 import type { Tables } from '../warehouse/tables.ts';
@@ -64,6 +65,11 @@ export class Rows {
     for (const table of this.#names) {
       if (this.#shaper.waiting(table) >= PIECE) await this.#flush(table, outputs);
     }
+  }
+
+  /** What the rows had, by table. */
+  met(): TableFields[] {
+    return this.#shaper.met();
   }
 
   /** Hands on what is left. */

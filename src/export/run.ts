@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path';
 import type { RecordOpener } from '../core/sealed-record.ts';
+import { Drift, type Earlier } from '../warehouse/drift.ts';
 import { Ledger, type ExportStep } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
@@ -31,6 +32,8 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       removes: stale.flatMap(({ files }) => files.map(({ file }) => file)),
     };
     const before = list.sources.length - sources.length;
+    const earlier = earlierOf(ledger.standing);
+    const drift = new Drift();
     const done: ExportStep[] = [];
     let at = 0;
     let records = 0;
@@ -47,8 +50,13 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       const step = complete ? { ...made, ...replacing } : made;
       await ledger.commit(step);
       done.push(step);
+      for (const fields of run.met()) drift.add(fields);
     }
-    return summaryOf(list, before, done, complete);
+    const drifted = drift.report(
+      (name) => tables.get(name)?.definition,
+      (name) => earlier.get(name),
+    );
+    return { ...summaryOf(list, before, done, complete), drift: drifted };
   } finally {
     await ledger.close();
   }
@@ -75,12 +83,27 @@ function identities({ sources }: ExportStep): string[] {
   return sources.map(identityOf);
 }
 
+/** What the rows of steps had, by table. Steps of earlier versions did not note it. */
+function earlierOf(steps: readonly ExportStep[]): Map<string, Earlier> {
+  const all = new Map<string, { rows: number; filled: Map<string, number> }>();
+  for (const { files, filled } of steps) {
+    for (const [table, counts] of Object.entries(filled)) {
+      const known = all.get(table) ?? { rows: 0, filled: new Map<string, number>() };
+      all.set(table, known);
+      known.rows += files.reduce((sum, file) => sum + (file.table === table ? file.rows : 0), 0);
+      for (const [column, count] of Object.entries(counts))
+        known.filled.set(column, (known.filled.get(column) ?? 0) + count);
+    }
+  }
+  return all;
+}
+
 function summaryOf(
   { passedOver, unfinished, problems }: SourceList,
   before: number,
   steps: readonly ExportStep[],
   complete: boolean,
-): ExportSummary {
+): Omit<ExportSummary, 'drift'> {
   const sum = (of: (step: ExportStep) => number): number => steps.reduce((all, step) => all + of(step), 0);
   const files = steps.flatMap((step) => step.files);
   const rows: Record<string, number> = {};

@@ -1,6 +1,7 @@
 import { readArchiveFile, type ArchiveItem } from '../archive/read.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
+import type { TableFields } from '../warehouse/drift.ts';
 import type { ExportStep, Ledger } from './ledger.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';
@@ -45,6 +46,11 @@ export class StepRun {
     });
   }
 
+  /** What the rows had, by table. */
+  met(): TableFields[] {
+    return this.#rows.met();
+  }
+
   /** Reads as many of the sources as a step takes; null when it was interrupted. */
   async run(sources: readonly Source[]): Promise<ExportStep | null> {
     const read: Source[] = [];
@@ -63,6 +69,7 @@ export class StepRun {
         removes: [],
         ...this.#counts,
         without_table: Object.fromEntries(this.#withoutTable),
+        filled: Object.fromEntries(this.#rows.met().map(({ table, filled }) => [table, counted(filled)])),
         destroyed: this.#options.keys?.destroyed ?? 0,
       };
     } catch (error) {
@@ -115,4 +122,8 @@ export class StepRun {
     const { done, total, records } = this.#before;
     this.#options.onProgress({ done: done + read, total, records: records + this.#counts.records, file });
   }
+}
+
+function counted(filled: TableFields['filled']): Record<string, number> {
+  return Object.fromEntries([...filled].filter(([, count]) => count > 0));
 }

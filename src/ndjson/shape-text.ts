@@ -1,4 +1,5 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
+import type { TableFields } from '../warehouse/drift.ts';
 import type { RowReject } from '../warehouse/reject.ts';
 import { Shaper } from '../warehouse/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';
@@ -34,6 +35,8 @@ export interface ShapeTextOptions {
   /** Told once of each path that no column reads, or whose value did not fit its column; it is in `extra`. */
   onUnknown?(table: string, path: string): void;
   onProgress?(progress: ShapeProgress): void;
+  /** Told at the end what the rows had, by table. */
+  onMet?(fields: readonly TableFields[]): void;
   readonly signal?: AbortSignal;
 }
 
@@ -107,6 +110,7 @@ export async function shapeText(
     scanner.end(error);
   }
   for (const output of outputs) await output.end();
+  options.onMet?.(shaper.met());
   return report();
 }
 

@@ -120,6 +120,12 @@ export class Fields {
     return field;
   }
 
+  /** Type of the column that reads the member; null when none does. */
+  typeOf(name: string): ColumnType | null {
+    const field = this.#members.get(name);
+    return field === undefined || field.slot < 0 ? null : field.type;
+  }
+
   /** For a key with escapes, whose bytes say nothing. */
   findEscaped(bytes: Uint8Array, from: number, to: number): Field | undefined {
     return this.#members.get(JSON.parse(canonicalString(bytes, from, to).toString()) as string);

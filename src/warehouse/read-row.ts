@@ -31,7 +31,7 @@ export interface RowReaderHost {
   /** A row inside the document is not to be; anything but a fault of the row is to be thrown on. */
   refused(row: RowState, error: unknown): void;
   /** A member that no column took, or whose value did not fit. `keyTo` is negative when the key has escapes. */
-  unknown(fields: Fields, row: RowState, bytes: Buffer, keyFrom: number, keyTo: number): void;
+  unknown(fields: Fields, row: RowState, bytes: Buffer, keyFrom: number, keyTo: number, at: number): void;
 }
 
 /**
@@ -159,7 +159,7 @@ export class RowReader {
     depth: number,
   ): number {
     const end = skipValue(bytes, at, depth + 1);
-    this.#host.unknown(fields, row, bytes, keyFrom, keyTo);
+    this.#host.unknown(fields, row, bytes, keyFrom, keyTo, at);
     row.extra.member(bytes, keyFrom, keyTo, at, end);
     return end;
   }

@@ -11,6 +11,8 @@ export class RowState {
   /** The byte after it; negative when it is a text with escapes. */
   readonly to: Int32Array;
   readonly extra = new ExtraWriter();
+  /** Rows written so far in which a slot had a value of the document. */
+  readonly filled: Float64Array;
   /** What a slot has when the document says nothing; empty for null. */
   readonly given: Uint8Array[];
   /** The columns after `extra`, as they are written behind every row. */
@@ -27,6 +29,7 @@ export class RowState {
     this.plan = plan;
     this.from = new Int32Array(plan.slots);
     this.to = new Int32Array(plan.slots);
+    this.filled = new Float64Array(plan.slots);
     this.given = plan.columns.map(({ given }) => given);
     this.about(null);
   }

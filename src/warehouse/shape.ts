@@ -11,6 +11,7 @@ import {
   unexpected,
 } from '../lib/json-text.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
+import { countLeft, type LeftField, type TableFields } from './drift.ts';
 import { type Fields, pathOf, planRow, type RowPlan } from './plan.ts';
 import { RowReader } from './read-row.ts';
 import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
@@ -48,7 +49,7 @@ export class Shaper {
   readonly #outputs = new Map<string, Output>();
   readonly #row: RowState;
   readonly #inner = new Map<RowPlan, RowState>();
-  readonly #told = new Map<Fields, Set<string>>();
+  readonly #told = new Map<Fields, Map<string, LeftField>>();
   /** Rows inside the document. They wait for what they inherit from it, which may stand after them. */
   readonly #waiting = new ByteWriter(64 * 1024);
   readonly #waitingRows: { plan: RowPlan; end: number }[] = [];
@@ -90,13 +91,30 @@ export class Shaper {
         if (plan.ownRows) options.onReject(reject);
         else this.#refused.push(reject);
       },
-      unknown: (fields, row, bytes, keyFrom, keyTo) => this.#tell(fields, row, bytes, keyFrom, keyTo),
+      unknown: (fields, row, bytes, keyFrom, keyTo, at) => this.#tell(fields, row, bytes, keyFrom, keyTo, at),
     });
   }
 
   /** Rows so far, of each wanted table. */
   counts(): Record<string, number> {
     return Object.fromEntries([...this.#outputs].map(([name, { count }]) => [name, count]));
+  }
+
+  /** What the rows so far had, by table: values of columns, and fields that no column took. */
+  met(): TableFields[] {
+    const left = [...this.#told.values()].flatMap((fields) => [...fields.values()]);
+    return [this.#row, ...this.#inner.values()].flatMap(({ plan, filled }) => {
+      const output = this.#outputs.get(plan.table);
+      if (output === undefined) return [];
+      return [
+        {
+          table: plan.table,
+          rows: output.count,
+          filled: new Map(plan.columns.map(({ name }, slot) => [name, filled[slot] ?? 0])),
+          left: left.filter(({ table }) => table === plan.table),
+        },
+      ];
+    });
   }
 
   /**
@@ -247,15 +265,28 @@ export class Shaper {
     return output;
   }
 
-  #tell(fields: Fields, row: RowState, bytes: Buffer, keyFrom: number, keyTo: number): void {
-    if (this.#options.onUnknown === undefined) return;
-    const told = this.#told.get(fields) ?? new Set();
+  #tell(
+    fields: Fields,
+    { plan: { table } }: RowState,
+    bytes: Buffer,
+    keyFrom: number,
+    keyTo: number,
+    at: number,
+  ): void {
+    const told = this.#told.get(fields) ?? new Map<string, LeftField>();
     if (told.size === 0) this.#told.set(fields, told);
     const key = bytes.toString('latin1', keyFrom, Math.abs(keyTo));
-    if (told.has(key) || told.size >= MOST_TOLD) return;
-    told.add(key);
+    const known = told.get(key);
+    if (known !== undefined) {
+      countLeft(known, bytes[at]);
+      return;
+    }
+    if (told.size >= MOST_TOLD) return;
     const name = JSON.parse(canonicalString(bytes, keyFrom, Math.abs(keyTo)).toString()) as string;
-    this.#options.onUnknown(row.plan.table, pathOf(fields.path, name));
+    const field = { table, path: pathOf(fields.path, name), type: fields.typeOf(name), found: {} };
+    told.set(key, field);
+    countLeft(field, bytes[at]);
+    this.#options.onUnknown?.(table, field.path);
   }
 }
 

@@ -19,6 +19,7 @@ export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): voi
     const from = row.from[slot] as number;
     const column = columns[slot] as RowPlan['columns'][number];
     if (from >= 0) {
+      row.filled[slot] = (row.filled[slot] as number) + 1;
       at = copy(column.head, 0, column.head.length, buffer, at);
       at = copierOf(column)(bytes, from, row.to[slot] as number, buffer, at);
     } else if (slot === position) {

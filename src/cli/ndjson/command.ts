@@ -11,6 +11,7 @@ import {
   shapeText,
   type ShapeProgress,
 } from '../../ndjson/shape-text.ts';
+import { describeDrift, Drift, type TableDrift } from '../../warehouse/drift.ts';
 import { checkGiven } from '../../warehouse/given.ts';
 import { TABLES, type Tables } from '../../warehouse/tables.ts';
 import { note, print, usageError, type Io } from '../io.ts';
@@ -32,6 +33,9 @@ it is complete. Invalid rows go to _rejects.ndjson, or to stderr without a folde
 offset in the decompressed document, or with --at in the selected array.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
+
+/** Fields without a column that are named as they are met; the rest is in the drift at the end. */
+const NAMED = 20;
 
 interface Options extends TablesFlags {
   readonly table: string;
@@ -79,7 +83,10 @@ export function ndjsonCommand(io: Io): Command {
       [],
     )
     .option('--config <file>', 'the config, whose `tables` are added')
-    .option('--json', 'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, files}')
+    .option(
+      '--json',
+      'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, drift, files}',
+    )
     .addHelpText('after', HELP)
     .action(async (file: string, options: Options) => {
       const work = await prepare(file, options, io);
@@ -154,14 +161,18 @@ async function* asBuffers(chunks: AsyncIterable<Buffer | string>): AsyncGenerato
   for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
 }
 
+type Shaped = ShapeProgress & { readonly drift: readonly TableDrift[] };
+
 /** @param write takes rows that are valid until its promise resolves */
 async function shape(
   { input, options, tables, shaping }: Work,
   io: Io,
   write: (table: string, rows: Buffer) => Promise<void>,
   onReject: (reject: LocatedReject) => void,
-): Promise<ShapeProgress> {
+): Promise<Shaped> {
   const progress = new NdjsonProgress(io, input.size);
+  const drift = new Drift();
+  const tell = progress.status.atMost(NAMED);
   const bytes = progress.counted(input.chunks);
   const text = options.gzip === 'auto' ? decompressed(bytes) : bytes;
   const done = await shapeText(options.at === undefined ? text : pickText(text, options.at), {
@@ -170,14 +181,17 @@ async function shape(
     signal: io.signal,
     write,
     onReject,
-    onUnknown: (table, path) => progress.status.note(`${table}: ${path} has no column; it is in extra`),
+    onUnknown: (table, path) => tell(`${table}: ${path} has no column; it is in extra`),
     onProgress: (state) => progress.show(state),
+    onMet: (fields) => fields.forEach((one) => drift.add(one)),
   });
   progress.end(done);
-  return done;
+  const drifted = drift.report((table) => shaping.known.get(table)?.definition);
+  for (const one of drifted) progress.status.note(describeDrift(one));
+  return { ...done, drift: drifted };
 }
 
-async function toStdout(work: Work, io: Io): Promise<ShapeProgress> {
+async function toStdout(work: Work, io: Io): Promise<Shaped> {
   const write = async (_: string, rows: Buffer): Promise<void> => {
     // A copy, because the stream may keep it for longer than it is valid.
     if (!io.stdout.write(Buffer.from(rows))) await once(io.stdout, 'drain', { signal: io.signal });
@@ -185,7 +199,7 @@ async function toStdout(work: Work, io: Io): Promise<ShapeProgress> {
   return await shape(work, io, write, (reject) => note(io, JSON.stringify(reject)));
 }
 
-async function toFolder(work: Work, io: Io): Promise<ShapeProgress> {
+async function toFolder(work: Work, io: Io): Promise<Shaped> {
   const files = await RowFiles.open(work.options.out, work.tables);
   try {
     const write = async (table: string, rows: Buffer): Promise<void> => {
