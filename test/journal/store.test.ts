@@ -1,0 +1,266 @@
+import Database from 'better-sqlite3';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { MillraceError } from '../../src/core/errors.ts';
+import type { Event, JournalEvent } from '../../src/core/event.ts';
+import { answer } from '../../src/journal/perform.ts';
+import { pack, unpack } from '../../src/journal/rows.ts';
+import { APPENDED, Store, type Batch } from '../../src/journal/store.ts';
+import { Tail } from '../../src/journal/tail.ts';
+import { makeEvent } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+const NOW = 1_700_000_000_000;
+const ALL = { count: 1000, bytes: 1e9 };
+
+function open(path: string): Store {
+  const store = new Store({ path, retention: 1000, dedupWindow: 60_000, maxBytes: 1e9, create: true });
+  onTestFinished(() => {
+    try {
+      store.close();
+    } catch {
+      // The test has closed it.
+    }
+  });
+  return store;
+}
+
+function batchOf(events: readonly Event[], invalid: string | null = null): Batch {
+  return {
+    ...pack(events.map((event) => ({ event }))),
+    invalid: events.map(() => invalid),
+    keys: events.map(() => undefined),
+  };
+}
+
+const named = (...ids: string[]): Event[] => ids.map((id) => makeEvent({ id, receivedAt: NOW }));
+const append = (store: Store, ...ids: string[]): readonly number[] =>
+  store.append(batchOf(named(...ids)), NOW);
+const seqsOf = (store: Store, after = 0, limits = ALL): readonly number[] =>
+  store.read(after, limits, NOW).seqs;
+
+/** Changes the file of a closed journal. */
+function change(path: string, sql: string): void {
+  const db = new Database(join(path, 'journal.db'));
+  db.exec(sql);
+  db.close();
+}
+
+test('a batch that fails leaves nothing: seqs stay without holes, and its ids count as new', async () => {
+  const store = open(await temporaryFolder());
+  append(store, 'a');
+  const broken = batchOf(named('b', 'c'));
+  const rows = [broken.rows[0]!, broken.rows[1]!.with(2, null) as unknown as (typeof broken.rows)[number]];
+  expect(() => store.append({ ...broken, rows }, NOW)).toThrow(/NOT NULL/);
+  expect([store.lastSeq, seqsOf(store)]).toEqual([1, [1]]);
+  expect(append(store, 'b', 'c')).toEqual([2, 3]);
+  expect(store.account(0, 2 * NOW).counts).toMatchObject([{ kind: 'accepted', n: 3 }]);
+});
+
+test('what is quarantined takes no seq, and is told by a sign of its own', async () => {
+  const store = open(await temporaryFolder());
+  const reasons = JSON.stringify([{ code: 'team_missing', detail: 'made-up' }]);
+  expect(store.append(batchOf(named('q'), reasons), NOW)).toEqual([APPENDED.quarantined]);
+  expect(append(store, 'q', 'a')).toEqual([APPENDED.duplicate, 1]);
+  const reused = batchOf([makeEvent({ id: 'a', receivedAt: NOW, body: Buffer.from('{"other":1}') })]);
+  expect(store.append(reused, NOW)).toEqual([APPENDED.reused]);
+  expect(store.setAside.listQuarantine({}, true).about).toMatchObject([
+    { reasons: [{ code: 'team_missing' }] },
+    { reasons: [{ code: 'id_reused' }] },
+  ]);
+});
+
+test('nothing is settled before every sink has it, and nothing at all while no sink is open', async () => {
+  const store = open(await temporaryFolder());
+  append(store, 'a', 'b', 'c');
+  expect(store.cursors.settled()).toBe(0);
+  // Long past their retention: they may be waited for by a sink that is not open yet.
+  expect(store.maintain(NOW + 1e9)).toBe(false);
+  expect(seqsOf(store)).toEqual([1, 2, 3]);
+  store.cursors.open('late');
+  append(store, 'd', 'e');
+  expect(store.cursors.settled()).toBe(3);
+  store.cursors.open('slow');
+  store.cursors.move([['late', 5]]);
+  expect(store.cursors.settled()).toBe(5);
+  append(store, 'f');
+  store.cursors.move([['late', 6]]);
+  expect(store.cursors.settled()).toBe(5);
+  store.cursors.leave('slow');
+  expect(store.cursors.settled()).toBe(6);
+});
+
+test('only what is settled and past its retention is cleared away', async () => {
+  const path = await temporaryFolder();
+  const store = open(path);
+  store.cursors.open('a');
+  store.append(batchOf([1, 2, 3].map((n) => makeEvent({ receivedAt: NOW + n * 1000 }))), NOW);
+  store.cursors.move([['a', 2]]);
+  store.maintain(NOW + 1999);
+  expect(seqsOf(store)).toEqual([1, 2, 3]);
+  store.maintain(NOW + 2001);
+  expect(seqsOf(store)).toEqual([2, 3]);
+  store.maintain(NOW + 1e6);
+  expect(seqsOf(store)).toEqual([3]);
+  expect(store.status(NOW + 1e6)).toMatchObject({ firstSeq: 3, lastSeq: 3, events: 1 });
+});
+
+test('a late move brings back no sink that has left or has another name, and moves the others', async () => {
+  const path = await temporaryFolder();
+  const store = open(path);
+  for (const sink of ['left', 'old', 'here']) store.cursors.open(sink);
+  append(store, 'a', 'b', 'c');
+  store.cursors.leave('left');
+  store.cursors.succeed('old', 'new');
+  store.cursors.move([
+    ['left', 3],
+    ['old', 3],
+    ['never', 3],
+    ['here', 2],
+  ]);
+  expect(store.cursors.known()).toEqual([
+    ['here', 2],
+    ['new', 0],
+  ]);
+  store.close();
+  const again = open(path);
+  expect(again.cursors.known()).toEqual([
+    ['here', 2],
+    ['new', 0],
+  ]);
+});
+
+test('a sink that came back after it had left gets what comes from then on', async () => {
+  const store = open(await temporaryFolder());
+  expect(store.cursors.open('a')).toBe(0);
+  append(store, 'x', 'y');
+  store.cursors.leave('a');
+  expect(store.cursors.open('a')).toBe(2);
+  expect(store.routes.read().left).toEqual([]);
+  // It never came to be this time either: it has left, as before.
+  store.cursors.release('a', true);
+  expect(store.routes.read().left).toEqual(['a']);
+  expect(store.cursors.known()).toEqual([]);
+});
+
+test('no sink continues for one that is not there, or under a name that has a cursor', async () => {
+  const store = open(await temporaryFolder());
+  store.cursors.open('a');
+  store.cursors.open('b');
+  expect(() => store.cursors.succeed('nobody', 'c')).toThrow('c cannot continue for nobody');
+  expect(() => store.cursors.succeed('a', 'b')).toThrow('b cannot continue for a');
+});
+
+test('a page has what its bounds say, the first event whatever its size', async () => {
+  const store = open(await temporaryFolder());
+  store.append(
+    batchOf([100, 100, 50, 300].map((bytes) => makeEvent({ body: Buffer.alloc(bytes, 65) }))),
+    NOW,
+  );
+  expect(seqsOf(store, 0, { count: 9, bytes: 200 })).toEqual([1, 2]);
+  expect(seqsOf(store, 0, { count: 9, bytes: 199 })).toEqual([1]);
+  expect(seqsOf(store, 0, { count: 1, bytes: 1e9 })).toEqual([1]);
+  expect(seqsOf(store, 3, { count: 9, bytes: 1 })).toEqual([4]);
+  expect(seqsOf(store, 4)).toEqual([]);
+});
+
+test.each([
+  ['a body that is cut', `UPDATE events SET body = substr(body, 1, length(body) - 1) WHERE seq = 2`],
+  ['a body that is longer', `UPDATE events SET body = CAST(body || 'x' AS BLOB) WHERE seq = 2`],
+  ['an empty body', `UPDATE events SET body = x'' WHERE seq = 2`],
+  ['another user', `UPDATE events SET user = 'somebody else' WHERE seq = 2`],
+  ['other headers', `UPDATE events SET headers = '{}' WHERE seq = 2`],
+  ['another time', `UPDATE events SET received_at = received_at + 1 WHERE seq = 2`],
+])('a record with %s is not what was written: noted once, and delivered to nobody', async (_what, sql) => {
+  const path = await temporaryFolder();
+  const first = open(path);
+  append(first, 'a', 'b', 'c');
+  first.close();
+  change(path, sql);
+  const store = open(path);
+  const page = store.read(0, ALL, NOW);
+  expect(page.damaged).toEqual([{ seq: 2, id: 'b' }]);
+  const events = unpack(page, page.seqs);
+  expect(events.map(({ id, seq, handling }) => [id, seq, handling.only])).toEqual([
+    ['a', 1, undefined],
+    ['', 2, []],
+    ['c', 3, undefined],
+  ]);
+  expect(store.read(1, ALL, NOW).damaged).toEqual([]);
+  expect(store.status(NOW)).toMatchObject({ damaged: 1, quarantined: 1 });
+});
+
+function fail(code: string): Error {
+  return Object.assign(new Error('made-up'), { code });
+}
+
+test('what cannot be done is told apart: full, unreadable while reading, failed while writing', async () => {
+  const store = open(await temporaryFolder());
+  const codeOf = (op: string, error: Error): string | null => {
+    const work = vi.spyOn(store, op as 'status').mockImplementationOnce(() => {
+      throw error;
+    });
+    const reply = answer(store, { op, args: [] });
+    work.mockRestore();
+    return reply.ok ? null : reply.code;
+  };
+  for (const op of ['append', 'read', 'status']) {
+    expect(codeOf(op, fail('SQLITE_FULL'))).toBe('journal_full');
+    expect(codeOf(op, new MillraceError('journal_full', 'made-up'))).toBe('journal_full');
+  }
+  expect(codeOf('read', fail('SQLITE_IOERR_READ'))).toBe('journal_unreadable');
+  expect(codeOf('status', fail('SQLITE_IOERR_READ'))).toBe('journal_unreadable');
+  expect(codeOf('append', fail('SQLITE_IOERR_FSYNC'))).toBe('journal_failed');
+  expect(codeOf('append', fail('SQLITE_CORRUPT'))).toBe('journal_failed');
+  expect(codeOf('append', new Error('no code'))).toBe('journal_failed');
+  expect(codeOf('maintain', fail('SQLITE_CORRUPT_INDEX'))).toBe('journal_unreadable');
+  expect(codeOf('maintain', fail('SQLITE_IOERR_WRITE'))).toBe('journal_failed');
+});
+
+test('after a full disk nothing is tried for half a second, and then it is', async () => {
+  const store = open(await temporaryFolder());
+  const full = vi.spyOn(store.ledger.counts, 'save').mockImplementationOnce(() => {
+    throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+  });
+  expect(() => append(store, 'a')).toThrow('full');
+  expect(() => store.append(batchOf(named('a')), NOW + 499)).toThrow(MillraceError);
+  expect(full).toHaveBeenCalledTimes(1);
+  expect(store.append(batchOf(named('a')), NOW + 500)).toEqual([1]);
+});
+
+/** Counts 1,000 bytes in a tail. */
+function at(seq: number): JournalEvent {
+  return { ...makeEvent({ body: Buffer.alloc(488) }), seq, handling: {} };
+}
+
+function inTail(tail: Tail, after: number): number[] | null {
+  return tail.read(after, ALL)?.map(({ seq }) => seq) ?? null;
+}
+
+test('the tail has the newest events without a hole, within its bytes; what it has not is asked of the disk', () => {
+  const tail = new Tail(3000);
+  expect(inTail(tail, 0)).toBe(null);
+  for (const seq of [5, 6, 7]) tail.push(at(seq));
+  expect(inTail(tail, 3)).toBe(null);
+  expect(inTail(tail, 4)).toEqual([5, 6, 7]);
+  expect(inTail(tail, 6)).toEqual([7]);
+  expect(inTail(tail, 7)).toBe(null);
+  tail.push(at(8));
+  expect(inTail(tail, 4)).toBe(null);
+  expect(inTail(tail, 5)).toEqual([6, 7, 8]);
+  tail.drop(7);
+  expect(inTail(tail, 6)).toBe(null);
+  expect(inTail(tail, 7)).toEqual([8]);
+  tail.push(at(9));
+  tail.push(at(10));
+  expect(inTail(tail, 7)).toEqual([8, 9, 10]);
+  // A hole: what is in front of it is of no use.
+  tail.push(at(12));
+  expect(inTail(tail, 7)).toBe(null);
+  expect(inTail(tail, 11)).toEqual([12]);
+  for (let seq = 13; seq <= 2000; seq += 1) {
+    tail.push(at(seq));
+    if (seq % 3 === 0) tail.drop(seq - 1);
+  }
+  expect(inTail(tail, 1997)).toEqual([1998, 1999, 2000]);
+});
