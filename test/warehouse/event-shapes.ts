@@ -182,7 +182,31 @@ export function columnsIn(
         return columnsIn(table, kind.fields ?? [], value as Readonly<Record<string, unknown>>, columns, at);
       const column =
         columns.get(`${table} ${at.join('.')}`) ?? columns.get(`* ${at.join('.')}`) ?? at.join('_');
-      return column === '-' ? {} : { [column]: value };
+      return /^[->]/.test(column) ? {} : { [column]: value };
     }),
   ) as Record<string, unknown>;
+}
+
+/** The same for the rows that lists inside the data make in other tables, by table. */
+export function nestedIn(
+  { table, fields }: Shape,
+  data: Readonly<Record<string, unknown>>,
+  columns: ReadonlyMap<string, string>,
+): Record<string, Record<string, unknown>[]> {
+  const nested: Record<string, Record<string, unknown>[]> = {};
+  for (const [place, column] of columns) {
+    const [of, path = ''] = place.split(' ');
+    if (of !== table || !column.startsWith('>')) continue;
+    let inside: unknown = data;
+    let inner: readonly Field[] = fields;
+    for (const name of path.split('.')) {
+      inside = Object(inside)[name] as unknown;
+      inner = inner.find((field) => field.name === name)?.kind.fields ?? [];
+    }
+    const into = column.slice(1);
+    nested[into] = ((inside ?? []) as Record<string, unknown>[]).map((item) =>
+      columnsIn(into, inner, item, columns),
+    );
+  }
+  return nested;
 }

@@ -7,7 +7,15 @@ import { columnsOf } from '../../src/warehouse/definition.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, exported } from '../export/support.ts';
 import { type Row, rowsIn } from './support.ts';
-import { columnsIn, MadeUpData, readShapes, type Shape, type Variant, VARIANTS } from './event-shapes.ts';
+import {
+  columnsIn,
+  MadeUpData,
+  nestedIn,
+  readShapes,
+  type Shape,
+  type Variant,
+  VARIANTS,
+} from './event-shapes.ts';
 
 /** An event with made-up data, and what is to become of it. */
 interface Made {
@@ -100,15 +108,13 @@ test(`of ${types.length} documented event types at least 150 become typed rows`,
   expect(typed.size).toBeGreaterThanOrEqual(150);
 });
 
-/** Their columns are not all there yet. */
-const PARTLY = new Set(['orders', 'parsing_jobs']);
-const checked = shapes.filter(({ table }) => !PARTLY.has(table));
-
 describe.each(VARIANTS)('data that is %s', (variant) => {
-  test.each(checked.map((shape) => [shape.types[0] ?? '', shape] as const))('%s', (_, shape) => {
+  test.each(shapes.map((shape) => [shape.types[0] ?? '', shape] as const))('%s', (_, shape) => {
     for (const one of made.filter((each) => each.shape === shape && each.variant === variant)) {
       const found = rows.get(shape.table)?.get(one.id) ?? [];
       expect(found, one.id).toMatchObject(expectedRows(one));
+      for (const [table, inside] of Object.entries(nestedIn(shape, one.data as Row, columns)))
+        expect(rows.get(table)?.get(one.id) ?? [], one.id).toMatchObject(inside);
       const all = [...rows.values()].flatMap((byEvent) => byEvent.get(one.id) ?? []);
       if (variant !== 'strange')
         expect(
