@@ -18,10 +18,16 @@ export interface LoadedRecord {
 }
 
 export interface ShapesOptions {
-  onReject(reject: RowReject): void;
   onUnknown(table: string, path: string): void;
   /** An event of this type has no typed table among all that there are, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
+}
+
+/** Rows that were shaped and are in no database yet. */
+export interface ShapedRows {
+  readonly tables: readonly { readonly definition: TableDefinition; readonly rows: number; readonly lines: ByteWriter }[];
+  /** What made no row, each with the place of its record among those that were added. */
+  readonly rejects: readonly (RowReject & { readonly nth: number })[];
 }
 
 /** What tells an event from every other, as 32 hex digits. */
@@ -41,13 +47,17 @@ interface Shape {
   readonly shaper: Shaper;
 }
 
-/** Shapes events into the rows of several tables, which wait until `append` takes them to a database. */
+/** Shapes events into the rows of several tables, batch by batch. */
 export class Shapes {
   readonly #tables: Tables;
   readonly #options: ShapesOptions;
   readonly #shapes: readonly Shape[];
-  #spare = new ByteWriter();
+  /** Buffers that no batch uses. */
+  readonly #spare: ByteWriter[] = [];
+  /** Rows of each table so far. */
+  readonly #counts = new Map<string, number>();
   #rejected: RowReject | null = null;
+  #rejects: (RowReject & { nth: number })[] = [];
 
   constructor(tables: Tables, entries: readonly TableEntry[], options: ShapesOptions) {
     this.#tables = tables;
@@ -64,35 +74,39 @@ export class Shapes {
     });
   }
 
-  /** Rows so far, by table. */
-  counts(): Record<string, number> {
-    return Object.assign({}, ...this.#shapes.map(({ shaper }) => shaper.counts())) as Record<string, number>;
+  /** The rows of a batch. They are the caller's until it releases them. */
+  shape(records: readonly LoadedRecord[]): ShapedRows {
+    this.#rejects = [];
+    for (const [nth, record] of records.entries()) this.#add(record, nth);
+    const tables = this.#shapes.flatMap(({ definitions, shaper }) => {
+      const counts = shaper.counts();
+      return definitions.flatMap((definition) => {
+        const { name } = definition;
+        const rows = (counts[name] ?? 0) - (this.#counts.get(name) ?? 0);
+        if (rows === 0) return [];
+        this.#counts.set(name, counts[name] ?? 0);
+        return { definition, rows, lines: shaper.take(name, this.#spare.pop() ?? new ByteWriter()) };
+      });
+    });
+    return { tables, rejects: this.#rejects };
   }
 
-  add(record: LoadedRecord): void {
+  release({ tables }: ShapedRows): void {
+    for (const { lines } of tables) this.#spare.push(lines);
+  }
+
+  #add(record: LoadedRecord, nth: number): void {
     const { event_type } = record.record;
     for (const { entry, shaper } of this.#shapes) {
       if (!this.#tables.takes(entry, event_type)) continue;
       shaper.about({ ...record.record, event_id: record.record.id });
-      if (originOf(entry).member === null) this.#event(record, shaper);
-      else this.#documents(record, entry, shaper);
-    }
-  }
-
-  /** Brings the rows that wait to the database. */
-  async append(database: Database, load: number): Promise<void> {
-    for (const { definitions, shaper } of this.#shapes) {
-      for (const definition of definitions) {
-        if (shaper.waiting(definition.name) === 0) continue;
-        const lines = shaper.take(definition.name, this.#spare);
-        this.#spare = lines;
-        await database.append(definition, lines.view(), load);
-      }
+      if (originOf(entry).member === null) this.#event(record, shaper, nth);
+      else this.#documents(record, entry, shaper, nth);
     }
   }
 
   /** The row that is the event itself: there is one whatever is in it. */
-  #event({ record, text, body }: LoadedRecord, shaper: Shaper): void {
+  #event({ record, text, body }: LoadedRecord, shaper: Shaper, nth: number): void {
     this.#rejected = null;
     shaper.shape(text);
     if (this.#rejected === null) return;
@@ -100,23 +114,50 @@ export class Shapes {
     this.#rejected = null;
     const bare = { ...record, event: null, body_base64: body.toString('base64') };
     shaper.shape(Buffer.from(JSON.stringify(bare)));
-    this.#tell();
+    this.#note(nth);
   }
 
-  #documents({ record, body }: LoadedRecord, entry: TableEntry, shaper: Shaper): void {
+  #documents({ record, body }: LoadedRecord, entry: TableEntry, shaper: Shaper, nth: number): void {
     try {
       for (const document of documentsIn(body, originOf(entry)) ?? [null]) {
         this.#rejected = null;
         if (document === null || !shaper.shape(document)) this.#options.onWithoutTable(record.event_type);
-        this.#tell();
+        this.#note(nth);
       }
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
-      this.#options.onReject({ table: entry.definition.name, code: 'not_json', reason: error.message });
+      this.#rejects.push({ table: entry.definition.name, code: 'not_json', reason: error.message, nth });
     }
   }
 
-  #tell(): void {
-    if (this.#rejected !== null) this.#options.onReject(this.#rejected);
+  #note(nth: number): void {
+    if (this.#rejected !== null) this.#rejects.push({ ...this.#rejected, nth });
   }
+}
+
+/** Brings shaped rows to a database. @returns how many, by table */
+export async function appendRows(
+  database: Database,
+  { tables }: ShapedRows,
+  load: number,
+): Promise<Record<string, number>> {
+  for (const { definition, lines } of tables) await database.append(definition, lines.view(), load);
+  return Object.fromEntries(tables.map(({ definition, rows }) => [definition.name, rows]));
+}
+
+/**
+ * The rows of the events that are claimed, when not all are: the rows of all have been shaped while the database was asked.
+ */
+export function rowsOfClaimed<T extends LoadedRecord>(
+  shapes: Shapes,
+  made: ShapedRows,
+  records: readonly T[],
+  keys: readonly string[],
+  claimed: ReadonlySet<string>,
+): { readonly rows: ShapedRows; readonly records: readonly T[] } {
+  if (claimed.size === records.length) return { rows: made, records };
+  shapes.release(made);
+  const left = new Set(claimed);
+  const own = records.filter((_, nth) => left.delete(keys[nth] ?? ''));
+  return { rows: shapes.shape(own), records: own };
 }

@@ -5,12 +5,12 @@ import type { ArchiveFile } from './archives.ts';
 import type { Database } from './database.ts';
 import { claimEvents, nextLoad, removeLoads, reviveDuplicates, writeLoad } from './ledger.ts';
 import type { LoadOptions } from './options.ts';
-import { keyOf, Shapes } from './shapes.ts';
+import { appendRows, keyOf, rowsOfClaimed, Shapes, type ShapedRows } from './shapes.ts';
 import type { LoadedTables } from './tables.ts';
 
 /** A batch: records, and bytes of them, whose rows are brought to the database together. */
-const BATCH_RECORDS = 10_000;
-const BATCH_BYTES = 16 * 1024 * 1024;
+const BATCH_RECORDS = 4000;
+const BATCH_BYTES = 4 * 1024 * 1024;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
 type Told = Pick<LoadOptions, 'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable' | 'signal'>;
@@ -37,28 +37,20 @@ export class LoadStep {
   readonly #opener: RecordOpener | undefined;
   readonly #told: Told;
   readonly #shapes: Shapes;
-  #at = { file: '', line: 0 };
 
   constructor(database: Database, tables: LoadedTables, opener: RecordOpener | undefined, told: Told) {
     this.#database = database;
     this.#tables = tables;
     this.#opener = opener;
     this.#told = told;
-    this.#shapes = new Shapes(tables.known, tables.entries, {
-      onReject: (reject) => {
-        this.counts.rejects += 1;
-        told.onReject({ ...reject, ...this.#at });
-      },
-      onUnknown: (table, path) => told.onUnknown(table, path),
-      onWithoutTable: (eventType) => told.onWithoutTable(eventType),
-    });
+    this.#shapes = new Shapes(tables.known, tables.entries, told);
   }
 
   /** Loads a file in place of what was loaded of it before. */
   async load(
     source: ArchiveFile,
     replaces: readonly number[],
-    onBatch: (records: number) => void,
+    onBatch: () => void,
   ): Promise<void> {
     const { archive, root, file, sha256 } = source;
     if (replaces.length > 0) await removeLoads(this.#database, this.#tables.names, replaces);
@@ -68,32 +60,38 @@ export class LoadStep {
     let bytes = 0;
     let sealed = 0;
     let isWhole = true;
-    // While the database takes one batch, the next is read.
+    // While the database takes one batch, the next is read and shaped.
     let taken = Promise.resolve();
     const hand = async (): Promise<void> => {
-      await taken;
       const records = batch;
       batch = [];
       bytes = 0;
-      onBatch(this.counts.records - before.records);
-      taken = this.#take(records, load);
+      const made = this.#shapes.shape(records);
+      await taken;
+      onBatch();
+      taken = this.#take(records, made, load);
       // Told where it is waited for.
       taken.catch(() => undefined);
     };
-    for await (const item of readArchiveFile(root, file, this.#told.signal, undefined, this.#opener)) {
-      if (item.kind === 'problem') {
-        isWhole &&= item.line !== null;
-        this.#note(item);
-        continue;
+    try {
+      for await (const item of readArchiveFile(root, file, this.#told.signal, undefined, this.#opener)) {
+        if (item.kind === 'problem') {
+          isWhole &&= item.line !== null;
+          this.#note(item);
+          continue;
+        }
+        if (item.sealed) sealed += 1;
+        this.counts.records += 1;
+        this.bytes += item.text.length;
+        bytes += item.text.length;
+        batch.push(item);
+        if (batch.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) await hand();
       }
-      if (item.sealed) sealed += 1;
-      this.counts.records += 1;
-      this.bytes += item.text.length;
-      bytes += item.text.length;
-      batch.push(item);
-      if (batch.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) await hand();
+      if (batch.length > 0) await hand();
+    } finally {
+      // Nothing else may be asked of the connection before.
+      await taken.catch(() => undefined);
     }
-    if (batch.length > 0) await hand();
     await taken;
     await writeLoad(this.#database, {
       load,
@@ -107,19 +105,23 @@ export class LoadStep {
       destroyed: this.#opener?.destroyed ?? 0,
     });
     if (replaces.length > 0 && (await reviveDuplicates(this.#database))) this.revived = true;
-    this.counts.rows = this.#shapes.counts();
   }
 
   /** Those that no load has: each event's rows are there once, however often it lies in archives. */
-  async #take(records: readonly ArchiveRecordItem[], load: number): Promise<void> {
+  async #take(records: readonly ArchiveRecordItem[], made: ShapedRows, load: number): Promise<void> {
     const keys = records.map(keyOf);
     const claimed = await claimEvents(this.#database, load, keys);
-    for (const [i, item] of records.entries()) {
-      this.#at = item;
-      if (claimed.delete(keys[i] ?? '')) this.#shapes.add(item);
-      else this.counts.duplicates += 1;
+    this.counts.duplicates += records.length - claimed.size;
+    const own = rowsOfClaimed(this.#shapes, made, records, keys, claimed);
+    for (const { nth, ...reject } of own.rows.rejects) {
+      const { file, line } = own.records[nth] as ArchiveRecordItem;
+      this.counts.rejects += 1;
+      this.#told.onReject({ ...reject, file, line });
     }
-    await this.#shapes.append(this.#database, load);
+    const rows = await appendRows(this.#database, own.rows, load);
+    for (const [table, count] of Object.entries(rows))
+      this.counts.rows[table] = (this.counts.rows[table] ?? 0) + count;
+    this.#shapes.release(own.rows);
   }
 
   #note({ file, line, reason, sealed }: ArchiveItem & { kind: 'problem' }): void {

@@ -5,6 +5,7 @@ import { eventHubs } from './event-hubs/event-hubs.ts';
 import { exportRows } from './export/export.ts';
 import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
+import { load } from './load/load.ts';
 import { ndjson } from './ndjson/ndjson.ts';
 import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
@@ -18,6 +19,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   'event-hubs': eventHubs,
   sinks,
   ndjson,
+  load,
   replay,
   export: exportRows,
 };

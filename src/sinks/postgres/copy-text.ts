@@ -1,11 +1,21 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
-import { BACKSLASH, CLOSE_BRACE, COMMA, QUOTE, skipValue } from '../../lib/json-text.ts';
 import { copy } from '../../lib/json-compact.ts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipString,
+} from '../../lib/json-text.ts';
 import { columnsOf, type ColumnType, type TableDefinition } from '../../warehouse/definition.ts';
 
 const LINE_FEED = 10;
 const TAB = 9;
-const NULL = Buffer.from(String.raw`\N`);
+/** Behind a backslash. */
+const NULL = 0x4e;
 const U = 0x75;
 
 /**
@@ -18,6 +28,8 @@ export class CopyText {
   readonly #heads: readonly Buffer[];
   readonly #types: readonly ColumnType[];
   readonly #out = new ByteWriter(64 * 1024);
+  /** Where a value begins, and then where it ends. */
+  #at = 0;
 
   /** @param last column after the table's own */
   constructor(definition: TableDefinition, last: string) {
@@ -46,20 +58,22 @@ export class CopyText {
   #row(lines: Buffer, start: number, tail: Buffer): void {
     const out = this.#out;
     const { buffer } = out;
+    const heads = this.#heads;
     let o = out.length;
     let at = start + 1;
-    for (const [slot, head] of this.#heads.entries()) {
+    for (let slot = 0; slot < heads.length; slot += 1) {
+      const head = heads[slot] as Buffer;
       if (beginsWith(lines, at, head)) {
-        const from = at + head.length;
-        const to = skipValue(lines, from, 1);
-        const type = this.#types[slot];
-        if (lines[from] === QUOTE && type !== 'json') o = copyString(lines, from + 1, to - 1, buffer, o);
-        else if (type === 'json') o = copyJson(lines, from, to, buffer, o);
-        else o = copy(lines, from, to, buffer, o);
-        at = lines[to] === COMMA ? to + 1 : to;
+        at += head.length;
+        this.#at = at;
+        if (this.#types[slot] === 'json') o = this.#json(lines, buffer, o);
+        else if (lines[at] === QUOTE) o = this.#string(lines, buffer, o);
+        else o = this.#plain(lines, buffer, o);
+        at = this.#at;
+        if (lines[at] === COMMA) at += 1;
       } else {
-        buffer[o] = NULL[0] as number;
-        buffer[o + 1] = NULL[1] as number;
+        buffer[o] = BACKSLASH;
+        buffer[o + 1] = NULL;
         o += 2;
       }
       buffer[o] = TAB;
@@ -69,55 +83,81 @@ export class CopyText {
       throw new Error('a row has a column that its table has not, or another order');
     out.length = copy(tail, 0, tail.length, buffer, o);
   }
+
+  // Each of these copies the value at `#at` and sets that behind it: one pass over the bytes, as they are many.
+
+  /** A number, or a word. */
+  #plain(bytes: Buffer, out: Buffer, start: number): number {
+    let i = this.#at;
+    let o = start;
+    for (let c = bytes[i] as number; c !== COMMA && c !== CLOSE_BRACE; c = bytes[(i += 1)] as number) {
+      out[o] = c;
+      o += 1;
+    }
+    this.#at = i;
+    return o;
+  }
+
+  /** The inside of a string: COPY has JSON's escapes but for quotes and code units. */
+  #string(bytes: Buffer, out: Buffer, start: number): number {
+    let i = this.#at + 1;
+    let o = start;
+    for (let c = bytes[i] as number; c !== QUOTE; c = bytes[(i += 1)] as number) {
+      if (c === BACKSLASH) {
+        const escaped = bytes[(i += 1)] as number;
+        if (escaped === U) {
+          // Only control characters are written so, and none of those that part values and rows.
+          out[o] = Number.parseInt(bytes.toString('latin1', i + 1, i + 5), 16);
+          i += 4;
+        } else if (escaped === QUOTE) {
+          out[o] = QUOTE;
+        } else {
+          out[o] = BACKSLASH;
+          out[(o += 1)] = escaped;
+        }
+      } else {
+        out[o] = c;
+      }
+      o += 1;
+    }
+    this.#at = i + 1;
+    return o;
+  }
+
+  /** Any value, as the JSON that it is: each of its backslashes is one of the text. */
+  #json(bytes: Buffer, out: Buffer, start: number): number {
+    let i = this.#at;
+    let o = start;
+    let depth = 0;
+    for (;;) {
+      const c = bytes[i] as number;
+      if (c === QUOTE) {
+        const end = Math.abs(skipString(bytes, i));
+        for (; i < end; i += 1) {
+          const inside = bytes[i] as number;
+          out[o] = inside;
+          o += 1;
+          if (inside !== BACKSLASH) continue;
+          out[o] = BACKSLASH;
+          o += 1;
+        }
+      } else {
+        if (c === OPEN_BRACE || c === OPEN_BRACKET) depth += 1;
+        else if (c === CLOSE_BRACE || c === CLOSE_BRACKET || c === COMMA) {
+          if (depth === 0) break;
+          if (c !== COMMA) depth -= 1;
+        }
+        out[o] = c;
+        o += 1;
+        i += 1;
+      }
+    }
+    this.#at = i;
+    return o;
+  }
 }
 
 function beginsWith(bytes: Buffer, at: number, head: Buffer): boolean {
   for (let i = 0; i < head.length; i += 1) if (bytes[at + i] !== head[i]) return false;
   return true;
-}
-
-/** The inside of a JSON string: COPY has its escapes but for quotes and code units. */
-function copyString(bytes: Buffer, from: number, to: number, out: Buffer, at: number): number {
-  let begin = from;
-  let o = at;
-  let i = nextEscape(bytes, from, to);
-  while (i < to) {
-    o = copy(bytes, begin, i, out, o);
-    const escaped = bytes[i + 1];
-    if (escaped === QUOTE) {
-      out[o] = QUOTE;
-      o += 1;
-      begin = i + 2;
-    } else if (escaped === U) {
-      // Only control characters are written so, and none of those that part values and rows.
-      out[o] = Number.parseInt(bytes.toString('latin1', i + 2, i + 6), 16);
-      o += 1;
-      begin = i + 6;
-    } else {
-      out[o] = BACKSLASH;
-      out[o + 1] = escaped as number;
-      o += 2;
-      begin = i + 2;
-    }
-    i = nextEscape(bytes, begin, to);
-  }
-  return copy(bytes, begin, to, out, o);
-}
-
-/** JSON stays JSON: each backslash is one of the text. */
-function copyJson(bytes: Buffer, from: number, to: number, out: Buffer, at: number): number {
-  let begin = from;
-  let o = at;
-  for (let i = nextEscape(bytes, from, to); i < to; i = nextEscape(bytes, begin, to)) {
-    o = copy(bytes, begin, i + 1, out, o);
-    out[o] = BACKSLASH;
-    o += 1;
-    begin = i + 1;
-  }
-  return copy(bytes, begin, to, out, o);
-}
-
-function nextEscape(bytes: Buffer, from: number, to: number): number {
-  for (let i = from; i < to; i += 1) if (bytes[i] === BACKSLASH) return i;
-  return to;
 }

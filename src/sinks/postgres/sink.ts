@@ -2,7 +2,7 @@ import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext 
 import { onAbort, orAborted } from '../../lib/abort.ts';
 import { inTransaction } from '../../load/database.ts';
 import { claimEvents, createLedger, nextLoad, readLoads, writeLoad } from '../../load/ledger.ts';
-import { keyOf, Shapes } from '../../load/shapes.ts';
+import { appendRows, keyOf, Shapes } from '../../load/shapes.ts';
 import { ensureTables, type LoadedTables } from '../../load/tables.ts';
 import { TABLES } from '../../warehouse/tables.ts';
 import { ABORTED } from '../failure.ts';
@@ -27,8 +27,8 @@ export function createSink(options: PostgresOptions, context: SinkContext): Sink
  */
 export class PostgresSink implements Sink {
   readonly limits = {
-    batchCount: 1000,
-    batchBytes: 8 * 1024 * 1024,
+    batchCount: 500,
+    batchBytes: 4 * 1024 * 1024,
     eventBytes: Number.POSITIVE_INFINITY,
     inFlight: 2,
     order: 'user',
@@ -115,13 +115,14 @@ export class PostgresSink implements Sink {
     const claimed = await claimEvents(database, this.#load, keys);
     const { name, log } = this.#context;
     const shapes = new Shapes(this.#tables.known, this.#tables.entries, {
-      onReject: ({ table, code, reason }) =>
-        log.warn({ sink: name, table, code, reason }, 'event makes no row'),
       onUnknown: () => undefined,
       onWithoutTable: () => undefined,
     });
-    for (const [i, record] of records.entries()) if (claimed.delete(keys[i] ?? '')) shapes.add(record);
-    await shapes.append(database, this.#load);
+    const own = records.filter((_, nth) => claimed.delete(keys[nth] ?? ''));
+    const rows = shapes.shape(own);
+    for (const { table, code, reason } of rows.rejects)
+      log.warn({ sink: name, table, code, reason }, 'event makes no row');
+    await appendRows(database, rows, this.#load);
   }
 
   /** The number this sink has had, or a new one. */
