@@ -97,9 +97,10 @@ export class Shapes {
 
   #add(record: LoadedRecord, nth: number): void {
     const { event_type } = record.record;
+    const about = { ...record.record, event_id: record.record.id };
     for (const { entry, shaper } of this.#shapes) {
       if (!this.#tables.takes(entry, event_type)) continue;
-      shaper.about({ ...record.record, event_id: record.record.id });
+      shaper.about(about);
       if (originOf(entry).member === null) this.#event(record, shaper, nth);
       else this.#documents(record, entry, shaper, nth);
     }

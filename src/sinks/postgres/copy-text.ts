@@ -3,12 +3,9 @@ import { copy } from '../../lib/json-compact.ts';
 import {
   BACKSLASH,
   CLOSE_BRACE,
-  CLOSE_BRACKET,
   COMMA,
-  OPEN_BRACE,
-  OPEN_BRACKET,
   QUOTE,
-  skipString,
+  skipValue,
 } from '../../lib/json-text.ts';
 import { columnsOf, type ColumnType, type TableDefinition } from '../../warehouse/definition.ts';
 
@@ -30,6 +27,8 @@ export class CopyText {
   readonly #out = new ByteWriter(64 * 1024);
   /** Where a value begins, and then where it ends. */
   #at = 0;
+  /** Of the first backslash from there on, or further back. */
+  #backslash = -1;
 
   /** @param last column after the table's own */
   constructor(definition: TableDefinition, last: string) {
@@ -44,6 +43,7 @@ export class CopyText {
     const out = this.#out;
     const tail = Buffer.from(`${last}\n`);
     out.length = 0;
+    this.#backslash = -1;
     for (let at = 0; at < lines.length;) {
       const end = lines.indexOf(LINE_FEED, at);
       // Nothing grows beyond twice its text.
@@ -126,34 +126,27 @@ export class CopyText {
 
   /** Any value, as the JSON that it is: each of its backslashes is one of the text. */
   #json(bytes: Buffer, out: Buffer, start: number): number {
-    let i = this.#at;
+    const end = skipValue(bytes, this.#at, 1);
+    let from = this.#at;
     let o = start;
-    let depth = 0;
-    for (;;) {
-      const c = bytes[i] as number;
-      if (c === QUOTE) {
-        const end = Math.abs(skipString(bytes, i));
-        for (; i < end; i += 1) {
-          const inside = bytes[i] as number;
-          out[o] = inside;
-          o += 1;
-          if (inside !== BACKSLASH) continue;
-          out[o] = BACKSLASH;
-          o += 1;
-        }
-      } else {
-        if (c === OPEN_BRACE || c === OPEN_BRACKET) depth += 1;
-        else if (c === CLOSE_BRACE || c === CLOSE_BRACKET || c === COMMA) {
-          if (depth === 0) break;
-          if (c !== COMMA) depth -= 1;
-        }
-        out[o] = c;
-        o += 1;
-        i += 1;
-      }
+    this.#at = end;
+    while (this.#nextBackslash(bytes, from) < end) {
+      const to = this.#backslash + 1;
+      o += bytes.copy(out, o, from, to);
+      out[o] = BACKSLASH;
+      o += 1;
+      from = to;
     }
-    this.#at = i;
-    return o;
+    return o + bytes.copy(out, o, from, end);
+  }
+
+  /** Looked for once, as most values have none. */
+  #nextBackslash(bytes: Buffer, from: number): number {
+    if (this.#backslash < from) {
+      const found = bytes.indexOf(BACKSLASH, from);
+      this.#backslash = found === -1 ? bytes.length : found;
+    }
+    return this.#backslash;
   }
 }
 
