@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
 import { DIALECTS } from '../warehouse/dialects/registry.ts';
+import { latestOf } from '../warehouse/latest.ts';
 import { schemaOf } from '../warehouse/schema.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
 import { inTransaction, LOAD_COLUMN, type Database } from './database.ts';
@@ -45,7 +46,7 @@ export async function ensureTables(
       const ordered = parentsFirst(entries);
       // A view's columns cannot change, and those of nested tables read that of their document.
       for (const { definition } of ordered.toReversed())
-        await database.run(`DROP VIEW IF EXISTS ${quote(`${definition.name}_latest`)}`);
+        await database.run(`DROP VIEW IF EXISTS ${quote(latestOf(definition.name))}`);
       for (const entry of changed) await createTable(database, entry);
       for (const entry of ordered) {
         const { createView } = schemaOf(entry, database.dialect);
@@ -68,7 +69,9 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   const { definition } = entry;
   const { quote, types } = DIALECTS[database.dialect];
   const table = quote(definition.name);
-  await database.run(schemaOf(entry, database.dialect).createTable);
+  const { createTable: create, createIndexes } = schemaOf(entry, database.dialect);
+  await database.run(create);
+  if (createIndexes !== null) await database.run(createIndexes);
   // Of a version of the table before.
   for (const { name, type } of columnsOf(definition))
     await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${quote(name)} ${types[type]}`);
