@@ -25,7 +25,11 @@ export interface ShapesOptions {
 
 /** Rows that were shaped and are in no database yet. */
 export interface ShapedRows {
-  readonly tables: readonly { readonly definition: TableDefinition; readonly rows: number; readonly lines: ByteWriter }[];
+  readonly tables: readonly {
+    readonly definition: TableDefinition;
+    readonly rows: number;
+    readonly lines: ByteWriter;
+  }[];
   /** What made no row, each with the place of its record among those that were added. */
   readonly rejects: readonly (RowReject & { readonly nth: number })[];
 }

@@ -47,11 +47,7 @@ export class LoadStep {
   }
 
   /** Loads a file in place of what was loaded of it before. */
-  async load(
-    source: ArchiveFile,
-    replaces: readonly number[],
-    onBatch: () => void,
-  ): Promise<void> {
+  async load(source: ArchiveFile, replaces: readonly number[], onBatch: () => void): Promise<void> {
     const { archive, root, file, sha256 } = source;
     if (replaces.length > 0) await removeLoads(this.#database, this.#tables.names, replaces);
     const load = await nextLoad(this.#database);

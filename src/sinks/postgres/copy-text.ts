@@ -1,12 +1,6 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy } from '../../lib/json-compact.ts';
-import {
-  BACKSLASH,
-  CLOSE_BRACE,
-  COMMA,
-  QUOTE,
-  skipValue,
-} from '../../lib/json-text.ts';
+import { BACKSLASH, CLOSE_BRACE, COMMA, QUOTE, skipValue } from '../../lib/json-text.ts';
 import { columnsOf, type ColumnType, type TableDefinition } from '../../warehouse/definition.ts';
 
 const LINE_FEED = 10;

@@ -57,7 +57,15 @@ async function measure(
   writeArchive(archive, { files: FILES, each: Math.ceil(events / FILES), only: 'ndjson.gz' });
   const run = (schema: string): Promise<{ seconds: number; memory: Memory }> =>
     watched(
-      ['load', archive, '--to', server.url, '--schema', schema, ...TABLES.flatMap((name) => ['--table', name])],
+      [
+        'load',
+        archive,
+        '--to',
+        server.url,
+        '--schema',
+        schema,
+        ...TABLES.flatMap((name) => ['--table', name]),
+      ],
       signal,
     );
   // Once before the clock starts: it makes the rows that are to be had as CSV.
@@ -70,7 +78,9 @@ async function measure(
   note(`${rows} rows, ${round(bytes / 1e6)} MB as CSV`);
   const all: Round[] = [];
   for (let turn = 1; turn <= rounds; turn += 1) {
-    server.sql('DROP SCHEMA IF EXISTS loaded CASCADE; DROP SCHEMA IF EXISTS copied CASCADE; CREATE SCHEMA copied');
+    server.sql(
+      'DROP SCHEMA IF EXISTS loaded CASCADE; DROP SCHEMA IF EXISTS copied CASCADE; CREATE SCHEMA copied',
+    );
     // The same tables with the same indexes.
     for (const table of TABLES)
       server.sql(`CREATE TABLE copied.${table} (LIKE ready.${table} INCLUDING ALL)`);
@@ -78,12 +88,17 @@ async function measure(
     const { seconds, memory } = await run('loaded');
     server.sql('CHECKPOINT');
     const started = performance.now();
-    server.sql(TABLES.map((table) => `\\copy copied.${table} FROM '${csv(table)}' WITH (FORMAT csv)`).join('\n'));
+    server.sql(
+      TABLES.map((table) => `\\copy copied.${table} FROM '${csv(table)}' WITH (FORMAT csv)`).join('\n'),
+    );
     const copy = (performance.now() - started) / 1000;
     for (const schema of ['loaded', 'copied'])
-      if (countsIn(server, schema).join() !== counts.join()) throw new Error(`${schema}: not all rows are there`);
+      if (countsIn(server, schema).join() !== counts.join())
+        throw new Error(`${schema}: not all rows are there`);
     all.push({ load: seconds, copy, memory });
-    note(`round ${turn}: load ${seconds.toFixed(2)} s, COPY ${copy.toFixed(2)} s, ${memory.lastMiB} MiB at the end`);
+    note(
+      `round ${turn}: load ${seconds.toFixed(2)} s, COPY ${copy.toFixed(2)} s, ${memory.lastMiB} MiB at the end`,
+    );
   }
   return report({ events, rows, bytes }, all);
 }
@@ -103,7 +118,15 @@ function report(sizes: { events: number; rows: number; bytes: number }, all: rea
   const range = `${round(Math.min(...ratios), 2)} to ${round(Math.max(...ratios), 2)}`;
   const peak = Math.max(...all.map(({ memory }) => memory.maxMiB));
   return {
-    figures: { ...sizes, load_rows_per_second: ours, copy_rows_per_second: copy, ratio, range, growth, peak_mib: peak },
+    figures: {
+      ...sizes,
+      load_rows_per_second: ours,
+      copy_rows_per_second: copy,
+      ratio,
+      range,
+      growth,
+      peak_mib: peak,
+    },
     rows: [
       ['millrace load, from the archive', `${ours} rows/s`],
       ['COPY of ready CSV', `${copy} rows/s`],
