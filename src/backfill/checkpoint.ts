@@ -31,6 +31,8 @@ export interface Without {
 
 interface State {
   readonly plan: BackfillPlan;
+  /** `_loaded_at` of every row: those of a run that is resumed have one time. */
+  readonly loadedAt: string;
   /** Folder of the tasks: one of each run, so that no task of another plan is ever taken for one of this. */
   readonly run: string;
   readonly triggered: Readonly<Record<string, Triggered>>;
@@ -68,9 +70,14 @@ export class Checkpoint {
   /**
    * @param output a folder that nobody else writes meanwhile
    * @param resume continue what is there; else there must be nothing
+   * @param loadedAt of a run that begins
    * @throws MillraceError usage when the folder belongs to another plan, or to an unfinished run and `resume` is false
    */
-  static async open(output: string, plan: BackfillPlan, resume: boolean): Promise<Checkpoint> {
+  static async open(
+    output: string,
+    plan: BackfillPlan,
+    { resume, loadedAt }: { readonly resume: boolean; readonly loadedAt: string },
+  ): Promise<Checkpoint> {
     const folder = join(output, FOLDER);
     try {
       const before = stateIn(folder);
@@ -82,7 +89,7 @@ export class Checkpoint {
       });
       // Without a state, what lies there is of a run that was ended while it removed it.
       if (before === null) await rm(folder, { recursive: true, force: true });
-      const checkpoint = new Checkpoint(folder, before ?? newState(plan));
+      const checkpoint = new Checkpoint(folder, { ...newState(plan, loadedAt), ...before });
       await mkdir(join(folder, checkpoint.#state.run), { recursive: true });
       await checkpoint.#change({});
       return checkpoint;
@@ -143,12 +150,13 @@ export class Checkpoint {
   }
 }
 
-function newState(plan: BackfillPlan): State {
+function newState(plan: BackfillPlan, loadedAt: string): State {
   const run = randomBytes(6).toString('hex');
-  return { plan, run, triggered: {}, without: {}, checked: false, followed: false };
+  return { plan, loadedAt, run, triggered: {}, without: {}, checked: false, followed: false };
 }
 
-function stateIn(folder: string): State | null {
+/** A state of an earlier version does not say when its rows are of. */
+function stateIn(folder: string): (Omit<State, 'loadedAt'> & Partial<Pick<State, 'loadedAt'>>) | null {
   const state = readState(folder, STATE) as OldState | null;
   if (state === null) return null;
   const { failed = {}, ...known } = state;

@@ -18,6 +18,8 @@ export interface BackfillOptions {
   /** Folder of the tables, which nobody else writes meanwhile. */
   readonly output: string;
   readonly resume: boolean;
+  /** `_loaded_at` of every row, milliseconds since the epoch. Default: when the run begins. */
+  readonly loadedAt?: number | undefined;
   /** Trigger the bulk pull and follow it first. */
   readonly trigger: boolean;
   /** Requests of one provider at once. */
@@ -75,7 +77,8 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   const { plan, output, clock = systemClock, onProgress = () => undefined } = options;
   if (options.trigger && plan.providers.length === 0)
     throw new MillraceError('usage', '--trigger needs --provider');
-  const checkpoint = await Checkpoint.open(output, plan, options.resume);
+  const loadedAt = new Date(options.loadedAt ?? clock.now()).toISOString();
+  const checkpoint = await Checkpoint.open(output, plan, { resume: options.resume, loadedAt });
   let results: ReadonlyMap<number, Result>;
   try {
     if (options.trigger && !checkpoint.state.followed)
@@ -146,7 +149,8 @@ async function pullAll(
       provider === null ? undefined : checkpoint.state.without[connectionKey({ user, provider })];
     if (without !== undefined) return without;
     const folder = checkpoint.taskFolder(task.index);
-    return finishedTask(folder) ?? pullWithTries(service, task, folder, clock, signal);
+    const given = { _loaded_at: checkpoint.state.loadedAt };
+    return finishedTask(folder) ?? pullWithTries({ service, task, folder, given, clock, signal });
   };
   for (const task of tasksOf(plan)) {
     // A queue for each provider: one that is slow or throttled does not hold up the others.
@@ -165,17 +169,21 @@ async function pullAll(
   return results;
 }
 
+interface TaskWork {
+  readonly service: ServiceClient;
+  readonly task: Task;
+  readonly folder: string;
+  /** What is said in every row. */
+  readonly given: Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
 /** A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error. */
-async function pullWithTries(
-  service: ServiceClient,
-  task: Task,
-  folder: string,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<Result> {
+async function pullWithTries({ service, task, folder, given, clock, signal }: TaskWork): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await pullMeals(service, task, folder, signal);
+      return await pullMeals(service, task, folder, signal, { given });
     } catch (error) {
       if (signal.aborted || error instanceof MillraceError) throw error;
       const known = error instanceof ServiceError ? error : null;

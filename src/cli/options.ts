@@ -61,6 +61,15 @@ export function endInstant(text: string): number {
   return instant(text) + (DAY.test(text) ? 86_400_000 : 0);
 }
 
+/** `--loaded-at <time>` of a command that writes rows. */
+export function loadedAtOption(): Option {
+  return option(
+    '--loaded-at <time>',
+    'value of _loaded_at in every row (default: when the run began)',
+    instant,
+  );
+}
+
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 export function httpUrl(text: string): string {

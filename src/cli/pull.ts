@@ -5,7 +5,7 @@ import { EXIT } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { RADII } from '../service/labs.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { collect, readAs, textOf } from './options.ts';
+import { collect, loadedAtOption, readAs, textOf } from './options.ts';
 import { owningFolder } from './own-folder.ts';
 import { serviceOptions, withService, type ServiceFlags } from './service.ts';
 
@@ -58,6 +58,7 @@ interface Options extends ServiceFlags {
   readonly status?: string;
   readonly interpretation?: string;
   readonly provider?: string;
+  readonly loadedAt?: number;
 }
 
 /** `millrace pull`: reference data from the service into tables. */
@@ -93,6 +94,7 @@ export function pullCommand(io: Io): Command {
     .option('--interpretation <word>', 'orders of this interpretation, such as critical')
     .option('--job <id>', 'a parsing job; may be repeated', collect)
     .option('--provider <id>', 'historical-pulls of this provider')
+    .addOption(loadedAtOption())
     .option('--config <file>', 'the config file, for its service section')
     .option('--json', 'print one JSON object');
   return serviceOptions(command)
@@ -106,7 +108,7 @@ export function pullCommand(io: Io): Command {
         const pull = {
           query: await queryOf(options, service, io.signal),
           output: options.out,
-          now: Date.now(),
+          now: options.loadedAt ?? Date.now(),
           signal: io.signal,
         };
         return owningFolder(options.out, () => pullReference(service, resource, pull));

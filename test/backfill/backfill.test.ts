@@ -40,6 +40,7 @@ describe('backfill', () => {
         },
       });
       const out = await temporaryFolder();
+      const begun = Date.now();
       const ended = await backfill(
         service,
         out,
@@ -66,6 +67,10 @@ describe('backfill', () => {
       for (const { user_id: user } of failed) expect(ended.stderr).toContain(String(user));
       for (const { error } of failed) expect(error).toBeTruthy();
       const meals = lines(join(out, 'meals.ndjson'));
+      // One run, one time.
+      const [loadedAt = '', ...others] = new Set(meals.map(({ _loaded_at: at }) => String(at)));
+      expect(others).toEqual([]);
+      expect(Date.parse(loadedAt)).toBeGreaterThanOrEqual(begun);
       expect(meals).toHaveLength(Number(summary['meals']));
       expect(new Set(meals.map(({ id }) => id)).size).toBe(meals.length);
       expect(new Set(meals.map(({ user_id: user }) => user)).size).toBe(1997);
@@ -85,7 +90,18 @@ describe('backfill', () => {
     async () => {
       const options = { users: 150, speed: 100_000, days: 10, mealsPerDay: 3 };
       const undisturbed = await temporaryFolder();
-      const args = ['--provider', 'made_up', '--trigger', '--poll', '100ms', '--window', '3', ...RANGE];
+      const at = ['--loaded-at', '2026-11-21T00:00:00Z'];
+      const args = [
+        '--provider',
+        'made_up',
+        '--trigger',
+        '--poll',
+        '100ms',
+        '--window',
+        '3',
+        ...RANGE,
+        ...at,
+      ];
       expect((await backfill(await sandbox(options), undisturbed, '--all-users', ...args)).code).toBe(0);
 
       const service = await sandbox(options);

@@ -12,7 +12,7 @@ import type { ServiceClient } from '../../service/client.ts';
 import { backfillProgress, backfillReport, newsOf } from './progress.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { configIfAny } from '../config-options.ts';
-import { collect, option, readAs, textOf, wholeNumber } from '../options.ts';
+import { collect, loadedAtOption, option, readAs, textOf, wholeNumber } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
 
@@ -48,6 +48,7 @@ interface Options extends ServiceFlags {
   readonly poll: number;
   readonly patience: number;
   readonly rate?: readonly string[];
+  readonly loadedAt?: number;
 }
 
 /** `millrace backfill`: history from the service into tables. */
@@ -79,6 +80,7 @@ export function backfillCommand(io: Io): Command {
         '6h',
       ),
     )
+    .addOption(loadedAtOption())
     .option('--rate <provider=n/time>', "the service's trigger rate, for the estimate", collect)
     .option('--config <file>', 'the config file, for its service section')
     .option('--json', 'print one JSON object as the last line');
@@ -104,6 +106,7 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
       plan,
       output: options.out,
       resume: options.resume === true,
+      loadedAt: options.loadedAt,
       trigger: options.trigger === true,
       concurrency: options.concurrency,
       pollMs: options.poll,

@@ -78,7 +78,7 @@ export function ndjsonCommand(io: Io): Command {
     )
     .option(
       '--set <column=value>',
-      'fill a column that the document leaves empty, such as user_id or _loaded_at; may be repeated',
+      'fill a column that the document leaves empty, such as user_id; _loaded_at is the time of the run if it is not set here; may be repeated',
       collect,
       [],
     )
@@ -142,7 +142,7 @@ function valuesOf(
   );
   try {
     checkGiven(known, tables, given);
-    return { given, longest: options.longest };
+    return { given: { _loaded_at: new Date().toISOString(), ...given }, longest: options.longest };
   } catch (error) {
     throw usageError(messageOf(error), { cause: error });
   }
