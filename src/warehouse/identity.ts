@@ -26,6 +26,7 @@ export function arrivalOf(table: TableDefinition): string {
 
 /** Columns that tell the rows of one event apart, or of one document; empty when the table has none. */
 export function rowKeyOf({ key, columns }: TableDefinition): readonly string[] {
+  // A position, the name in a map, or the count of rows that are alike.
   const positions = columns.filter(({ from }) => typeof from === 'object' && 'of' in from);
   return key.length === 0 ? [] : [...new Set([...key, ...positions.map(({ name }) => name)])];
 }
@@ -46,8 +47,11 @@ export function parentColumn({ columns }: TableDefinition, parent: string): stri
   return found?.name ?? null;
 }
 
+/** More columns than these order rows no further: warehouses cluster by so many at most. */
+const SORTED = 4;
+
 /** Columns that rows are kept in order of: whose they are, then what they are known by. */
 export function sortedBy(table: TableDefinition): readonly string[] {
   const user = columnsOf(table).filter(({ name }) => name === 'user_id');
-  return [...new Set([...user.map(({ name }) => name), ...table.key])];
+  return [...new Set([...user.map(({ name }) => name), ...table.key])].slice(0, SORTED);
 }

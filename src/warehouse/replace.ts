@@ -85,9 +85,8 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
   const event = eventColumnsOf(table);
   const statements: string[] = [];
   if (event !== null) {
-    const alike = [event.type, event.user].map(
-      (name) => `COALESCE(${own(name)}, '') = COALESCE(${other(name)}, '')`,
-    );
+    const columns = columnsOf(table).filter(({ name }) => name === event.type || name === event.user);
+    const alike = columns.map((column) => equal(column, own, other, words));
     statements.push(remove([`${own(event.id)} = ${other(event.id)}`, ...alike]));
   }
   // Rows of answers have no event: a version of a document that was read at one time is one thing.
@@ -99,15 +98,20 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
     table.key.length === 0 ? type !== 'json' : known.has(name),
   );
   const none = event === null ? [] : [`${own(event.id)} IS NULL`, `${other(event.id)} IS NULL`];
-  statements.push(remove([...columns.map((column) => equal(column, own, other)), ...none]));
+  statements.push(remove([...columns.map((column) => equal(column, own, other, words)), ...none]));
   return statements;
 }
 
-/** Equal, or null both. A plain comparison where it can be one: warehouses find those rows by a hash. */
-function equal({ name, required }: Column, own: (name: string) => string, other: typeof own): string {
-  const plain = `${own(name)} = ${other(name)}`;
-  return required === true ? plain : `(${plain} OR (${own(name)} IS NULL AND ${other(name)} IS NULL))`;
+/** Equal, or null both; as an equation, because that is how warehouses find rows by a hash. */
+function equal({ name, type, required }: Column, own: Name, other: Name, { types }: Words): string {
+  const text = (value: string): string => {
+    if (required === true) return value;
+    return `COALESCE(${type === 'text' ? value : `CAST(${value} AS ${types.text})`}, '')`;
+  };
+  return `${text(own(name))} = ${text(other(name))}`;
 }
+
+type Name = (column: string) => string;
 
 function names(table: TableDefinition, { quote }: Words): string {
   return columnsOf(table)

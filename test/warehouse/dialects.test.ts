@@ -6,6 +6,7 @@ import { schemaOf, type SchemaOptions, type TableSchema } from '../../src/wareho
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { millrace } from '../support/millrace.ts';
 import { lacksWorking, skipped } from '../support/requirements.ts';
+import { PYTHON } from './warehouses.ts';
 
 const NAMES = Object.keys(DIALECTS) as DialectName[];
 
@@ -43,8 +44,7 @@ function statementsOf({ createTable, createIndexes, createView, load, erase }: T
   return [createTable, createIndexes, createView, load, erase].filter((sql) => sql !== null);
 }
 
-const python = process.env['MILLRACE_TEST_PYTHON'] ?? 'python3';
-const lack = lacksWorking('sqlglot (pip install sqlglot)', python, ['-c', 'import sqlglot']);
+const lack = lacksWorking('sqlglot (pip install sqlglot)', PYTHON, ['-c', 'import sqlglot']);
 
 /** Statements that sqlglot takes as one text, because it knows only their first word. */
 const WHOLE = new Set(['ALTER', 'BEGIN', 'COPY', 'LOAD', 'SET', 'ANALYZE']);
@@ -66,7 +66,7 @@ describe.each(NAMES)('%s', (dialect) => {
       return [...plain, { name: `${table}: erase a day`, sql: day }, ...loads];
     });
     const input = JSON.stringify(cases.map((one) => ({ dialect, ...one })));
-    const { stdout, stderr, status } = spawnSync(python, [join(import.meta.dirname, 'parse.py')], {
+    const { stdout, stderr, status } = spawnSync(PYTHON, [join(import.meta.dirname, 'parse.py')], {
       input,
       encoding: 'utf8',
       maxBuffer: 64 * 1024 * 1024,

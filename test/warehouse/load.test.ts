@@ -70,11 +70,12 @@ async function statements(dialect: string, folder: string): Promise<string> {
 const SUMS = 'SELECT count(*), sum(energy_value), sum(sodium_mg) FROM meal_items';
 const LATEST = 'SELECT count(*) FROM meals_latest';
 
-describe('tables load with the generated DDL and load statements, and add up to the source', () => {
+describe('tables load twice with the generated DDL and load statements, and add up to the source', () => {
   test('into DuckDB', async () => {
     const { folder, sums } = await shapedTables();
     const db = await (await DuckDBInstance.create()).connect();
     onTestFinished(() => db.closeSync());
+    await db.run(await statements('duckdb', folder));
     await db.run(await statements('duckdb', folder));
     const [row = []] = (await db.runAndReadAll(SUMS)).getRows();
     expect(row.map(Number)).toEqual([sums.foods, sums.kcal, sums.sodium]);
@@ -86,6 +87,7 @@ describe('tables load with the generated DDL and load statements, and add up to 
     const { folder, sums } = await shapedTables();
     const server = Postgres.start();
     onTestFinished(() => server.stop());
+    server.sql(await statements('postgres', folder));
     server.sql(await statements('postgres', folder));
     expect(server.sql(SUMS).split('|').map(Number)).toEqual([sums.foods, sums.kcal, sums.sodium]);
     expect(server.sql(LATEST)).toBe(String(MEALS));

@@ -1,7 +1,13 @@
 import { DuckDBInstance } from '@duckdb/node-api';
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
-import type { Lack } from '../support/requirements.ts';
+import { lacksWorking, type Lack } from '../support/requirements.ts';
+
+/** A Python that may have what only tests need: sqlglot, chdb. */
+export const PYTHON = process.env['MILLRACE_TEST_PYTHON'] ?? 'python3';
 
 /** A warehouse that really runs here. */
 export interface Warehouse {
@@ -11,7 +17,7 @@ export interface Warehouse {
 }
 
 export interface RunningDialect {
-  readonly dialect: 'duckdb' | 'postgres';
+  readonly dialect: 'duckdb' | 'postgres' | 'clickhouse';
   readonly title: string;
   readonly lack: Lack;
   /** As the warehouse can read them. */
@@ -39,7 +45,35 @@ export const WAREHOUSES: readonly RunningDialect[] = [
     ways: ['export'],
     open: openPostgres,
   },
+  {
+    dialect: 'clickhouse',
+    title: 'ClickHouse',
+    lack: lacksWorking('chdb (pip install chdb)', PYTHON, ['-c', 'import chdb']),
+    format: 'parquet',
+    ways: ['export'],
+    open: openClickhouse,
+  },
 ];
+
+/** ClickHouse as a library of Python. */
+function openClickhouse(): Promise<Warehouse> {
+  const child = spawn(PYTHON, [join(import.meta.dirname, 'clickhouse.py')], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill());
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const run = async (sql: string): Promise<unknown[][]> => {
+    child.stdin.write(`${JSON.stringify(sql)}\n`);
+    const { value } = (await answers.next()) as { value?: string };
+    const answer = JSON.parse(value ?? '"it has ended"') as unknown[][] | string;
+    if (typeof answer === 'string') throw new Error(answer);
+    return answer;
+  };
+  return Promise.resolve({
+    run: async (sql) => void (await run(sql)),
+    rows: async (sql) => (await run(sql)).map((row) => row.map(textOf)),
+  });
+}
 
 async function openDuckdb(): Promise<Warehouse> {
   const db = await (await DuckDBInstance.create()).connect();
@@ -49,9 +83,7 @@ async function openDuckdb(): Promise<Warehouse> {
     run: async (sql) => void (await db.run(sql)),
     rows: async (sql) => {
       const rows = (await db.runAndReadAll(sql)).getRowsJson();
-      return rows.map((row) =>
-        row.map((value) => (typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value))),
-      );
+      return rows.map((row) => row.map(textOf));
     },
   };
 }
@@ -66,4 +98,8 @@ async function openPostgres(): Promise<Warehouse> {
       return text === '' ? [] : text.split('\n').map((line) => line.split('|'));
     },
   };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
 }

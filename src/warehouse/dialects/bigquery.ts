@@ -6,9 +6,6 @@ import { patternOf } from './source.ts';
 
 const quote = (name: string): string => `\`${name}\``;
 
-/** Columns a table can be clustered by. */
-const CLUSTERED = 4;
-
 /** Statements for a session whose default dataset is the one with the tables. */
 export const bigquery: Dialect = {
   title: 'BigQuery',
@@ -27,7 +24,7 @@ export const bigquery: Dialect = {
   literal: escaped,
   location: (table) => `gs://BUCKET/${table}/`,
   storage: (table) => {
-    const sorted = sortedBy(table).slice(0, CLUSTERED).map(quote);
+    const sorted = sortedBy(table).map(quote);
     const cluster = sorted.length === 0 ? '' : `\nCLUSTER BY ${sorted.join(', ')}`;
     return `\nPARTITION BY DATE(${quote(arrivalOf(table))})${cluster}`;
   },

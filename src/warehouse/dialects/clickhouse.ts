@@ -42,27 +42,37 @@ export const clickhouse: Dialect = {
     const columns = listColumns(table, ({ name }) => quote(name));
     return script([
       ...(source.day === null ? [] : [deleteDay(table, source.day, clickhouse)]),
-      deleteSame(table, rows),
+      ...deleteSame(table, rows),
       `INSERT INTO ${quote(table.name)} (\n${columns}\n)\n${distinctRows({ table, document, staged: rows }, clickhouse)}`,
     ]);
   },
 };
 
-/** Rows of the same events; of answers, rows that were read at the same time. */
-function deleteSame(table: TableDefinition, rows: string): string {
+/** As in the other dialects: rows of the same events, and of the same answers, which have no event. */
+function deleteSame(table: TableDefinition, rows: string): string[] {
   const event = eventColumnsOf(table);
-  const answered = [...table.key, '_loaded_at'];
-  const known =
-    event === null
-      ? answered
-      : [event.id, event.type, event.user, ...(table.name === 'events' ? [] : answered)];
+  const answer = [...table.key, '_loaded_at'];
+  if (event === null) return [deleteWhere(table, rows, answer, '')];
+  const id = quote(event.id);
+  const same = deleteWhere(table, rows, [event.id, event.type, event.user], `${id} IS NOT NULL`);
+  return table.name === 'events' ? [same] : [same, deleteWhere(table, rows, answer, `${id} IS NULL`)];
+}
+
+function deleteWhere(
+  table: TableDefinition,
+  rows: string,
+  columns: readonly string[],
+  condition: string,
+): string {
   const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
   // As texts, so that nothing is null and compares with nothing.
-  const texts = [...new Set(known)].map((name) =>
+  const texts = [...new Set(columns)].map((name) =>
     types.get(name) === 'text' ? `ifNull(${quote(name)}, '')` : `ifNull(toString(${quote(name)}), '')`,
   );
+  const own = condition === '' ? '' : `${condition}\n  AND `;
+  const staged = condition === '' ? '' : `\n  WHERE ${condition}`;
   const same = texts.join(', ');
-  return `DELETE FROM ${quote(table.name)}\nWHERE (${same}) IN (\n  SELECT ${same}\n  FROM ${rows}\n)`;
+  return `DELETE FROM ${quote(table.name)}\nWHERE ${own}(${same}) IN (\n  SELECT ${same}\n  FROM ${rows}${staged}\n)`;
 }
 
 /** Files on the server, or in a bucket that it may read. */
