@@ -10,11 +10,13 @@ import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/listen.ts';
 import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
 
+type Hooked = string | void | Promise<string | void>;
+
 /** What stands between a command and the service. */
 export interface Gate {
   readonly url: string;
   /** Called for each request, before and after the service has it; what it returns takes the place of the answer's body. */
-  hook: ((request: IncomingMessage, moment: 'before' | 'after', answer: string) => string | void) | null;
+  hook: ((request: IncomingMessage, moment: 'before' | 'after', answer: string) => Hooked) | null;
 }
 
 /** A service, a config whose secret is in a file, and commands on both. */
@@ -64,7 +66,7 @@ async function openGate(service: string): Promise<Gate> {
   const gate: { -readonly [Key in keyof Gate]: Gate[Key] } = { url: '', hook: null };
   const server = createServer((request, response) => {
     const passOn = async (body: Buffer): Promise<void> => {
-      gate.hook?.(request, 'before', '');
+      await gate.hook?.(request, 'before', '');
       const { method = 'GET', url = '/', headers } = request;
       const passed = Object.entries(headers).filter(([name]) => /^(content-type|x-.*)$/.test(name));
       const answer = await fetch(service + url, {
@@ -73,7 +75,7 @@ async function openGate(service: string): Promise<Gate> {
         ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
       });
       const text = await answer.text();
-      const changed = gate.hook?.(request, 'after', text);
+      const changed = await gate.hook?.(request, 'after', text);
       response.writeHead(answer.status, { 'content-type': 'application/json' }).end(changed ?? text);
     };
     // A hook that throws breaks the connection.

@@ -27,7 +27,8 @@ service.managementKey. The team is --team, else the only one in envelope.teams, 
 
 Secrets are stored where signing.secrets has them from: a file ('\${file:./webhook-secret}'), or a variable that .env or
 --env-file sets. They are random, made here, written with mode 0600 as a whole, and never printed without --show-secret.
-Those that are there stay. A secret is stored, and the receiver that runs here has read it, before the service gets it. A
+Those that are there stay. create --keep-secret writes none: it gives the service
+the newest one that is there, also of a variable that is set elsewhere. A secret is stored, and the receiver that runs here has read it, before the service gets it. A
 command that was killed is finished by running it again; ids of webhooks and times are in <file>.webhooks.json.
 
 rotate stores a new secret in front of the old one, and both are accepted. rotate --retire removes old ones that no
@@ -44,7 +45,6 @@ the receiver has not read the secret yet, or an old one is still used.`;
 interface CreateFlags extends StoreFlags {
   readonly url: string;
   readonly events?: readonly string[];
-  readonly keepSecret?: boolean;
 }
 
 interface RotateFlags extends StoreFlags {

@@ -64,6 +64,22 @@ export function variableStore(path: string, name: string): SecretStore {
   };
 }
 
+/** A variable that is set elsewhere, such as by a Kubernetes secret: what it holds can be used, not changed. */
+export function fixedStore(path: string, name: string, secrets: readonly string[]): SecretStore {
+  return {
+    path,
+    name: `${name} of the environment`,
+    variable: name,
+    read: () => secrets,
+    write: async (wanted) => {
+      if (wanted.join() !== secrets.join())
+        throw usageError(
+          `${name} is set elsewhere and cannot be changed from here: put the secret there yourself`,
+        );
+    },
+  };
+}
+
 function unquoted(value: string): string {
   const [, double, single] = /^\s*(?:"([^"]*)"|'([^']*)')/.exec(value) ?? [];
   return double ?? single ?? value.replace(/(^|\s)#.*$/, '');

@@ -9,7 +9,7 @@ import { usageError, type Io } from '../io.ts';
 import { withService, type ServiceFlags } from '../service.ts';
 import { Ledger } from './ledger.ts';
 import { LocalReceiver } from './receiver.ts';
-import { fileStore, variableStore, type SecretStore } from './secret-store.ts';
+import { fileStore, fixedStore, variableStore, type SecretStore } from './secret-store.ts';
 
 /** What every command of the group takes. */
 export interface Flags extends ServiceFlags {
@@ -23,6 +23,7 @@ export interface StoreFlags extends Flags {
   readonly reload: boolean;
   readonly now?: boolean;
   readonly showSecret?: boolean;
+  readonly keepSecret?: boolean;
 }
 
 /** The webhooks of one team at the service. */
@@ -91,17 +92,18 @@ function storeOf(io: Io, flags: StoreFlags, loaded: LoadedConfig | null): Secret
   const file = places.find(({ kind }) => kind === 'file');
   if (file?.kind === 'file') return fileStore(file.path);
   const variable = places.find(({ kind }) => kind === 'variable');
-  if (variable?.kind === 'variable') return checkedVariable(io, flags.envFile, variable.name);
+  if (variable?.kind === 'variable') return checkedVariable(io, flags, variable.name);
   throw usageError(`signing.secrets names no file or variable that a secret can be written to: ${ADVICE}`);
 }
 
-/** A variable that is set elsewhere would not change with the file. */
-function checkedVariable(io: Io, file: string | undefined, name: string): SecretStore {
-  const store = variableStore(file ?? '.env', name);
+/** A variable that is set elsewhere does not change with the file. */
+function checkedVariable(io: Io, { envFile, keepSecret }: StoreFlags, name: string): SecretStore {
+  const store = variableStore(envFile ?? '.env', name);
   const stored = store.read();
-  if (file === undefined && splitSecrets(io.env[name] ?? '').some((secret) => !stored.includes(secret)))
-    throw usageError(`${name} is not set by .env: name the file that sets it with --env-file, or ${ADVICE}`);
-  return store;
+  const set = splitSecrets(io.env[name] ?? '');
+  if (envFile !== undefined || set.every((secret) => stored.includes(secret))) return store;
+  if (keepSecret === true) return fixedStore(store.path, name, set);
+  throw usageError(`${name} is not set by .env: name the file that sets it with --env-file, or ${ADVICE}`);
 }
 
 /** By id or address; the only one when none is named. @throws MillraceError usage */
