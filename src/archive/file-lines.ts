@@ -3,7 +3,7 @@ import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { readPlain } from '../lib/durable.ts';
 import { cutLines, type Line } from '../lib/lines.ts';
 
-const CHUNK = 256 * 1024;
+const CHUNK = 512 * 1024;
 /** Longer lines are reported and not kept: no event of this size came through the receiver. */
 const LONGEST_LINE = 256 * 2 ** 20;
 

@@ -11,6 +11,7 @@ import {
   type RecordOpener,
   type SealedWhy,
 } from '../core/sealed-record.ts';
+import type { Line } from '../lib/lines.ts';
 import { fileLines } from './file-lines.ts';
 import { listArchive } from './list.ts';
 
@@ -82,36 +83,48 @@ export function finishedNames(part: string): string[] {
   return Object.values(DATA_EXTENSIONS).map((extension) => `${stem}${extension}`);
 }
 
+/** Streams the records of one file, as `readArchiveChunks` does, one by one. */
+export async function* readArchiveFile(
+  ...args: Parameters<typeof readArchiveChunks>
+): AsyncGenerator<ArchiveItem> {
+  for await (const items of readArchiveChunks(...args)) yield* items;
+}
+
 /**
- * Streams the records of one file.
+ * Streams the records of one file, those of one chunk at a time: a step of an async generator for each record would cost
+ * more than reading it.
  * @param file relative to `root`
  * @param onBytes sees every byte as it lies on disk, in order; not all of them if the file is damaged
  */
-export async function* readArchiveFile(
+export async function* readArchiveChunks(
   root: string,
   file: string,
   signal?: AbortSignal,
   onBytes?: (chunk: Buffer) => void,
   opener?: RecordOpener,
-): AsyncGenerator<ArchiveItem> {
+): AsyncGenerator<Iterable<ArchiveItem>> {
   const unfinished = file.endsWith(PART_EXTENSION);
   try {
     for await (const lines of fileLines(join(root, file), onBytes)) {
       signal?.throwIfAborted();
-      for (const { number: line, bytes, ended } of lines) {
-        if (bytes === null) {
-          yield { kind: 'problem', file, line, reason: 'the line is too long' };
-          continue;
-        }
-        if (!ended && unfinished) return;
-        yield ended
-          ? itemOf(file, line, bytes, opener)
-          : { kind: 'problem', file, line, reason: 'the line has no end' };
-      }
+      yield itemsOf(lines, file, unfinished, opener);
     }
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    yield { kind: 'problem', file, line: null, reason: messageOf(error) };
+    yield [{ kind: 'problem', file, line: null, reason: messageOf(error) }];
+  }
+}
+
+function* itemsOf(
+  lines: readonly Line[],
+  file: string,
+  unfinished: boolean,
+  opener?: RecordOpener,
+): Generator<ArchiveItem> {
+  for (const { number: line, bytes, ended } of lines) {
+    if (bytes === null) yield { kind: 'problem', file, line, reason: 'the line is too long' };
+    else if (ended) yield itemOf(file, line, bytes, opener);
+    else if (!unfinished) yield { kind: 'problem', file, line, reason: 'the line has no end' };
   }
 }
 

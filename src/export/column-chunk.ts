@@ -34,7 +34,9 @@ export async function encodeChunk(
   const pages = [...pagesOf(type, values, repetition === 'REQUIRED')];
   // Encoded above, in one go; only compressing is left to other threads.
   const statistics = statisticsOf(type, values);
-  const bodies = await Promise.all(pages.map(({ body }) => compress(body)));
+  const bodies = await Promise.all(
+    pages.map(({ body }) => (body.length === 0 ? Promise.resolve(EMPTY) : compress(body))),
+  );
   const pieces: Uint8Array[] = [];
   let uncompressed = 0;
   let offset = 0;
@@ -75,7 +77,8 @@ function encodingOf({ dictionary_page_header, data_page_header_v2 }: Page['heade
 }
 
 function* pagesOf(type: ColumnType, values: GatheredValues, required: boolean): Generator<Page> {
-  const { plain, indexes, entries, present, count, cuts } = values;
+  const { indexes, entries, present, count, cuts } = values;
+  const plain = values.plain.view();
   if (indexes !== null) {
     const header = { num_values: entries, encoding: 'PLAIN' } as const;
     yield { header: { type: 'DICTIONARY_PAGE', dictionary_page_header: header }, levels: EMPTY, body: plain };
@@ -115,7 +118,8 @@ function dataPage(
     encoding,
     definition_levels_byte_length: levels.index,
     repetition_levels_byte_length: 0,
-    is_compressed: true,
+    // Nothing is compressed to nothing.
+    is_compressed: body.length > 0,
   };
   return { header: { type: 'DATA_PAGE_V2', data_page_header_v2: header }, levels: levels.getBytes(), body };
 }
@@ -134,6 +138,6 @@ function statisticsOf(
   { plain, entries, count, indexes, present }: GatheredValues,
 ): Statistics | null {
   if (!hasStatistics(type)) return null;
-  const bounds = boundsOf(type, WIDTHS[type] ?? null, plain, indexes === null ? count : entries);
+  const bounds = boundsOf(type, WIDTHS[type] ?? null, plain.view(), indexes === null ? count : entries);
   return { null_count: BigInt(present.length - count), ...bounds };
 }

@@ -9,6 +9,7 @@ const PAGE = 1024 * 1024;
 /** A dictionary is looked at whenever it has so many values more, and given up when more than half of them differ. */
 const LOOK = 1024;
 const LARGEST_DICTIONARY = PAGE;
+const NOTHING: Uint8Array = new Uint8Array(0);
 
 /** Bytes of a value, of types whose values are all as long; the others have their length in front of them. */
 export const WIDTHS: Readonly<Partial<Record<ColumnType, number>>> = {
@@ -32,7 +33,7 @@ export interface GatheredValues {
   readonly present: Uint8Array;
   readonly count: number;
   /** The values; with `indexes` those of the dictionary. */
-  readonly plain: Buffer;
+  readonly plain: ByteWriter;
   readonly indexes: Int32Array | null;
   readonly entries: number;
   /** Pages of `plain`, the last one included; none with a dictionary. */
@@ -50,24 +51,24 @@ export class ColumnValues {
   #present = new Uint8Array(1024);
   #count = 0;
   #values = new ByteWriter(1024);
+  /** Written already: large buffers made anew each time would have the garbage collected all the time. */
+  #spare: ByteWriter | null = null;
   #indexes = new Int32Array(256);
   #cuts: Cut[] = [];
   #pageFrom = 0;
+  /** The value before, while there is a dictionary. */
+  readonly #last = { bytes: NOTHING, from: 0, to: 0, index: 0 };
 
   constructor(column: Column) {
     this.column = column;
     this.#isPlain = column.type === 'boolean';
   }
 
-  /** Bytes of memory that wait to be written. */
-  get held(): number {
-    return this.#values.length + (this.#isPlain ? 0 : this.#count * 4);
-  }
-
   /**
    * Adds the value of a row, its text as JSON.
+   * @param bytes never changed afterwards
    * @param row greater than that of the call before
-   * @param to negative for a text with escapes
+   * @param to negative for a text with escapes and for JSON that is not canonical
    */
   add(row: number, bytes: Uint8Array, from: number, to: number): void {
     if (row >= this.#present.length) this.#growPresent(row);
@@ -84,20 +85,29 @@ export class ColumnValues {
     const taken: GatheredValues = {
       present: this.#present.subarray(0, rows),
       count: this.#count,
-      plain: this.#values.view(),
+      plain: this.#values,
       indexes: this.#isPlain || this.#count === 0 ? null : this.#indexes.subarray(0, this.#count),
       entries: this.#dictionary.size,
       cuts: [...this.#cuts, { rows, values: this.#count, bytes: this.#values.length }],
     };
     this.#present = new Uint8Array(this.#present.length);
-    this.#values = new ByteWriter(Math.max(1024, this.#values.length));
+    this.#values = this.#spare ?? new ByteWriter(Math.max(1024, this.#values.length));
+    this.#spare = null;
     this.#indexes = new Int32Array(isPlain ? 0 : Math.max(256, this.#count));
     this.#dictionary.clear();
+    this.#last.bytes = NOTHING;
     this.#isPlain = isPlain;
     this.#count = 0;
     this.#cuts = [];
     this.#pageFrom = 0;
     return taken;
+  }
+
+  /** Takes a buffer back that `take` gave away. */
+  reuse(plain: ByteWriter | undefined): void {
+    if (plain === undefined) return;
+    plain.length = 0;
+    this.#spare = plain;
   }
 
   /** False when it is no value for a dictionary, which has then been given up. */
@@ -108,12 +118,24 @@ export class ColumnValues {
       this.#toPlain();
       return false;
     }
-    const before = this.#dictionary.size;
-    const index = this.#dictionary.find(bytes, from, end);
-    if (index === before) appendValue(this.column.type, this.#values, bytes, from, to);
+    const index = this.#indexOf(bytes, from, to);
     if (count === this.#indexes.length) this.#indexes = grown(this.#indexes);
     this.#indexes[count] = index;
     return true;
+  }
+
+  #indexOf(bytes: Uint8Array, from: number, to: number): number {
+    // What a row inherits, or an event says, is the very same bytes for many rows.
+    const last = this.#last;
+    if (bytes === last.bytes && from === last.from && to === last.to) return last.index;
+    const before = this.#dictionary.size;
+    const index = this.#dictionary.find(bytes, from, Math.abs(to));
+    if (index === before) appendValue(this.column.type, this.#values, bytes, from, to);
+    last.bytes = bytes;
+    last.from = from;
+    last.to = to;
+    last.index = index;
+    return index;
   }
 
   #addPlain(row: number, bytes: Uint8Array, from: number, to: number): void {

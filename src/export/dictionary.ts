@@ -7,6 +7,8 @@ const FIRST_SLOTS = 64;
 /** Numbers texts by when they first came: a hash table over bytes, which makes no strings. */
 export class Dictionary {
   size = 0;
+  /** Found last: rows beside each other are alike. */
+  #last = -1;
   readonly #texts = new ByteWriter(1024);
   /** Where each text ends in `#texts`. */
   #ends = new Int32Array(FIRST_SLOTS / 2);
@@ -16,6 +18,12 @@ export class Dictionary {
 
   /** The number of a text, which is `size` as it was before when the text is new. */
   find(bytes: Uint8Array, from: number, to: number): number {
+    if (this.#last >= 0 && this.#isText(this.#last, bytes, from, to)) return this.#last;
+    this.#last = this.#search(bytes, from, to);
+    return this.#last;
+  }
+
+  #search(bytes: Uint8Array, from: number, to: number): number {
     let hash = to - from;
     for (let i = from; i < to; i += 1) hash = (Math.imul(hash, 31) + (bytes[i] as number)) | 0;
     hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
@@ -36,6 +44,7 @@ export class Dictionary {
   clear(): void {
     if (this.size === 0) return;
     this.size = 0;
+    this.#last = -1;
     this.#texts.length = 0;
     this.#slots.fill(0);
   }

@@ -31,6 +31,7 @@ export class NdjsonFile implements RowFile {
     this.#compress = COMPRESS[compression];
   }
 
+  /** Takes whole lines, valid until the promise resolves. */
   async write(lines: Buffer, rows: number): Promise<void> {
     this.#pieces.push(Buffer.from(lines));
     this.held += lines.length;

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { HashedFile } from '../lib/new-file.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
-import type { ExportCompression, RowFile } from './row-file.ts';
+import type { ParquetFile } from './parquet-file.ts';
+import type { ExportCompression } from './row-file.ts';
 
 /** Files open at once; then the one unused for longest is finished, and its partition continues in another. */
 const OPEN_FILES = 32;
@@ -33,7 +34,7 @@ export interface OutputsOptions {
 interface Open {
   readonly name: string;
   readonly table: string;
-  readonly file: RowFile;
+  readonly file: NdjsonFile | ParquetFile;
 }
 
 /** The files of one step, a table and partition each, in memory that has a bound whatever the partitions are. */
@@ -53,12 +54,26 @@ export class Outputs {
    * @param lines whole lines of NDJSON, valid until the promise resolves
    */
   async write(table: string, folder: string, lines: Buffer, rows: number): Promise<void> {
+    const file = await this.#fileOf(table, folder);
+    if (!(file instanceof NdjsonFile)) throw new TypeError(`${table} takes no lines`);
+    await file.write(lines, rows);
+    await this.#relieve();
+  }
+
+  /** The Parquet file that takes rows of a partition, for as long as no other 20 are asked for. */
+  async parquet(table: string, folder: string): Promise<ParquetFile> {
+    const file = await this.#fileOf(table, folder);
+    if (file instanceof NdjsonFile) throw new TypeError(`${table} takes lines only`);
+    await this.#relieve();
+    return file;
+  }
+
+  async #fileOf(table: string, folder: string): Promise<NdjsonFile | ParquetFile> {
     const place = folder === '' ? table : `${table}/${folder}`;
     const open = this.#open.get(place) ?? (await this.#create(table, place));
     this.#open.delete(place);
     this.#open.set(place, open);
-    await open.file.write(lines, rows);
-    await this.#relieve();
+    return open.file;
   }
 
   /** Completes the files and returns them in order of their names. They are in the folder for unfinished work still. */
@@ -83,10 +98,10 @@ export class Outputs {
     const definition = format === 'parquet' ? tables.get(table)?.definition : undefined;
     const extension = definition === undefined ? NDJSON_EXTENSIONS[compression] : '.parquet';
     const name = `${place}/${stem}${extension}`;
-    const out = await HashedFile.create(join(work, temporaryName(name)));
-    if (definition === undefined) return { name, table, file: new NdjsonFile(out, compression) };
+    const create = (): Promise<HashedFile> => HashedFile.create(join(work, temporaryName(name)));
+    if (definition === undefined) return { name, table, file: new NdjsonFile(await create(), compression) };
     const { ParquetFile } = await import('./parquet-file.ts');
-    return { name, table, file: new ParquetFile(out, definition, compression) };
+    return { name, table, file: new ParquetFile(create, definition, compression) };
   }
 
   async #finish(place: string): Promise<void> {
@@ -94,7 +109,8 @@ export class Outputs {
     if (open === undefined) return;
     this.#open.delete(place);
     const { name, table, file } = open;
-    this.#written.push({ file: name, table, rows: file.rows, ...(await file.finish()) });
+    const facts = await file.finish();
+    if (facts !== null) this.#written.push({ file: name, table, rows: file.rows, ...facts });
   }
 
   async #relieve(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { ByteWriter } from '../lib/byte-writer.ts';
-import { canonicalString, copy, copyCompact } from '../lib/json-compact.ts';
+import { canonicalString, copy, copyJson } from '../lib/json-compact.ts';
 import type { ColumnType } from '../warehouse/definition.ts';
 import { appendDecimal } from './decimal.ts';
 
@@ -18,7 +18,7 @@ const EXACT_SECONDS = 9e9;
 /**
  * Adds the value that stands at `from` as Parquet stores it (PLAIN): byte arrays behind their length, numbers
  * little-endian, decimals big-endian. It fits its column: the shaper has seen to that.
- * @param to negative when the value is a text with escapes
+ * @param to negative when the value is a text with escapes, or JSON that is not canonical
  */
 export function appendValue(
   type: ColumnType,
@@ -27,8 +27,8 @@ export function appendValue(
   from: number,
   to: number,
 ): void {
-  if (to < 0) return appendEscaped(type, out, bytes, from, to);
-  out.room((to - from) * 2 + 16);
+  if (to < 0 && type !== 'json') return appendEscaped(type, out, bytes, from, to);
+  out.room((Math.abs(to) - from) * 2 + 16);
   switch (type) {
     case 'text': {
       int32At(out.buffer, out.length, to - from - 2);
@@ -36,7 +36,7 @@ export function appendValue(
       return;
     }
     case 'json': {
-      const end = copyCompact(bytes, from, to, out.buffer, out.length + 4);
+      const end = copyJson(bytes, from, to, out.buffer, out.length + 4);
       int32At(out.buffer, out.length, end - out.length - 4);
       out.length = end;
       return;

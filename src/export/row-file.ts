@@ -13,14 +13,12 @@ export interface RowFile {
   readonly held: number;
   /** Bytes of rows that are being written. */
   readonly writing: number;
-  /** Takes whole lines of NDJSON, valid until the promise resolves. */
-  write(lines: Buffer, rows: number): Promise<void>;
   /** Begins to write what is held, once what was held before is written. */
   relieve(): Promise<void>;
   /** Waits for what is being written. */
   settled(): Promise<void>;
-  /** Makes the file complete and durable, and closes it. */
-  finish(): Promise<{ bytes: number; sha256: string }>;
+  /** Makes the file complete and durable, and closes it; null when there were no rows, and so there is no file. */
+  finish(): Promise<{ bytes: number; sha256: string } | null>;
   /** Removes it. */
   abandon(): Promise<void>;
 }

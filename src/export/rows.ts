@@ -3,13 +3,16 @@ import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import type { TableFields } from '../warehouse/drift.ts';
 import type { RowReject } from '../warehouse/reject.ts';
+import type { RowTarget } from '../warehouse/row-target.ts';
 import { Shaper } from '../warehouse/shape.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
-import type { Outputs } from './outputs.ts';
+import type { ExportFormat, Outputs } from './outputs.ts';
+import type { ParquetFile } from './parquet-file.ts';
 
-/** Rows are handed on in pieces of about this size. */
+/** Rows are handed on in pieces of about this size; as columns, memory is looked at after so many records. */
 const PIECE = 256 * 1024;
+const LOOK = 256;
 
 /** A record that makes no row, and where it stands. */
 export interface ExportReject extends RowReject {
@@ -23,6 +26,7 @@ export interface RowsOptions {
   /** The tables nested in it come along. */
   readonly table: string;
   readonly partition: 'dt' | 'none';
+  readonly format: ExportFormat;
   onReject(reject: ExportReject): void;
   onUnknown(table: string, path: string): void;
   /** An event of this type has no table, or a shape that its table does not know. */
@@ -33,12 +37,20 @@ export interface RowsOptions {
 export class Rows {
   readonly #options: RowsOptions;
   readonly #names: readonly string[];
+  /** Tables whose rows are lines. */
+  readonly #lines: readonly string[];
   readonly #origin: ReturnType<typeof originOf>;
+  /** Name in quotes of the member that is the document; null when there can be several. */
+  readonly #member: Buffer | null;
   readonly #shaper: Shaper;
   #spare = new ByteWriter();
   /** Rows handed on so far, by table. */
   readonly #taken = new Map<string, number>();
-  #folder = '';
+  /** Files that take rows as columns, by table; none for NDJSON. */
+  readonly #files = new Map<string, ParquetFile>();
+  readonly #targets = new Map<string, RowTarget>();
+  #sinceLook = 0;
+  #folder: string | null = null;
   #at = { file: '', line: 0 };
 
   constructor(options: RowsOptions) {
@@ -47,24 +59,32 @@ export class Rows {
     if (entry === undefined) throw new TypeError(`there is no table ${table}`);
     this.#options = options;
     this.#names = tables.withNested(table);
+    this.#lines = options.format === 'ndjson' ? this.#names : [];
     this.#origin = originOf(entry);
+    const { member, each } = this.#origin;
+    this.#member = member === null || each === 'array' ? null : Buffer.from(`"${member}"`);
     this.#shaper = new Shaper(entry, {
       tables: this.#names,
+      ...(options.format === 'parquet' ? { targets: this.#targets } : {}),
       onReject: (reject) => options.onReject({ ...reject, ...this.#at }),
       onUnknown: (name, path) => options.onUnknown(name, path),
     });
   }
 
-  async add(item: ArchiveItem & { kind: 'record' }, outputs: Outputs): Promise<void> {
-    const { file, line, record } = item;
-    const folder = this.#options.partition === 'dt' ? `dt=${dayOf(record.received_at)}` : '';
-    if (folder !== this.#folder) await this.flush(outputs);
-    this.#folder = folder;
-    this.#at = { file, line };
+  /** Adds the rows of a record. Returns null when that is all; else a promise that has to be waited for. */
+  add(item: ArchiveItem & { kind: 'record' }, outputs: Outputs): Promise<void> | null {
+    const folder = this.#options.partition === 'dt' ? `dt=${dayOf(item.record.received_at)}` : '';
+    if (folder !== this.#folder) return this.#addTo(folder, item, outputs);
     this.#shape(item);
-    for (const table of this.#names) {
-      if (this.#shaper.waiting(table) >= PIECE) await this.#flush(table, outputs);
-    }
+    return this.#isDue() ? this.#handOn(outputs) : null;
+  }
+
+  async #addTo(folder: string, item: ArchiveItem & { kind: 'record' }, outputs: Outputs): Promise<void> {
+    await this.flush(outputs);
+    this.#folder = folder;
+    await this.#findFiles(outputs);
+    this.#shape(item);
+    if (this.#isDue()) await this.#handOn(outputs);
   }
 
   /** What the rows had, by table. */
@@ -74,10 +94,36 @@ export class Rows {
 
   /** Hands on what is left. */
   async flush(outputs: Outputs): Promise<void> {
-    for (const table of this.#names) await this.#flush(table, outputs);
+    for (const table of this.#lines) await this.#flush(table, outputs);
   }
 
-  #shape({ record, text, body }: ArchiveItem & { kind: 'record' }): void {
+  async #findFiles(outputs: Outputs): Promise<void> {
+    if (this.#options.format !== 'parquet') return;
+    for (const table of this.#names) {
+      const file = await outputs.parquet(table, this.#folder ?? '');
+      this.#files.set(table, file);
+      this.#targets.set(table, file.columns);
+    }
+  }
+
+  #isDue(): boolean {
+    this.#sinceLook += 1;
+    if (this.#sinceLook >= LOOK) return true;
+    for (const file of this.#files.values()) if (file.isFull) return true;
+    for (const table of this.#lines) if (this.#shaper.waiting(table) >= PIECE) return true;
+    return false;
+  }
+
+  async #handOn(outputs: Outputs): Promise<void> {
+    this.#sinceLook = 0;
+    for (const file of this.#files.values()) if (file.isFull) await file.relieve();
+    await this.#findFiles(outputs);
+    for (const table of this.#lines)
+      if (this.#shaper.waiting(table) >= PIECE) await this.#flush(table, outputs);
+  }
+
+  #shape({ file, line, record, text, body }: ArchiveItem & { kind: 'record' }): void {
+    this.#at = { file, line };
     const { tables, table, onReject, onWithoutTable } = this.#options;
     const { id: event_id, event_type } = record;
     this.#shaper.about({ ...record, event_id });
@@ -86,6 +132,7 @@ export class Rows {
       this.#shaper.shape(text);
       return;
     }
+    if (this.#member !== null && this.#shaper.shapeMember(body, this.#member)) return;
     try {
       const known = documentsIn(body, this.#origin).map(
         (document) => document !== null && this.#shaper.shape(document),
@@ -104,7 +151,7 @@ export class Rows {
     const total = this.#shaper.counts()[table] ?? 0;
     const rows = total - (this.#taken.get(table) ?? 0);
     this.#taken.set(table, total);
-    await outputs.write(table, this.#folder, lines.view(), rows);
+    await outputs.write(table, this.#folder ?? '', lines.view(), rows);
   }
 }
 

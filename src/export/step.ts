@@ -1,4 +1,4 @@
-import { readArchiveFile, type ArchiveItem } from '../archive/read.ts';
+import { readArchiveChunks, type ArchiveItem } from '../archive/read.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { TableFields } from '../warehouse/drift.ts';
@@ -40,6 +40,7 @@ export class StepRun {
       tables,
       table,
       partition,
+      format,
       onReject: (reject) => this.#rejected.push(reject),
       onUnknown: (name, path) => options.onUnknown(name, path),
       onWithoutTable: (type) => this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1),
@@ -83,18 +84,21 @@ export class StepRun {
     const { keys, signal, selection, tables, table } = this.#options;
     const entry = tables.get(table);
     const takes = (type: string): boolean => entry !== undefined && tables.takes(entry, type);
-    for await (const item of readArchiveFile(root, file, signal, undefined, keys)) {
-      if (item.kind === 'problem') {
-        this.#note(item);
-        continue;
+    for await (const items of readArchiveChunks(root, file, signal, undefined, keys)) {
+      for (const item of items) {
+        if (item.kind === 'problem') {
+          this.#note(item);
+          continue;
+        }
+        this.#bytes += item.text.length;
+        if (item.sealed) this.#counts.sealed += 1;
+        if (!isWanted(item.record, selection, takes)) continue;
+        this.#counts.records += 1;
+        const added = this.#rows.add(item, this.#outputs);
+        if (added !== null) await added;
+        if (this.#rejected.length > 0) await this.#writeRejects();
+        if (this.#counts.records % 1000 === 0) this.#show(file, nth);
       }
-      this.#bytes += item.text.length;
-      if (item.sealed) this.#counts.sealed += 1;
-      if (!isWanted(item.record, selection, takes)) continue;
-      this.#counts.records += 1;
-      await this.#rows.add(item, this.#outputs);
-      if (this.#rejected.length > 0) await this.#writeRejects();
-      if (this.#counts.records % 1000 === 0) this.#show(file, nth);
     }
     this.#show(file, nth + 1);
   }

@@ -44,6 +44,11 @@ export function copyCompact(
   return copy(bytes, kept, to, out, o);
 }
 
+/** The same, where `to` is negative unless the text is canonical already. */
+export function copyJson(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
+  return to > 0 ? copy(bytes, from, to, out, at) : copyCompact(bytes, from, -to, out, at);
+}
+
 /** Bytes as they are. Below some length a loop is quicker than the call into the engine. */
 export function copy(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
   const length = to - from;

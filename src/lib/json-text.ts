@@ -36,13 +36,31 @@ const ZERO = 0x30;
 const NINE = 0x39;
 const LETTER_E = 0x65;
 const LETTER_U = 0x75;
+const SLASH = 0x2f;
+/** A number of so many characters and no exponent is within a double. */
+const SURELY_FINITE = 300;
 const CASE = 0x20;
+
+/** What has been stepped over stands there as rows write it. */
+let isCanonical = true;
 
 export function skipWhite(bytes: Uint8Array, at: number): number {
   let i = at;
   let c = bytes[i] as number;
+  if (c > 0x20) return i;
   while (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) c = bytes[(i += 1)] as number;
+  isCanonical = false;
   return i;
+}
+
+/**
+ * The same as `skipValue`, but negated when the text may not be canonical: white space, an escape that is not needed, a
+ * number that may be beyond every double.
+ */
+export function skipJson(bytes: Uint8Array, at: number, depth: number): number {
+  isCanonical = true;
+  const end = skipValue(bytes, at, depth);
+  return isCanonical ? end : -end;
 }
 
 /** @throws JsonFault */
@@ -102,8 +120,10 @@ function skipEscape(bytes: Uint8Array, at: number): number {
   const c = bytes[at] as number;
   if (c !== LETTER_U) {
     if (!(c >= QUOTE && '"\\/bfnrt'.includes(String.fromCharCode(c)))) throw unexpected(bytes, at);
+    if (c === SLASH) isCanonical = false;
     return at + 1;
   }
+  isCanonical = false;
   for (let i = at + 1; i < at + 5; i += 1) {
     const digit = bytes[i] as number;
     const letter = digit | CASE;
@@ -124,6 +144,8 @@ export function skipNumber(bytes: Uint8Array, at: number): number {
     if (!(c >= ZERO && c <= NINE)) throw unexpected(bytes, i);
     while (c >= ZERO && c <= NINE) c = bytes[(i += 1)] as number;
   }
+  if ((c | CASE) !== LETTER_E && i - at <= SURELY_FINITE) return i;
+  isCanonical = false;
   return (c | CASE) === LETTER_E ? skipExponent(bytes, i + 1) : i;
 }
 

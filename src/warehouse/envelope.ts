@@ -1,3 +1,4 @@
+import { BACKSLASH, QUOTE } from '../lib/json-text.ts';
 import type { EnvelopeField } from './definition.ts';
 import { fitsTimestamp } from './fit.ts';
 
@@ -13,33 +14,25 @@ export interface RowEnvelope {
 
 const NOTHING = new Uint8Array(0);
 
-/** The envelope's values as JSON, made once an event and kept for as long as they stay the same. */
+/** The envelope's values as JSON, made when asked for and kept for as long as they stay the same. */
 export class EnvelopeValues {
+  #envelope: RowEnvelope | null = null;
   readonly #texts = new Map<EnvelopeField, string | null>();
   readonly #values = new Map<EnvelopeField, Uint8Array>();
 
   set(envelope: RowEnvelope): void {
-    this.#set('event_id', envelope.event_id);
-    this.#set('received_at', envelope.received_at);
-    this.#set('team_id', envelope.team_id);
-    this.#set('user_id', envelope.user_id);
-    this.#set('client_user_id', envelope.client_user_id);
-    if (this.#texts.get('event_type') === envelope.event_type) return;
-    this.#set('event_type', envelope.event_type);
-    this.#set('resource', resourceOf(envelope.event_type));
+    this.#envelope = envelope;
   }
 
   /** No bytes for what the event does not say. */
   of(field: EnvelopeField): Uint8Array {
-    return this.#values.get(field) ?? NOTHING;
-  }
-
-  #set(field: EnvelopeField, text: string | null): void {
-    if (this.#texts.get(field) === text) return;
+    const text = this.#envelope?.[field === 'resource' ? 'event_type' : field] ?? null;
+    if (this.#texts.get(field) === text) return this.#values.get(field) ?? NOTHING;
     this.#texts.set(field, text);
-    const value = text === null ? NOTHING : jsonOf(text);
+    const value = text === null ? NOTHING : jsonOf(field === 'resource' ? resourceOf(text) : text);
     const fits = field !== 'received_at' || fitsTimestamp(value, 0, value.length);
     this.#values.set(field, fits ? value : NOTHING);
+    return fits ? value : NOTHING;
   }
 }
 
@@ -50,5 +43,15 @@ export function resourceOf(eventType: string): string {
 
 /** As rows hold texts: what DuckDB or PostgreSQL refuses becomes U+FFFD. */
 function jsonOf(text: string): Uint8Array {
-  return Buffer.from(JSON.stringify(text.replaceAll('\0', '\ufffd').toWellFormed()));
+  const { length } = text;
+  const bytes = new Uint8Array(length + 2);
+  bytes[0] = QUOTE;
+  for (let i = 0; i < length; i += 1) {
+    const c = text.charCodeAt(i);
+    if (c < 0x20 || c > 0x7e || c === QUOTE || c === BACKSLASH)
+      return Buffer.from(JSON.stringify(text.replaceAll('\0', '\ufffd').toWellFormed()));
+    bytes[i + 1] = c;
+  }
+  bytes[length + 1] = QUOTE;
+  return bytes;
 }

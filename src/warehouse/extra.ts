@@ -14,11 +14,13 @@ export class ExtraWriter {
   readonly #out = new ByteWriter();
   readonly #path: Fields[] = [];
   #opened = 0;
+  #finished: Uint8Array | null = null;
 
   reset(): void {
     this.#out.length = 0;
     this.#path.length = 0;
     this.#opened = 0;
+    this.#finished = null;
   }
 
   enter(object: Fields): void {
@@ -57,10 +59,14 @@ export class ExtraWriter {
   /** The whole object, for as long as nothing is written; no bytes when it has no members. */
   finish(): Uint8Array {
     if (this.#out.length === 0) return EMPTY;
+    if (this.#finished !== null) return this.#finished;
     this.#byte(CLOSE_BRACE);
     const out = this.#out;
-    if (!mayRepeat(out.buffer, 0, out.length)) return out.view();
-    return Buffer.from(mergeRepeated(out.view().toString()));
+    const view = out.view();
+    this.#finished = mayRepeat(out.buffer, 0, out.length)
+      ? Buffer.from(mergeRepeated(view.toString()))
+      : view;
+    return this.#finished;
   }
 
   /** Writes what must stand before the next member: the objects around it, or a comma. */

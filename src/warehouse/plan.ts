@@ -33,7 +33,15 @@ export interface RowPlan {
   readonly older: readonly { readonly slot: number; readonly from: number; readonly path: string | null }[];
   readonly fields: Fields;
   /** Columns that come from the row around this one; they are written in front of the others. */
-  readonly inherited: readonly { readonly head: Uint8Array; readonly slot: number }[];
+  readonly inherited: readonly {
+    readonly head: Uint8Array;
+    readonly slot: number;
+    readonly number: number;
+  }[];
+  /** Indexes in `columnsOf` of `columns`, and then of `tail`. */
+  readonly numbers: readonly number[];
+  /** Indexes in `columns`, and then in `tail`, of those that an event may say. */
+  readonly enveloped: readonly number[];
   readonly nested: readonly NestedPlan[];
   /** Bytes of a row beside its values from the document, and those that are given. */
   readonly room: number;
@@ -169,12 +177,12 @@ export function planRow(
   const all = columnsOf(definition);
   const tailFrom = all.findIndex(({ name }) => name === EXTRA.name) + 1;
   const own = all.slice(0, tailFrom).filter((column) => parentOf(column) === null);
-  const inherited = all.flatMap((column) => {
+  const inherited = all.flatMap((column, number) => {
     const parent = parentOf(column);
     if (parent === null) return [];
     const slot = around === undefined ? -1 : bodyOf(around).findIndex(({ name }) => name === parent);
     if (slot === -1) throw new Error(`${definition.name}.${column.name} has no column to come from`);
-    return [{ head: headOf(column.name), slot }];
+    return [{ head: headOf(column.name), slot, number }];
   });
   const fields = new Fields('', '');
   const older: { slot: number; from: number; path: string | null }[] = [];
@@ -208,6 +216,10 @@ export function planRow(
     slots: own.length + older.length,
     columns,
     tail,
+    numbers: [...own, ...all.slice(tailFrom)].map((column) => all.indexOf(column)),
+    enveloped: [...columns, ...tail].flatMap(({ envelope, given: fixed }, slot) =>
+      envelope !== null && fixed.length === 0 ? [slot] : [],
+    ),
     room: [...columns, ...tail].reduce((room, { head }) => room + head.length, POSITION_DIGITS),
     extra: own.findIndex(({ name }) => name === EXTRA.name),
     position: slotOf('position'),

@@ -1,11 +1,11 @@
 import { canonicalString } from '../lib/json-compact.ts';
-import { MINUS, QUOTE, skipNumber, skipScalar, skipString, skipValue } from '../lib/json-text.ts';
+import { MINUS, QUOTE, skipJson, skipNumber, skipScalar, skipString } from '../lib/json-text.ts';
 import type { ColumnType } from './definition.ts';
 import { fitsDate, fitsDecimal, fitsInteger, fitsTimestamp } from './fit.ts';
 
 /**
  * Steps over the value at `at` if a column of this type takes it. Returns the index after it, negated for a text with
- * escapes; 0 when the column does not take it, and then nothing is known of the value.
+ * escapes and JSON that is not canonical; 0 when the column does not take it, and then nothing is known of the value.
  * @throws JsonFault
  */
 export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, depth: number): number {
@@ -31,7 +31,7 @@ export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, dept
     case 'boolean':
       return bytes[at] === 0x74 || bytes[at] === 0x66 ? skipScalar(bytes, at) : 0;
     case 'json':
-      return skipValue(bytes, at, depth);
+      return skipJson(bytes, at, depth);
     default:
       return type satisfies never;
   }

@@ -1,4 +1,4 @@
-import { ByteWriter } from '../lib/byte-writer.ts';
+import { BACKSLASH } from '../lib/json-text.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
 import type { RowPlan } from './plan.ts';
@@ -13,10 +13,10 @@ export class RowState {
   readonly extra = new ExtraWriter();
   /** Rows written so far in which a slot had a value of the document. */
   readonly filled: Float64Array;
-  /** What a slot has when the document says nothing; empty for null. */
+  /** What a slot has when the document says nothing, and then each column after `extra`; empty for null. */
   readonly given: Uint8Array[];
-  /** The columns after `extra`, as they are written behind every row. */
-  readonly tail = new ByteWriter(512);
+  /** The end of each; negative when it has escapes. */
+  readonly givenTo: Int32Array;
   /** Bytes of a row beside its values from the document. */
   room = 0;
   /** Its position among its siblings. */
@@ -30,27 +30,24 @@ export class RowState {
     this.from = new Int32Array(plan.slots);
     this.to = new Int32Array(plan.slots);
     this.filled = new Float64Array(plan.slots);
-    this.given = plan.columns.map(({ given }) => given);
-    this.about(null);
+    this.given = [...plan.columns, ...plan.tail].map(({ given }) => given);
+    this.givenTo = Int32Array.from(this.given, endOf);
+    this.room = this.given.reduce((room, { length }) => room + length, plan.room);
   }
 
-  /** Takes what an event says of the documents that follow; null for documents that no event carries. */
-  about(event: EnvelopeValues | null): void {
-    const { plan, given, tail } = this;
-    let room = plan.room;
-    for (let slot = 0; slot < given.length; slot += 1) {
-      const { envelope, given: fixed } = plan.columns[slot] as RowPlan['columns'][number];
-      if (envelope !== null && event !== null && fixed.length === 0) given[slot] = event.of(envelope);
-      room += (given[slot] as Uint8Array).length;
+  /** Takes what an event says of the documents that follow. */
+  about(event: EnvelopeValues): void {
+    const { plan, given, givenTo } = this;
+    for (const slot of plan.enveloped) {
+      const { envelope } = (plan.columns[slot] ??
+        plan.tail[slot - plan.columns.length]) as RowPlan['columns'][number];
+      const before = given[slot] as Uint8Array;
+      const value = envelope === null ? before : event.of(envelope);
+      if (value === before) continue;
+      this.room += value.length - before.length;
+      given[slot] = value;
+      givenTo[slot] = endOf(value);
     }
-    tail.length = 0;
-    for (const { head, given: fixed, envelope } of plan.tail) {
-      const value = fixed.length > 0 || envelope === null || event === null ? fixed : event.of(envelope);
-      if (value.length === 0) continue;
-      tail.append(head);
-      tail.append(value);
-    }
-    this.room = room + tail.length;
   }
 
   /** Begins a document. */
@@ -87,4 +84,10 @@ export class RowState {
     this.from.fill(-1);
     this.extra.reset();
   }
+}
+
+/** The end of a text in quotes, negative when it has escapes. */
+function endOf(text: Uint8Array): number {
+  for (let i = 0; i < text.length; i += 1) if (text[i] === BACKSLASH) return -text.length;
+  return text.length;
 }

@@ -6,6 +6,8 @@ import {
   CLOSE_BRACKET,
   COMMA,
   OPEN_BRACE,
+  skipColon,
+  skipKey,
   skipValue,
   skipWhite,
   unexpected,
@@ -16,6 +18,7 @@ import { type Fields, pathOf, planRow, type RowPlan } from './plan.ts';
 import { RowReader } from './read-row.ts';
 import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
 import { RowState } from './row-state.ts';
+import { giveRow, type RowTarget, WaitingRows } from './row-target.ts';
 import type { TableEntry } from './tables.ts';
 import { unfold } from './unfold.ts';
 import { writeInherited, writeRow } from './write-row.ts';
@@ -29,6 +32,8 @@ export interface ShaperOptions {
   readonly tables: readonly string[];
   /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
   readonly given?: Readonly<Record<string, string>>;
+  /** By table; with it rows go there value by value, and none wait to be taken. */
+  readonly targets?: ReadonlyMap<string, RowTarget>;
   onReject(reject: RowReject): void;
   /** Told once of each path that no column reads, or whose value did not fit its column. It is in `extra`. */
   onUnknown?(table: string, path: string): void;
@@ -54,6 +59,8 @@ export class Shaper {
   readonly #waiting = new ByteWriter(64 * 1024);
   readonly #waitingRows: { plan: RowPlan; end: number }[] = [];
   readonly #inherited = new ByteWriter();
+  /** The same rows where they are given to targets. */
+  readonly #waitingFor = new Map<RowPlan, WaitingRows>();
   readonly #reader: RowReader;
   readonly #unfold: string | undefined;
   /** What is wrong is thrown, not told. */
@@ -72,7 +79,10 @@ export class Shaper {
     const plan = planRow(document, options.given ?? {});
     this.#row = new RowState(plan);
     for (const { row } of plan.nested) {
-      if (this.#outputs.has(row.table)) this.#inner.set(row, new RowState(row));
+      if (!this.#outputs.has(row.table)) continue;
+      const state = new RowState(row);
+      this.#inner.set(row, state);
+      if (options.targets !== undefined) this.#waitingFor.set(row, new WaitingRows(state));
     }
     this.#reader = new RowReader({
       inner: (nested) => {
@@ -82,7 +92,8 @@ export class Shaper {
       finished: (row, bytes) => {
         complete(row, bytes);
         if (row.plan.repetition >= 0) row.countRepetition(bytes);
-        writeRow(this.#waiting, row, bytes);
+        if (options.targets === undefined) writeRow(this.#waiting, row, bytes);
+        else this.#waitingFor.get(row.plan)?.add();
         this.#waitingRows.push({ plan: row.plan, end: this.#waiting.length });
       },
       refused: (row, error) => {
@@ -199,6 +210,51 @@ export class Shaper {
     }
   }
 
+  /**
+   * Adds the rows of a document that is a member of an object, when all is well with both: saves looking for it first.
+   * Whatever is wrong, nothing is added or rejected.
+   * @param name in quotes
+   * @returns false when it has to be looked at more closely
+   */
+  shapeMember(bytes: Buffer, name: Uint8Array): boolean {
+    this.#trying = true;
+    try {
+      const document = this.#readMember(bytes, name);
+      if (document === null) return false;
+      this.#settle(bytes, document);
+      if (!this.#hasShape()) return false;
+      this.#write(bytes);
+      return true;
+    } catch (error) {
+      // Throws what is no fault of the document.
+      rejectOf(this.#row.plan.table, error);
+      return false;
+    } finally {
+      this.#trying = false;
+    }
+  }
+
+  #readMember(bytes: Buffer, name: Uint8Array): Buffer | null {
+    let document: Buffer | null = null;
+    let i = skipWhite(bytes, 0);
+    if (bytes[i] !== OPEN_BRACE) return null;
+    do {
+      const keyFrom = skipWhite(bytes, i + 1);
+      const keyTo = skipKey(bytes, keyFrom);
+      if (keyTo < 0) return null;
+      const at = skipColon(bytes, keyTo);
+      if (isSame(bytes, keyFrom, keyTo, name)) {
+        if (document !== null || bytes[at] !== OPEN_BRACE) return null;
+        i = this.#read(bytes, at);
+        document = bytes.subarray(at, i);
+      } else {
+        i = skipValue(bytes, at, 2);
+      }
+      i = skipWhite(bytes, i);
+    } while (bytes[i] === COMMA);
+    return bytes[i] === CLOSE_BRACE && skipWhite(bytes, i + 1) === bytes.length ? document : null;
+  }
+
   /** False for a frame that has no place for rows, or none that could be one. */
   #hasShape(): boolean {
     if (this.#row.plan.ownRows || this.#waitingRows.length > 0) return true;
@@ -210,6 +266,7 @@ export class Shaper {
     const row = this.#row;
     this.#waiting.length = 0;
     this.#waitingRows.length = 0;
+    for (const waiting of this.#waitingFor.values()) waiting.clear();
     for (const inner of this.#inner.values()) inner.begin();
     row.reset();
     this.#framed = false;
@@ -226,11 +283,31 @@ export class Shaper {
   #write(bytes: Buffer): void {
     const row = this.#row;
     const own = row.plan.ownRows ? this.#outputs.get(row.plan.table) : undefined;
+    const { targets } = this.#options;
     if (own !== undefined) {
-      writeRow(own.rows, row, bytes);
       own.count += 1;
+      if (targets === undefined) writeRow(own.rows, row, bytes);
+      else this.#give(targets.get(row.plan.table), bytes);
     }
-    if (this.#waitingRows.length > 0) this.#release(bytes);
+    if (this.#waitingRows.length === 0) return;
+    if (targets === undefined) this.#release(bytes);
+    else this.#giveInner(targets, bytes);
+  }
+
+  #give(target: RowTarget | undefined, bytes: Buffer): void {
+    if (target === undefined) throw new Error(`there is no target for ${this.#row.plan.table}`);
+    giveRow(target, this.#row, bytes);
+    target.end();
+  }
+
+  #giveInner(targets: ReadonlyMap<string, RowTarget>, bytes: Buffer): void {
+    for (const [{ table }, waiting] of this.#waitingFor) {
+      if (waiting.count === 0) continue;
+      const target = targets.get(table);
+      if (target === undefined) throw new Error(`there is no target for ${table}`);
+      waiting.give(target, this.#row, bytes);
+      this.#output(table).count += waiting.count;
+    }
   }
 
   /** Completes the rows inside the document with what they inherit. */
@@ -288,6 +365,12 @@ export class Shaper {
     countLeft(field, bytes[at]);
     this.#options.onUnknown?.(table, field.path);
   }
+}
+
+function isSame(bytes: Uint8Array, from: number, to: number, text: Uint8Array): boolean {
+  if (to - from !== text.length) return false;
+  for (let i = 0; i < text.length; i += 1) if (bytes[from + i] !== text[i]) return false;
+  return true;
 }
 
 /** Settles where older documents have something else, and sees that the row has its identity. */

@@ -113,6 +113,33 @@ describe('export to Parquet, read by DuckDB', () => {
     });
   });
 
+  it('rows are the same however the body around the document is written', async () => {
+    const { path, out } = await folders();
+    const document = `{"id":"ID","name":"a\\u00e9","user_id":"user-1","data":{"Made up":{"energy":{"value":1.50}}}}`;
+    const bodies = [
+      `{"event_type":"x","data":${document},"user_id":"user-1"}`,
+      ` { "data" : ${document} , "user_id" : "user-1" } `,
+      `{"d\\u0061ta":${document},"user_id":"user-1"}`,
+      `{"data":{"id":"before","data":{"Gone":{}}},"user_id":"user-1","data":${document}}`,
+      `{"data":${document.replace('"name":"a\\u00e9",', '"name":"twice",$&')},"user_id":"user-1"}`,
+    ];
+    const events = bodies.map((body, n) =>
+      contractEvent(n + 1, { body: Buffer.from(body.replaceAll('ID', `meal-${n}`)), user: 'user-1' }),
+    );
+    await archive(path, events);
+    expect(await exported([path], out, { table: 'meals' })).toMatchObject({ rejects: 0 });
+    const sql = await duckdb();
+    const [own, inside] = ['meals', 'meal_items'].map(
+      (name) => `read_parquet('${out}/${name}/**/*.parquet')`,
+    );
+    expect(
+      await sql(
+        `SELECT m.id, m.name, i.name, i.energy_value::VARCHAR, m._event_id = i._event_id, m.user_id
+         FROM ${own} m JOIN ${inside} i ON m.id = i.meal_id ORDER BY 1`,
+      ),
+    ).toEqual(bodies.map((_, n) => [`meal-${n}`, 'aé', 'Made up', '1.500000000000000000', true, 'user-1']));
+  });
+
   it('bodies that are hard to keep come through', async () => {
     const { path, out } = await folders();
     const bodies = [...awkwardBodies(), Buffer.from([0x7b, 0xff, 0x7d])];

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { MAIN } from '../../support/millrace.ts';
+import buildMain from '../../support/build.ts';
 import type { Bench, BenchContext, BenchResult, Target } from '../bench.ts';
 import { timed, type Timed } from '../ndjson/timed.ts';
 import { median, round } from '../report.ts';
@@ -28,7 +28,7 @@ interface Options {
   readonly compress: 'gzip' | 'zstd';
   readonly tables: readonly Table[];
   readonly folder: string;
-  /** Another tree's `src/main.ts` or a build of it. */
+  /** Another tree's program; empty for this one's. */
   readonly main: string;
 }
 
@@ -41,12 +41,13 @@ export const exportRows: Bench = {
   --rounds N      rounds, each with every program once (5)
   --compress HOW  compression of the Parquet files on both sides, gzip or zstd (zstd)
   --table NAME    events or meals; may be repeated (both)
-  --main FILE     measure another tree's src/main.ts
+  --main FILE     measure another program: a main.js or a src/main.ts
   --folder DIR    make the temporary folder here; needs about 2 KB for each event
 `,
   run: async (argv, context) => {
     const options = parseOptions(argv);
     const place = await mkdtemp(join(options.folder, 'millrace-bench-'));
+    const removeBuilt = options.main === '' ? await buildMain() : () => undefined;
     try {
       const archive = join(place, 'archive');
       const bytes = await makeArchive(archive, options, context.signal);
@@ -56,6 +57,7 @@ export const exportRows: Bench = {
         runs.set(table, await inRounds(table, archive, place, options, context));
       return report(options, bytes, runs);
     } finally {
+      removeBuilt();
       await rm(place, { recursive: true, force: true });
     }
   },
@@ -71,7 +73,7 @@ function parseOptions(argv: readonly string[]): Options {
       rounds: { type: 'string', default: '5' },
       compress: { type: 'string', default: 'zstd' },
       table: { type: 'string', multiple: true, default: Object.keys(TABLES) },
-      main: { type: 'string', default: MAIN },
+      main: { type: 'string', default: '' },
       folder: { type: 'string', default: tmpdir() },
     },
   });
@@ -92,10 +94,11 @@ async function inRounds(
   table: Table,
   archive: string,
   place: string,
-  { rounds, compress, main }: Options,
+  { rounds, compress, main: other }: Options,
   { note, signal }: BenchContext,
 ): Promise<Map<Run, Timed[]>> {
   const runs = new Map<Run, Timed[]>(RUNS.map((run) => [run, []]));
+  const main = other === '' ? (process.env['MILLRACE_TEST_MAIN'] ?? '') : other;
   let wanted: string | null = null;
   for (let at = 1; at <= rounds; at += 1) {
     for (const [run, all] of runs) {
