@@ -1,4 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
+import type { TableDrift } from '../warehouse/drift.ts';
 import type { RowReject } from '../warehouse/reject.ts';
 import type { Tables } from '../warehouse/tables.ts';
 
@@ -44,6 +45,8 @@ export interface LoadSummary {
   /** Records of events that the database had already, by another file or a sink. */
   readonly duplicates: number;
   readonly rows: Readonly<Record<string, number>>;
+  /** How documents differ from what their tables were made for. */
+  readonly drift: readonly TableDrift[];
   readonly rejects: number;
   readonly problems: number;
   /** Sealed records whose keys an erasure has destroyed. */

@@ -1,4 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
+import { Drift } from '../warehouse/drift.ts';
 import { readArchiveFolder, type Archive } from './archives.ts';
 import { inTransaction, type Database } from './database.ts';
 import { createLedger, readLoads, removeLoads, renameArchive, reviveDuplicates } from './ledger.ts';
@@ -27,6 +28,7 @@ class LoadRun {
   readonly #opener: RecordOpener | undefined;
   readonly #options: LoadOptions;
   readonly #counts: StepCounts = { records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0, rows: {} };
+  readonly #drift = new Drift();
   #files = 0;
   #replaced = 0;
 
@@ -59,6 +61,7 @@ class LoadRun {
       before: plan.before,
       replaced: this.#replaced,
       missing: plan.missing.length,
+      drift: this.#drift.report((table) => this.#tables.known.get(table)?.definition),
       unfinished: archives.reduce((sum, { unfinished }) => sum + unfinished, 0),
       complete: done === 'complete',
     };
@@ -113,6 +116,7 @@ class LoadRun {
       this.#counts[name] += counts[name];
     for (const [table, count] of Object.entries(rows))
       this.#counts.rows[table] = (this.#counts.rows[table] ?? 0) + count;
+    for (const fields of step.met()) this.#drift.add(fields);
     this.#files += at - from;
     this.#replaced += replaced;
     return at;

@@ -4,6 +4,7 @@ import { documentsIn, originOf } from '../export/documents.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
+import type { TableFields } from '../warehouse/drift.ts';
 import type { RowReject } from '../warehouse/reject.ts';
 import { Shaper } from '../warehouse/shape.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
@@ -93,6 +94,11 @@ export class Shapes {
       });
     });
     return { tables, rejects: this.#rejects };
+  }
+
+  /** What the rows had, by table; rows that were shaped twice count twice. */
+  met(): TableFields[] {
+    return this.#shapes.flatMap(({ shaper }) => shaper.met());
   }
 
   release({ tables }: ShapedRows): void {

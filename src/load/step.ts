@@ -3,6 +3,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { ArchiveFile } from './archives.ts';
 import type { Database } from './database.ts';
+import type { TableFields } from '../warehouse/drift.ts';
 import { claimEvents, nextLoad, removeLoads, reviveDuplicates, writeLoad } from './ledger.ts';
 import type { LoadOptions } from './options.ts';
 import { appendRows, keyOf, rowsOfClaimed, Shapes, type ShapedRows } from './shapes.ts';
@@ -44,6 +45,11 @@ export class LoadStep {
     this.#opener = opener;
     this.#told = told;
     this.#shapes = new Shapes(tables.known, tables.entries, told);
+  }
+
+  /** What the rows had, by table. */
+  met(): TableFields[] {
+    return this.#shapes.met();
   }
 
   /** Loads a file in place of what was loaded of it before. */

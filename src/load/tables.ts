@@ -99,7 +99,11 @@ function isDocument({ definition, document }: TableEntry): boolean {
 
 function shapeOf(definition: TableDefinition): string {
   const { name, key, newest, events } = definition;
-  return sha(JSON.stringify([name, key, newest, events, columnsOf(definition)]));
+  // What a column is described as, or was learned from, changes no row.
+  const columns = columnsOf(definition).map(({ name: column, type, from, older, required }) => {
+    return { column, type, from, older, required };
+  });
+  return sha(JSON.stringify([name, key, newest, events, columns]));
 }
 
 function sha(text: string): string {

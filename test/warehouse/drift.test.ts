@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
@@ -136,6 +136,21 @@ test('for a built-in table, earlier runs of the export tell what is gone', async
       },
     ],
   });
+});
+
+test('a load says it too, and a share or description that changes loads nothing again', async () => {
+  const { file } = await readings();
+  const path = await temporaryFolder();
+  await archive(path, events(100, 40, READING, after));
+  const database = join(await temporaryFolder(), 'd.duckdb');
+  const args = (tables: string): string[] => {
+    return ['load', path, '--tables', tables, '--table', 'reading', '--to', `duckdb:${database}`, '--json'];
+  };
+  const first = JSON.parse((await ran(args(file))).stdout) as object;
+  expect(first).toMatchObject({ ok: true, rows: { reading: 40, reading_parts: 40 }, drift: DRIFT });
+  const edited = join(await temporaryFolder(), 'tables.yaml');
+  writeFileSync(edited, readFileSync(file, 'utf8').replaceAll('share: 1', 'share: 0.9, description: edited'));
+  expect(JSON.parse((await ran(args(edited))).stdout)).toMatchObject({ files: 0, replaced: 0, drift: [] });
 });
 
 test('ndjson says it too', async () => {

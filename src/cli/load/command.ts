@@ -4,6 +4,7 @@ import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
 import { parseDuration } from '../../lib/units.ts';
 import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
+import { describeDrift } from '../../warehouse/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
@@ -171,6 +172,7 @@ function report(summary: LoadSummary, target: Target, { json }: Options, io: Io)
     print(io, `${unfinished} unfinished files of a receiver: loaded when they are finished`);
   if (erased > 0) print(io, `${erased} records stay sealed: their users were erased`);
   if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
+  for (const drift of summary.drift) print(io, describeDrift(drift));
   if (summary.rejects > 0) print(io, `${summary.rejects} records made no row`);
   if (!summary.complete) print(io, 'interrupted; run the same command to continue');
 }
