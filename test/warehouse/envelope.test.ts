@@ -1,6 +1,9 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import { DIALECTS } from '../../src/warehouse/dialects/registry.ts';
 import { schemaOf } from '../../src/warehouse/schema.ts';
+import { Shaper } from '../../src/warehouse/shape.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, exported } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -36,6 +39,38 @@ test('a user that the document names counts, and an event without a user leaves 
   );
   expect(all['meals']?.map(({ user_id: user }) => user)).toEqual(['of the document', undefined]);
 });
+
+test('whatever an envelope holds comes through as text, and a time that is none is left out', () => {
+  const shaper = new Shaper(TABLES.get('meals')!, {
+    tables: ['meals'],
+    onReject: ({ reason }) => expect.fail(reason),
+  });
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.option(fc.string({ unit: 'binary' })), (type, user) => {
+      for (const received_at of ['2026-11-21T03:15:02.123Z', 'noon', 'noon', '2026-11-21T03:15:02.123Z']) {
+        shaper.about({
+          event_id: 'a',
+          event_type: type,
+          received_at,
+          team_id: null,
+          user_id: user,
+          client_user_id: type,
+        });
+        shaper.shape(Buffer.from('{"id":"meal-1"}'));
+        const row: unknown = JSON.parse(shaper.take('meals', new ByteWriter()).view().toString());
+        const time = received_at === 'noon' ? {} : { _received_at: received_at, _loaded_at: received_at };
+        const user_id = user === null ? {} : { user_id: shown(user) };
+        const event = { _event_id: 'a', _event_type: shown(type), client_user_id: shown(type), ...user_id };
+        expect(row).toEqual({ id: 'meal-1', ...event, ...time });
+      }
+    }),
+  );
+});
+
+/** What a warehouse takes of a text. */
+function shown(text: string): string {
+  return text.replaceAll('\0', '\ufffd').toWellFormed();
+}
 
 test('the newest row is that of the document’s own time, then of the event received last', async () => {
   const type = 'daily.data.meal.updated';

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { eventOf, exportOf, loaded } from './support.ts';
 
@@ -34,6 +35,13 @@ test('samples that only their values tell apart stay apart, and one that is sent
     ['user-2', 'heartrate', 'made_up', '01', null, 80],
   ]);
   expect(await sql('SELECT count(*)::INT FROM timeseries')).toEqual([[9]]);
+  const guide = readFileSync('src/warehouse/README.md', 'utf8');
+  const query = /## Samples[^#]*```sql\n([^`]*)/.exec(guide)?.[1] ?? 'no query';
+  const days = await sql(query.replace(';', ' ORDER BY user_id'));
+  expect(days.map(([user, , least, , greatest]) => [user, Number(least), Number(greatest)])).toEqual([
+    ['user-1', 60, 100],
+    ['user-2', 80, 80],
+  ]);
 });
 
 test('samples that differ in more than their values never fall together, in whichever events they come', async () => {
