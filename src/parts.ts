@@ -51,6 +51,7 @@ export function foundation(plan: Live<Plan>, options: AppOptions) {
   const { config } = plan.value;
   const heads = new Map<string, NotedHead>();
   const token = newToken();
+  const folder = ownerFolder(config);
   const validate: Validator = (body, known) => plan.value.validate(body, known);
   return {
     ...options,
@@ -63,7 +64,9 @@ export function foundation(plan: Live<Plan>, options: AppOptions) {
     users: ErasedUsers.open(config.erasure.path),
     heads,
     proof: openProof(config, heads),
-    audit: new Audit(ownerFolder(config)),
+    /** Where this process says who it is. */
+    folder,
+    audit: new Audit(folder),
     board: new ActivityBoard(systemClock),
     /** Of this start, for commands and the console. */
     token,
@@ -110,8 +113,7 @@ export const PARTS: readonly Part<System>[] = [
 
 /** What an event waits in: the journal, or memory with `acknowledge: delivered`. */
 async function openStore(system: System): Promise<Stop> {
-  const { config, plan, clock, log, meter, users, validate, onFailure } = system;
-  const folder = ownerFolder(config);
+  const { config, plan, clock, log, meter, users, validate, folder, onFailure } = system;
   const { path } = config.journal;
   system.journal =
     config.acknowledge === 'delivered'
@@ -257,7 +259,7 @@ function makeStatus(system: System): Stop {
 }
 
 async function openAdmin(system: System): Promise<Stop | void> {
-  const { config, status, token, log } = system;
+  const { config, status, token, folder, log } = system;
   system.adminUrl = null;
   if (!config.admin.enabled) return;
   const admin = await startAdmin({
@@ -268,7 +270,7 @@ async function openAdmin(system: System): Promise<Stop | void> {
     console: config.console.enabled ? status.console : null,
   });
   system.adminUrl = admin.url;
-  announceOwner(ownerFolder(config), { admin: admin.url, token }, log);
+  announceOwner(folder, { admin: admin.url, token }, log);
   return () => admin.close();
 }
 

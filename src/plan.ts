@@ -27,14 +27,13 @@ export interface Plan {
 export function makePlan(loaded: ResolvedConfig): Plan {
   const { config } = loaded;
   requireSecrets(config);
-  const verifier = createVerifier(config.signing);
   return {
     config,
-    verifier,
-    validate: createValidatorFor(config),
-    table: compileRoutes(config.routes),
     sinks: planSinks(loaded),
     sources: loaded.sources,
+    table: compileRoutes(config.routes),
+    verifier: createVerifier(config.signing),
+    validate: createValidatorFor(config),
   };
 }
 
