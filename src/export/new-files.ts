@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { folderError, MillraceError } from '../core/errors.ts';
 import { z } from 'zod';
+import { errorCode } from '../lib/durable.ts';
 import { type ExportStep, readExport } from './ledger.ts';
 import { COMPRESSIONS } from './row-file.ts';
 
@@ -38,10 +39,12 @@ export interface Changes {
  * Lists what came and went after a step. It keeps nothing: a consumer that is interrupted before it has noted the step gets
  * the same again, and whatever came since.
  * @param after the last step the consumer has loaded; 0 for none
- * @throws MillraceError folder_unwritable when there is no export; usage when it has not got that far
+ * @throws MillraceError usage when there is no export, or it has not got that far; folder_unwritable when it cannot be read
  */
 export async function changesAfter(folder: string, after: number): Promise<Changes> {
   const { steps, terms: found } = await readExport(folder).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT' || errorCode((error as Error).cause) === 'ENOENT')
+      throw new MillraceError('usage', `${folder} holds no export`, { cause: error });
     throw folderError(folder, error);
   });
   const last = steps.at(-1)?.step ?? 0;

@@ -11,6 +11,8 @@ export interface Replacement {
   readonly document: TableDefinition;
   /** Table that the rows wait in, with the columns of theirs; a name as SQL has it. */
   readonly staged: string;
+  /** A query of the same rows in parentheses, where some columns wait in another type. */
+  readonly typed?: string;
   /** What waits is all there is of this day (UTC): other rows of it go too. */
   readonly day?: string | null;
 }
@@ -43,12 +45,13 @@ export function isOfDay(table: TableDefinition, day: string, { quote, types, sta
 }
 
 /** The staged rows, each once: an archive may hold an event twice. */
-export function distinctRows({ table, document, staged }: Replacement, words: Words): string {
+export function distinctRows(replacement: Replacement, words: Words): string {
+  const { table, document, staged, typed = staged } = replacement;
   const { quote } = words;
   const rows = names(table, words);
   const event = eventColumnsOf(table);
   const key = rowKeyOf(table);
-  if (key.length === 0) return `SELECT\n${rows}\nFROM ${staged}`;
+  if (key.length === 0) return `SELECT\n${rows}\nFROM ${typed}`;
   const version = versionOf(table, document);
   const answered = [LOADED_AT.name, ...(version === null ? [] : [version])];
   const same = [
@@ -65,7 +68,7 @@ export function distinctRows({ table, document, staged }: Replacement, words: Wo
     `    PARTITION BY ${same.join(', ')}`,
     `    ORDER BY ${quote(last)} DESC NULLS LAST`,
     '  ) AS rank_',
-    `  FROM ${staged} AS rows_`,
+    `  FROM ${typed} AS rows_`,
     ') AS ranked_',
     'WHERE rank_ = 1',
   ].join('\n');

@@ -44,7 +44,7 @@ export const bigquery: Dialect = {
     const parsed = texts.map(
       ({ name }) => `PARSE_JSON(${quote(name)}, wide_number_mode => 'round') AS ${quote(name)}`,
     );
-    const rows = parquet ? `(SELECT * REPLACE (${parsed.join(', ')}) FROM ${staged})` : staged;
+    const typed = parquet ? `(SELECT * REPLACE (${parsed.join(', ')}) FROM ${staged})` : staged;
     const options = [
       `format = '${parquet ? 'PARQUET' : 'JSON'}'`,
       `uris = [${escaped(patternOf(source, '*'))}]`,
@@ -54,7 +54,7 @@ export const bigquery: Dialect = {
     return script([
       `LOAD DATA OVERWRITE ${staged} (\n${columns}\n)\nFROM FILES (${options.join(', ')})`,
       'BEGIN TRANSACTION',
-      ...replaceRows({ table, document, staged: rows, day: source.day }, bigquery),
+      ...replaceRows({ table, document, staged, typed, day: source.day }, bigquery),
       'COMMIT TRANSACTION',
       `DROP TABLE ${staged}`,
     ]);

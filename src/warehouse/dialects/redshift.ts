@@ -36,7 +36,10 @@ export const redshift: Dialect = {
       'BEGIN',
       `CREATE TEMPORARY TABLE ${STAGED_NAME} (\n${stagedColumns(table, source)}\n)`,
       copy(source),
-      ...replaceRows({ table, document, staged: parsed(table, source), day: source.day }, redshift),
+      ...replaceRows(
+        { table, document, staged: STAGED_NAME, typed: parsed(table, source), day: source.day },
+        redshift,
+      ),
       `DROP TABLE ${STAGED_NAME}`,
       'COMMIT',
     ]),
