@@ -10,8 +10,8 @@ import { appendRows, keyOf, rowsOfClaimed, Shapes, type ShapedRows } from './sha
 import type { LoadedTables } from './tables.ts';
 
 /** A batch: records, and bytes of them, whose rows are brought to the database together. */
-const BATCH_RECORDS = 4000;
-const BATCH_BYTES = 4 * 1024 * 1024;
+const BATCH_RECORDS = 2000;
+const BATCH_BYTES = 2 * 1024 * 1024;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
 type Told = Pick<LoadOptions, 'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable' | 'signal'>;
