@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
+import type { ErasableStore } from '../core/erasure.ts';
 import type { SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
 import { isRecord } from '../lib/is-record.ts';
 import type { Written } from '../lib/parse-options.ts';
@@ -91,6 +92,7 @@ const description = z.strictObject({
     .array(z.strictObject({ path: z.string(), option: z.string(), erase: z.boolean() }))
     .exactOptional(),
   archive: z.string().exactOptional(),
+  erases: z.custom<() => ErasableStore>((erases) => typeof erases === 'function').exactOptional(),
   keys: z
     .custom<SinkKeys>((keys) => isRecord(keys) && typeof keys['masterKey'] === 'function')
     .exactOptional(),

@@ -91,7 +91,7 @@ export const CATALOGUE = {
   service_lost: { title: 'The service did not answer', exit: EXIT.partial, retryable: true },
   rows_missing: { title: 'Fetched rows are missing', exit: EXIT.failed, retryable: false },
   tables_invalid: { title: 'Table definitions are not valid', exit: EXIT.usage, retryable: false },
-  database_unreachable: { title: 'Database cannot be reached', exit: EXIT.failed, retryable: true },
+  database_unavailable: { title: 'Database is not available', exit: EXIT.failed, retryable: true },
   database_refused: { title: 'Database refused', exit: EXIT.failed, retryable: false },
   database_in_use: {
     title: 'Another process is loading into the database',

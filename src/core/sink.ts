@@ -172,6 +172,11 @@ export interface SinkDescription {
   readonly archive?: string;
   /** The archive's records are sealed, and their keys lie here. */
   readonly keys?: SinkKeys;
+  /**
+   * What an erasure has to clear that is in no folder, such as rows of a database; it connects when it is told to erase,
+   * whether the sink is open or not.
+   */
+  readonly erases?: () => ErasableStore;
   /** The sink has `keep`, and whoever reads a pointer can read what it keeps: `oversize: claim-check` may use it. */
   readonly keepsClaims?: boolean;
   /** The option that works only with a journal, and why. */

@@ -43,7 +43,12 @@ export function createErasures(parts: ErasingParts): LocalErasures {
     // Folders last: what is still on its way to one has come to rest by then. Keys first: a crash after them leaves nothing to read.
     stores: async () => {
       const kept = await journal();
-      return [...keyStores(parts), ...(kept === null ? [] : [kept]), ...folderStores(parts)];
+      return [
+        ...keyStores(parts),
+        ...(kept === null ? [] : [kept]),
+        ...databases(parts),
+        ...folderStores(parts),
+      ];
     },
     settle,
     closed: async (subjects) => (await journal())?.erased(subjects),
@@ -63,6 +68,11 @@ function keyStores({ plan, erasable, proof }: ErasingParts): ErasableStore[] {
     if (keys === undefined) return [];
     return erasable?.(name) ?? KeyErasure.at(name, keys.store, () => keys.masterKey(), ledger);
   });
+}
+
+/** What sinks keep in databases. */
+function databases({ plan }: ErasingParts): ErasableStore[] {
+  return Object.values(plan.value.config.sinks).flatMap(({ description }) => description.erases?.() ?? []);
 }
 
 function folderStores({ plan, settleSink, log, proof }: ErasingParts): FolderStore[] {

@@ -8,6 +8,7 @@ export async function run(
   command: (io: Io) => Command | Promise<Command>,
   args: readonly string[],
   env: Io['env'] = {},
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<{ stdout: string; stderr: string; exit: number }> {
   const stdout = new PassThrough();
   const stderr = new PassThrough();
@@ -17,7 +18,7 @@ export async function run(
     stderr,
     stdin: Readable.from([]),
     env,
-    signal: new AbortController().signal,
+    signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
     setExit: (code) => (exit = code),

@@ -157,7 +157,7 @@ describe('millrace load', () => {
     ]);
     expect(await at('postgres://postgres@127.0.0.1:1/postgres')).toEqual([
       1,
-      expect.stringMatching(/Database cannot be reached: 127\.0\.0\.1:1\/postgres: .*ECONNREFUSED/),
+      expect.stringMatching(/Database is not available: 127\.0\.0\.1:1\/postgres: .*ECONNREFUSED/),
     ]);
     expect(await at('mysql://x')).toEqual([2, expect.stringContaining('--to must be')]);
     expect(await at(server.url, '--table', 'nothing')).toEqual([

@@ -13,13 +13,11 @@ export interface LoadedDatabase {
 export function inPostgres(server: Postgres, schema: string): LoadedDatabase {
   return {
     to: ['--to', server.url, '--schema', schema],
-    sql: (text) =>
-      Promise.resolve(
-        server
-          .sql(`SET search_path TO ${schema}; SET TIME ZONE 'UTC'; ${text}`)
-          .split('\n')
-          .filter((line) => line !== ''),
-      ),
+    sql: async (text) =>
+      server
+        .sql(`SET search_path TO ${schema}; SET TIME ZONE 'UTC'; ${text}`)
+        .split('\n')
+        .filter((line) => line !== ''),
   };
 }
 

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { TABLES } from '../../warehouse/tables.ts';
+import type { SinkDescription } from '../../core/sink.ts';
+import { erasureOf } from './erasure.ts';
 import { connectionFields } from './connection.ts';
 
 const NAMES = TABLES.ofEvents().map(({ definition }) => definition.name);
@@ -25,3 +27,8 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 
 /** What the PostgreSQL sink works with. */
 export type PostgresOptions = z.output<typeof schema>;
+
+/** Rows of users, which an erasure removes. */
+export function describe(written: Readonly<Record<string, unknown>>): SinkDescription {
+  return { erases: () => erasureOf(written['connectionString'], () => parseOptions(written)) };
+}

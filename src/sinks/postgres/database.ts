@@ -40,7 +40,7 @@ export class PostgresDatabase implements Database {
 
   /**
    * The same for a command: the only one that loads into this schema, until it ends.
-   * @throws MillraceError database_unreachable, database_refused, database_in_use
+   * @throws MillraceError database_unavailable, database_refused, database_in_use
    */
   static async openAlone(options: Connection): Promise<PostgresDatabase> {
     const name = nameOf(options.connectionString);

@@ -33,7 +33,7 @@ export function toMillraceError(database: string, error: unknown): MillraceError
   // A slip of the program's own is nothing to be tried again.
   if (error instanceof TypeError || error instanceof RangeError) throw error;
   const { retryable, reason } = faultOf(error);
-  const code = retryable ? 'database_unreachable' : 'database_refused';
+  const code = retryable ? 'database_unavailable' : 'database_refused';
   return new MillraceError(code, `${database}: ${reason}`, { cause: error });
 }
 

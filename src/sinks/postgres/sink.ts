@@ -12,7 +12,7 @@ import { PostgresDatabase } from './database.ts';
 import { faultOf, resultOf } from './failure.ts';
 import { toRecord } from './message.ts';
 
-export { parseOptions, optionsSchema } from './config.ts';
+export { parseOptions, optionsSchema, describe } from './config.ts';
 
 export function createSink(options: PostgresOptions, context: SinkContext): Sink {
   return new PostgresSink(options, context);

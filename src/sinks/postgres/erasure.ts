@@ -1,0 +1,145 @@
+import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } from '../../core/erasure.ts';
+import { inTransaction } from '../../load/database.ts';
+import { postgres } from '../../warehouse/dialects/postgres.ts';
+import { nameOf, type Connection } from './connection.ts';
+import { PostgresDatabase } from './database.ts';
+import { faultOf } from './failure.ts';
+
+/** Rows that name no user are looked through so many at a time. */
+const PIECE = 500;
+
+/**
+ * The rows of a schema, as an erasure sees them: those whose team and user are the subject's, and those of no user that name
+ * the subject anywhere. Each table is a transaction, noted before it can be seen.
+ */
+class PostgresErasure implements ErasableStore {
+  readonly name: string;
+  readonly #options: () => Connection;
+
+  /** @param options may throw; then nothing is erased, and that is said */
+  constructor(name: string, options: () => Connection) {
+    this.name = name;
+    this.#options = options;
+  }
+
+  async erase(run: ErasureRun): Promise<void> {
+    let database: PostgresDatabase | null = null;
+    try {
+      const opened = (database = await PostgresDatabase.open(this.#options()));
+      for (const table of await tablesIn(opened)) {
+        run.signal.throwIfAborted();
+        await inTransaction(opened, () => this.#eraseFrom(opened, table, run));
+        run.onStep('erased rows');
+      }
+    } catch (error) {
+      if (run.signal.aborted) throw error;
+      run.leave(leftBy(this.name, 'rows', run.subjects, new Error(faultOf(error).reason)));
+    } finally {
+      await database?.close();
+    }
+  }
+
+  async #eraseFrom(database: PostgresDatabase, table: string, run: ErasureRun): Promise<void> {
+    const owners = new Owners(run.subjects);
+    const removed: Record<string, number> = {};
+    const count = (requests: readonly string[], rows: number): void => {
+      for (const request of requests) removed[request] = (removed[request] ?? 0) + rows;
+    };
+    const quoted = postgres.quote(table);
+    for (const ownership of await ownershipsIn(database, quoted)) {
+      const requests = owners.of(ownership);
+      if (requests.length > 0) count(requests, await deleteOwned(database, quoted, ownership));
+    }
+    for await (const { place, team, bytes } of unnamedRows(database, quoted)) {
+      run.searched(bytes.length);
+      const requests = owners.named(bytes, team);
+      if (requests.length === 0) continue;
+      await database.query(`DELETE FROM ${quoted} WHERE ctid = $1::tid`, [place]);
+      count(requests, 1);
+    }
+    const known = run.recorded.filter(({ store, item }) => store === this.name && item === table);
+    const fresh = Object.entries(removed).filter(
+      ([request]) => !known.some((item) => request in item.removed),
+    );
+    if (fresh.length === 0) return;
+    const item = { store: this.name, item: table, removed: Object.fromEntries(fresh) };
+    await run.record({ ...item, sha256_before: null, sha256_after: null });
+  }
+}
+
+/** The store of a sink's rows. @param options may throw */
+export function erasureOf(connectionString: unknown, options: () => Connection): ErasableStore {
+  const where = typeof connectionString === 'string' ? ` at ${nameOf(connectionString)}` : '';
+  return new PostgresErasure(`PostgreSQL${where}`, options);
+}
+
+/** The tables that are kept here and whose rows say whose they are. */
+async function tablesIn(database: PostgresDatabase): Promise<string[]> {
+  const [ledger] = await database.query(`SELECT to_regclass('_millrace_tables') IS NOT NULL`);
+  if (ledger?.[0] !== true) return [];
+  const rows = await database.query(
+    `SELECT name FROM _millrace_tables WHERE EXISTS (
+       SELECT FROM information_schema.columns
+       WHERE table_schema = current_schema() AND table_name = name AND column_name = 'user_id'
+     ) ORDER BY name`,
+  );
+  return rows.map(([name]) => String(name));
+}
+
+async function ownershipsIn(database: PostgresDatabase, table: string): Promise<Ownership[]> {
+  const rows = await database.query(`SELECT DISTINCT team_id, user_id, client_user_id FROM ${table}`);
+  return rows.map(([team, user, clientUser]) => ({
+    team: textOf(team),
+    user: textOf(user),
+    clientUser: textOf(clientUser),
+  }));
+}
+
+async function deleteOwned(
+  database: PostgresDatabase,
+  table: string,
+  { team, user, clientUser }: Ownership,
+): Promise<number> {
+  const values: string[] = [];
+  const same = (column: string, value: string | null): string => {
+    if (value === null) return `${column} IS NULL`;
+    values.push(value);
+    return `${column} = $${values.length}`;
+  };
+  const where = [same('team_id', team), same('user_id', user), same('client_user_id', clientUser)];
+  const rows = await database.query(
+    `WITH gone AS (DELETE FROM ${table} WHERE ${where.join(' AND ')} RETURNING 1) SELECT count(*) FROM gone`,
+    values,
+  );
+  return Number(rows[0]?.[0]);
+}
+
+interface UnnamedRow {
+  readonly place: string;
+  readonly team: string | null;
+  /** All that the row says. */
+  readonly bytes: Buffer;
+}
+
+/** The rows that say of no user that they are theirs. */
+async function* unnamedRows(database: PostgresDatabase, table: string): AsyncGenerator<UnnamedRow> {
+  await database.run(
+    `DECLARE unnamed_rows NO SCROLL CURSOR FOR
+     SELECT ctid::text, team_id, row_to_json(rows_)::text FROM ${table} AS rows_ WHERE user_id IS NULL`,
+  );
+  for (;;) {
+    const rows = await database.query(`FETCH ${PIECE} FROM unnamed_rows`);
+    for (const [place, team, row] of rows) {
+      const text = String(row);
+      const [, base64] = /"body_base64":"([A-Za-z0-9+/=]+)"/.exec(text) ?? [];
+      const body = base64 === undefined ? [] : [Buffer.from(base64, 'base64')];
+      yield { place: String(place), team: textOf(team), bytes: Buffer.concat([Buffer.from(text), ...body]) };
+    }
+    if (rows.length < PIECE) break;
+  }
+  await database.run('CLOSE unnamed_rows');
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}

@@ -1,0 +1,47 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { loadCommand } from '../../src/cli/load/command.ts';
+import { run } from '../cli/run.ts';
+import { archive, mealEvent } from '../export/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { lacksPostgres, Postgres } from '../support/postgres.ts';
+import { skipped } from '../support/requirements.ts';
+import { until } from '../support/until.ts';
+import { inPostgres } from './support.ts';
+
+const lack = lacksPostgres();
+
+test.skipIf(lack !== null)(
+  `millrace load --follow loads what comes, waits for a database that is gone, and ends when it is told to${skipped(lack)}`,
+  async () => {
+    const server = Postgres.start();
+    onTestFinished(() => server.stop());
+    const path = await temporaryFolder();
+    const database = inPostgres(server, 'followed');
+    const stop = new AbortController();
+    const has = (count: number): Promise<true> =>
+      until(`${count} events`, async () => {
+        const [found] = await database.sql('SELECT count(*) FROM events').catch(() => []);
+        return found === String(count);
+      });
+    await archive(path, [mealEvent(1)]);
+    const args = [path, ...database.to, '--follow', '--every', '20ms', '--json'];
+    const following = run(loadCommand, args, {}, stop.signal);
+    await has(1);
+    await archive(path, [mealEvent(2), mealEvent(1)]);
+    await has(2);
+    server.down();
+    await archive(path, [mealEvent(3)]);
+    server.up();
+    await has(3);
+    stop.abort();
+    const { stdout, exit } = await following;
+    expect(exit).toBe(0);
+    const rounds = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { ok: boolean; files: number });
+    expect(rounds.map(({ ok }) => ok)).not.toContain(false);
+    // The second of them came with the first event once more, in a file of another day.
+    expect(rounds.reduce((sum, { files }) => sum + files, 0)).toBe(4);
+  },
+);
