@@ -33,12 +33,17 @@ export function kindOf(file: string): FileKind {
   return HIDES_CONTENT.test(name) ? 'unreadable' : 'other';
 }
 
-/** Tables of people's data whose rows do not say whose they are, as the documents they are made of do not. */
+/** Tables of people's data whose rows may not say whose they are, as the documents they are made of do not. */
 const OWNERLESS = new Set(['insurance', 'parsing_jobs', 'parsing_job_results']);
 
 /** @param file relative to its store: `insurance.ndjson`, or `insurance/dt=…/part-000000.ndjson.gz` */
-export function namesNobody(file: string): boolean {
+export function mayNameNobody(file: string): boolean {
   return file.split('/').some((part) => OWNERLESS.has(part.split('.')[0] ?? ''));
+}
+
+/** Whether a row says whose it is. */
+export function namesUser(row: Buffer): boolean {
+  return textAt(objectOf(row), ROW_FIELDS.user) !== null;
 }
 
 /** Reads the envelope of what one line or one kept event holds. */

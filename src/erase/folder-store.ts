@@ -9,7 +9,14 @@ import { errorCode, syncFolder } from '../lib/durable.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { hashFile } from '../archive/facts.ts';
-import { kindOf, LineOwners, namesNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
+import {
+  kindOf,
+  LineOwners,
+  mayNameNobody,
+  namesUser,
+  type EnvelopeFields,
+  type FileKind,
+} from './file-kinds.ts';
 import { Listing } from './listing.ts';
 import { NotSearched } from './not-searched.ts';
 import { rewritePlan } from './plan-file.ts';
@@ -195,7 +202,7 @@ export class FolderStore implements ErasableStore {
     const path = join(root, file);
     const { found, bytes } = await searchFile(path, search, run.signal);
     run.searched(bytes);
-    if (namesNobody(file)) this.#leave(job, prefix + file, NOBODY, OWNERLESS);
+    if (mayNameNobody(file) && (await hasOwnerless(path))) this.#leave(job, prefix + file, NOBODY, OWNERLESS);
     if (!found) return;
     if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
     run.onStep('found');
@@ -287,7 +294,14 @@ export class FolderStore implements ErasableStore {
 }
 
 const NOBODY: readonly string[] = [];
-const OWNERLESS = 'its rows do not say whose they are; recreate it without the user';
+const OWNERLESS = 'it has rows that do not say whose they are; recreate it without the user';
+
+/** Whether some row of a table does not say whose it is. A file that is damaged has been refused before. */
+async function hasOwnerless(path: string): Promise<boolean> {
+  for await (const lines of fileLines(path))
+    if (lines.some(({ bytes }) => bytes === null || !namesUser(bytes))) return true;
+  return false;
+}
 
 interface Job {
   /** Absolute; an archive's own folder. */

@@ -65,6 +65,7 @@ const PARSING_JOB_RESULTS: TableDefinition = {
   events: PARSING_EVENTS,
   columns: [
     text('job_id', 'the parsing job', { from: { parent: 'id' }, required: true }),
+    text('user_id', 'user, UUID', { from: { parent: 'user_id' } }),
     integer('result_index', 'position, from 0', { from: { of: 'position' }, required: true }),
     text('test_name', 'biomarker as the report names it', { older: 'name' }),
     text('value', 'the result as the report has it: a number, or words such as `negative`'),

@@ -19,6 +19,7 @@ const ORDER_EVENTS: TableDefinition = {
   events: EVENTS,
   columns: [
     text('order_id', 'the order, UUID', { from: { parent: 'id' }, required: true }),
+    text('user_id', 'user, UUID', { from: { parent: 'user_id' } }),
     timestamp('order_updated_at', 'which version of the order the row belongs to', {
       from: { parent: 'updated_at' },
     }),

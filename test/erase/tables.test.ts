@@ -156,6 +156,18 @@ test('tables of people whose rows do not say whose they are stand on the receipt
   ]);
 });
 
+test('rows of insurance and parsing jobs that say whose they are go like others', async () => {
+  const root = await tables({
+    'insurance.ndjson': row(1) + row(2),
+    'parsing_jobs.ndjson': row(2),
+    'parsing_job_results/dt=2026-11-21/part-000000.ndjson.gz': gzipSync(row(1) + row(2)),
+  });
+  const { receipts, left } = await erase(root, userId(1));
+  expect(left).toEqual([]);
+  expect(receipts).toMatchObject([{ records_removed: 2, not_searched: [] }]);
+  expect(readFileSync(join(root, 'tables', 'insurance.ndjson'), 'utf8')).toBe(row(2));
+});
+
 test('a file that is damaged is named, and the others are erased all the same', async () => {
   const broken = gzipSync(row(1).repeat(1000));
   const root = await tables({

@@ -21,7 +21,7 @@ Removes a user from the journal, quarantine, dead letters, archives, kept events
 user. A request is due after erasure.grace (7d); until then --cancel leaves everything unchanged. A running receiver runs
 due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
 hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, and
-tables whose rows do not say whose they are (insurance, parsing jobs and their results): recreate those. List other folders
+tables with rows that do not say whose they are (insurance, parsing jobs and their results of earlier versions): recreate those. List other folders
 to search in erasure.folders.
 
 A user id removes that user's events with all they contain; --client-user selects by the team's own id instead. Events of
