@@ -26,6 +26,8 @@ describe('GET /v2/summary/meal/{user_id}', () => {
       [expect.objectContaining({ loc: ['query', 'start_date'] })],
     ]);
     expect((await bench.get('/v2/summary/meal/nobody?start_date=2026-01-01')).status).toBe(422);
+    for (const day of ['2026-02-30', '2026-02-30T10:00:00Z', '2025-02-29'])
+      expect((await bench.get(`/v2/summary/meal/${bench.user()}?start_date=${day}`)).status).toBe(422);
   });
 
   test('with data after a pull, there is nothing before it', async () => {

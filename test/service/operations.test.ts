@@ -99,7 +99,34 @@ describe('users', () => {
   });
 });
 
+test('users of a service that names no total are read page after page', async () => {
+  const { client, sandbox, user } = await setUp();
+  const page = (...users: string[]): void =>
+    sandbox.state.faults.next({
+      kind: 'answer',
+      status: 200,
+      body: { users: users.map((user_id) => ({ user_id })), total: null },
+    });
+  page(user(0), user(1));
+  page(user(2));
+  expect((await collect(client.users.all({ pageSize: 2 }))).map(({ user_id }) => user_id)).toEqual([
+    user(0),
+    user(1),
+    user(2),
+  ]);
+});
+
 describe('labs', () => {
+  test('a team without lab accounts, and an answer that is another list', async () => {
+    const { client, sandbox } = await setUp();
+    for (const body of [{}, { data: null }]) {
+      sandbox.state.faults.next({ kind: 'answer', status: 200, body });
+      expect((await client.labs.accounts()).data).toEqual([]);
+    }
+    sandbox.state.faults.next({ kind: 'answer', status: 200, body: { accounts: [] } });
+    await expect(client.labs.accounts()).rejects.toMatchObject({ code: 'answer_malformed' });
+  });
+
   test('markers, accounts, areas', async () => {
     const { client, sandbox } = await setUp();
     const { tests, accounts } = sandbox.state.labs;
