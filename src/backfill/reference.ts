@@ -20,6 +20,14 @@ export interface PullOptions {
   /** Time of the run: it decides between rows that no time of their own tells apart. Milliseconds since the epoch. */
   readonly now: number;
   readonly signal: AbortSignal;
+  /** Told after each answer. */
+  readonly onProgress?: (progress: PullProgress) => void;
+}
+
+export interface PullProgress {
+  readonly answers: number;
+  readonly rows: Readonly<Record<string, number>>;
+  readonly missing: number;
 }
 
 /**
@@ -30,7 +38,7 @@ export interface PullOptions {
 export async function pullReference(
   service: ServiceClient,
   { table, fetch }: Resource,
-  { query, output, now, signal }: PullOptions,
+  { query, output, now, signal, onProgress }: PullOptions,
 ): Promise<PullSummary> {
   const tables = TABLES.withNested(table);
   const files = await RowFiles.open(output, tables);
@@ -39,8 +47,11 @@ export async function pullReference(
   const missing: PullSummary['missing'][number][] = [];
   const run = { _loaded_at: new Date(now).toISOString() };
   let rejects = 0;
+  let answers = 0;
   try {
     for await (const answer of fetch(service, query, signal)) {
+      answers += 1;
+      onProgress?.({ answers, rows, missing: missing.length });
       if ('missing' in answer) {
         missing.push({ item: answer.missing, reason: answer.reason });
         continue;

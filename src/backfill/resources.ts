@@ -42,6 +42,8 @@ export interface Resource {
 }
 
 const PAGE = 100;
+/** The most users of a page. */
+const USERS_PAGE = 500;
 
 /** What can be pulled, by the name of its command. */
 export const RESOURCES: Readonly<Record<string, Resource>> = {
@@ -51,7 +53,11 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     takes: ['users'],
     fetch: (service, { users }, signal) =>
       users.length === 0
-        ? pages('users', (_, options, offset) => service.users.list({ offset, limit: PAGE }, options), signal)
+        ? pages(
+            'users',
+            (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options),
+            signal,
+          )
         : each('user', users, (user, options) => service.users.get(user, options), signal),
   },
   insurance: {

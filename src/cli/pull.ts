@@ -1,12 +1,13 @@
 import { Command, Option } from 'commander';
-import { pullReference } from '../backfill/reference.ts';
+import { pullReference, type PullProgress } from '../backfill/reference.ts';
 import { RESOURCES, type ReferenceQuery, type Resource } from '../backfill/resources.ts';
 import { EXIT } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { RADII } from '../service/labs.ts';
-import { note, print, usageError, type Io } from './io.ts';
+import { print, usageError, type Io } from './io.ts';
 import { collect, loadedAtOption, readAs, textOf } from './options.ts';
 import { owningFolder } from './own-folder.ts';
+import { StatusLine } from './status-line.ts';
 import { serviceOptions, withService, type ServiceFlags } from './service.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
@@ -104,23 +105,29 @@ export function pullCommand(io: Io): Command {
       const resource = Object.hasOwn(RESOURCES, known) ? RESOURCES[known] : undefined;
       if (resource === undefined) throw usageError(`${name} is not one of ${NAMES}`);
       checkFlags(name, resource, options);
+      const status = new StatusLine(io);
       const summary = await withService(io, options, async (service) => {
         const pull = {
           query: await queryOf(options, service, io.signal),
           output: options.out,
           now: options.loadedAt ?? Date.now(),
           signal: io.signal,
+          onProgress: (progress: PullProgress) => status.show(() => progressOf(progress)),
         };
         return owningFolder(options.out, () => pullReference(service, resource, pull));
       });
-      for (const field of summary.unknown_fields) note(io, `${field} has no column; it is in extra`);
-      for (const { item, reason } of summary.missing.slice(0, NAMED)) note(io, `missing: ${item}: ${reason}`);
-      if (summary.missing.length > NAMED)
-        note(io, `missing: ${summary.missing.length} in all; --json names them`);
+      for (const field of summary.unknown_fields) status.note(`${field} has no column; it is in extra`);
+      const report = status.atMost(NAMED);
+      for (const { item, reason } of summary.missing) report(`missing: ${item}: ${reason}`);
       if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
       else for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);
       io.setExit(summary.rejects === 0 ? EXIT.done : EXIT.partial);
     });
+}
+
+function progressOf({ answers, rows, missing }: PullProgress): string {
+  const counts = Object.entries(rows).map(([table, count]) => `${count} ${table}`);
+  return [`${answers} answers`, ...counts, ...(missing > 0 ? [`${missing} missing`] : [])].join(', ');
 }
 
 /** Missing items that are named on stderr. */

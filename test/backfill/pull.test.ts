@@ -196,7 +196,7 @@ describe('answers that say less than usual', () => {
     const { url } = await answering((path) => {
       seen.push(path);
       const offset = Number(new URL(path, 'http://localhost').searchParams.get('offset'));
-      const users = Array.from({ length: offset === 200 ? 7 : 100 }, (_, n) => ({
+      const users = Array.from({ length: offset === 1000 ? 7 : 500 }, (_, n) => ({
         user_id: `u${offset + n}`,
       }));
       return JSON.stringify({ users, total: null });
@@ -204,7 +204,7 @@ describe('answers that say less than usual', () => {
     const out = await temporaryFolder();
     const env = { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
     const ended = await millrace(['pull', 'users', '--out', out, '--json'], { env, cwd: out });
-    expect(summaryOf(ended).rows['users']).toBe(207);
+    expect(summaryOf(ended).rows['users']).toBe(1007);
     expect(seen).toHaveLength(3);
   });
 });

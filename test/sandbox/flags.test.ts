@@ -78,8 +78,8 @@ describe('millrace sandbox', () => {
     [['--partial-results'], true],
   ])('%j: an order passes partial results: %j', async (flags, passes) => {
     const shown = await sandbox('--speed', '1000000', ...flags);
-    const [test] = (await call(shown, '/v3/lab_tests')).json['data'] as { id: string }[];
-    await call(shown, '/v3/order/create', { user_id: shown.first_user_id, lab_test_id: test!.id });
+    const [first] = (await call(shown, '/v3/lab_tests')).json['data'] as { id: string }[];
+    await call(shown, '/v3/order/create', { user_id: shown.first_user_id, lab_test_id: first!.id });
     const statuses = await until('the results', async () => {
       const [order] = (await call(shown, '/orders')).json['orders'] as { events: { status: string }[] }[];
       const all = order!.events.map(({ status }) => status);

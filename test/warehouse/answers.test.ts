@@ -87,6 +87,7 @@ const LATEST: Readonly<Record<string, { key: string[]; state: string[] }>> = {
   meals: { key: ['id'], state: ['updated_at', 'name'] },
   markers: { key: ['id'], state: ['price'] },
   lab_accounts: { key: ['id'], state: ['status'] },
+  lab_tests: { key: ['id'], state: ['common_tat_days'] },
   insurance: { key: ['user_id'], state: ['group_id'] },
   orders: { key: ['id'], state: ['status', 'interpretation'] },
   users: { key: ['user_id'], state: ['client_user_id'] },
@@ -260,6 +261,9 @@ describe('`_latest` is the last state', () => {
     const [[events] = []] = await query('SELECT count(*)::INTEGER FROM order_events_latest');
     const orders = lastBy('orders', 'id') as unknown as { events: unknown[] }[];
     expect(events).toBe(orders.reduce((sum, one) => sum + one.events.length, 0));
+    expect(
+      await query('SELECT count(*)::INTEGER, string_agg(DISTINCT radius_miles) FROM area_centers_latest'),
+    ).toEqual([[3 * 4, '50']]);
     const [[results] = []] = await query('SELECT count(*)::INTEGER FROM parsing_job_results_latest');
     const jobs = lastBy('parsing_jobs', 'id') as unknown as { data: { results: unknown[] } | null }[];
     expect(results).toBe(jobs.reduce((sum, one) => sum + (one.data?.results.length ?? 0), 0));

@@ -80,7 +80,9 @@ export async function readService(): Promise<Reading[]> {
       note('get /v3/lab_tests', 'lab_tests', (await client.labs.tests()).data);
       note('get /v3/lab_test/lab_account', 'lab_accounts', (await client.labs.accounts()).data);
       const areas = await Promise.all(
-        ['12345', '10001', '94103'].map((zipCode) => client.labs.areaInfo({ zipCode, radius: 50 })),
+        ['12345', '10001', '94103'].map((zipCode) =>
+          client.labs.areaInfo({ zipCode, radius: round < 3 ? 25 : 50 }),
+        ),
       );
       note('get /v3/order/area/info', 'areas', areas);
       note('get /orders', 'orders', (await client.orders.list({ size: 100 })).orders);
@@ -103,9 +105,10 @@ export async function readService(): Promise<Reading[]> {
 
 /** What the service changes by itself, and the sandbox does not: prices, and accounts on their way. */
 function change(
-  labs: { readonly markers: readonly object[]; readonly accounts: readonly object[] },
+  labs: Readonly<Record<'markers' | 'accounts' | 'tests', readonly object[]>>,
   n: number,
 ): void {
   Object.assign(labs.markers[n]!, { price: `${99 + n}.00` });
+  Object.assign(labs.tests[0]!, { usualDays: 4 + n });
   Object.assign(labs.accounts[n % 2]!, { status: n % 2 === 0 ? 'suspended' : 'pending' });
 }
