@@ -1,0 +1,95 @@
+import type { IncomingMessage } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { Budget } from '../../src/receive/budget.ts';
+import { readBytes, stopReading } from '../../src/receive/bytes.ts';
+
+/** A request whose body comes in these pieces. `length`: as declared; the sum of them when left out. */
+function reading(
+  pieces: readonly number[],
+  options: { length?: number | null; limit?: number; max?: number } = {},
+) {
+  const sum = pieces.reduce((one, other) => one + other, 0);
+  const budget = new Budget(options.max ?? 1e9);
+  const share = budget.share();
+  const request = new PassThrough();
+  const length = options.length === undefined ? sum : options.length;
+  const result = readBytes(request as unknown as IncomingMessage, length, options.limit ?? 1e6, share);
+  for (const [n, bytes] of pieces.entries()) request.emit('data', Buffer.alloc(bytes, 65 + (n % 26)));
+  return { request, result, share, budget, end: () => request.emit('end') };
+}
+
+test.each([
+  ['less than', 11],
+  ['more than', 9],
+])('a body of %s its declared length is refused', async (_what, length) => {
+  const { result, end } = reading([4, 6], { length });
+  end();
+  expect(await result).toMatchObject({ ok: false, code: 'body_malformed' });
+});
+
+test('a body is whole, in the order of its pieces, with or without a declared length', async () => {
+  for (const length of [6, null]) {
+    const { result, share, end } = reading([1, 2, 3], { length });
+    end();
+    expect(await result).toEqual({ ok: true, body: Buffer.from('ABBCCC') });
+    // Each piece costs more than its bytes.
+    expect(share.work).toBe(6 + 3 * 256);
+  }
+  const empty = reading([]);
+  empty.end();
+  expect(await empty.result).toEqual({ ok: true, body: Buffer.alloc(0) });
+});
+
+test('a body as large as the limit is taken; one byte more is refused at once, and no more is read', async () => {
+  const exact = reading([600, 400], { limit: 1000 });
+  exact.end();
+  expect(await exact.result).toMatchObject({ ok: true });
+  const over = reading([600, 401], { limit: 1000 });
+  expect(await over.result).toMatchObject({ ok: false, code: 'body_too_large' });
+  expect(over.request.isPaused()).toBe(true);
+  expect(over.request.listenerCount('data')).toBe(0);
+});
+
+test('what is held is counted while it is read, and given back when it is released', async () => {
+  const { result, share, budget } = reading([1000], { max: 2000, length: 3000 });
+  expect(budget.used).toBe(1256);
+  share.release();
+  expect(budget.used).toBe(0);
+  const crowded = reading([1000, 1000], { max: 2000 });
+  expect(await crowded.result).toMatchObject({ ok: false, code: 'overloaded' });
+  // The piece that did not fit is not counted.
+  expect(crowded.budget.used).toBe(1256);
+  crowded.share.release();
+  crowded.share.release();
+  expect(crowded.budget.used).toBe(0);
+  expect(await Promise.race([result, Promise.resolve('open')])).toBe('open');
+});
+
+test('a body may come in 512 pieces however small, and in more when they are of 64 bytes on average', async () => {
+  const few = reading(Array.from({ length: 512 }, () => 1));
+  few.end();
+  expect(await few.result).toMatchObject({ ok: true });
+  const many = reading(Array.from({ length: 513 }, () => 63));
+  expect(await many.result).toMatchObject({ ok: false, code: 'body_in_pieces' });
+  // Cheap to send, and dear to receive.
+  expect(many.share.work).toBe(4 * 2 ** 20);
+  const larger = reading(Array.from({ length: 2000 }, () => 64));
+  larger.end();
+  expect(await larger.result).toMatchObject({ ok: true });
+});
+
+test.each(['close', 'error'])('a sender that is gone before the end (%s) leaves nothing', async (event) => {
+  const { request, result } = reading([5], { length: 10 });
+  request.emit(event, new Error('made-up'));
+  expect(await result).toEqual({ ok: false, code: 'gone' });
+  // Later events of the same request are nobody's.
+  expect(['data', 'end', 'close', 'error'].map((name) => request.listenerCount(name))).toEqual([0, 0, 0, 0]);
+});
+
+test('reading that is stopped lets the body go; one that is complete is left alone', async () => {
+  const { request, result } = reading([5], { length: 10 });
+  stopReading(request as unknown as IncomingMessage, 'too slow');
+  expect(await result).toEqual({ ok: false, code: 'gone' });
+  expect(() => stopReading(request as unknown as IncomingMessage, 'too slow')).not.toThrow();
+});
