@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { nameKind } from '../../src/warehouse/infer/names.ts';
 import { columnsOf, definitionOf, fileOf, inferred, type Json, shaped, tableOf } from './infer-support.ts';
 
 const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
@@ -112,11 +113,35 @@ describe('shape', () => {
   });
 });
 
+test.each([
+  ['heart_rate', 'field'],
+  ['heartRate', 'field'],
+  ['omega3', 'field'],
+  ['forced_expiratory_volume_1', 'field'],
+  ['SleepScore', 'doubtful'],
+  ['x-ray', 'doubtful'],
+  ['a.b', 'doubtful'],
+  ['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'data'],
+  ['customer-patient-1234', 'data'],
+  ['JA1X9ZK3M8Q2W7E5R4T6Y0U1P9', 'data'],
+  ['made.up@example.com', 'data'],
+  ['2026-01-01', 'data'],
+  ['10:00', 'data'],
+  ['42', 'data'],
+  ['Coffee, black', 'data'],
+  ['Käse', 'data'],
+  ['', 'data'],
+  ['a'.repeat(65), 'data'],
+])('the name %j looks like %s', (name, kind) => {
+  expect(nameKind(name)).toBe(kind);
+});
+
 describe('maps: what is named by data never names a column', () => {
   const food = { energy: { unit: 'kcal', value: 1 }, weight: 2 };
   test.each<[string, Json[]]>([
     ['foods', [{ m: { 'Coffee, black, 1 tbsp(s)': food, Milk: food } }]],
     ['foods of one word', [{ m: { Banana: food, Milk: food } }]],
+    ['foods of one small word', [{ m: { banana: food, milk: food } }, { m: { rice: food } }]],
     ['ids', [{ m: { [uuid(1)]: food } }, { m: { [uuid(2)]: food } }]],
     ['days', [{ m: { '2026-01-01': food } }]],
     ['numbers', [{ m: { 1: food, 2: food } }]],
@@ -144,6 +169,8 @@ describe('maps: what is named by data never names a column', () => {
       Array.from({ length: 40 }, (_, n) => ({ m: { [`w${'abcdefghij'[n % 10]}${n}`]: n } })),
     ],
     ['names of people', [{ m: { Anna: 1, Bob: 2 } }]],
+    ['names of people, small', [{ m: { anna: 1 } }, { m: { bob: 2 } }]],
+    ['foods, one of which could be a field', [{ m: { 'Coffee, black': 1, milk: 2 } }]],
   ])('%s with numbers are JSON', (_, documents) => {
     expect(columnsOf(tableOf(documents))).toEqual(['m json']);
   });

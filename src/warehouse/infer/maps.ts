@@ -1,13 +1,14 @@
 import { nameKind } from './names.ts';
-import type { Place } from './place.ts';
+import type { Kind, Place } from './place.ts';
 
 /** Objects of one place that say enough to trust a name that could be data, and how many of them must have it. */
 const ENOUGH = 20;
 const STEADY = 0.9;
+const SINGLE: readonly Kind[] = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp'];
 
 /** Whether the objects at a place are maps: their members are named by data, such as foods or days, not by a format. */
 export function isMap(place: Place): boolean {
-  return place.isMap || hasMoreData(place) || looksEverNew(place) || isUniform(place);
+  return place.isMap || hasMoreData(place) || looksEverNew(place) || isUniform(place) || varies(place);
 }
 
 /** Whether a name can be a column's: it is no data, or so steady that it cannot be. */
@@ -51,4 +52,12 @@ function isUniform(place: Place): boolean {
   const union = new Set(names.flat()).size;
   const shared = names.reduce((sum, own) => sum + own.length, 0) / names.length;
   return union > 0 && shared * 2 >= union;
+}
+
+/** Too few objects to know, of single values of one kind, that do not all have the same names: `{ann: 1}`, `{bob: 2}`. */
+function varies({ members, kinds }: Place): boolean {
+  const all = [...(members?.values() ?? [])];
+  if (kinds.object >= ENOUGH || all.length < 2 || all.every(({ seen }) => seen === kinds.object))
+    return false;
+  return SINGLE.some((single) => all.every((member) => member.kinds[single] + member.nulls === member.seen));
 }
