@@ -35,7 +35,14 @@ export function tableOption(flags: string, description: string, names: readonly 
  * @throws MillraceError tables_invalid, config_invalid
  */
 export async function tablesOf(flags: TablesFlags, io: Io): Promise<Tables> {
-  const files = [...(await filesOfConfig(flags, io)), ...(flags.tables ?? [])];
+  return tablesWith([...(await filesOfConfig(flags, io)), ...(flags.tables ?? [])]);
+}
+
+/**
+ * The built-in tables, and those of the files.
+ * @throws MillraceError tables_invalid
+ */
+export function tablesWith(files: readonly string[]): Tables {
   const once = new Map(files.map((file) => [resolve(file), file]));
   return [...once.values()].reduce((tables, file) => {
     try {

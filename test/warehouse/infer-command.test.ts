@@ -5,7 +5,10 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { KeyStore } from '../../src/seal/key-store.ts';
 import { archive, duckdb } from '../export/support.ts';
+import { MASTER, MASTER_TEXT, subject } from '../seal/support.ts';
+import { SECRET } from '../support/signed-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 
@@ -190,6 +193,39 @@ test('tables in the config count as named with --tables', async () => {
 const table = (changes: object): object => ({
   version: 1,
   tables: [{ name: 't', events: ['raw.t.'], columns: [{ name: 'a', type: 'text' }], ...changes }],
+});
+
+test('check reads the files that tables: names', async () => {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'tables.yaml');
+  const config = writeConfig(folder, { tables: [file] });
+  const env = { MILLRACE_SECRET: SECRET };
+  writeFileSync(file, 'version: 1\ntables: [{ name: meals, events: [a.], columns: [] }]\n');
+  const wrong = await millrace(['check', '--config', config], { env });
+  expect(wrong).toMatchObject({ code: 2 });
+  expect(wrong.stderr).toContain('there are two tables meals');
+  writeFileSync(file, 'version: 1\ntables: [{ name: readings, events: [a.], columns: [] }]\n');
+  expect(await millrace(['check', '--config', config], { env })).toMatchObject({ code: 0 });
+});
+
+test('a sealed archive is read with its keys, without the users that were erased', async () => {
+  const folder = await temporaryFolder();
+  const [store, path] = [join(folder, 'keys'), join(folder, 'archive')];
+  const events = ['u1', 'u2'].map((user, n) => ({
+    ...eventOf(n, 'raw.thing.created', { n }),
+    user,
+  }));
+  await archive(path, events, { encrypt: { store, masterKey: MASTER_TEXT } });
+  const closed = await millrace(['schema', 'infer', path]);
+  expect(closed).toMatchObject({ code: 2 });
+  expect(closed.stderr).toContain('the keys that open it were not given');
+  const keys = await KeyStore.open(store, MASTER);
+  await keys.destroy(subject('u1'));
+  await keys.close();
+  const env = { MILLRACE_MASTER_KEY: MASTER_TEXT };
+  const opened = await millrace(['schema', 'infer', path, '--keys', store, '--json'], { env });
+  expect(opened.code, opened.stderr).toBe(0);
+  expect(JSON.parse(opened.stdout)).toMatchObject({ records: 1, erased: 1, tables: [{ name: 'raw_thing' }] });
 });
 
 describe('a definition file that is wrong', () => {
