@@ -110,7 +110,7 @@ function dataPage(
   body: Uint8Array,
 ): Page {
   const levels = new ByteWriter(64);
-  if (!required) writeRleBitPackedHybrid(levels, present, 1);
+  if (!required) writeLevels(levels, present, count);
   const header = {
     num_values: present.length,
     num_nulls: present.length - count,
@@ -122,6 +122,16 @@ function dataPage(
     is_compressed: body.length > 0,
   };
   return { header: { type: 'DATA_PAGE_V2', data_page_header_v2: header }, levels: levels.getBytes(), body };
+}
+
+/** Which rows have a value; most often all do, or none: one run. */
+function writeLevels(out: ByteWriter, present: Uint8Array, count: number): void {
+  if (count > 0 && count < present.length) {
+    writeRleBitPackedHybrid(out, present, 1);
+    return;
+  }
+  out.appendVarInt(present.length << 1);
+  out.appendUint8(count === 0 ? 0 : 1);
 }
 
 /** Runs of bits, behind their length. */

@@ -38,23 +38,26 @@ export function giveRow(target: RowTarget, row: RowState, bytes: Uint8Array): vo
  */
 function giveSlots(
   target: RowTarget,
-  slots: Slots,
+  { from, to, position, repetition }: Slots,
   { plan, given, givenTo, filled }: RowState,
   bytes: Uint8Array,
   extra: Uint8Array,
 ): void {
-  const { columns, position, repetition, extra: extraSlot } = plan;
-  for (let slot = 0; slot < givenTo.length; slot += 1) {
-    const number = plan.numbers[slot] as number;
-    const from = slot < columns.length ? (slots.from[slot] as number) : -1;
-    if (from >= 0) {
-      filled[slot] = (filled[slot] as number) + 1;
-      target.value(number, bytes, from, slots.to[slot] as number);
-    } else if (givenTo[slot] !== 0)
-      target.value(number, given[slot] as Uint8Array, 0, givenTo[slot] as number);
-    else if (slot === position) giveNumber(target, number, slots.position);
-    else if (slot === repetition && slots.repetition > 0) giveNumber(target, number, slots.repetition);
-    else if (slot === extraSlot && extra.length > 0) target.value(number, extra, 0, extra.length);
+  const { numbers: numberOf, columns } = plan;
+  for (let slot = 0; slot < columns.length; slot += 1) {
+    const start = from[slot] as number;
+    if (start < 0) continue;
+    filled[slot] = (filled[slot] as number) + 1;
+    target.value(numberOf[slot] as number, bytes, start, to[slot] as number);
+  }
+  for (const slot of plan.elsewhere) {
+    const number = numberOf[slot] as number;
+    // Behind the columns that a document may have, `from` has places where older documents have them.
+    if (slot < columns.length && (from[slot] as number) >= 0) continue;
+    if (givenTo[slot] !== 0) target.value(number, given[slot] as Uint8Array, 0, givenTo[slot] as number);
+    else if (slot === plan.position) giveNumber(target, number, position);
+    else if (slot === plan.repetition && repetition > 0) giveNumber(target, number, repetition);
+    else if (slot === plan.extra && extra.length > 0) target.value(number, extra, 0, extra.length);
   }
 }
 
