@@ -125,8 +125,8 @@ export class Rows {
   #shape({ file, line, record, text, body }: ArchiveItem & { kind: 'record' }): void {
     this.#at = { file, line };
     const { tables, table, onReject, onWithoutTable } = this.#options;
-    const { id: event_id, event_type } = record;
-    this.#shaper.about({ ...record, event_id });
+    const { id: event_id, event_type, received_at, team_id, user_id, client_user_id } = record;
+    this.#shaper.about({ event_id, event_type, received_at, team_id, user_id, client_user_id });
     if (this.#origin.member === null) {
       if (tables.documentsOf(event_type).length === 0) onWithoutTable(event_type);
       this.#shaper.shape(text);

@@ -1,4 +1,5 @@
 import { BACKSLASH } from '../lib/json-text.ts';
+import { ByteWriter } from '../lib/byte-writer.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
 import type { RowPlan } from './plan.ts';
@@ -24,6 +25,8 @@ export class RowState {
   /** Rows before it in the document with the same key. */
   repetition = 0;
   readonly #seen = new Map<number, number>();
+  readonly #tail = new ByteWriter(512);
+  #hasTail = false;
 
   constructor(plan: RowPlan) {
     this.plan = plan;
@@ -45,9 +48,24 @@ export class RowState {
       const value = envelope === null ? before : event.of(envelope);
       if (value === before) continue;
       this.room += value.length - before.length;
+      this.#hasTail = false;
       given[slot] = value;
       givenTo[slot] = endOf(value);
     }
+  }
+
+  /** The columns after `extra`, as they are written behind every row until the next event. */
+  tail(): ByteWriter {
+    if (this.#hasTail) return this.#tail;
+    this.#tail.length = 0;
+    for (const [i, { head }] of this.plan.tail.entries()) {
+      const given = this.given[this.plan.columns.length + i];
+      if (given === undefined || given.length === 0) continue;
+      this.#tail.append(head);
+      this.#tail.append(given);
+    }
+    this.#hasTail = true;
+    return this.#tail;
   }
 
   /** Begins a document. */

@@ -266,7 +266,7 @@ export class Shaper {
     const row = this.#row;
     this.#waiting.length = 0;
     this.#waitingRows.length = 0;
-    for (const waiting of this.#waitingFor.values()) waiting.clear();
+    if (this.#waitingFor.size > 0) for (const waiting of this.#waitingFor.values()) waiting.clear();
     for (const inner of this.#inner.values()) inner.begin();
     row.reset();
     this.#framed = false;

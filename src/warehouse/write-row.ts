@@ -8,7 +8,7 @@ const LINE_FEED = 10;
 
 /** Adds one row: a JSON object of the columns that have a value, in the table's order, and a line feed. */
 export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): void {
-  const { columns, tail, position, repetition, extra: extraSlot } = row.plan;
+  const { columns, position, repetition, extra: extraSlot } = row.plan;
   const extra = row.extra.finish();
   // No value grows beyond twice its text, and each stands in the document once.
   out.room(row.room + bytes.length * 2 + extra.length);
@@ -38,13 +38,8 @@ export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): voi
       at = copy(extra, 0, extra.length, buffer, at);
     }
   }
-  for (let i = 0; i < tail.length; i += 1) {
-    const given = row.given[columns.length + i] as Uint8Array;
-    if (given.length === 0) continue;
-    const { head } = tail[i] as RowPlan['columns'][number];
-    at = copy(head, 0, head.length, buffer, at);
-    at = copy(given, 0, given.length, buffer, at);
-  }
+  const tail = row.tail();
+  at = copy(tail.buffer, 0, tail.length, buffer, at);
   // Every column came with a comma in front; the first one's place is the brace's.
   if (at === start) {
     buffer[at] = COMMA;
