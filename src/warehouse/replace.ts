@@ -2,7 +2,7 @@ import { columnsOf, LOADED_AT, type Column, type TableDefinition } from './defin
 import type { Dialect } from './dialects/dialect.ts';
 import { arrivalOf, eventColumnsOf, rowKeyOf, versionOf } from './identity.ts';
 
-type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf'>;
+type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId'>;
 
 /** What is to happen with rows that wait in another table. */
 export interface Replacement {
@@ -23,11 +23,23 @@ export interface Replacement {
  * @returns statements without their `;`, to be run in one transaction where the warehouse has any
  */
 export function replaceRows(replacement: Replacement, words: Words): string[] {
-  const { table, day = null } = replacement;
+  const { table, day = null, staged } = replacement;
+  const ranked = rankOf(replacement, words);
+  const { rowId } = words;
+  // Where staged rows can be removed, only what tells them apart is sorted, and not all that they say.
+  const repeated =
+    rowId === undefined || ranked === null
+      ? []
+      : [
+          `DELETE FROM ${staged}\nWHERE ${rowId} IN (\n  SELECT id_ FROM (\n    SELECT ${rowId} AS id_, ${ranked}\n    FROM ${staged}\n  ) AS ranked_\n  WHERE rank_ > 1\n)`,
+        ];
+  const rows =
+    rowId === undefined ? distinctRows(replacement, words) : `SELECT\n${names(table, words)}\nFROM ${staged}`;
   return [
+    ...repeated,
     ...(day === null ? [] : [deleteDay(table, day, words)]),
     ...deleteSame(replacement, words),
-    `INSERT INTO ${words.quote(table.name)} (\n${names(table, words)}\n)\n${distinctRows(replacement, words)}`,
+    `INSERT INTO ${words.quote(table.name)} (\n${names(table, words)}\n)\n${rows}`,
   ];
 }
 
@@ -46,12 +58,25 @@ export function isOfDay(table: TableDefinition, day: string, { quote, types, sta
 
 /** The staged rows, each once: an archive may hold an event twice. */
 export function distinctRows(replacement: Replacement, words: Words): string {
-  const { table, document, staged, typed = staged } = replacement;
-  const { quote } = words;
+  const { table, staged, typed = staged } = replacement;
   const rows = names(table, words);
+  const ranked = rankOf(replacement, words);
+  if (ranked === null) return `SELECT\n${rows}\nFROM ${typed}`;
+  return [
+    `SELECT\n${rows}`,
+    'FROM (',
+    `  SELECT rows_.*, ${ranked}`,
+    `  FROM ${typed} AS rows_`,
+    ') AS ranked_',
+    'WHERE rank_ = 1',
+  ].join('\n');
+}
+
+/** A column `rank_`, which is 1 in one row of those that are the same; null where nothing tells rows apart. */
+function rankOf({ table, document }: Replacement, { quote }: Words): string | null {
   const event = eventColumnsOf(table);
   const key = rowKeyOf(table);
-  if (key.length === 0) return `SELECT\n${rows}\nFROM ${typed}`;
+  if (key.length === 0) return null;
   const version = versionOf(table, document);
   const answered = [LOADED_AT.name, ...(version === null ? [] : [version])];
   const same = [
@@ -60,18 +85,8 @@ export function distinctRows(replacement: Replacement, words: Words): string {
       ? answered.map(quote)
       : answered.map((name) => `CASE WHEN ${quote(event.id)} IS NULL THEN ${quote(name)} END`)),
   ];
-  const last = event === null ? LOADED_AT.name : event.received;
-  return [
-    `SELECT\n${rows}`,
-    'FROM (',
-    '  SELECT rows_.*, row_number() OVER (',
-    `    PARTITION BY ${same.join(', ')}`,
-    `    ORDER BY ${quote(last)} DESC NULLS LAST`,
-    '  ) AS rank_',
-    `  FROM ${typed} AS rows_`,
-    ') AS ranked_',
-    'WHERE rank_ = 1',
-  ].join('\n');
+  const last = quote(event === null ? LOADED_AT.name : event.received);
+  return `row_number() OVER (\n    PARTITION BY ${same.join(', ')}\n    ORDER BY ${last} DESC NULLS LAST\n  ) AS rank_`;
 }
 
 /** Removes rows that staged rows are another copy of. */

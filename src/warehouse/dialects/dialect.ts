@@ -12,6 +12,8 @@ export interface Dialect {
   readonly types: Readonly<Record<ColumnType, string>>;
   /** How rows are removed that stand in another table too: `DELETE … USING`, or `WHERE EXISTS`. */
   readonly deletes: 'using' | 'exists';
+  /** What the warehouse itself calls a row by, where it has such a name. */
+  readonly rowId?: string;
   /** What is read when nobody says what the files are. */
   readonly reads: Pick<Source, 'format' | 'compression'>;
   /** A name that may be a reserved word, and is not to lose its case. */

@@ -29,6 +29,7 @@ export const duckdb: Dialect = {
     json: 'JSON',
   },
   deletes: 'using',
+  rowId: 'rowid',
   reads: { format: 'parquet', compression: 'gzip' },
   quote: doubleQuoted,
   literal,

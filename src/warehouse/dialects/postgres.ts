@@ -21,6 +21,7 @@ export const postgres: Dialect = {
     json: 'json',
   },
   deletes: 'using',
+  rowId: 'ctid',
   // It reads no Parquet.
   reads: { format: 'ndjson', compression: 'gzip' },
   quote: doubleQuoted,
