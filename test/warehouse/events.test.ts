@@ -1,12 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { columnsOf } from '../../src/warehouse/definition.ts';
+import { schemaOf } from '../../src/warehouse/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, exported } from '../export/support.ts';
+import { skipped } from '../support/requirements.ts';
 import { type Row, rowsIn } from './support.ts';
+import { WAREHOUSES } from './warehouses.ts';
 import {
   columnsIn,
   MadeUpData,
@@ -44,6 +47,8 @@ const rows = new Map<string, Map<string, Row[]>>();
 const refused: string[] = [];
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+// PostgreSQL reads as another user.
+chmodSync(folder, 0o755);
 afterAll(() => rmSync(folder, { recursive: true }));
 
 beforeAll(async () => {
@@ -166,3 +171,48 @@ test.each(tables.map(({ name }) => name).filter((name) => name !== 'events'))(
       });
   },
 );
+
+test('a table is known by columns that it has', () => {
+  for (const { definition } of TABLES.values()) {
+    const has = columnsOf(definition).map(({ name }) => name);
+    expect(has, definition.name).toEqual(
+      expect.arrayContaining([...definition.key, definition.newest ?? has[0]]),
+    );
+    expect(new Set(has).size, definition.name).toBe(has.length);
+  }
+});
+
+const loads = WAREHOUSES.filter(({ dialect }) => dialect !== 'clickhouse');
+
+describe.each(loads)('the rows load into $title', ({ dialect, lack, open }) => {
+  test.skipIf(lack !== null)(
+    `all of them, and no value is refused${skipped(lack)}`,
+    { timeout: 120_000 },
+    async () => {
+      const warehouse = await open();
+      const entries = TABLES.ofEvents().filter(({ definition }) => rows.has(definition.name));
+      const statements = entries.map((entry) => {
+        const { name } = entry.document;
+        const from = `${join(folder, name, entry.definition.name)}/`;
+        const { createTable, createView, load } = schemaOf(entry, dialect, from, {
+          format: { format: 'ndjson', compression: 'gzip' },
+        });
+        return [createTable, createView ?? '', load];
+      });
+      for (const part of [0, 1, 2]) await warehouse.run(statements.map((all) => all[part]).join('\n'));
+      const counts = entries.map(({ definition: { name } }) => `SELECT '${name}', count(*) FROM ${name}`);
+      const expected = entries.map(({ definition: { name } }) => [
+        name,
+        String([...rows.get(name)!.values()].flat().length),
+      ]);
+      const found = await warehouse.rows(counts.join(' UNION ALL '));
+      expect(found.toSorted()).toEqual(expected.toSorted());
+      const kinds = await warehouse.rows('SELECT count(DISTINCT _event_type) FROM timeseries_latest');
+      expect(kinds).toEqual([[String(typesOf('timeseries'))]]);
+    },
+  );
+});
+
+function typesOf(table: string): number {
+  return shapes.filter((shape) => shape.table === table).flatMap((shape) => shape.types).length;
+}
