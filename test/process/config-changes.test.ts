@@ -377,10 +377,13 @@ test('a sink continues for one that is leaving already', async () => {
   const [a, c] = [bench.sink('a'), bench.sink('c')];
   for (const name of ['a', 'b', 'c']) bench.open(name);
   const config = bench.config({ a, b: bench.sink('b', { slow: 120 }) }, [everythingTo('a', 'b')]);
+  // Busy with its first batch until it leaves, however long the sending takes.
+  bench.hold('b');
   const receiver = await ReceiverProcess.start(config);
   const ids = await send(receiver, 300);
   bench.config({ a }, [everythingTo('a')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
+  bench.release('b');
   bench.config({ a, c: { ...c, continues: 'b' } }, [everythingTo('a', 'c')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
   await receiver.drained();
