@@ -44,6 +44,9 @@ export function keyOf({ record: { source, id }, body }: Omit<LoadedRecord, 'text
   ).slice(0, 32);
 }
 
+/** Where documents stand in a body, as it is written there. */
+const MEMBER = Buffer.from('"data"');
+
 /** What becomes rows of one document's tables. */
 interface Shape {
   /** One of the tables; any does. */
@@ -61,7 +64,8 @@ export class Shapes {
   readonly #spare: ByteWriter[] = [];
   /** Rows of each table so far. */
   readonly #counts = new Map<string, number>();
-  #rejected: RowReject | null = null;
+  /** Of the document in hand. */
+  #rejected: RowReject[] = [];
   #rejects: (RowReject & { nth: number })[] = [];
 
   constructor(tables: Tables, entries: readonly TableEntry[], options: ShapesOptions) {
@@ -72,7 +76,7 @@ export class Shapes {
       const entry = ofIt[0] as TableEntry;
       const shaper = new Shaper(entry, {
         tables: definitions.map(({ name }) => name),
-        onReject: (reject) => (this.#rejected = reject),
+        onReject: (reject) => this.#rejected.push(reject),
         onUnknown: (table, path) => options.onUnknown(table, path),
       });
       return { entry, definitions, shaper };
@@ -118,20 +122,23 @@ export class Shapes {
 
   /** The row that is the event itself: there is one whatever is in it. */
   #event({ record, text, body }: LoadedRecord, shaper: Shaper, nth: number): void {
-    this.#rejected = null;
+    this.#rejected = [];
     shaper.shape(text);
-    if (this.#rejected === null) return;
+    if (this.#rejected.length === 0) return;
     // Nested too deeply, perhaps: the exact bytes are kept all the same.
-    this.#rejected = null;
+    this.#rejected = [];
     const bare = { ...record, event: null, body_base64: body.toString('base64') };
     shaper.shape(Buffer.from(JSON.stringify(bare)));
     this.#note(nth);
   }
 
   #documents({ record, body }: LoadedRecord, entry: TableEntry, shaper: Shaper, nth: number): void {
+    const origin = originOf(entry);
+    // Mostly all is well with the document, and it is found and read in one pass.
+    if (origin.each === undefined && shaper.shapeMember(body, MEMBER)) return;
     try {
-      for (const document of documentsIn(body, originOf(entry)) ?? [null]) {
-        this.#rejected = null;
+      for (const document of documentsIn(body, origin)) {
+        this.#rejected = [];
         if (document === null || !shaper.shape(document)) this.#options.onWithoutTable(record.event_type);
         this.#note(nth);
       }
@@ -142,7 +149,7 @@ export class Shapes {
   }
 
   #note(nth: number): void {
-    if (this.#rejected !== null) this.#rejects.push({ ...this.#rejected, nth });
+    for (const reject of this.#rejected) this.#rejects.push({ ...reject, nth });
   }
 }
 
