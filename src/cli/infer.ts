@@ -84,7 +84,7 @@ function report(summary: InferSummary, { out, json }: Options, io: Io): void {
   for (const { events, count, reason } of without)
     note(io, `no table for ${events === '' ? 'others' : `${events}*`}, ${count} events: ${reason}`);
   const { records, covered, erased, problems } = counts;
-  note(io, `${records} records: ${covered} covered by tables, ${tables.length} tables proposed`);
+  note(io, `${records} records: ${covered} of types that tables take; tables proposed: ${tables.length}`);
   if (erased > 0) note(io, `${erased} records stay sealed: their users were erased`);
   if (problems > 0) note(io, `${problems} records or files could not be read`);
   if (out !== undefined && tables.length > 0)

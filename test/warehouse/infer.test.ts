@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { Observer } from '../../src/warehouse/infer/observe.ts';
+import type { Place } from '../../src/warehouse/infer/place.ts';
+import { propose } from '../../src/warehouse/infer/propose.ts';
 import { nameKind } from '../../src/warehouse/infer/names.ts';
 import { columnsOf, definitionOf, fileOf, inferred, type Json, shaped, tableOf } from './infer-support.ts';
 
@@ -225,11 +228,27 @@ describe('events', () => {
   });
 });
 
-test('memory has a bound: ever new places are no longer remembered', () => {
-  const wide = Array.from({ length: 300 }, (_, n) =>
-    Object.fromEntries(Array.from({ length: 20 }, (__, i) => [`a_${n}_${i}`, { [`b_${i}`]: { c: [1] } }])),
+test('a file says what it guesses, and how often what was seen', () => {
+  const file = fileOf(
+    [1, 2].map((n) => ({ id: uuid(n), updated_at: '2026-01-01T00:00:00Z', ...(n > 1 ? { n } : {}) })),
   );
-  const [table] = inferred(wide).tables;
-  expect(table!.columns.length).toBeLessThanOrEqual(400);
-  expect(fileOf(wide).length).toBeLessThan(100_000);
+  expect(file).toContain('key: [ id ] # a guess\n');
+  expect(file).toContain('newest: updated_at # a guess\n');
+  expect(file).toContain('- { name: n, type: integer, share: 0.5 } # in 1 of 2: integer 1\n');
+  expect(file).not.toMatch(/ +\n/);
 });
+
+test('no more places are remembered than there is room for, and the rest is said', () => {
+  const observer = new Observer({ left: 100 });
+  for (let n = 0; n < 200; n += 1)
+    observer.add(Buffer.from(JSON.stringify({ [`a_${n}`]: { b: [{ c: n }] }, steady: n })));
+  expect(placesIn(observer.root)).toBe(101);
+  expect(observer.root.kinds.object).toBe(200);
+  expect(propose('t', observer.root, new Set()).note).toContain('some were not looked at');
+});
+
+function placesIn(place: Place | null): number {
+  if (place === null) return 0;
+  const inner = [...(place.members?.values() ?? []), place.values, place.items];
+  return inner.reduce((sum, one) => sum + placesIn(one), 1);
+}

@@ -1,4 +1,4 @@
-import { Document, isMap, isSeq, type Node } from 'yaml';
+import { Document, isMap, isNode, isSeq, type Node } from 'yaml';
 import type { LearnedNesting, LearnedTable } from '../learned.ts';
 
 const HEAD = ` Tables that \`millrace schema infer\` proposes from events. Names, types and counts only, no values.
@@ -23,11 +23,12 @@ function annotate(
   table: LearnedTable | LearnedNesting,
 ): void {
   const node = nodeAt(document, path);
-  node.spaceBefore = true;
+  node.spaceBefore = path.at(-1) !== 0;
   if (table.note !== undefined) node.commentBefore = ` ${table.note}`;
-  for (const name of ['key', 'events']) {
-    const list = document.getIn([...path, name], true);
-    if (isSeq(list)) list.flow = true;
+  for (const name of ['key', 'newest', 'events']) {
+    const value = document.getIn([...path, name], true);
+    if (isSeq(value)) value.flow = true;
+    if (isNode(value) && name !== 'events') value.comment = ' a guess';
   }
   for (const [at, { note }] of table.columns.entries()) {
     const column = nodeAt(document, [...path, 'columns', at]);
