@@ -48,6 +48,16 @@ interface Options extends KeyOptions, ServiceFlags {
   readonly fill?: string;
 }
 
+/** Flags that mean nothing without `--service`. */
+const OF_SERVICE = {
+  baseUrl: '--base-url',
+  apiKeyHeader: '--api-key-header',
+  servicePath: '--service-path',
+  user: '--user',
+  tables: '--tables',
+  fill: '--fill',
+} as const satisfies Partial<Record<keyof Options, string>>;
+
 /** `millrace reconcile`: is all that came in where it should be? */
 export function reconcileCommand(io: Io): Command {
   const command = new Command('reconcile')
@@ -70,11 +80,8 @@ export function reconcileCommand(io: Io): Command {
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP);
   return addKeyOptions(serviceOptions(command)).action(async (options: Options) => {
-    const strays = (['baseUrl', 'user', 'tables', 'fill'] as const).filter(
-      (key) => options[key] !== undefined,
-    );
-    if (options.service !== true && strays.length > 0)
-      throw usageError(`--${strays[0] === 'baseUrl' ? 'base-url' : strays[0]} goes with --service`);
+    const stray = Object.entries(OF_SERVICE).find(([key]) => options[key as keyof Options] !== undefined);
+    if (options.service !== true && stray !== undefined) throw usageError(`${stray[1]} goes with --service`);
     const loaded = await resolvedConfigOf(options, io);
     if (loaded.config.acknowledge === 'delivered' && options.service !== true)
       throw usageError('with acknowledge: delivered there is no journal to count from');
