@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
-import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import { columnsOf } from '../warehouse/definition.ts';
 import { DIALECTS } from '../warehouse/dialects/registry.ts';
 import { latestOf } from '../warehouse/latest.ts';
 import { schemaOf } from '../warehouse/schema.ts';
@@ -40,7 +40,7 @@ export async function ensureTables(
     );
   });
   const { quote } = DIALECTS[database.dialect];
-  const changed = entries.filter(({ definition }) => before.get(definition.name) !== shapeOf(definition));
+  const changed = entries.filter((entry) => before.get(entry.definition.name) !== shapeOf(entry));
   if (changed.length > 0) {
     await inTransaction(database, async () => {
       const ordered = parentsFirst(entries);
@@ -61,7 +61,7 @@ export async function ensureTables(
     known,
     entries,
     names: entries.map(({ definition }) => quote(definition.name)),
-    shape: sha(entries.map(({ definition }) => shapeOf(definition)).join(' ')),
+    shape: sha(entries.map(shapeOf).join(' ')),
   };
 }
 
@@ -84,7 +84,7 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   await database.query('DELETE FROM _millrace_tables WHERE name = $1', [definition.name]);
   await database.query('INSERT INTO _millrace_tables (name, shape) VALUES ($1, $2)', [
     definition.name,
-    shapeOf(definition),
+    shapeOf(entry),
   ]);
 }
 
@@ -97,13 +97,14 @@ function isDocument({ definition, document }: TableEntry): boolean {
   return definition === document;
 }
 
-function shapeOf(definition: TableDefinition): string {
+function shapeOf({ definition, document }: TableEntry): string {
   const { name, key, newest, events } = definition;
   // What a column is described as, or was learned from, changes no row.
   const columns = columnsOf(definition).map(({ name: column, type, from, older, required }) => {
     return { column, type, from, older, required };
   });
-  return sha(JSON.stringify([name, key, newest, events, columns]));
+  const nesting = document.nested?.find(({ table }) => table === definition);
+  return sha(JSON.stringify([name, key, newest, events, columns, nesting?.at, nesting?.each]));
 }
 
 function sha(text: string): string {

@@ -138,7 +138,7 @@ test('for a built-in table, earlier runs of the export tell what is gone', async
   });
 });
 
-test('a load says it too, and a share or description that changes loads nothing again', async () => {
+test('a load says it too; a description that changes loads nothing again, a path does', async () => {
   const { file } = await readings();
   const path = await temporaryFolder();
   await archive(path, events(100, 40, READING, after));
@@ -151,6 +151,13 @@ test('a load says it too, and a share or description that changes loads nothing 
   const edited = join(await temporaryFolder(), 'tables.yaml');
   writeFileSync(edited, readFileSync(file, 'utf8').replaceAll('share: 1', 'share: 0.9, description: edited'));
   expect(JSON.parse((await ran(args(edited))).stdout)).toMatchObject({ files: 0, replaced: 0, drift: [] });
+  const elsewhere = join(await temporaryFolder(), 'tables.yaml');
+  writeFileSync(elsewhere, readFileSync(file, 'utf8').replace('at: parts', 'at: sections'));
+  expect(JSON.parse((await ran(args(elsewhere))).stdout)).toMatchObject({
+    files: 1,
+    replaced: 1,
+    rows: { reading: 40 },
+  });
 });
 
 test('ndjson says it too', async () => {
