@@ -120,8 +120,7 @@ const ENVELOPE: readonly Column[] = [
 /** Every column of the table in order, the ones that all tables have included. */
 export function columnsOf({ columns, events }: TableDefinition): readonly Column[] {
   const own = new Set(columns.map(({ name }) => name));
-  // A row that is the event itself says all of it in columns of its own.
-  const envelope = (events?.member ?? null) === null ? [] : ENVELOPE.filter(({ name }) => !own.has(name));
+  const envelope = events === undefined ? [] : ENVELOPE.filter(({ name }) => !own.has(name));
   return [...columns, EXTRA, ...envelope, LOADED_AT];
 }
 

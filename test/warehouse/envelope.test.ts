@@ -27,6 +27,8 @@ test('a row made of an event says which one, and rows inside it do too', async (
   expect(meals).toEqual([expect.objectContaining({ id: 'meal-1', ...envelope })]);
   expect(items.map(({ name }) => name)).toEqual(['Tea', 'Cake']);
   for (const item of items) expect(item).toMatchObject({ meal_id: 'meal-1', ...envelope });
+  const { events = [] } = (await exportOf([event], 'events')).all;
+  expect(events).toEqual([expect.objectContaining({ id: event.id, ...envelope })]);
 });
 
 test('a user that the document names counts, and an event without a user leaves the column out', async () => {
