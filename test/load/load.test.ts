@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { archive, mealEvent, mealOf } from '../export/support.ts';
 import { erasuresOver, folderStore } from '../erase/support.ts';
+import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
+import { createSink } from '../../src/sinks/postgres/sink.ts';
+import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
@@ -164,6 +167,27 @@ describe('millrace load', () => {
       2,
       expect.stringContaining('--table nothing'),
     ]);
+  });
+
+  test.skipIf(lack !== null)(`passes over what a sink has delivered${skipped(lack)}`, async () => {
+    const path = await temporaryFolder();
+    await archive(path, meals);
+    const tables = ['events', 'meals', 'meal_items'];
+    const sink = createSink(
+      parseOptions({ connectionString: server.url, schema: 'shared', tables }),
+      makeContext(),
+    );
+    await sink.open(signal);
+    const batch = meals.slice(0, 10).map((event) => ({ event, destination: null }));
+    expect(await sink.send(batch, signal)).toEqual(batch.map(() => ({ status: 'delivered' })));
+    const database = inPostgres(server, 'shared');
+    expect(await load(path, database)).toMatchObject({ code: 0, summary: { records: 30, duplicates: 10 } });
+    // And the other way round.
+    expect(await sink.send([{ event: mealEvent(30), destination: null }], signal)).toEqual([
+      { status: 'delivered' },
+    ]);
+    await sink.close(signal);
+    expect(await database.sql(COUNTS)).toEqual([`30|30|30|${FOODS}`]);
   });
 
   test.skipIf(lack !== null)(`is the only one that loads into a schema${skipped(lack)}`, async () => {
