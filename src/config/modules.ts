@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
 import type { ErasableStore } from '../core/erasure.ts';
 import type { SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
+import { lackOf } from '../lib/installed.ts';
 import { isRecord } from '../lib/is-record.ts';
 import type { Written } from '../lib/parse-options.ts';
 import type { SourceModule } from '../core/source.ts';
@@ -56,7 +57,10 @@ export async function resolveModules(
       schemas.set(key, module.optionsSchema?.() ?? {});
       // A module cannot judge what could not be resolved.
       if (!loaded.unset.some((hole) => hole.startsWith(`${key}.`))) use(module, module.parseOptions(written));
-      descriptions.set(key, descriptionOf(module, written));
+      const described = descriptionOf(module, written);
+      descriptions.set(key, described);
+      const lack = lackOf(described.packages ?? []);
+      if (lack !== null) problems.push({ path: [section, name, 'type'], message: lack });
     } catch (error) {
       const secrets = secretsOf(section, name, written, loaded.substituted);
       const found = problemsOf([section, name], error, schemas.get(key));
@@ -99,5 +103,6 @@ const description = z.strictObject({
   keepsClaims: z.boolean().exactOptional(),
   needsJournal: z.strictObject({ option: z.string(), reason: z.string() }).exactOptional(),
   openFiles: z.int().min(0).exactOptional(),
+  packages: z.array(z.string()).exactOptional(),
   writesStdout: z.boolean().exactOptional(),
 });

@@ -183,6 +183,11 @@ export interface SinkDescription {
   readonly needsJournal?: { readonly option: string; readonly reason: string };
   /** How many files the sink may hold open at once; absent: few. */
   readonly openFiles?: number;
+  /**
+   * Packages that the sink loads when it opens, and that millrace may have been installed without: where one is missing,
+   * the config is refused.
+   */
+  readonly packages?: readonly string[];
   /** Events go to standard output, so a command prints its results elsewhere. */
   readonly writesStdout?: boolean;
 }

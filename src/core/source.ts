@@ -32,12 +32,15 @@ export interface SourceContext {
   readonly checkpoints: CheckpointStore;
 }
 
+/** What a configured source is to the parts beside it; what is left out does not apply. */
+export type SourceDescription = Pick<SinkDescription, 'needsJournal' | 'packages'>;
+
 export interface SourceModule<Options = unknown> {
   /** Checks what stands under `sources.<name>` (without `type`); throws an Error that names the key. */
   parseOptions(options: unknown): Options;
   createSource(options: Options, context: SourceContext): Source;
   /** What the source will be, by its options as written. */
-  describe?(options: Readonly<Record<string, unknown>>): Pick<SinkDescription, 'needsJournal'>;
+  describe?(options: Readonly<Record<string, unknown>>): SourceDescription;
   /** JSON Schema of the options as written. */
   optionsSchema?(): Written;
 }

@@ -77,6 +77,23 @@ describe('resolveText', () => {
     });
   });
 
+  it('names the packages that a sink needs and that are not there', async () => {
+    const packages: Record<string, string[]> = {
+      files: ['zod'],
+      'event-hubs': ['zod', 'not-there', '@not/there-either'],
+    };
+    const load: LoadSinkModule = async (type) => ({
+      ...moduleThat((options) => options),
+      describe: () => ({ packages: packages[type] ?? [] }),
+    });
+    await expect(resolved(load)).rejects.toMatchObject({
+      code: 'config_invalid',
+      detail:
+        'c.yaml:4:17: sinks.hubs.type: needs not-there, @not/there-either, not installed beside millrace: ' +
+        'npm install --omit=optional not-there @not/there-either',
+    });
+  });
+
   it('says so when a module cannot be loaded', async () => {
     const missing = new MillraceError('sink_module_invalid', 'no such type');
     await expect(resolved(() => Promise.reject(missing))).rejects.toMatchObject({

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
@@ -14,12 +15,8 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const run = promisify(execFile);
 
-/**
- * Packs the project and lays the package out as an install does, with this checkout's own dependencies: the registry
- * takes no part in it. Packed from a copy, so that nobody's `dist` is in the way.
- * @returns the folder that holds its `node_modules`
- */
-async function installPacked(folder: string): Promise<string> {
+/** Packs the project, from a copy, so that nobody's `dist` is in the way. @returns the tarball */
+async function packed(folder: string): Promise<string> {
   const copy = join(folder, 'copy');
   await mkdir(copy);
   for (const name of await readdir(ROOT)) {
@@ -31,15 +28,38 @@ async function installPacked(folder: string): Promise<string> {
     cwd: copy,
     env: childEnvironment({ npm_config_offline: 'true', npm_config_update_notifier: 'false' }),
   });
-  const installed = join(folder, 'installed');
-  const modules = join(installed, 'node_modules');
+  return join(folder, packedName(stdout));
+}
+
+/**
+ * Lays the package out as an install does, with this checkout's own dependencies: the registry takes no part in it.
+ * @param dependencies beside it in `node_modules`
+ * @returns the folder that holds its `node_modules`
+ */
+async function install(
+  tarball: string,
+  { to, dependencies }: { to: string; dependencies: readonly string[] },
+): Promise<string> {
+  const modules = join(to, 'node_modules');
   await mkdir(modules, { recursive: true });
-  await run('tar', ['-xzf', join(folder, packedName(stdout)), '-C', modules]);
-  await run('mv', [join(modules, 'package'), join(modules, 'millrace')]);
-  for (const name of await readdir(join(ROOT, 'node_modules'))) {
-    if (!name.startsWith('.')) await symlink(join(ROOT, 'node_modules', name), join(modules, name));
+  await run('tar', ['-xzf', tarball, '-C', modules]);
+  await rename(join(modules, 'package'), join(modules, 'millrace'));
+  for (const name of dependencies) {
+    await mkdir(dirname(join(modules, name)), { recursive: true });
+    await symlink(join(ROOT, 'node_modules', name), join(modules, name));
   }
-  return installed;
+  return to;
+}
+
+/** What `npm install --omit=optional` would put beside the package. */
+async function withoutOptional(): Promise<string[]> {
+  const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean }>;
+  };
+  return Object.entries(lock.packages).flatMap(([path, { dev, optional, devOptional }]) => {
+    const [, name] = /^node_modules\/((?:@[^/]+\/)?[^/]+)$/.exec(path) ?? [];
+    return name === undefined || dev || optional || devOptional ? [] : [name];
+  });
 }
 
 /** npm prints what the prepack script prints, and then its JSON. */
@@ -52,33 +72,107 @@ function packedName(output: string): string {
 const lack = lacksProgram('npm') ?? lacksProgram('tar');
 let folder = '';
 let installed = '';
+let filesOnly = '';
 beforeAll(async () => {
   if (lack !== null) return;
   folder = await mkdtemp(join(tmpdir(), 'millrace-packed-'));
-  installed = await installPacked(folder);
+  const tarball = await packed(folder);
+  const all = await readdir(join(ROOT, 'node_modules'));
+  const dependencies = all.filter((name) => !name.startsWith('.'));
+  installed = await install(tarball, { to: join(folder, 'installed'), dependencies });
+  filesOnly = await install(tarball, {
+    to: join(folder, 'files-only'),
+    dependencies: await withoutOptional(),
+  });
 }, 300_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test.skipIf(lack !== null)(`the packed package runs: --help, demo, serve${skipped(lack)}`, async () => {
-  const program = [process.execPath, join(installed, 'node_modules/millrace/dist/main.js')] as const;
-  const cwd = await temporaryFolder();
-  const help = await millraceProcess(['--help'], { program, cwd });
-  expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: millrace') });
-  const demo = await millraceProcess(['demo', '--events', '50', '--json'], {
-    program,
-    cwd,
-    env: { TMPDIR: cwd },
-  });
-  expect({ code: demo.code }, `stderr: ${demo.stderr}`).toEqual({ code: 0 });
-  expect(JSON.parse(demo.stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
-    ok: true,
-    accepted: 50,
-  });
+const programIn = (place: string) =>
+  [process.execPath, join(place, 'node_modules/millrace/dist/main.js')] as const;
 
-  const receiver = await ReceiverProcess.start(writeConfig(cwd), { program, cwd });
-  expect((await postSigned(receiver.url)).status).toBe(202);
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-});
+test.skipIf(lack !== null)(
+  `without optional packages it runs: --help, demo, serve${skipped(lack)}`,
+  async () => {
+    const program = programIn(filesOnly);
+    const cwd = await temporaryFolder();
+    const help = await millraceProcess(['--help'], { program, cwd });
+    expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: millrace') });
+    const demo = await millraceProcess(['demo', '--events', '50', '--json'], {
+      program,
+      cwd,
+      env: { TMPDIR: cwd },
+    });
+    expect({ code: demo.code }, `stderr: ${demo.stderr}`).toEqual({ code: 0 });
+    expect(JSON.parse(demo.stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
+      ok: true,
+      accepted: 50,
+    });
+
+    const receiver = await ReceiverProcess.start(writeConfig(cwd), { program, cwd });
+    expect((await postSigned(receiver.url)).status).toBe(202);
+    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  },
+);
+
+/** The exact versions, for the command that installs them. */
+const { optionalDependencies: versions } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  optionalDependencies: Record<string, string>;
+};
+
+test.skipIf(lack !== null)(
+  `a config that needs packages that are not installed is refused, with the command that installs them${skipped(lack)}`,
+  async () => {
+    const cwd = await temporaryFolder();
+    const file = join(cwd, 'millrace.yaml');
+    await writeFile(file, VENDORS);
+    const checked = await millraceProcess(['check', '--config', file], {
+      program: programIn(filesOnly),
+      cwd,
+    });
+    expect(checked.code).toBe(2);
+    const lines = checked.stderr.trimEnd().split('\n');
+    expect(lines).toEqual([
+      expect.stringMatching(/sinks\.hub\.type: needs @azure\/event-hubs, not installed/),
+      expect.stringMatching(/sinks\.topic\.type: needs @google-cloud\/pubsub, not installed/),
+      expect.stringMatching(/sinks\.rows\.type: needs pg, pg-copy-streams, not installed/),
+      expect.stringMatching(
+        /sources\.in\.type: needs @azure\/event-hubs, @azure\/identity, @azure\/storage-blob, /,
+      ),
+    ]);
+    expect(lines.map((line) => line.slice(line.indexOf('npm install')))).toEqual([
+      command('@azure/event-hubs'),
+      command('@google-cloud/pubsub'),
+      command('pg', 'pg-copy-streams'),
+      command(
+        '@azure/event-hubs',
+        '@azure/identity',
+        '@azure/storage-blob',
+        '@azure/eventhubs-checkpointstore-blob',
+      ),
+    ]);
+    for (const name of Object.keys(versions)) expect(checked.stderr).toContain(name);
+  },
+);
+
+function command(...names: string[]): string {
+  return `npm install --omit=optional ${names.map((name) => `${name}@${versions[name]}`).join(' ')}`;
+}
+
+/** A sink or source for each optional package. */
+const VENDORS = `
+signing: { secrets: [whsec_${Buffer.alloc(24).toString('base64')}] }
+sinks:
+  hub: { type: event-hubs, hub: events, connectionString: "Endpoint=sb://a.example/;SharedAccessKeyName=k;SharedAccessKey=aa==" }
+  topic: { type: pubsub, project: acme-health, topic: events }
+  rows: { type: postgres, connectionString: "postgres://a@localhost/b" }
+sources:
+  in:
+    type: event-hubs
+    hub: events
+    fullyQualifiedNamespace: a.example
+    checkpoints: { type: blob-storage, container: checkpoints, accountUrl: "https://a.example" }
+routes: [{ match: "*", to: [hub, topic, rows] }]
+`;
 
 /** Runs a module beside the installed package, and reads what it prints as JSON. */
 async function runBeside(text: string): Promise<unknown> {

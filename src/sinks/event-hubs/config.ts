@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, choice, count, duration } from '../../lib/fields.ts';
-import { connectionFields, readConnection } from './connection.ts';
+import { connectionFields, packagesFor, readConnection } from './connection.ts';
 
 const MINIMUM_TIMEOUT = 100;
 const MINIMUM_EVENT = 4096;
@@ -38,3 +39,7 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 
 /** What the Event Hubs sink works with: sizes in bytes, times in milliseconds; `hub` is the default one, or null. */
 export type EventHubsOptions = z.output<typeof schema>;
+
+export function describe(written: Readonly<Record<string, unknown>>): SinkDescription {
+  return { packages: packagesFor(written) };
+}

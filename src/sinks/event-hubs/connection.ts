@@ -23,6 +23,16 @@ export const connectionFields = {
   }),
 };
 
+/** Packages that a connection needs, by the options as written. */
+export function packagesFor({ fullyQualifiedNamespace }: Readonly<Record<string, unknown>>): string[] {
+  return ['@azure/event-hubs', ...packagesForAccess(fullyQualifiedNamespace)];
+}
+
+/** Packages that signing in needs. @param address as written, of what is reached without a connection string */
+export function packagesForAccess(address: unknown): string[] {
+  return typeof address === 'string' ? ['@azure/identity'] : [];
+}
+
 type Fields = z.output<z.ZodObject<typeof connectionFields>>;
 
 /** Tells the two ways apart and takes the hub out of the connection string; adds an issue when they do not agree. */

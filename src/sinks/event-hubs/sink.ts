@@ -8,7 +8,7 @@ import { toFailure } from './failure.ts';
 import { partitionKeyOf, toMessage } from './message.ts';
 import { Producer } from './producer.ts';
 
-export { parseOptions, optionsSchema } from './config.ts';
+export { parseOptions, optionsSchema, describe } from './config.ts';
 
 export function createSink(options: EventHubsOptions, context: SinkContext): Sink {
   return new EventHubsSink(options, context);

@@ -4,7 +4,7 @@ import { optionsOf } from '../../lib/parse-options.ts';
 import { TABLES } from '../../warehouse/tables.ts';
 import type { SinkDescription } from '../../core/sink.ts';
 import { erasureOf } from './erasure.ts';
-import { connectionFields } from './connection.ts';
+import { connectionFields, PACKAGES } from './connection.ts';
 
 const NAMES = TABLES.ofEvents().map(({ definition }) => definition.name);
 
@@ -28,7 +28,10 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 /** What the PostgreSQL sink works with. */
 export type PostgresOptions = z.output<typeof schema>;
 
-/** Rows of users, which an erasure removes. */
+/** Its rows are of users, which an erasure removes. */
 export function describe(written: Readonly<Record<string, unknown>>): SinkDescription {
-  return { erases: () => erasureOf(written['connectionString'], () => parseOptions(written)) };
+  return {
+    packages: PACKAGES,
+    erases: () => erasureOf(written['connectionString'], () => parseOptions(written)),
+  };
 }

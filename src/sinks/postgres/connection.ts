@@ -1,6 +1,8 @@
 import type { Client } from 'pg';
 import { z } from 'zod';
+import { MillraceError } from '../../core/errors.ts';
 import { duration, text } from '../../lib/fields.ts';
+import { lackOf } from '../../lib/installed.ts';
 
 const MINIMUM_TIMEOUT = 100;
 
@@ -24,8 +26,13 @@ export interface Connection {
   readonly timeout: number;
 }
 
-/** Loads the driver and connects. */
+/** Packages that a connection and loading need. */
+export const PACKAGES: readonly string[] = ['pg', 'pg-copy-streams'];
+
+/** Loads the driver and connects. @throws MillraceError usage where it is not installed */
 export async function connect({ connectionString, timeout }: Connection): Promise<Client> {
+  const lack = lackOf(PACKAGES);
+  if (lack !== null) throw new MillraceError('usage', `postgres ${lack}`);
   const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString,

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, choice, duration, flag } from '../../lib/fields.ts';
 import { parseBytes } from '../../lib/units.ts';
-import { connectionFields } from './connection.ts';
+import { connectionFields, PACKAGES } from './connection.ts';
 import { isTopic } from './topic.ts';
 
 /** What the service takes in one publish request, and so for one event: body, attributes and topic. */
@@ -40,3 +41,7 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 
 /** What the Pub/Sub sink works with: sizes in bytes, times in milliseconds; `topic` is the default one, or null. */
 export type PubSubOptions = z.output<typeof schema>;
+
+export function describe(): SinkDescription {
+  return { packages: PACKAGES };
+}

@@ -26,6 +26,9 @@ export interface Connection {
   readonly endpoint: string | null;
 }
 
+/** Packages that a connection needs. */
+export const PACKAGES: readonly string[] = ['@google-cloud/pubsub'];
+
 /** Loads the SDK and points it at the endpoint, PUBSUB_EMULATOR_HOST or Google. Connects nothing yet. */
 export async function createPubSub({ project, endpoint }: Connection): Promise<PubSub> {
   const { PubSub: Client } = await import('@google-cloud/pubsub');

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import type { SinkDescription } from '../../core/sink.ts';
+import type { SourceDescription } from '../../core/source.ts';
+import { isRecord } from '../../lib/is-record.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { choice, duration, NOT_EMPTY, text } from '../../lib/fields.ts';
-import { connectionFields, readConnection, refuse } from '../../sinks/event-hubs/connection.ts';
-import { readStorage, storageFields } from './storage.ts';
+import { connectionFields, packagesFor, readConnection, refuse } from '../../sinks/event-hubs/connection.ts';
+import { packagesForStorage, readStorage, storageFields } from './storage.ts';
 
 const MINIMUM_TIMEOUT = 100;
 const MINIMUM_CLAIM = 1000;
@@ -69,10 +70,11 @@ function asMapping(value: unknown): unknown {
   return typeof value === 'string' ? { type: value } : value;
 }
 
-export function describe({
-  checkpoints: written,
-}: Readonly<Record<string, unknown>>): Pick<SinkDescription, 'needsJournal'> {
-  if (typeof written === 'object') return {};
+export function describe(written: Readonly<Record<string, unknown>>): SourceDescription {
+  const { checkpoints } = written;
+  const packages = packagesFor(written);
+  if (isRecord(checkpoints) && checkpoints['type'] !== 'journal')
+    return { packages: [...new Set([...packages, ...packagesForStorage(checkpoints)])] };
   const reason = 'it keeps its checkpoints in the journal; use checkpoints of type blob-storage';
-  return { needsJournal: { option: 'checkpoints', reason } };
+  return { packages, needsJournal: { option: 'checkpoints', reason } };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 import {
+  packagesForAccess,
   readAccess,
   refuse,
   splitConnectionString,
@@ -24,6 +25,11 @@ export const storageFields = {
       'Blob container for claims and checkpoints, in the layout of the SDKs. It must exist; only the blobs in it are created.',
     ),
 };
+
+/** Packages that the storage needs, by the options as written. */
+export function packagesForStorage({ accountUrl }: Readonly<Record<string, unknown>>): string[] {
+  return ['@azure/storage-blob', '@azure/eventhubs-checkpointstore-blob', ...packagesForAccess(accountUrl)];
+}
 
 type Fields = Omit<z.output<z.ZodObject<typeof storageFields>>, 'container'>;
 

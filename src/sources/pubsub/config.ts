@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import type { SourceDescription } from '../../core/source.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, count, duration } from '../../lib/fields.ts';
-import { connectionFields } from '../../sinks/pubsub/connection.ts';
+import { connectionFields, PACKAGES } from '../../sinks/pubsub/connection.ts';
 
 const MINIMUM_TIMEOUT = 100;
 const MINIMUM_BYTES = 1024;
@@ -32,3 +33,7 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 
 /** What the Pub/Sub source works with; sizes in bytes, times in milliseconds. */
 export type PubSubSourceOptions = z.output<typeof schema>;
+
+export function describe(): SourceDescription {
+  return { packages: PACKAGES };
+}

@@ -7,7 +7,7 @@ import { codeOf, PERMISSION_DENIED } from '../../sinks/pubsub/failure.ts';
 import type { PubSubSourceOptions } from './config.ts';
 import { Reading } from './reading.ts';
 
-export { parseOptions, optionsSchema } from './config.ts';
+export { parseOptions, optionsSchema, describe } from './config.ts';
 
 export function createSource(options: PubSubSourceOptions, _context: SourceContext): Source {
   return new PubSubSource(options);

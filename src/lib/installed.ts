@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * Says which of these packages are not installed, and how to install them, in the versions that millrace is tested with;
+ * null when all are there. Loads none of them.
+ */
+export function lackOf(packages: readonly string[]): string | null {
+  const missing = packages.filter((name) => !isInstalled(name));
+  if (missing.length === 0) return null;
+  const wanted = versionsWanted();
+  const exact = missing.map((name) => (wanted[name] === undefined ? name : `${name}@${wanted[name]}`));
+  return `needs ${missing.join(', ')}, not installed beside millrace: npm install --omit=optional ${exact.join(' ')}`;
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function versionsWanted(): Readonly<Record<string, string>> {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { optionalDependencies?: Record<string, string> }).optionalDependencies ?? {};
+}
