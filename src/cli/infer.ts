@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { EXIT, messageOf } from '../core/errors.ts';
 import { inferTables, type InferSummary } from '../export/infer.ts';
 import { errorCode } from '../lib/durable.ts';
-import { writeTables } from '../warehouse/infer/write.ts';
+import { writeTables } from '../warehouse/learned/infer/write.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, option, wholeNumber } from './options.ts';

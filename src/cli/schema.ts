@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
 import { changesAfter } from '../export/new-files.ts';
-import { DIALECTS, type DialectName } from '../warehouse/dialects/registry.ts';
-import { dayOf, type SourceFormat } from '../warehouse/dialects/source.ts';
-import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/schema.ts';
+import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
+import { dayOf, type SourceFormat } from '../warehouse/sql/dialects/source.ts';
+import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/sql/schema.ts';
 import type { TableEntry } from '../warehouse/tables.ts';
 import { messageOf } from '../core/errors.ts';
 import { inferCommand } from './infer.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { readTables } from '../warehouse/read-tables.ts';
+import { readTables } from '../warehouse/learned/read-tables.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import type { Io } from './io.ts';
 import { collect } from './options.ts';

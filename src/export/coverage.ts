@@ -1,7 +1,7 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
-import { Shaper } from '../warehouse/shape.ts';
+import { Shaper } from '../warehouse/shape/shape.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn } from './documents.ts';
 

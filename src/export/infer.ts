@@ -2,7 +2,7 @@ import { readArchive } from '../archive/read.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { JsonFault } from '../lib/json-text.ts';
-import { Inference, type InferenceOptions, type Inferred } from '../warehouse/infer/infer.ts';
+import { Inference, type InferenceOptions, type Inferred } from '../warehouse/learned/infer/infer.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { Coverage } from './coverage.ts';
 import { memberOf } from './documents.ts';

@@ -1,5 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { TableDrift } from '../warehouse/drift.ts';
+import type { TableDrift } from '../warehouse/learned/drift.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import type { ExportFormat } from './outputs.ts';
 import type { ExportCompression } from './row-file.ts';

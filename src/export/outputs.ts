@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { HashedFile } from '../lib/new-file.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
-import type { ParquetFile } from './parquet-file.ts';
+import type { ParquetFile } from './parquet/parquet-file.ts';
 import type { ExportCompression } from './row-file.ts';
 
 /** Files open at once; then the one unused for longest is finished, and its partition continues in another. */
@@ -100,7 +100,7 @@ export class Outputs {
     const name = `${place}/${stem}${extension}`;
     const create = (): Promise<HashedFile> => HashedFile.create(join(work, temporaryName(name)));
     if (definition === undefined) return { name, table, file: new NdjsonFile(await create(), compression) };
-    const { ParquetFile } = await import('./parquet-file.ts');
+    const { ParquetFile } = await import('./parquet/parquet-file.ts');
     return { name, table, file: new ParquetFile(create, definition, compression) };
   }
 

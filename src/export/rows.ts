@@ -1,14 +1,14 @@
 import type { ArchiveItem } from '../archive/read.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
-import type { TableFields } from '../warehouse/drift.ts';
-import type { RowReject } from '../warehouse/reject.ts';
-import type { RowTarget } from '../warehouse/row-target.ts';
-import { Shaper } from '../warehouse/shape.ts';
+import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { RowReject } from '../warehouse/shape/reject.ts';
+import type { RowTarget } from '../warehouse/shape/row-target.ts';
+import { Shaper } from '../warehouse/shape/shape.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
 import type { ExportFormat, Outputs } from './outputs.ts';
-import type { ParquetFile } from './parquet-file.ts';
+import type { ParquetFile } from './parquet/parquet-file.ts';
 
 /** Rows are handed on in pieces of about this size; as columns, memory is looked at after so many records. */
 const PIECE = 256 * 1024;

@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import { Drift, type Earlier } from '../warehouse/drift.ts';
+import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
 import { Ledger, type ExportStep } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';

@@ -1,7 +1,7 @@
 import { readArchiveChunks, type ArchiveItem } from '../archive/read.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { TableFields } from '../warehouse/drift.ts';
+import type { TableFields } from '../warehouse/learned/drift.ts';
 import type { ExportStep, Ledger } from './ledger.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';

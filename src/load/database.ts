@@ -1,5 +1,5 @@
 import type { TableDefinition } from '../warehouse/definition.ts';
-import type { DialectName } from '../warehouse/dialects/registry.ts';
+import type { DialectName } from '../warehouse/sql/dialects/registry.ts';
 
 /**
  * What loading needs of a database. One connection: statements run one after another, in the session's transaction.

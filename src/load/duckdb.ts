@@ -2,8 +2,8 @@ import { open, rm } from 'node:fs/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { columnsOf, type ColumnType, type TableDefinition } from '../warehouse/definition.ts';
-import { literal } from '../warehouse/dialects/dialect.ts';
-import { duckdb } from '../warehouse/dialects/duckdb.ts';
+import { literal } from '../warehouse/sql/dialects/dialect.ts';
+import { duckdb } from '../warehouse/sql/dialects/duckdb.ts';
 import { LOAD_COLUMN, type Database } from './database.ts';
 
 /** Read as texts: on the way from a number of JSON to a decimal DuckDB would lose digits. */

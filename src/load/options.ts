@@ -1,6 +1,6 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { TableDrift } from '../warehouse/drift.ts';
-import type { RowReject } from '../warehouse/reject.ts';
+import type { TableDrift } from '../warehouse/learned/drift.ts';
+import type { RowReject } from '../warehouse/shape/reject.ts';
 import type { Tables } from '../warehouse/tables.ts';
 
 export interface LoadOptions {

@@ -1,5 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
-import { Drift } from '../warehouse/drift.ts';
+import { Drift } from '../warehouse/learned/drift.ts';
 import { readArchiveFolder, type Archive } from './archives.ts';
 import { inTransaction, type Database } from './database.ts';
 import { createLedger, readLoads, removeLoads, renameArchive, reviveDuplicates } from './ledger.ts';

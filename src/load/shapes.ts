@@ -4,9 +4,9 @@ import { documentsIn, originOf } from '../export/documents.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
-import type { TableFields } from '../warehouse/drift.ts';
-import type { RowReject } from '../warehouse/reject.ts';
-import { Shaper } from '../warehouse/shape.ts';
+import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { RowReject } from '../warehouse/shape/reject.ts';
+import { Shaper } from '../warehouse/shape/shape.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
 import type { Database } from './database.ts';
 

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import { columnsOf } from '../warehouse/definition.ts';
-import { DIALECTS } from '../warehouse/dialects/registry.ts';
-import { latestOf } from '../warehouse/latest.ts';
-import { schemaOf } from '../warehouse/schema.ts';
+import { DIALECTS } from '../warehouse/sql/dialects/registry.ts';
+import { latestOf } from '../warehouse/sql/latest.ts';
+import { schemaOf } from '../warehouse/sql/schema.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
 import { inTransaction, LOAD_COLUMN, type Database } from './database.ts';
 

@@ -1,5 +1,5 @@
 import { BACKSLASH, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../lib/json-text.ts';
-import type { RejectCode } from '../warehouse/reject.ts';
+import type { RejectCode } from '../warehouse/shape/reject.ts';
 import { Brackets, closes, opens } from './brackets.ts';
 import type { Damage } from './damage.ts';
 import { Holder } from './holder.ts';

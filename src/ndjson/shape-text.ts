@@ -1,7 +1,7 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
-import type { TableFields } from '../warehouse/drift.ts';
-import type { RowReject } from '../warehouse/reject.ts';
-import { Shaper } from '../warehouse/shape.ts';
+import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { RowReject } from '../warehouse/shape/reject.ts';
+import { Shaper } from '../warehouse/shape/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';
 import { DamagedText } from './damage.ts';
 import { ElementScanner } from './elements.ts';

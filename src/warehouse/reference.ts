@@ -1,7 +1,7 @@
 import { type Column, columnsOf, type TableDefinition } from './definition.ts';
-import { DIALECTS } from './dialects/registry.ts';
-import { DECIMAL_SCALE, DECIMAL_WHOLE } from './fit.ts';
-import { latestOf } from './latest.ts';
+import { DIALECTS } from './sql/dialects/registry.ts';
+import { DECIMAL_SCALE, DECIMAL_WHOLE } from './shape/fit.ts';
+import { latestOf } from './sql/latest.ts';
 import { TABLES } from './tables.ts';
 
 /** Every table with its columns, as Markdown. */

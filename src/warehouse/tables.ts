@@ -1,24 +1,24 @@
-import { ACTIVITY, WORKOUTS, WORKOUT_STREAMS } from './activity.ts';
-import { APPOINTMENTS, LAB_RESULTS, MATCH_REVIEWS } from './appointments.ts';
-import { AREAS } from './areas.ts';
-import { BODY, ELECTROCARDIOGRAMS, MENSTRUAL_CYCLES, PROFILES } from './body.ts';
-import { LAB_TESTS } from './lab-tests.ts';
-import { MARKERS, LAB_ACCOUNTS, PARSING_JOBS } from './labs.ts';
-import { MEALS } from './meals.ts';
+import { ACTIVITY, WORKOUTS, WORKOUT_STREAMS } from './tables/activity.ts';
+import { APPOINTMENTS, LAB_RESULTS, MATCH_REVIEWS } from './tables/appointments.ts';
+import { AREAS } from './tables/areas.ts';
+import { BODY, ELECTROCARDIOGRAMS, MENSTRUAL_CYCLES, PROFILES } from './tables/body.ts';
+import { LAB_TESTS } from './tables/lab-tests.ts';
+import { MARKERS, LAB_ACCOUNTS, PARSING_JOBS } from './tables/labs.ts';
+import { MEALS } from './tables/meals.ts';
 import type { TableDefinition } from './definition.ts';
-import { EVENTS } from './events.ts';
-import { BULK_OPS, HISTORICAL_PULLS } from './operations.ts';
-import { ORDERS } from './orders.ts';
+import { EVENTS } from './tables/events.ts';
+import { BULK_OPS, HISTORICAL_PULLS } from './tables/operations.ts';
+import { ORDERS } from './tables/orders.ts';
 import {
   CONTINUOUS_QUERY_RESULTS,
   HISTORICAL_COMPLETIONS,
   PROVIDER_CONNECTION_ERRORS,
   PROVIDER_CONNECTIONS,
   PROVIDER_DEVICES,
-} from './providers.ts';
-import { SLEEP, SLEEP_CYCLES } from './sleep.ts';
-import { SAMPLES } from './timeseries.ts';
-import { INSURANCE, USERS } from './users.ts';
+} from './tables/providers.ts';
+import { SLEEP, SLEEP_CYCLES } from './tables/sleep.ts';
+import { SAMPLES } from './tables/timeseries.ts';
+import { INSURANCE, USERS } from './tables/users.ts';
 
 /** Documents that become rows; each table's nested tables come with it. */
 const DOCUMENTS = [

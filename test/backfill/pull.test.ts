@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
-import { schemaOf } from '../../src/warehouse/schema.ts';
+import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { DAY, ManualClock } from '../sandbox/manual-clock.ts';
 import { temporaryFolder } from '../support/folders.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
-import { schemaOf } from '../../src/warehouse/schema.ts';
+import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { records } from '../sinks/support.ts';

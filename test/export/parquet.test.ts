@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ParquetFile } from '../../src/export/parquet-file.ts';
-import type { RowColumns } from '../../src/export/row-columns.ts';
+import { ParquetFile } from '../../src/export/parquet/parquet-file.ts';
+import type { RowColumns } from '../../src/export/parquet/row-columns.ts';
 import type { ExportCompression } from '../../src/export/row-file.ts';
 import { HashedFile } from '../../src/lib/new-file.ts';
 import { boolean, date, decimal, integer, json, text, timestamp } from '../../src/warehouse/definition.ts';

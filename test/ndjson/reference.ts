@@ -7,7 +7,7 @@ import {
   type Nesting,
   type TableDefinition,
 } from '../../src/warehouse/definition.ts';
-import { MEALS } from '../../src/warehouse/meals.ts';
+import { MEALS } from '../../src/warehouse/tables/meals.ts';
 import { type Tree, treesOf } from './trees.ts';
 
 export interface ReferenceRows {

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DIALECTS, type DialectName } from '../../src/warehouse/dialects/registry.ts';
-import { schemaOf, type SchemaOptions, type TableSchema } from '../../src/warehouse/schema.ts';
+import { DIALECTS, type DialectName } from '../../src/warehouse/sql/dialects/registry.ts';
+import { schemaOf, type SchemaOptions, type TableSchema } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { millrace } from '../support/millrace.ts';
 import { lacksWorking, skipped } from '../support/requirements.ts';

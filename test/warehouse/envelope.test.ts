@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
-import { DIALECTS } from '../../src/warehouse/dialects/registry.ts';
-import { schemaOf } from '../../src/warehouse/schema.ts';
-import { Shaper } from '../../src/warehouse/shape.ts';
+import { DIALECTS } from '../../src/warehouse/sql/dialects/registry.ts';
+import { schemaOf } from '../../src/warehouse/sql/schema.ts';
+import { Shaper } from '../../src/warehouse/shape/shape.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, exported } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';

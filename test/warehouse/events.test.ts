@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { columnsOf } from '../../src/warehouse/definition.ts';
-import { schemaOf } from '../../src/warehouse/schema.ts';
+import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, exported } from '../export/support.ts';
 import { skipped } from '../support/requirements.ts';

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
-import { Shaper } from '../../src/warehouse/shape.ts';
+import { Shaper } from '../../src/warehouse/shape/shape.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { temporaryFolder } from '../support/folders.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { schemaOf } from '../../src/warehouse/schema.ts';
+import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, duckdb, exported, type Exported } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';

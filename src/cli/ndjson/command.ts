@@ -11,7 +11,7 @@ import {
   shapeText,
   type ShapeProgress,
 } from '../../ndjson/shape-text.ts';
-import { describeDrift, Drift, type TableDrift } from '../../warehouse/drift.ts';
+import { describeDrift, Drift, type TableDrift } from '../../warehouse/learned/drift.ts';
 import { checkGiven } from '../../warehouse/given.ts';
 import { TABLES, type Tables } from '../../warehouse/tables.ts';
 import { note, print, usageError, type Io } from '../io.ts';

@@ -4,7 +4,7 @@ import type { from } from 'pg-copy-streams';
 import { MillraceError } from '../../core/errors.ts';
 import { LOAD_COLUMN, type Database } from '../../load/database.ts';
 import type { TableDefinition } from '../../warehouse/definition.ts';
-import { postgres } from '../../warehouse/dialects/postgres.ts';
+import { postgres } from '../../warehouse/sql/dialects/postgres.ts';
 import { connect, nameOf, type Connection } from './connection.ts';
 import { CopyText } from './copy-text.ts';
 import { toMillraceError } from './failure.ts';

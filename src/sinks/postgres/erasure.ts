@@ -1,6 +1,6 @@
 import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } from '../../core/erasure.ts';
 import { inTransaction } from '../../load/database.ts';
-import { postgres } from '../../warehouse/dialects/postgres.ts';
+import { postgres } from '../../warehouse/sql/dialects/postgres.ts';
 import { nameOf, type Connection } from './connection.ts';
 import { PostgresDatabase } from './database.ts';
 import { faultOf } from './failure.ts';

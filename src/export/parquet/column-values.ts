@@ -1,0 +1,178 @@
+import { ByteWriter } from '../../lib/byte-writer.ts';
+import type { Column, ColumnType } from '../../warehouse/definition.ts';
+import { DECIMAL_BYTES } from './decimal.ts';
+import { Dictionary, grown, LONGEST_ENTRY } from './dictionary.ts';
+import { appendValue } from './physical.ts';
+
+/** Pages are cut at about this size: what a reader decompresses in one piece. */
+const PAGE = 1024 * 1024;
+/** A dictionary is looked at whenever it has so many values more, and given up when more than half of them differ. */
+const LOOK = 1024;
+const LARGEST_DICTIONARY = PAGE;
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+/** Bytes of a value, of types whose values are all as long; the others have their length in front of them. */
+export const WIDTHS: Readonly<Partial<Record<ColumnType, number>>> = {
+  integer: 8,
+  decimal: DECIMAL_BYTES,
+  boolean: 1,
+  date: 4,
+  timestamp: 8,
+};
+
+/** Where a page of plain values ends. */
+interface Cut {
+  readonly rows: number;
+  readonly values: number;
+  readonly bytes: number;
+}
+
+/** Values of one column and row group, as they stand in it. */
+export interface GatheredValues {
+  /** 1 for each row that has a value. */
+  readonly present: Uint8Array;
+  readonly count: number;
+  /** The values; with `indexes` those of the dictionary. */
+  readonly plain: ByteWriter;
+  readonly indexes: Int32Array | null;
+  readonly entries: number;
+  /** Pages of `plain`, the last one included; none with a dictionary. */
+  readonly cuts: readonly Cut[];
+}
+
+/**
+ * Gathers the values of one column. Two modes: it begins with a dictionary, and once that turns out not to be worth it,
+ * values are plain for the rest of the file. A row without a value costs nothing.
+ */
+export class ColumnValues {
+  readonly column: Column;
+  readonly #dictionary = new Dictionary();
+  #isPlain: boolean;
+  #present = new Uint8Array(1024);
+  #count = 0;
+  #values = new ByteWriter(1024);
+  /** Written already: large buffers made anew each time would have the garbage collected all the time. */
+  #spare: ByteWriter | null = null;
+  #indexes = new Int32Array(256);
+  #cuts: Cut[] = [];
+  #pageFrom = 0;
+  /** The value before, while there is a dictionary. */
+  readonly #last = { bytes: NOTHING, from: 0, to: 0, index: 0 };
+
+  constructor(column: Column) {
+    this.column = column;
+    this.#isPlain = column.type === 'boolean';
+  }
+
+  /**
+   * Adds the value of a row, its text as JSON.
+   * @param bytes never changed afterwards
+   * @param row greater than that of the call before
+   * @param to negative for a text with escapes and for JSON that is not canonical
+   */
+  add(row: number, bytes: Uint8Array, from: number, to: number): void {
+    if (row >= this.#present.length) this.#growPresent(row);
+    this.#present[row] = 1;
+    if (this.#isPlain || !this.#addIndex(bytes, from, to)) this.#addPlain(row, bytes, from, to);
+    this.#count += 1;
+  }
+
+  /** All there is, in buffers that are the caller's from now on; it begins anew with none. */
+  take(rows: number): GatheredValues {
+    const isPlain = this.#isPlain;
+    if (!isPlain && this.#count > 0 && !this.#isWorthIt()) this.#toPlain();
+    if (rows > this.#present.length) this.#growPresent(rows);
+    const taken: GatheredValues = {
+      present: this.#present.subarray(0, rows),
+      count: this.#count,
+      plain: this.#values,
+      indexes: this.#isPlain || this.#count === 0 ? null : this.#indexes.subarray(0, this.#count),
+      entries: this.#dictionary.size,
+      cuts: [...this.#cuts, { rows, values: this.#count, bytes: this.#values.length }],
+    };
+    this.#present = new Uint8Array(this.#present.length);
+    this.#values = this.#spare ?? new ByteWriter(Math.max(1024, this.#values.length));
+    this.#spare = null;
+    this.#indexes = new Int32Array(isPlain ? 0 : Math.max(256, this.#count));
+    this.#dictionary.clear();
+    this.#last.bytes = NOTHING;
+    this.#isPlain = isPlain;
+    this.#count = 0;
+    this.#cuts = [];
+    this.#pageFrom = 0;
+    return taken;
+  }
+
+  /** Takes a buffer back that `take` gave away. */
+  reuse(plain: ByteWriter | undefined): void {
+    if (plain === undefined) return;
+    plain.length = 0;
+    this.#spare = plain;
+  }
+
+  /** False when it is no value for a dictionary, which has then been given up. */
+  #addIndex(bytes: Uint8Array, from: number, to: number): boolean {
+    const end = Math.abs(to);
+    const count = this.#count;
+    if (end - from > LONGEST_ENTRY || (count % LOOK === LOOK - 1 && !this.#isWorthIt())) {
+      this.#toPlain();
+      return false;
+    }
+    const index = this.#indexOf(bytes, from, to);
+    if (count === this.#indexes.length) this.#indexes = grown(this.#indexes);
+    this.#indexes[count] = index;
+    return true;
+  }
+
+  #indexOf(bytes: Uint8Array, from: number, to: number): number {
+    // What a row inherits, or an event says, is the very same bytes for many rows.
+    const last = this.#last;
+    if (bytes === last.bytes && from === last.from && to === last.to) return last.index;
+    const before = this.#dictionary.size;
+    const index = this.#dictionary.find(bytes, from, Math.abs(to));
+    if (index === before) appendValue(this.column.type, this.#values, bytes, from, to);
+    last.bytes = bytes;
+    last.from = from;
+    last.to = to;
+    last.index = index;
+    return index;
+  }
+
+  #addPlain(row: number, bytes: Uint8Array, from: number, to: number): void {
+    if (this.#values.length - this.#pageFrom >= PAGE) {
+      this.#cuts.push({ rows: row, values: this.#count, bytes: this.#values.length });
+      this.#pageFrom = this.#values.length;
+    }
+    appendValue(this.column.type, this.#values, bytes, from, to);
+  }
+
+  #isWorthIt(): boolean {
+    return this.#dictionary.size * 2 <= this.#count && this.#values.length <= LARGEST_DICTIONARY;
+  }
+
+  /** Writes the values out that the dictionary has, each as often as it came. */
+  #toPlain(): void {
+    this.#isPlain = true;
+    const entries = this.#values;
+    const width = WIDTHS[this.column.type];
+    const starts = new Int32Array(this.#dictionary.size + 1);
+    for (let number = 0; number < this.#dictionary.size; number += 1) {
+      const start = starts[number] as number;
+      starts[number + 1] = start + (width ?? entries.buffer.readInt32LE(start) + 4);
+    }
+    const values = new ByteWriter(Math.max(1024, entries.length * 2));
+    for (let at = 0; at < this.#count; at += 1) {
+      const index = this.#indexes[at] as number;
+      values.append(entries.buffer.subarray(starts[index], starts[index + 1]));
+    }
+    this.#values = values;
+    this.#dictionary.clear();
+    this.#indexes = new Int32Array(0);
+  }
+
+  #growPresent(rows: number): void {
+    const present = new Uint8Array(Math.max(rows + 1, this.#present.length * 2));
+    present.set(this.#present);
+    this.#present = present;
+  }
+}

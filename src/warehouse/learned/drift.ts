@@ -1,0 +1,182 @@
+import type { Column, ColumnType, TableDefinition } from '../definition.ts';
+
+/** What a value is by its first byte. */
+const KINDS: Readonly<Record<string, string>> = {
+  '"': 'text',
+  '{': 'object',
+  '[': 'array',
+  t: 'boolean',
+  f: 'boolean',
+  n: 'null',
+};
+
+/** A field that no column took. */
+export interface LeftField {
+  readonly table: string;
+  /** In the row's document. */
+  readonly path: string;
+  /** Of the column that reads the field and whose type its value did not fit; null when there is none. */
+  readonly type: ColumnType | null;
+  /** How often it was what: text, number, boolean, object, array, null. */
+  readonly found: Record<string, number>;
+}
+
+/** What rows of a table had. */
+export interface TableFields {
+  readonly table: string;
+  readonly rows: number;
+  /** Rows in which a column had a value of the document. */
+  readonly filled: ReadonlyMap<string, number>;
+  readonly left: readonly LeftField[];
+}
+
+/** @param first byte of the value */
+export function countLeft({ found }: LeftField, first: number | undefined): void {
+  const kind = KINDS[String.fromCharCode(first ?? 0)] ?? 'number';
+  found[kind] = (found[kind] ?? 0) + 1;
+}
+
+/** How documents differ from what their table was made for. */
+export interface TableDrift {
+  readonly table: string;
+  readonly rows: number;
+  /** Fields without a column; they are in `extra`. */
+  readonly new: readonly { readonly path: string; readonly count: number }[];
+  /** Fields with values that do not fit their column; these are in `extra`. */
+  readonly changed: readonly {
+    readonly path: string;
+    readonly type: ColumnType;
+    readonly found: Readonly<Record<string, number>>;
+  }[];
+  /** Columns that were to be expected, and had no value; `share` is the part of the rows that had one before. */
+  readonly gone: readonly { readonly column: string; readonly share: number }[];
+  /** What is left out of these lists. */
+  readonly more: number;
+}
+
+/** Entries of each list. */
+const MOST = 50;
+/** Rows with a value that must have been expected before it is said that there are none. */
+const EXPECTED = 10;
+/** Fields of one table that are remembered. */
+const MOST_FIELDS = 1000;
+
+/** What rows had that were made earlier. */
+export interface Earlier {
+  readonly rows: number;
+  readonly filled: ReadonlyMap<string, number>;
+}
+
+/** Gathers what rows had over several parts of a run, and says what has drifted. */
+export class Drift {
+  readonly #tables = new Map<
+    string,
+    { rows: number; filled: Map<string, number>; left: Map<string, LeftField> }
+  >();
+
+  add({ table, rows, filled, left }: TableFields): void {
+    const all = this.#tables.get(table) ?? { rows: 0, filled: new Map(), left: new Map() };
+    this.#tables.set(table, all);
+    all.rows += rows;
+    for (const [column, count] of filled) all.filled.set(column, (all.filled.get(column) ?? 0) + count);
+    for (const field of left) {
+      const known = all.left.get(field.path);
+      if (known === undefined) {
+        if (all.left.size < MOST_FIELDS) all.left.set(field.path, { ...field, found: { ...field.found } });
+      } else
+        for (const [kind, count] of Object.entries(field.found))
+          known.found[kind] = (known.found[kind] ?? 0) + count;
+    }
+  }
+
+  /**
+   * The tables that have drifted.
+   * @param earlier rows of a table that were made before; else it is told by what was counted when it was learned
+   */
+  report(
+    definitionOf: (table: string) => TableDefinition | undefined,
+    earlier: (table: string) => Earlier | undefined = () => undefined,
+  ): TableDrift[] {
+    return [...this.#tables].flatMap(([table, { rows, filled, left }]) => {
+      const definition = definitionOf(table);
+      if (definition === undefined) return [];
+      const fields = [...left.values()].sort((a, b) => countOf(b) - countOf(a));
+      const added = fields.filter(({ type }) => type === null);
+      const changed = fields.flatMap(({ path, type, found }) =>
+        type === null ? [] : [{ path, type, found }],
+      );
+      const gone = goneOf(definition, rows, filled, earlier(table)).filter(
+        ({ from }) => !changed.some(({ path }) => path === from),
+      );
+      const lists = [added, changed, gone];
+      if (lists.every(({ length }) => length === 0)) return [];
+      return [
+        {
+          table,
+          rows,
+          new: added.slice(0, MOST).map((field) => ({ path: field.path, count: countOf(field) })),
+          changed: changed.slice(0, MOST),
+          gone: gone.slice(0, MOST).map(({ column, share }) => ({ column, share })),
+          more: lists.reduce((sum, { length }) => sum + Math.max(length - MOST, 0), 0),
+        },
+      ];
+    });
+  }
+}
+
+function goneOf(
+  { columns }: TableDefinition,
+  rows: number,
+  filled: ReadonlyMap<string, number>,
+  earlier: Earlier | undefined,
+): { column: string; from: Column['from']; share: number }[] {
+  return columns.filter(isRead).flatMap(({ name, from, share: learned }) => {
+    const share =
+      earlier === undefined || earlier.rows === 0
+        ? (learned ?? 0)
+        : (earlier.filled.get(name) ?? 0) / earlier.rows;
+    if ((filled.get(name) ?? 0) > 0 || share * rows < EXPECTED) return [];
+    return [{ column: name, from, share: Math.round(share * 1000) / 1000 }];
+  });
+}
+
+/** True for a column that reads a place of the document. */
+function isRead({ from }: Column): boolean {
+  return typeof from === 'string' && from !== '';
+}
+
+function countOf({ found }: LeftField): number {
+  return Object.values(found).reduce((sum, count) => sum + count, 0);
+}
+
+/** Named in a line, of each kind. */
+const NAMED = 10;
+
+/** One line for a reader. */
+export function describeDrift({ table, rows, new: added, changed, gone, more }: TableDrift): string {
+  const parts = [
+    listed(
+      'new fields, in extra',
+      added.map(({ path, count }) => `${path} (${count})`),
+    ),
+    listed(
+      'values of another type, in extra',
+      changed.map(({ path, type, found }) => {
+        const kinds = Object.entries(found).map(([kind, count]) => `${count} ${kind}`);
+        return `${path} (${kinds.join(', ')}; the column is ${type})`;
+      }),
+    ),
+    listed(
+      'no longer there',
+      gone.map(({ column, share }) => `${column} (was in ${Math.max(Math.round(share * 100), 1)} %)`),
+    ),
+  ].filter((part) => part !== '');
+  if (more > 0) parts.push(`and ${more} more`);
+  return `drift in ${table}, ${rows} rows: ${parts.join('; ')}`;
+}
+
+function listed(title: string, names: readonly string[]): string {
+  if (names.length === 0) return '';
+  const rest = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${title}: ${names.slice(0, NAMED).join(', ')}${rest}`;
+}

@@ -1,0 +1,191 @@
+import type { Column } from '../../definition.ts';
+import type { LearnedColumn, LearnedNesting, LearnedTable } from '../learned.ts';
+import { noteOf, typeOf } from './column-type.ts';
+import { isFieldName, isMap } from './maps.ts';
+import { snakeCase, takeName } from './names.ts';
+import { Place } from './place.ts';
+
+/** Objects inside each other that become columns; what lies deeper is JSON. */
+const DEEPEST = 5;
+/** More columns than this and no warehouse likes a table; the others stay in `extra`. */
+const MOST_COLUMNS = 400;
+const MOST_NESTED = 20;
+
+/** Names that mean something else beside the table's own: to every row, to the export's folders, to the views. */
+const RESERVED = ['extra', 'dt', 'rank'];
+/** Every row has these as texts, from the envelope. */
+const ENVELOPE = new Set(['team_id', 'user_id', 'client_user_id']);
+const NEWEST = ['updated_at', 'modified_at', 'last_modified_at', 'last_modified', 'last_updated'];
+
+/** A table of documents that were looked at, without the events they came with. */
+export type Proposal = Omit<LearnedTable, 'events'>;
+
+/**
+ * Proposes the table for documents.
+ * @param documents the place of the documents
+ * @param taken names of tables that there are; those proposed are added
+ */
+export function propose(name: string, documents: Place, taken: Set<string>): Proposal {
+  const isEach = documents.kinds.array > documents.kinds.object;
+  const root = (isEach ? documents.items : documents) ?? new Place(0);
+  const rows = new Rows(root);
+  rows.gather(true);
+  const columns = rows.columns();
+  const id = columns.find(({ from }) => from === 'id');
+  const identity = id !== undefined && isIdentity(root) ? id : undefined;
+  const times = columns.filter(({ type }) => type === 'timestamp' || type === 'date');
+  const newest = NEWEST.flatMap((time) => times.find((column) => column.name === time) ?? [])[0];
+  const nested = rows.nested.map((found) => nestingOf(name, found, identity, newest, taken));
+  return {
+    name,
+    note: rows.note(),
+    ...(isEach ? { each: 'array' as const } : {}),
+    key: identity === undefined ? [] : [identity.name],
+    ...(newest === undefined ? {} : { newest: newest.name }),
+    columns: columns.map((column) => (column === identity ? { ...column, required: true as const } : column)),
+    ...(nested.length === 0 ? {} : { nested }),
+  };
+}
+
+/** True when every object has an `id` that says something. */
+function isIdentity(root: Place): boolean {
+  const id = root.members?.get('id');
+  if (id === undefined) return false;
+  return (
+    id.seen === root.kinds.object &&
+    id.kinds.text + id.kinds.integer === id.seen &&
+    id.empty === 0 &&
+    ['text', 'integer'].includes(typeOf(id))
+  );
+}
+
+/** An array or a map whose items become rows of their own. */
+interface Found {
+  readonly path: readonly string[];
+  readonly each: 'array' | 'map';
+  readonly items: Place;
+}
+
+/** The columns of one table, gathered from a place of objects. */
+class Rows {
+  readonly nested: Found[] = [];
+  readonly #root: Place;
+  readonly #found: { readonly path: readonly string[]; readonly place: Place; readonly around: number }[] =
+    [];
+  /** Names that are left to `extra`. */
+  #left = 0;
+  #lost = 0;
+
+  constructor(root: Place) {
+    this.#root = root;
+  }
+
+  /** @param canNest whether items of arrays and maps can be rows of their own */
+  gather(canNest: boolean): void {
+    const isDoubtful = isMap(this.#root);
+    this.#object(this.#root, [], canNest, isDoubtful);
+  }
+
+  /** @param taken names that other columns have already */
+  columns(taken: Set<string> = new Set(RESERVED)): LearnedColumn[] {
+    return this.#found.slice(0, MOST_COLUMNS).map(({ path, place, around }): LearnedColumn => {
+      const type = typeOf(place);
+      const plain = snakeCase(path.join('_'));
+      const name = takeName(ENVELOPE.has(plain) && type !== 'text' ? `data_${plain}` : plain, taken);
+      const share = (place.seen - place.nulls) / Math.max(this.#root.kinds.object, 1);
+      return { name, type, from: path.join('.'), share: shareOf(share), note: noteOf(place, around) };
+    });
+  }
+
+  note(): string {
+    const over = Math.max(this.#found.length - MOST_COLUMNS, 0);
+    const notes = [`${this.#root.kinds.object} looked at`];
+    if (this.#left > 0) notes.push('names that look like data stay in extra');
+    if (over > 0) notes.push(`${over} more columns would be too many; they stay in extra`);
+    if (this.#lost > 0) notes.push('there are too many places; some were not looked at');
+    return notes.join('; ');
+  }
+
+  #object(place: Place, path: readonly string[], canNest: boolean, isDoubtful: boolean): void {
+    if (place.values !== null) this.#left += place.values.seen;
+    this.#lost += place.lost;
+    for (const [name, member] of place.members ?? []) {
+      const isRare = isDoubtful && member.seen * 2 < place.kinds.object;
+      if (name.includes('.') || isRare || !isFieldName(name, member, place)) this.#left += member.seen;
+      else this.#member(place, [...path, name], member, canNest);
+    }
+  }
+
+  #member(around: Place, path: readonly string[], place: Place, canNest: boolean): void {
+    const values = place.seen - place.nulls;
+    const { object, array } = place.kinds;
+    const isObject = object > 0 && object === values;
+    if (isObject && !isMap(place) && path.length < DEEPEST && hasFields(place)) {
+      this.#object(place, path, canNest, false);
+      return;
+    }
+    const each = isObject ? 'map' : 'array';
+    const items = isObject ? allMembers(place) : place.items;
+    const canBeRows =
+      canNest &&
+      (isObject || (array > 0 && array === values)) &&
+      items !== null &&
+      items.kinds.object > 0 &&
+      // An item that is null is a row of a map with nothing but its name; in an array it would be none.
+      items.kinds.object + (isObject ? items.nulls : 0) === items.seen &&
+      this.nested.length < MOST_NESTED;
+    if (canBeRows) this.nested.push({ path, each, items });
+    else this.#found.push({ path, place, around: around.kinds.object });
+  }
+}
+
+/** An object whose members all stay in `extra` says more as JSON. */
+function hasFields(place: Place): boolean {
+  return [...(place.members ?? [])].some(
+    ([name, member]) => !name.includes('.') && isFieldName(name, member, place),
+  );
+}
+
+/** What a map's members are, as one. */
+function allMembers(place: Place): Place | null {
+  if (place.values === null && place.members === null) return null;
+  const all = new Place(0);
+  if (place.values !== null) all.merge(place.values);
+  for (const member of place.members?.values() ?? []) all.merge(member);
+  return all;
+}
+
+function nestingOf(
+  around: string,
+  { path, each, items }: Found,
+  id: LearnedColumn | undefined,
+  newest: LearnedColumn | undefined,
+  taken: Set<string>,
+): LearnedNesting {
+  const name = takeName(snakeCase(`${around}_${path.join('_')}`), taken);
+  const names = new Set(RESERVED);
+  const fixed = (wanted: string, type: Column['type'], from: Column['from']): LearnedColumn => {
+    return { name: takeName(snakeCase(wanted), names), type, from };
+  };
+  const parents = [id, newest].flatMap((parent) =>
+    parent === undefined ? [] : [fixed(`${around}_${parent.name}`, parent.type, { parent: parent.name })],
+  );
+  const index = fixed('item_index', 'integer', { of: 'position' });
+  const key = each === 'map' ? [fixed('item_name', 'text', { of: 'key' })] : [];
+  const rows = new Rows(items);
+  rows.gather(false);
+  return {
+    at: path.join('.'),
+    each,
+    name,
+    note: `${each === 'map' ? 'the names in the map are data; ' : ''}${rows.note()}`,
+    key: id === undefined ? [] : [...parents.slice(0, 1), index].map((column) => column.name),
+    columns: [...parents, index, ...key, ...rows.columns(names)],
+  };
+}
+
+/** Rounded, but neither to nothing nor to all. */
+function shareOf(share: number): number {
+  if (share <= 0 || share >= 1) return Math.min(Math.max(share, 0), 1);
+  return Math.min(Math.max(Math.round(share * 1000) / 1000, 0.001), 0.999);
+}

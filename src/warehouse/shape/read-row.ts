@@ -1,0 +1,217 @@
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipColon,
+  skipKey,
+  skipScalar,
+  skipString,
+  skipValue,
+  skipWhite,
+  unexpected,
+} from '../../lib/json-text.ts';
+import { type Field, type Fields, hashByte, type NestedPlan, pathOf } from './plan.ts';
+import { readColumn } from './read-column.ts';
+import { InvalidRow } from './reject.ts';
+import type { RowState } from './row-state.ts';
+
+const LETTER_N = 0x6e;
+
+/** What a reader leaves to whoever shapes the rows. */
+export interface RowReaderHost {
+  /** The state for a row inside the document; null when its table is not wanted. */
+  inner(nested: NestedPlan): RowState | null;
+  /** A row inside the document is complete. */
+  finished(row: RowState, bytes: Buffer): void;
+  /** A row inside the document is not to be; anything but a fault of the row is to be thrown on. */
+  refused(row: RowState, error: unknown): void;
+  /** A member that no column took, or whose value did not fit. `keyTo` is negative when the key has escapes. */
+  unknown(fields: Fields, row: RowState, bytes: Buffer, keyFrom: number, keyTo: number, at: number): void;
+}
+
+/**
+ * Reads a document's bytes into rows, stepping over every byte once and strictly. It notes where values stand; nothing is
+ * decoded or copied but what goes to `extra`.
+ */
+export class RowReader {
+  readonly #host: RowReaderHost;
+
+  constructor(host: RowReaderHost) {
+    this.#host = host;
+  }
+
+  /**
+   * Reads the members of the object at `at` into the row. Returns the index after the object.
+   * @throws JsonFault, or InvalidRow when the row cannot be
+   */
+  object(fields: Fields, row: RowState, bytes: Buffer, at: number, depth: number): number {
+    let i = skipWhite(bytes, at + 1);
+    if (bytes[i] === CLOSE_BRACE) return i + 1;
+    for (;;) {
+      const keyFrom = i;
+      if (bytes[i] !== QUOTE) throw unexpected(bytes, i);
+      let hash = 0;
+      let c = bytes[(i += 1)] as number;
+      while (c >= 0x20 && c !== QUOTE && c !== BACKSLASH) {
+        hash = hashByte(hash, c);
+        c = bytes[(i += 1)] as number;
+      }
+      const keyTo = c === QUOTE ? i + 1 : skipString(bytes, keyFrom);
+      i = Math.abs(keyTo);
+      const field =
+        c === QUOTE ? fields.find(bytes, keyFrom, i, hash) : fields.findEscaped(bytes, keyFrom, i);
+      if (bytes[i] === COLON && (bytes[i + 1] as number) > 0x20) i += 1;
+      else i = skipColon(bytes, i);
+      i = this.#member(fields, field, row, bytes, keyFrom, keyTo, i, depth);
+      if ((bytes[i] as number) <= 0x20) i = skipWhite(bytes, i);
+      if (bytes[i] === CLOSE_BRACE) return i + 1;
+      if (bytes[i] !== COMMA) throw unexpected(bytes, i);
+      i += 1;
+      if (bytes[i] !== QUOTE) i = skipWhite(bytes, i);
+    }
+  }
+
+  #member(
+    fields: Fields,
+    field: Field | undefined,
+    row: RowState,
+    bytes: Buffer,
+    keyFrom: number,
+    keyTo: number,
+    at: number,
+    depth: number,
+  ): number {
+    if (field === undefined) return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+    const { slot, nested, fields: inner } = field;
+    if (field.other !== null)
+      return this.#either(fields, field, field.other, row, bytes, keyFrom, keyTo, at, depth);
+    if (slot >= 0) {
+      // A member of the same name that came before gives way, as it does for every JSON reader.
+      const before = row.from[slot] as number;
+      if (before >= 0) {
+        row.extra.member(bytes, keyFrom, keyTo, before, Math.abs(row.to[slot] as number));
+        row.from[slot] = -1;
+      }
+      if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
+      const end = readColumn(field.type, bytes, at, depth + 1);
+      if (end !== 0) {
+        row.from[slot] = at;
+        row.to[slot] = end;
+        return Math.abs(end);
+      }
+      if (!row.plan.required.includes(slot))
+        return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+      skipValue(bytes, at, depth + 1);
+      throw new InvalidRow('wrong_type', `${pathOf(fields.path, field.name)} has to be a ${field.type}`);
+    }
+    if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
+    if (nested !== null) return this.#nested(nested, bytes, at, depth + 1);
+    if (bytes[at] !== OPEN_BRACE || inner === null)
+      throw wrongType(bytes, at, depth, 'an object', pathOf(fields.path, field.name));
+    row.extra.enter(inner);
+    const end = this.object(inner, row, bytes, at, depth + 1);
+    row.extra.leave();
+    return end;
+  }
+
+  /** A member that two columns read: the second takes what does not fit the first. */
+  #either(
+    fields: Fields,
+    { slot, type }: Field,
+    other: NonNullable<Field['other']>,
+    row: RowState,
+    bytes: Buffer,
+    keyFrom: number,
+    keyTo: number,
+    at: number,
+    depth: number,
+  ): number {
+    for (const before of [slot, other.slot]) {
+      const from = row.from[before] as number;
+      if (from >= 0) row.extra.member(bytes, keyFrom, keyTo, from, Math.abs(row.to[before] as number));
+      row.from[before] = -1;
+    }
+    if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
+    let taken = slot;
+    let end = readColumn(type, bytes, at, depth + 1);
+    if (end === 0) {
+      taken = other.slot;
+      end = readColumn(other.type, bytes, at, depth + 1);
+    }
+    if (end === 0) return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+    row.from[taken] = at;
+    row.to[taken] = end;
+    return Math.abs(end);
+  }
+
+  #toExtra(
+    fields: Fields,
+    row: RowState,
+    bytes: Buffer,
+    keyFrom: number,
+    keyTo: number,
+    at: number,
+    depth: number,
+  ): number {
+    const end = skipValue(bytes, at, depth + 1);
+    this.#host.unknown(fields, row, bytes, keyFrom, keyTo, at);
+    row.extra.member(bytes, keyFrom, keyTo, at, end);
+    return end;
+  }
+
+  /** Reads the rows inside the array or map at `at`. */
+  #nested(nested: NestedPlan, bytes: Buffer, at: number, depth: number): number {
+    const map = nested.each === 'map';
+    if (bytes[at] !== (map ? OPEN_BRACE : OPEN_BRACKET))
+      throw wrongType(bytes, at, depth, map ? 'an object' : 'an array', nested.path);
+    const row = this.#host.inner(nested);
+    if (row === null) return skipValue(bytes, at, depth);
+    const close = map ? CLOSE_BRACE : CLOSE_BRACKET;
+    const { key } = nested.row;
+    let i = skipWhite(bytes, at + 1);
+    if (bytes[i] === close) return i + 1;
+    for (;;) {
+      row.reset();
+      if (map) {
+        const end = skipKey(bytes, i);
+        if (key >= 0) {
+          row.from[key] = i;
+          row.to[key] = end;
+        }
+        i = skipColon(bytes, Math.abs(end));
+      }
+      i = skipWhite(bytes, this.#nestedRow(nested, row, bytes, i, depth + 1));
+      row.position += 1;
+      if (bytes[i] === close) return i + 1;
+      if (bytes[i] !== COMMA) throw unexpected(bytes, i);
+      i = skipWhite(bytes, i + 1);
+    }
+  }
+
+  #nestedRow({ path, each }: NestedPlan, row: RowState, bytes: Buffer, at: number, depth: number): number {
+    try {
+      let end: number;
+      // Something of which only the name is known.
+      if (each === 'map' && bytes[at] === LETTER_N) end = skipScalar(bytes, at);
+      else if (bytes[at] === OPEN_BRACE) end = this.object(row.plan.fields, row, bytes, at, depth);
+      else throw wrongType(bytes, at, depth, 'an object', `item ${row.position} of ${path}`);
+      this.#host.finished(row, bytes);
+      return end;
+    } catch (error) {
+      if (!(error instanceof InvalidRow)) throw error;
+      this.#host.refused(row, error);
+      return skipValue(bytes, at, depth);
+    }
+  }
+}
+
+/** JSON that is none at all is the graver fault, so the value is looked at first. */
+function wrongType(bytes: Uint8Array, at: number, depth: number, wanted: string, path: string): InvalidRow {
+  skipValue(bytes, at, depth + 1);
+  return new InvalidRow('wrong_type', `${path} has to be ${wanted}`);
+}

@@ -1,0 +1,111 @@
+import { BACKSLASH } from '../../lib/json-text.ts';
+import { ByteWriter } from '../../lib/byte-writer.ts';
+import type { EnvelopeValues } from './envelope.ts';
+import { ExtraWriter } from './extra.ts';
+import type { RowPlan } from './plan.ts';
+
+/** The row that is being gathered: where in the document each column's value stands, and what no column took. */
+export class RowState {
+  readonly plan: RowPlan;
+  /** First byte of a slot's value; -1 when it has none. */
+  readonly from: Int32Array;
+  /** The byte after it; negative when it is a text with escapes. */
+  readonly to: Int32Array;
+  readonly extra = new ExtraWriter();
+  /** Rows written so far in which a slot had a value of the document. */
+  readonly filled: Float64Array;
+  /** What a slot has when the document says nothing, and then each column after `extra`; empty for null. */
+  readonly given: Uint8Array[];
+  /** The end of each; negative when it has escapes. */
+  readonly givenTo: Int32Array;
+  /** Bytes of a row beside its values from the document. */
+  room = 0;
+  /** Its position among its siblings. */
+  position = 0;
+  /** Rows before it in the document with the same key. */
+  repetition = 0;
+  readonly #seen = new Map<number, number>();
+  readonly #tail = new ByteWriter(512);
+  #hasTail = false;
+
+  constructor(plan: RowPlan) {
+    this.plan = plan;
+    this.from = new Int32Array(plan.slots);
+    this.to = new Int32Array(plan.slots);
+    this.filled = new Float64Array(plan.slots);
+    this.given = [...plan.columns, ...plan.tail].map(({ given }) => given);
+    this.givenTo = Int32Array.from(this.given, endOf);
+    this.room = this.given.reduce((room, { length }) => room + length, plan.room);
+  }
+
+  /** Takes what an event says of the documents that follow. */
+  about(event: EnvelopeValues): void {
+    const { plan, given, givenTo } = this;
+    for (const slot of plan.enveloped) {
+      const { envelope } = (plan.columns[slot] ??
+        plan.tail[slot - plan.columns.length]) as RowPlan['columns'][number];
+      const before = given[slot] as Uint8Array;
+      const value = envelope === null ? before : event.of(envelope);
+      if (value === before) continue;
+      this.room += value.length - before.length;
+      this.#hasTail = false;
+      given[slot] = value;
+      givenTo[slot] = endOf(value);
+    }
+  }
+
+  /** The columns after `extra`, as they are written behind every row until the next event. */
+  tail(): ByteWriter {
+    if (this.#hasTail) return this.#tail;
+    this.#tail.length = 0;
+    for (const [i, { head }] of this.plan.tail.entries()) {
+      const given = this.given[this.plan.columns.length + i];
+      if (given === undefined || given.length === 0) continue;
+      this.#tail.append(head);
+      this.#tail.append(given);
+    }
+    this.#hasTail = true;
+    return this.#tail;
+  }
+
+  /** Begins a document. */
+  begin(): void {
+    this.position = 0;
+    if (this.plan.repetition >= 0) this.#seen.clear();
+  }
+
+  /** Counts the rows of the document that have the key of this one. */
+  countRepetition(bytes: Uint8Array): void {
+    const key = this.#hashOfKey(bytes);
+    this.repetition = this.#seen.get(key) ?? 0;
+    this.#seen.set(key, this.repetition + 1);
+  }
+
+  /** 53 bits: that two keys of one document meet is not to be expected. */
+  #hashOfKey(bytes: Uint8Array): number {
+    let one = 0;
+    let two = 1;
+    for (const slot of this.plan.keySlots) {
+      const from = this.from[slot] as number;
+      const to = from < 0 ? from : Math.abs(this.to[slot] as number);
+      one = (Math.imul(one, 31) + slot) | 0;
+      for (let i = from; i < to; i += 1) {
+        const byte = bytes[i] as number;
+        one = (Math.imul(one, 31) + byte) | 0;
+        two = (Math.imul(two, 16_777_619) ^ byte) | 0;
+      }
+    }
+    return (one >>> 0) * 0x20_0000 + (two >>> 11);
+  }
+
+  reset(): void {
+    this.from.fill(-1);
+    this.extra.reset();
+  }
+}
+
+/** The end of a text in quotes, negative when it has escapes. */
+function endOf(text: Uint8Array): number {
+  for (let i = 0; i < text.length; i += 1) if (text[i] === BACKSLASH) return -text.length;
+  return text.length;
+}

@@ -1,0 +1,272 @@
+import { isUtf8 } from 'node:buffer';
+import type { ByteWriter } from '../../lib/byte-writer.ts';
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  OPEN_BRACE,
+  skipColon,
+  skipKey,
+  skipValue,
+  skipWhite,
+  unexpected,
+} from '../../lib/json-text.ts';
+import type { TableFields } from '../learned/drift.ts';
+import type { TableEntry } from '../tables.ts';
+import { completeRow } from './complete-row.ts';
+import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
+import { LeftFields } from './left-fields.ts';
+import { planRow, type RowPlan } from './plan.ts';
+import { RowReader } from './read-row.ts';
+import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
+import { RowOutputs } from './row-outputs.ts';
+import { RowState } from './row-state.ts';
+import type { RowTarget } from './row-target.ts';
+import { unfold } from './unfold.ts';
+
+export interface ShaperOptions {
+  /** Tables whose rows are wanted, of those that the document makes; the other rows are not written. */
+  readonly tables: readonly string[];
+  /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
+  readonly given?: Readonly<Record<string, string>>;
+  /** By table; with it rows go there value by value, and none wait to be taken. */
+  readonly targets?: ReadonlyMap<string, RowTarget>;
+  onReject(reject: RowReject): void;
+  /** Told once of each path that no column reads, or whose value did not fit its column. It is in `extra`. */
+  onUnknown?(table: string, path: string): void;
+}
+
+/**
+ * Shapes documents into rows, from bytes to bytes: what can be copied is not decoded, so numbers keep their text. The
+ * same document gives the same rows however it was written down; only the order of what goes to `extra` follows it.
+ */
+export class Shaper {
+  readonly #options: ShaperOptions;
+  readonly #outputs: RowOutputs;
+  readonly #row: RowState;
+  readonly #inner = new Map<RowPlan, RowState>();
+  readonly #left: LeftFields;
+  readonly #reader: RowReader;
+  readonly #unfold: string | undefined;
+  /** What is wrong is thrown, not told. */
+  #trying = false;
+  readonly #event = new EnvelopeValues();
+  /** Rows inside a frame that are not to be; told when there are rows at all. */
+  readonly #refused: RowReject[] = [];
+  /** The place of the rows inside the document has been seen. */
+  #framed = false;
+
+  /** @param entry any table that the documents make */
+  constructor({ document }: TableEntry, options: ShaperOptions) {
+    this.#options = options;
+    this.#unfold = document.unfold;
+    this.#left = new LeftFields((table, path) => options.onUnknown?.(table, path));
+    this.#outputs = new RowOutputs(options.tables, options.targets);
+    const plan = planRow(document, options.given ?? {});
+    this.#row = new RowState(plan);
+    for (const { row } of plan.nested) {
+      if (!this.#outputs.has(row.table)) continue;
+      const state = new RowState(row);
+      this.#inner.set(row, state);
+      this.#outputs.expect(state);
+    }
+    this.#reader = new RowReader({
+      inner: (nested) => {
+        this.#framed = true;
+        return this.#inner.get(nested.row) ?? null;
+      },
+      finished: (row, bytes) => {
+        completeRow(row, bytes);
+        if (row.plan.repetition >= 0) row.countRepetition(bytes);
+        this.#outputs.hold(row, bytes);
+      },
+      refused: (row, error) => {
+        if (this.#trying) throw error;
+        const reject = rejectOf(row.plan.table, error);
+        if (plan.ownRows) options.onReject(reject);
+        else this.#refused.push(reject);
+      },
+      unknown: (fields, row, bytes, keyFrom, keyTo, at) =>
+        this.#left.count(fields, row, bytes, keyFrom, keyTo, at),
+    });
+  }
+
+  /** Rows so far, of each wanted table. */
+  counts(): Record<string, number> {
+    return this.#outputs.counts();
+  }
+
+  /** What the rows so far had, by table: values of columns, and fields that no column took. */
+  met(): TableFields[] {
+    const left = this.#left.all();
+    return [this.#row, ...this.#inner.values()].flatMap(({ plan, filled }) => {
+      if (!this.#outputs.has(plan.table)) return [];
+      return [
+        {
+          table: plan.table,
+          rows: this.#outputs.count(plan.table),
+          filled: new Map(plan.columns.map(({ name }, slot) => [name, filled[slot] ?? 0])),
+          left: left.filter(({ table }) => table === plan.table),
+        },
+      ];
+    });
+  }
+
+  /**
+   * The rows shaped since the last time, as lines of NDJSON. They are the caller's until the buffer is handed back.
+   * @param spare where the next rows go; what it held is forgotten
+   */
+  take(table: string, spare: ByteWriter): ByteWriter {
+    return this.#outputs.take(table, spare);
+  }
+
+  /** Bytes of rows that wait to be taken. */
+  waiting(table: string): number {
+    return this.#outputs.waiting(table);
+  }
+
+  /** Says which event carries the documents that follow; what it says stands in their rows. */
+  about(event: RowEnvelope): void {
+    this.#event.set(event);
+    this.#row.about(this.#event);
+    for (const inner of this.#inner.values()) inner.about(this.#event);
+  }
+
+  /**
+   * Adds the rows of one document: an object, with nothing around it. A document that is not JSON, or whose own row
+   * cannot be, gives none; a row inside it falls alone.
+   * @returns false when it is valid JSON of another shape: a frame without rows in it. Then nothing is rejected either
+   */
+  shape(bytes: Buffer): boolean {
+    if (this.#unfold === undefined) return this.#shape(bytes);
+    return unfold(bytes, this.#unfold)
+      .map((document) => this.#shape(document))
+      .includes(true);
+  }
+
+  #shape(bytes: Buffer): boolean {
+    const { ownRows, table } = this.#row.plan;
+    try {
+      if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
+      const end = this.#read(bytes, 0);
+      if (end !== bytes.length) throw unexpected(bytes, end);
+      this.#settle(bytes, bytes);
+    } catch (error) {
+      const reject = rejectOf(table, error);
+      if (!ownRows && reject.code === 'wrong_type') return false;
+      this.#options.onReject(reject);
+      return true;
+    }
+    if (!this.#hasShape()) return false;
+    this.#refused.forEach((reject) => this.#options.onReject(reject));
+    this.#outputs.write(this.#row, bytes);
+    return true;
+  }
+
+  /**
+   * Adds the rows of a document that is an item of an array, when all is well with it: saves whoever calls looking for its
+   * end. Whatever is wrong, nothing is added or rejected.
+   * @param bytes with zeros at their end, at which a document that is cut stops
+   * @param at index of its opening brace
+   * @returns index of the comma or bracket after it; 0 when it has to be looked at more closely, or is not all there
+   */
+  shapeItem(bytes: Buffer, at: number, longest: number): number {
+    if (this.#unfold !== undefined) return 0;
+    this.#trying = true;
+    try {
+      const end = this.#read(bytes, at);
+      const next = skipWhite(bytes, end);
+      if ((bytes[next] !== COMMA && bytes[next] !== CLOSE_BRACKET) || next - at > longest) return 0;
+      this.#settle(bytes, bytes.subarray(at, end));
+      if (!this.#hasShape()) return 0;
+      this.#outputs.write(this.#row, bytes);
+      return next;
+    } catch (error) {
+      // Throws what is no fault of the document.
+      rejectOf(this.#row.plan.table, error);
+      return 0;
+    } finally {
+      this.#trying = false;
+    }
+  }
+
+  /**
+   * Adds the rows of a document that is a member of an object, when all is well with both: saves looking for it first.
+   * Whatever is wrong, nothing is added or rejected.
+   * @param name in quotes
+   * @returns false when it has to be looked at more closely
+   */
+  shapeMember(bytes: Buffer, name: Uint8Array): boolean {
+    this.#trying = true;
+    try {
+      const document = this.#readMember(bytes, name);
+      if (document === null) return false;
+      this.#settle(bytes, document);
+      if (!this.#hasShape()) return false;
+      this.#outputs.write(this.#row, bytes);
+      return true;
+    } catch (error) {
+      // Throws what is no fault of the document.
+      rejectOf(this.#row.plan.table, error);
+      return false;
+    } finally {
+      this.#trying = false;
+    }
+  }
+
+  #readMember(bytes: Buffer, name: Uint8Array): Buffer | null {
+    let document: Buffer | null = null;
+    let i = skipWhite(bytes, 0);
+    if (bytes[i] !== OPEN_BRACE) return null;
+    do {
+      const keyFrom = skipWhite(bytes, i + 1);
+      const keyTo = skipKey(bytes, keyFrom);
+      if (keyTo < 0) return null;
+      const at = skipColon(bytes, keyTo);
+      if (isSame(bytes, keyFrom, keyTo, name)) {
+        if (document !== null || bytes[at] !== OPEN_BRACE) return null;
+        i = this.#read(bytes, at);
+        document = bytes.subarray(at, i);
+      } else {
+        i = skipValue(bytes, at, 2);
+      }
+      i = skipWhite(bytes, i);
+    } while (bytes[i] === COMMA);
+    return bytes[i] === CLOSE_BRACE && skipWhite(bytes, i + 1) === bytes.length ? document : null;
+  }
+
+  /** False for a frame that has no place for rows, or none that could be one. */
+  #hasShape(): boolean {
+    if (this.#row.plan.ownRows || this.#outputs.holdsInner) return true;
+    return this.#framed && this.#refused.length === 0;
+  }
+
+  /** Returns the index after the document. */
+  #read(bytes: Buffer, at: number): number {
+    const row = this.#row;
+    this.#outputs.clear();
+    for (const inner of this.#inner.values()) inner.begin();
+    row.reset();
+    this.#framed = false;
+    this.#refused.length = 0;
+    return this.#reader.object(row.plan.fields, row, bytes, at, 1);
+  }
+
+  /** @param document the part of `bytes` that has been read */
+  #settle(bytes: Buffer, document: Buffer): void {
+    if (!isUtf8(document)) throw new InvalidRow('not_utf8', 'not UTF-8');
+    completeRow(this.#row, bytes);
+  }
+}
+
+function isSame(bytes: Uint8Array, from: number, to: number, text: Uint8Array): boolean {
+  if (to - from !== text.length) return false;
+  for (let i = 0; i < text.length; i += 1) if (bytes[from + i] !== text[i]) return false;
+  return true;
+}
+
+function notAnObject(bytes: Buffer): Error {
+  const end = skipValue(bytes, 0, 1);
+  if (end !== bytes.length) return unexpected(bytes, end);
+  return new InvalidRow('wrong_type', 'a row has to be an object');
+}

@@ -1,0 +1,92 @@
+import { columnsOf, type Column, type TableDefinition } from '../../definition.ts';
+import { arrivalOf, eventColumnsOf, sortedBy } from '../identity.ts';
+import { deleteDay, distinctRows } from '../replace.ts';
+import { type Dialect, escaped, listColumns, script } from './dialect.ts';
+import { patternOf, type Source } from './source.ts';
+
+const quote = (name: string): string => `\`${name.replaceAll('`', '\\`')}\``;
+
+/**
+ * It has no transactions: rows that are to be replaced are removed in one statement and come back in the next. Between
+ * the two they are not there; a load that ends there is repeated.
+ */
+export const clickhouse: Dialect = {
+  title: 'ClickHouse',
+  types: {
+    text: 'String',
+    integer: 'Int64',
+    decimal: 'Decimal(38, 18)',
+    boolean: 'Bool',
+    date: 'Date32',
+    timestamp: `DateTime64(6, 'UTC')`,
+    json: 'String',
+  },
+  deletes: 'exists',
+  reads: { format: 'parquet', compression: 'gzip' },
+  quote,
+  literal: escaped,
+  typeOf: ({ type, required }: Column) =>
+    required === true ? clickhouse.types[type] : `Nullable(${clickhouse.types[type]})`,
+  location: (table) => `https://BUCKET.s3.amazonaws.com/${table}/`,
+  // By month: a part of a table is a file, and years of days would be thousands of them.
+  storage: (table) =>
+    [
+      '\nENGINE = MergeTree',
+      `PARTITION BY toYYYYMM(${quote(arrivalOf(table))})`,
+      `ORDER BY (${[...new Set([...sortedBy(table), arrivalOf(table)])].map(quote).join(', ')})`,
+      'SETTINGS allow_nullable_key = 1',
+    ].join('\n'),
+  startOf: (day) => `toDateTime64('${day} 00:00:00', 6, 'UTC')`,
+  load: (table, document, source) => {
+    const rows = `(${rowsOf(table, source)})`;
+    const columns = listColumns(table, ({ name }) => quote(name));
+    return script([
+      ...(source.day === null ? [] : [deleteDay(table, source.day, clickhouse)]),
+      ...deleteSame(table, rows),
+      `INSERT INTO ${quote(table.name)} (\n${columns}\n)\n${distinctRows({ table, document, staged: rows }, clickhouse)}`,
+    ]);
+  },
+};
+
+/** As in the other dialects: rows of the same events, and of the same answers, which have no event. */
+function deleteSame(table: TableDefinition, rows: string): string[] {
+  const event = eventColumnsOf(table);
+  const answer = [...table.key, '_loaded_at'];
+  if (event === null) return [deleteWhere(table, rows, answer, '')];
+  const id = quote(event.id);
+  const same = deleteWhere(table, rows, [event.id, event.type, event.user], `${id} IS NOT NULL`);
+  return table.name === 'events' ? [same] : [same, deleteWhere(table, rows, answer, `${id} IS NULL`)];
+}
+
+function deleteWhere(
+  table: TableDefinition,
+  rows: string,
+  columns: readonly string[],
+  condition: string,
+): string {
+  const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
+  // As texts, so that nothing is null and compares with nothing.
+  const texts = [...new Set(columns)].map((name) =>
+    types.get(name) === 'text' ? `ifNull(${quote(name)}, '')` : `ifNull(toString(${quote(name)}), '')`,
+  );
+  const own = condition === '' ? '' : `${condition}\n  AND `;
+  const staged = condition === '' ? '' : `\n  WHERE ${condition}`;
+  const same = texts.join(', ');
+  return `DELETE FROM ${quote(table.name)}\nWHERE ${own}(${same}) IN (\n  SELECT ${same}\n  FROM ${rows}${staged}\n)`;
+}
+
+/** Files on the server, or in a bucket that it may read. */
+function rowsOf(table: TableDefinition, source: Source): string {
+  const { format, compression } = source;
+  const place = escaped(patternOf(source, '**/*'));
+  const columns = columnsOf(table).map(
+    (column) =>
+      `${quote(column.name)} ${clickhouse.typeOf?.(column, table) ?? clickhouse.types[column.type]}`,
+  );
+  const [name, packed] =
+    format === 'parquet' ? ['Parquet', 'none'] : ['JSONEachRow', compression === 'gzip' ? 'gz' : compression];
+  const args = [place, `'${name}'`, escaped(columns.join(', ')), `'${packed === 'zstd' ? 'zst' : packed}'`];
+  const from = source.place.startsWith('gs:') ? 'gcs' : /^(?:s3|https?):/.test(source.place) ? 's3' : 'file';
+  const settings = `SETTINGS input_format_json_read_objects_as_strings = 1, date_time_input_format = 'best_effort'`;
+  return `SELECT\n${listColumns(table, (column) => quote(column.name))}\nFROM ${from}(${args.join(', ')})\n${settings}`;
+}

@@ -1,0 +1,61 @@
+import type { Column, ColumnType, TableDefinition } from '../../definition.ts';
+import { columnsOf } from '../../definition.ts';
+import type { Source } from './source.ts';
+
+/** Where rows wait, in the types of their table, until they take the place of others. */
+export const STAGED = '_millrace_rows';
+
+/** How a warehouse is talked to. */
+export interface Dialect {
+  /** Shown in headings. */
+  readonly title: string;
+  readonly types: Readonly<Record<ColumnType, string>>;
+  /** How rows are removed that stand in another table too: `DELETE … USING`, or `WHERE EXISTS`. */
+  readonly deletes: 'using' | 'exists';
+  /** What the warehouse itself calls a row by, where it has such a name. */
+  readonly rowId?: string;
+  /** What is read when nobody says what the files are. */
+  readonly reads: Pick<Source, 'format' | 'compression'>;
+  /** A name that may be a reserved word, and is not to lose its case. */
+  quote(name: string): string;
+  /** A text. */
+  literal(text: string): string;
+  /** Type of a column in the table, when its type alone does not tell. */
+  typeOf?(column: Column, table: TableDefinition): string;
+  /** Folder of the rows when nothing is said: to be replaced. */
+  location(table: string): string;
+  /** What stands behind the columns of a new table: how its rows are divided and sorted. */
+  storage(table: TableDefinition): string;
+  /** Statements that follow the one that makes the table. */
+  indexes?(table: TableDefinition): readonly string[];
+  /** The first moment of a day, in UTC. */
+  startOf?(day: string): string;
+  /** The statements that bring rows into the table, in order; run again, they change nothing. */
+  load(table: TableDefinition, document: TableDefinition, source: Source): string;
+}
+
+export function doubleQuoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** A text in SQL of the standard, where a backslash is a character like others. */
+export function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** A text where a backslash takes the meaning from the next character. */
+export function escaped(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`;
+}
+
+/** The columns, each made by `make`, one a line. */
+export function listColumns(table: TableDefinition, make: (column: Column) => string): string {
+  return columnsOf(table)
+    .map((column) => `  ${make(column)}`)
+    .join(',\n');
+}
+
+/** Statements as one script. */
+export function script(statements: readonly string[]): string {
+  return statements.map((statement) => `${statement};`).join('\n');
+}

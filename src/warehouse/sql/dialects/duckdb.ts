@@ -1,0 +1,66 @@
+import type { ColumnType, TableDefinition } from '../../definition.ts';
+import { replaceRows } from '../replace.ts';
+import { type Dialect, doubleQuoted, listColumns, literal, script, STAGED } from './dialect.ts';
+import { patternOf, type Source } from './source.ts';
+
+/**
+ * What a file of JSON is read as. Decimals and times go through text: DuckDB's JSON reader would turn 1.1 into
+ * 1.100000000000000128 on its way to a decimal. More than 17 digits of a number it does not keep either way.
+ */
+export const READ_AS: Readonly<Record<ColumnType, string>> = {
+  text: 'VARCHAR',
+  integer: 'BIGINT',
+  decimal: 'VARCHAR',
+  boolean: 'BOOLEAN',
+  date: 'VARCHAR',
+  timestamp: 'VARCHAR',
+  json: 'JSON',
+};
+
+export const duckdb: Dialect = {
+  title: 'DuckDB',
+  types: {
+    text: 'VARCHAR',
+    integer: 'BIGINT',
+    decimal: 'DECIMAL(38, 18)',
+    boolean: 'BOOLEAN',
+    date: 'DATE',
+    timestamp: 'TIMESTAMPTZ',
+    json: 'JSON',
+  },
+  deletes: 'using',
+  rowId: 'rowid',
+  reads: { format: 'parquet', compression: 'gzip' },
+  quote: doubleQuoted,
+  literal,
+  location: (table) => `./${table}/`,
+  // No index: every block of rows has its least and greatest values, and an index would have to be held in memory.
+  storage: () => '',
+  load: (table, document, source) => {
+    const staged = doubleQuoted(STAGED);
+    return script([
+      `SET TimeZone = 'UTC'`,
+      'BEGIN TRANSACTION',
+      `CREATE OR REPLACE TEMPORARY TABLE ${staged} AS FROM ${doubleQuoted(table.name)} LIMIT 0`,
+      `INSERT INTO ${staged} BY NAME\n${rowsOf(table, source)}`,
+      ...replaceRows({ table, document, staged, day: source.day }, duckdb),
+      `DROP TABLE ${staged}`,
+      'COMMIT',
+    ]);
+  },
+};
+
+function rowsOf(table: TableDefinition, source: Source): string {
+  const place = literal(patternOf(source, '**/*'));
+  // By name: files of an earlier version lack the columns that are new since.
+  if (source.format === 'parquet')
+    return `SELECT * FROM read_parquet(${place}, union_by_name = true, hive_partitioning = false)`;
+  const read = listColumns(table, ({ name, type }) => `${doubleQuoted(name)}: ${literal(READ_AS[type])}`);
+  const values = listColumns(table, ({ name, type }) => {
+    const column = doubleQuoted(name);
+    return READ_AS[type] === duckdb.types[type]
+      ? column
+      : `CAST(${column} AS ${duckdb.types[type]}) AS ${column}`;
+  });
+  return `SELECT\n${values}\nFROM read_ndjson(${place}, hive_partitioning = false, columns = {\n${read}\n})`;
+}

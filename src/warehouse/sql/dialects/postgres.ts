@@ -1,0 +1,91 @@
+import { columnsOf, type TableDefinition } from '../../definition.ts';
+import { eventColumnsOf, sortedBy } from '../identity.ts';
+import { replaceRows } from '../replace.ts';
+import { type Dialect, doubleQuoted, listColumns, literal, script, STAGED } from './dialect.ts';
+import { extensionOf, folderOf, isFolder, type Source } from './source.ts';
+
+const LINES = doubleQuoted('_millrace_lines');
+
+const CAT = { none: 'cat', gzip: 'zcat', zstd: 'zstdcat' } as const;
+
+/** For psql, which reads the files where it runs. `json` rather than `jsonb`, which would rewrite numbers and refuse some. */
+export const postgres: Dialect = {
+  title: 'PostgreSQL',
+  types: {
+    text: 'text',
+    integer: 'bigint',
+    decimal: 'numeric',
+    boolean: 'boolean',
+    date: 'date',
+    timestamp: 'timestamptz',
+    json: 'json',
+  },
+  deletes: 'using',
+  rowId: 'ctid',
+  // It reads no Parquet.
+  reads: { format: 'ndjson', compression: 'gzip' },
+  quote: doubleQuoted,
+  literal,
+  location: (table) => `./${table}/`,
+  storage: () => '',
+  // The first for a load, which finds the rows of an event by it, the second for erasures and for questions.
+  indexes: (table) => {
+    const event = eventColumnsOf(table)?.id;
+    const sets = [
+      ...(event === undefined ? [] : [['by_event', [event]] as const]),
+      ['by_key', sortedBy(table)] as const,
+    ];
+    return sets.flatMap(([name, columns]) =>
+      columns.length === 0
+        ? []
+        : `CREATE INDEX IF NOT EXISTS ${doubleQuoted(`${table.name}_${name}`)} ON ${doubleQuoted(table.name)} (${columns.map(doubleQuoted).join(', ')})`,
+    );
+  },
+  load: (table, document, source) => {
+    if (source.format === 'parquet')
+      throw new RangeError('PostgreSQL reads no Parquet: export with --format ndjson');
+    const staged = doubleQuoted(STAGED);
+    return [
+      // What a command of the shell could not read is no reason to go on.
+      String.raw`\set ON_ERROR_STOP on`,
+      'BEGIN;',
+      `SET LOCAL TIME ZONE 'UTC';`,
+      `CREATE TEMPORARY TABLE ${LINES} (line text) ON COMMIT DROP;`,
+      // Neither control character can stand in a line of JSON, so each line is one value whatever is in it.
+      String.raw`\copy ${LINES} FROM ${placeOf(source)} WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')`,
+      `CREATE TEMPORARY TABLE ${staged} (LIKE ${doubleQuoted(table.name)}) ON COMMIT DROP;`,
+      script([
+        `INSERT INTO ${staged} (\n${listColumns(table, ({ name }) => doubleQuoted(name))}\n)\n${rowsOf(table)}`,
+        `ANALYZE ${staged}`,
+        ...replaceRows({ table, document, staged, day: source.day }, postgres),
+      ]),
+      'COMMIT;',
+    ].join('\n');
+  },
+};
+
+/** Reads each line once, whatever the number of columns. */
+function rowsOf(table: TableDefinition): string {
+  const types = columnsOf(table).map(({ name, type }) => `${doubleQuoted(name)} ${postgres.types[type]}`);
+  return [
+    `SELECT\n${listColumns(table, ({ name }) => `row_.${doubleQuoted(name)}`)}`,
+    `FROM ${LINES}, json_to_record(line::json) AS row_ (\n  ${types.join(',\n  ')}\n)`,
+  ].join('\n');
+}
+
+/** A plain file as it is; everything else through the program that unpacks it. */
+function placeOf(source: Source): string {
+  const { place, compression } = source;
+  const cat = CAT[compression];
+  if (isFolder(source)) {
+    const names = `-name ${shell(`*${extensionOf(source)}`)} -exec ${cat} {} +`;
+    return `PROGRAM ${literal(`find ${shell(folderOf(source))} -type f ${names}`)}`;
+  }
+  if (place.includes('*')) return `PROGRAM ${literal(`${cat} ${place.split('*').map(shell).join('*')}`)}`;
+  return compression === 'none' ? literal(place) : `PROGRAM ${literal(`${cat} < ${shell(place)}`)}`;
+}
+
+/** One word for a shell, with what it stands for. */
+function shell(text: string): string {
+  return /^[\w./=:@%+-]*$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,78 @@
+import { columnsOf, LOADED_AT, type Nesting, type TableDefinition } from '../definition.ts';
+import type { Dialect } from './dialects/dialect.ts';
+import type { TableEntry } from '../tables.ts';
+
+export function latestOf(table: string): string {
+  return `${table}_latest`;
+}
+
+/** The view of the newest version of each row; null for a table whose rows have nothing to be known by. */
+export function createView({ definition, document }: TableEntry, dialect: Dialect): string | null {
+  const { name, key } = definition;
+  if (key.length === 0) return null;
+  // Rows inside a mere frame stand on their own.
+  const nesting =
+    document.ownRows === false ? undefined : document.nested?.find(({ table }) => table === definition);
+  const body = nesting === undefined ? newest(definition, dialect) : newestInside(document, nesting, dialect);
+  return `CREATE OR REPLACE VIEW ${dialect.quote(latestOf(name))} AS\n${body};`;
+}
+
+/** What decides between versions after the document's own time, in order; those of them that the table has. */
+const VERSION_ORDER = ['_received_at', LOADED_AT.name, '_event_id'];
+
+function orderOf(definition: TableDefinition, ...first: readonly (string | undefined)[]): string[] {
+  const has = new Set(columnsOf(definition).map(({ name }) => name));
+  return [...first, ...VERSION_ORDER.filter((name) => has.has(name))].filter((name) => name !== undefined);
+}
+
+/** One row a key: the newest, by the document's own time first, and then by when it came. */
+function newest(definition: TableDefinition, { quote }: Dialect): string {
+  const times = orderOf(definition, definition.newest);
+  const columns = columnsOf(definition).map(({ name }) => quote(name));
+  return [
+    `SELECT ${columns.join(', ')}`,
+    `FROM (`,
+    `  SELECT rows_.*, row_number() OVER (`,
+    `    PARTITION BY ${definition.key.map(quote).join(', ')}`,
+    `    ORDER BY ${times.map((time) => `${quote(time)} DESC NULLS LAST`).join(', ')}`,
+    `  ) AS rank_`,
+    `  FROM ${quote(definition.name)} AS rows_`,
+    `) AS ranked_`,
+    `WHERE rank_ = 1`,
+  ].join('\n');
+}
+
+/**
+ * The rows inside the newest versions of the documents: a version that has fewer leaves none of an older one behind. The
+ * same version loaded twice counts once.
+ */
+function newestInside(document: TableDefinition, { table }: Nesting, { quote }: Dialect): string {
+  const versions = [...document.key, document.newest].flatMap((parent) => {
+    const column = table.columns.find(
+      ({ from }) => typeof from === 'object' && 'parent' in from && from.parent === parent,
+    );
+    return column === undefined || parent === undefined ? [] : [[column.name, parent] as const];
+  });
+  const same = [...versions, ...orderOf(table).map((name) => [name, name] as const)].map(([own, parent]) => {
+    const [left, right] = [`rows_.${quote(own)}`, `latest_.${quote(parent)}`];
+    return document.key.includes(parent)
+      ? `${left} = ${right}`
+      : `(${left} = ${right} OR (${left} IS NULL AND ${right} IS NULL))`;
+  });
+  const columns = columnsOf(table).map(({ name }) => quote(name));
+  return [
+    `SELECT ${columns.join(', ')}`,
+    `FROM (`,
+    `  SELECT rows_.*, row_number() OVER (`,
+    `    PARTITION BY ${table.key.map((name) => `rows_.${quote(name)}`).join(', ')}`,
+    `    ORDER BY ${orderOf(table)
+      .map((name) => `rows_.${quote(name)} DESC NULLS LAST`)
+      .join(', ')}`,
+    `  ) AS rank_`,
+    `  FROM ${quote(table.name)} AS rows_`,
+    `  JOIN ${quote(latestOf(document.name))} AS latest_`,
+    `    ON ${same.join('\n    AND ')}`,
+    `) AS ranked_`,
+    `WHERE rank_ = 1`,
+  ].join('\n');
+}

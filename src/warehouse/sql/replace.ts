@@ -1,0 +1,138 @@
+import { columnsOf, LOADED_AT, type Column, type TableDefinition } from '../definition.ts';
+import type { Dialect } from './dialects/dialect.ts';
+import { arrivalOf, eventColumnsOf, rowKeyOf, versionOf } from './identity.ts';
+
+type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId'>;
+
+/** What is to happen with rows that wait in another table. */
+export interface Replacement {
+  readonly table: TableDefinition;
+  /** The table whose documents it is made of: itself, or the one it is nested in. */
+  readonly document: TableDefinition;
+  /** Table that the rows wait in, with the columns of theirs; a name as SQL has it. */
+  readonly staged: string;
+  /** A query of the same rows in parentheses, where some columns wait in another type. */
+  readonly typed?: string;
+  /** What waits is all there is of this day (UTC): other rows of it go too. */
+  readonly day?: string | null;
+}
+
+/**
+ * Brings staged rows into their table in place of the rows of the same events, and of the same versions of the same
+ * answers. Run again, it changes nothing: so a load that was cut short is simply repeated.
+ * @returns statements without their `;`, to be run in one transaction where the warehouse has any
+ */
+export function replaceRows(replacement: Replacement, words: Words): string[] {
+  const { table, day = null, staged } = replacement;
+  const ranked = rankOf(replacement, words);
+  const { rowId } = words;
+  // Where staged rows can be removed, only what tells them apart is sorted, and not all that they say.
+  const repeated =
+    rowId === undefined || ranked === null
+      ? []
+      : [
+          `DELETE FROM ${staged}\nWHERE ${rowId} IN (\n  SELECT id_ FROM (\n    SELECT ${rowId} AS id_, ${ranked}\n    FROM ${staged}\n  ) AS ranked_\n  WHERE rank_ > 1\n)`,
+        ];
+  const rows =
+    rowId === undefined ? distinctRows(replacement, words) : `SELECT\n${names(table, words)}\nFROM ${staged}`;
+  return [
+    ...repeated,
+    ...(day === null ? [] : [deleteDay(table, day, words)]),
+    ...deleteSame(replacement, words),
+    `INSERT INTO ${words.quote(table.name)} (\n${names(table, words)}\n)\n${rows}`,
+  ];
+}
+
+/** Removes the rows that came in on a day. */
+export function deleteDay(table: TableDefinition, day: string, words: Words): string {
+  const { quote } = words;
+  return `DELETE FROM ${quote(table.name)}\nWHERE ${isOfDay(table, day, words)}`;
+}
+
+export function isOfDay(table: TableDefinition, day: string, { quote, types, startOf }: Words): string {
+  const start = startOf ?? ((one) => `CAST('${one}T00:00:00+00:00' AS ${types.timestamp})`);
+  const next = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+  const at = quote(arrivalOf(table));
+  return `${at} >= ${start(day)} AND ${at} < ${start(next)}`;
+}
+
+/** The staged rows, each once: an archive may hold an event twice. */
+export function distinctRows(replacement: Replacement, words: Words): string {
+  const { table, staged, typed = staged } = replacement;
+  const rows = names(table, words);
+  const ranked = rankOf(replacement, words);
+  if (ranked === null) return `SELECT\n${rows}\nFROM ${typed}`;
+  return [
+    `SELECT\n${rows}`,
+    'FROM (',
+    `  SELECT rows_.*, ${ranked}`,
+    `  FROM ${typed} AS rows_`,
+    ') AS ranked_',
+    'WHERE rank_ = 1',
+  ].join('\n');
+}
+
+/** A column `rank_`, which is 1 in one row of those that are the same; null where nothing tells rows apart. */
+function rankOf({ table, document }: Replacement, { quote }: Words): string | null {
+  const event = eventColumnsOf(table);
+  const key = rowKeyOf(table);
+  if (key.length === 0) return null;
+  const version = versionOf(table, document);
+  const answered = [LOADED_AT.name, ...(version === null ? [] : [version])];
+  const same = [
+    ...new Set([...(event === null ? [] : [event.id, event.type, event.user]), ...key].map(quote)),
+    ...(event === null
+      ? answered.map(quote)
+      : answered.map((name) => `CASE WHEN ${quote(event.id)} IS NULL THEN ${quote(name)} END`)),
+  ];
+  const last = quote(event === null ? LOADED_AT.name : event.received);
+  return `row_number() OVER (\n    PARTITION BY ${same.join(', ')}\n    ORDER BY ${last} DESC NULLS LAST\n  ) AS rank_`;
+}
+
+/** Removes rows that staged rows are another copy of. */
+function deleteSame({ table, document, staged }: Replacement, words: Words): string[] {
+  const { quote, deletes } = words;
+  const own = (name: string): string => `${quote(table.name)}.${quote(name)}`;
+  const other = (name: string): string => `new_.${quote(name)}`;
+  const remove = (conditions: readonly string[]): string => {
+    const where = conditions.join('\n  AND ');
+    return deletes === 'using'
+      ? `DELETE FROM ${quote(table.name)}\nUSING ${staged} AS new_\nWHERE ${where}`
+      : `DELETE FROM ${quote(table.name)}\nWHERE EXISTS (\n  SELECT 1 FROM ${staged} AS new_\n  WHERE ${where}\n)`;
+  };
+  const event = eventColumnsOf(table);
+  const statements: string[] = [];
+  if (event !== null) {
+    const columns = columnsOf(table).filter(({ name }) => name === event.type || name === event.user);
+    const alike = columns.map((column) => equal(column, own, other, words));
+    statements.push(remove([`${own(event.id)} = ${other(event.id)}`, ...alike]));
+  }
+  // Rows of answers have no event: a version of a document that was read at one time is one thing.
+  if (table.name === 'events') return statements;
+  const version = versionOf(table, document);
+  const known = new Set([...table.key, ...(version === null ? [] : [version]), LOADED_AT.name]);
+  const columns = columnsOf(table).filter(({ name, type }) =>
+    // Where nothing is a row's own, it is all that it says.
+    table.key.length === 0 ? type !== 'json' : known.has(name),
+  );
+  const none = event === null ? [] : [`${own(event.id)} IS NULL`, `${other(event.id)} IS NULL`];
+  statements.push(remove([...columns.map((column) => equal(column, own, other, words)), ...none]));
+  return statements;
+}
+
+/** Equal, or null both; as an equation, because that is how warehouses find rows by a hash. */
+function equal({ name, type, required }: Column, own: Name, other: Name, { types }: Words): string {
+  const text = (value: string): string => {
+    if (required === true) return value;
+    return `COALESCE(${type === 'text' ? value : `CAST(${value} AS ${types.text})`}, '')`;
+  };
+  return `${text(own(name))} = ${text(other(name))}`;
+}
+
+type Name = (column: string) => string;
+
+function names(table: TableDefinition, { quote }: Words): string {
+  return columnsOf(table)
+    .map(({ name }) => `  ${quote(name)}`)
+    .join(',\n');
+}

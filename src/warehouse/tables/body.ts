@@ -1,0 +1,115 @@
+import {
+  boolean,
+  date,
+  decimal,
+  integer,
+  json,
+  text,
+  timestamp,
+  type TableDefinition,
+} from '../definition.ts';
+import { BESIDE_SOURCE, SOURCE } from './source.ts';
+
+const TIMES = [
+  timestamp('created_at', 'first seen by the service'),
+  timestamp('updated_at', 'the newest version wins'),
+];
+
+export const BODY: TableDefinition = {
+  name: 'body',
+  description: 'Body measurements, one measurement a row.',
+  key: ['id'],
+  newest: 'updated_at',
+  events: { types: ['daily.data.body.'], member: 'data' },
+  columns: [
+    text('id', 'identifier, UUID', { required: true }),
+    text('user_id', 'user, UUID'),
+    timestamp('date', 'the day, as a time'),
+    date('calendar_date', 'the day'),
+    decimal('weight', 'weight', { unit: 'kg' }),
+    decimal('fat', 'share of fat', { unit: '%' }),
+    decimal('water_percentage', 'share of water', { unit: '%' }),
+    decimal('muscle_mass_percentage', 'share of muscles', { unit: '%' }),
+    decimal('visceral_fat_index', 'visceral fat, an index'),
+    decimal('bone_mass_percentage', 'share of bones', { unit: '%' }),
+    decimal('body_mass_index', 'body mass index'),
+    decimal('lean_body_mass_kilogram', 'weight without fat', { unit: 'kg' }),
+    decimal('waist_circumference_centimeter', 'waist', { unit: 'cm' }),
+    ...TIMES,
+    ...SOURCE,
+  ],
+};
+
+export const PROFILES: TableDefinition = {
+  name: 'profiles',
+  description: 'What a provider knows of a user, one a row.',
+  key: ['id'],
+  newest: 'updated_at',
+  events: { types: ['daily.data.profile.'], member: 'data' },
+  columns: [
+    text('id', 'identifier, UUID', { required: true }),
+    text('user_id', 'user, UUID'),
+    integer('height', 'height', { unit: 'cm' }),
+    date('birth_date', 'date of birth'),
+    boolean('wheelchair_use', 'the user uses a wheelchair'),
+    text('gender', 'female, male, other, unknown; open list'),
+    text('sex', 'female, male, other; open list'),
+    ...TIMES,
+    ...SOURCE,
+  ],
+};
+
+export const MENSTRUAL_CYCLES: TableDefinition = {
+  name: 'menstrual_cycles',
+  description:
+    'Menstrual cycles, one a row. What was noted on single days is in arrays of objects with a `date`.',
+  key: ['id'],
+  newest: 'updated_at',
+  events: { types: ['daily.data.menstrual_cycle.'], member: 'data' },
+  columns: [
+    text('id', 'identifier, UUID', { required: true }),
+    text('user_id', 'user, UUID'),
+    date('period_start', 'first day of the period'),
+    date('period_end', 'last day of the period'),
+    date('cycle_end', 'last day of the cycle'),
+    boolean('is_predicted', 'foretold, not observed'),
+    json('menstrual_flow', 'array of {date, flow}'),
+    json('cervical_mucus', 'array of {date, quality}'),
+    json('intermenstrual_bleeding', 'array of {date}'),
+    json('contraceptive', 'array of {date, type}'),
+    json('detected_deviations', 'array of {date, deviation}'),
+    json('ovulation_test', 'array of {date, test_result}'),
+    json('home_pregnancy_test', 'array of {date, test_result}'),
+    json('home_progesterone_test', 'array of {date, test_result}'),
+    json('sexual_activity', 'array of {date, protection_used}'),
+    json('basal_body_temperature', 'array of {date, value}'),
+    ...TIMES,
+    ...SOURCE,
+    ...BESIDE_SOURCE,
+  ],
+};
+
+export const ELECTROCARDIOGRAMS: TableDefinition = {
+  name: 'electrocardiograms',
+  description: 'Electrocardiograms, one a row. Their voltages are in `timeseries`.',
+  key: ['id'],
+  newest: 'updated_at',
+  events: { types: ['daily.data.electrocardiogram.'], member: 'data' },
+  columns: [
+    text('id', 'identifier, UUID', { required: true }),
+    text('user_id', 'user, UUID'),
+    timestamp('session_start', 'start'),
+    timestamp('session_end', 'end'),
+    integer('voltage_sample_count', 'number of samples'),
+    integer('heart_rate_mean', 'heart rate, mean', { unit: 'bpm' }),
+    decimal('sampling_frequency_hz', 'samples a second', { unit: 'Hz' }),
+    text('classification', 'sinus_rhythm, atrial_fibrillation, inconclusive; open list'),
+    text('inconclusive_cause', 'why it is inconclusive, open list'),
+    text('algorithm_version', 'version of the algorithm'),
+    text('time_zone', 'IANA name of the time zone'),
+    ...TIMES,
+    ...SOURCE,
+    ...BESIDE_SOURCE,
+    text('source_device_model', 'model of the device, beside the source'),
+  ],
+};

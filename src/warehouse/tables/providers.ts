@@ -1,0 +1,80 @@
+import { boolean, json, text, timestamp, type TableDefinition } from '../definition.ts';
+
+export const PROVIDER_CONNECTIONS: TableDefinition = {
+  name: 'provider_connections',
+  description: 'Connections of users to providers, one a row.',
+  key: ['user_id', 'provider_slug'],
+  events: { types: ['provider.connection.'], member: 'data' },
+  columns: [
+    text('user_id', 'user, UUID'),
+    text('provider_slug', 'provider identifier, open list', { from: 'provider.slug' }),
+    text('provider_name', 'name of the provider', { from: 'provider.name' }),
+    text('provider_logo', 'logo address', { from: 'provider.logo' }),
+    text('source_slug', 'the same as the provider, older', { from: 'source.slug' }),
+    text('source_name', 'the same as the provider, older', { from: 'source.name' }),
+    text('source_logo', 'the same as the provider, older', { from: 'source.logo' }),
+    text('external_user_id', 'the user at the provider'),
+    json('resource_availability', 'by resource: {status, scope_requirements}'),
+  ],
+};
+
+export const PROVIDER_CONNECTION_ERRORS: TableDefinition = {
+  name: 'provider_connection_errors',
+  description: 'Errors of connections to providers, one event a row.',
+  key: ['_event_id'],
+  events: { types: ['provider.connection.error'], member: 'data' },
+  columns: [
+    text('user_id', 'user, UUID'),
+    text('provider', 'provider identifier, open list'),
+    text('error_type', 'token_refresh_failed, required_scopes_not_granted …; open list'),
+    text('message', 'what happened'),
+    text('error_details', 'more of it'),
+  ],
+};
+
+export const PROVIDER_DEVICES: TableDefinition = {
+  name: 'provider_devices',
+  description: 'Devices of users at providers, one a row.',
+  key: ['id'],
+  events: { types: ['provider.device.'], member: 'data' },
+  columns: [
+    text('id', 'identifier, UUID', { required: true }),
+    text('user_id', 'user, UUID'),
+    text('provider', 'provider identifier, open list'),
+    text('source_type', 'kind of source, open list'),
+    text('app_id', 'app inside the source'),
+    text('device_manufacturer', 'manufacturer'),
+    text('device_model', 'model'),
+    text('device_version', 'version'),
+    text('device_id', 'identifier at the provider'),
+  ],
+};
+
+export const HISTORICAL_COMPLETIONS: TableDefinition = {
+  name: 'historical_completions',
+  description: 'Historical pulls that have come to an end, one resource of a user and range a row.',
+  key: ['user_id', 'provider', 'resource', 'start_date', 'end_date'],
+  events: { types: ['historical.data.'], member: 'data' },
+  columns: [
+    text('user_id', 'user, UUID'),
+    text('provider', 'provider identifier, open list'),
+    text('resource', 'what was pulled, from the event type: meal, sleep; open list', {
+      from: { envelope: 'resource' },
+    }),
+    timestamp('start_date', 'first moment pulled'),
+    timestamp('end_date', 'last moment pulled'),
+    boolean('is_final', 'nothing of this pull is to come'),
+  ],
+};
+
+export const CONTINUOUS_QUERY_RESULTS: TableDefinition = {
+  name: 'continuous_query_results',
+  description: 'Results of continuous queries that have changed, one query of a user a row.',
+  key: ['user_id', 'query_id'],
+  events: { types: ['continuous_query.result_table.'], member: 'data', each: 'array' },
+  columns: [
+    text('query_id', 'the query, UUID', { required: true }),
+    text('query_slug', 'short name of the query'),
+    json('data', 'by column: array of its values'),
+  ],
+};
