@@ -151,6 +151,13 @@ test.skipIf(lack !== null)(
       ),
     ]);
     for (const name of Object.keys(versions)) expect(checked.stderr).toContain(name);
+
+    const to = 'postgres://nobody@127.0.0.1:9/none';
+    const loaded = await millraceProcess(['load', cwd, '--to', to], { program: programIn(filesOnly), cwd });
+    expect(loaded).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(command('pg', 'pg-copy-streams')),
+    });
   },
 );
 

@@ -56,7 +56,8 @@ describe('checkpoints of an event-hubs source', () => {
   });
 
   it('must lie outside where there is no journal', async () => {
-    await expect(resolveText(stateless('journal'), FROM)).rejects.toThrow('needs acknowledge: journaled');
+    for (const journal of ['journal', '{ type: journal }'])
+      await expect(resolveText(stateless(journal), FROM)).rejects.toThrow('needs acknowledge: journaled');
     const outside = await resolveText(
       stateless(`{ type: blob-storage, container: checkpoints, accountUrl: "${ACCOUNT}" }`),
       FROM,
