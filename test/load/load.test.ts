@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { archive, mealEvent, mealOf } from '../export/support.ts';
 import { erasuresOver, folderStore } from '../erase/support.ts';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
+import { MEALS } from '../../src/warehouse/meals.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
@@ -58,6 +60,28 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
       summary: { files: 2, records: 2, duplicates: 1, before: 3 },
     });
     expect(await database.sql(COUNTS)).toEqual([`31|31|31|${FOODS + mealOf(31).foods}`]);
+  });
+
+  test.skipIf(skip)('takes rows that begin with columns of their document, such as samples', async () => {
+    const path = await temporaryFolder();
+    const body =
+      '{"event_type":"daily.data.steps.created","data":{"source":{"provider":"oura","type":"ring"},"older":1,"data":' +
+      '[{"timestamp":"2026-01-01T00:00:00Z","unit":"count","value":1.5,"new":1},{"id":7}]},"user_id":"user-1"}';
+    await archive(path, [contractEvent(1, { type: 'daily.data.steps.created', body: Buffer.from(body) })]);
+    const database = await make();
+    expect(await load(path, database, '--table', 'timeseries')).toMatchObject({
+      code: 0,
+      summary: { rows: { timeseries: 2 } },
+    });
+    expect(
+      await database.sql(
+        `SELECT resource, source_provider, source_type, sample_id, unit, abs(value - 1.5) < 0.0000001, batch_extra,
+           extra, user_id FROM timeseries ORDER BY unit`,
+      ),
+    ).toEqual([
+      expect.stringMatching(/^steps\|oura\|ring\|\|count\|(t|true)\|\{"older":1\}\|\{"new":1\}\|user-1$/),
+      'steps|oura|ring|7|||{"older":1}||user-1',
+    ]);
   });
 
   test.skipIf(skip)('keeps values exactly: numbers, times, texts', async () => {
@@ -201,6 +225,16 @@ describe('millrace load', () => {
     });
     await other.close();
     expect(await load(path, inPostgres(server, 'alone'))).toMatchObject({ code: 0 });
+  });
+
+  test.skipIf(lack !== null)(`can roll back after rows that are none${skipped(lack)}`, async () => {
+    const connection = { connectionString: server.url, schema: 'rolled', timeout: 15_000 };
+    const database = await PostgresDatabase.openAlone(connection);
+    await database.run('CREATE TABLE meals (); BEGIN');
+    const append = database.append(MEALS, Buffer.from('{"no_column":1}\n'), 1);
+    await expect(append).rejects.toThrow('a row has a column');
+    await database.run('ROLLBACK');
+    await database.close();
   });
 });
 

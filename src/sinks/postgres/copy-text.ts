@@ -1,7 +1,8 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy } from '../../lib/json-compact.ts';
 import { BACKSLASH, CLOSE_BRACE, COMMA, QUOTE, skipValue } from '../../lib/json-text.ts';
-import { columnsOf, type ColumnType, type TableDefinition } from '../../warehouse/definition.ts';
+import type { ColumnType, TableDefinition } from '../../warehouse/definition.ts';
+import { columnsInRow } from '../../warehouse/plan.ts';
 
 const LINE_FEED = 10;
 const TAB = 9;
@@ -26,7 +27,7 @@ export class CopyText {
 
   /** @param last column after the table's own */
   constructor(definition: TableDefinition, last: string) {
-    const columns = columnsOf(definition);
+    const columns = columnsInRow(definition);
     this.columns = [...columns.map(({ name }) => name), last];
     this.#heads = columns.map(({ name }) => Buffer.from(`${JSON.stringify(name)}:`));
     this.#types = columns.map(({ type }) => type);
@@ -48,7 +49,7 @@ export class CopyText {
     return out.view();
   }
 
-  /** The members of a row stand in the order of the columns; those without a value are left out. */
+  /** The members of a row stand in the order of `columnsInRow`; those without a value are left out. */
   #row(lines: Buffer, start: number, tail: Buffer): void {
     const out = this.#out;
     const { buffer } = out;

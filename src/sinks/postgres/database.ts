@@ -79,8 +79,10 @@ export class PostgresDatabase implements Database {
       made = { text, statement: `COPY ${postgres.quote(table.name)} (${columns}) FROM STDIN` };
       this.#texts.set(table.name, made);
     }
+    // Before the COPY begins: one that is begun and gets no end holds up the ROLLBACK.
+    const rows = made.text.of(lines, String(load));
     const stream = this.#client.query(this.#copyFrom(made.statement));
-    stream.end(made.text.of(lines, String(load)));
+    stream.end(rows);
     await finished(stream);
   }
 

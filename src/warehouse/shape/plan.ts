@@ -253,6 +253,13 @@ function bodyOf(definition: TableDefinition): readonly Column[] {
   return [...definition.columns, EXTRA].filter((column) => parentOf(column) === null);
 }
 
+/** Columns in the order in which a row of text has them: what it inherits stands in front of its own. */
+export function columnsInRow(definition: TableDefinition): readonly Column[] {
+  const inherits = (column: Column): boolean => parentOf(column) !== null;
+  const all = columnsOf(definition);
+  return [...all.filter(inherits), ...all.filter((column) => !inherits(column))];
+}
+
 function parentOf({ from }: Column): string | null {
   return typeof from === 'object' && 'parent' in from ? from.parent : null;
 }
