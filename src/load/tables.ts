@@ -71,11 +71,12 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   const table = quote(definition.name);
   const { createTable: create, createIndexes } = schemaOf(entry, database.dialect);
   await database.run(create);
-  if (createIndexes !== null) await database.run(createIndexes);
   // Of a version of the table before.
   for (const { name, type } of columnsOf(definition))
     await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${quote(name)} ${types[type]}`);
   await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
+  // They can be of columns that have just been added.
+  if (createIndexes !== null) await database.run(createIndexes);
   // Loads stand one behind the other, so this small index finds one in a large table. DuckDB keeps the like by itself.
   if (database.dialect === 'postgres')
     await database.run(

@@ -8,7 +8,7 @@ import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
-import { MEALS } from '../../src/warehouse/meals.ts';
+import { MEALS } from '../../src/warehouse/tables/meals.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
@@ -82,6 +82,17 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
       expect.stringMatching(/^steps\|oura\|ring\|\|count\|(t|true)\|\{"older":1\}\|\{"new":1\}\|user-1$/),
       'steps|oura|ring|7|||{"older":1}||user-1',
     ]);
+  });
+
+  test.skipIf(skip)('adds columns to a table of a version before, those of its indexes too', async () => {
+    const { path, database } = await given();
+    await load(path, database);
+    await database.sql(
+      `DROP VIEW events_latest; ALTER TABLE events RENAME COLUMN _event_id TO older;
+       DROP INDEX IF EXISTS events_by_event; UPDATE _millrace_tables SET shape = 'older'; UPDATE _millrace_loads SET shape = 'older'`,
+    );
+    expect(await load(path, database)).toMatchObject({ code: 0, summary: { replaced: 3 } });
+    expect(await database.sql('SELECT count(*), count(DISTINCT _event_id) FROM events')).toEqual(['30|30']);
   });
 
   test.skipIf(skip)('keeps values exactly: numbers, times, texts', async () => {

@@ -2,7 +2,7 @@ import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy } from '../../lib/json-compact.ts';
 import { BACKSLASH, CLOSE_BRACE, COMMA, QUOTE, skipValue } from '../../lib/json-text.ts';
 import type { ColumnType, TableDefinition } from '../../warehouse/definition.ts';
-import { columnsInRow } from '../../warehouse/plan.ts';
+import { columnsInRow } from '../../warehouse/shape/plan.ts';
 
 const LINE_FEED = 10;
 const TAB = 9;
