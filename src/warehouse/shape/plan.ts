@@ -255,9 +255,9 @@ function bodyOf(definition: TableDefinition): readonly Column[] {
 
 /** Columns in the order in which a row of text has them: what it inherits stands in front of its own. */
 export function columnsInRow(definition: TableDefinition): readonly Column[] {
-  const inherits = (column: Column): boolean => parentOf(column) !== null;
   const all = columnsOf(definition);
-  return [...all.filter(inherits), ...all.filter((column) => !inherits(column))];
+  const own = all.filter((column) => parentOf(column) === null);
+  return [...all.filter((column) => parentOf(column) !== null), ...own];
 }
 
 function parentOf({ from }: Column): string | null {
