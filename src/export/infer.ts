@@ -7,6 +7,9 @@ import type { Tables } from '../warehouse/tables.ts';
 import { Coverage } from './coverage.ts';
 import { memberOf } from './documents.ts';
 
+/** Event types that are remembered: whoever sends ever new ones must not fill the memory. */
+const MOST_TYPES = 10_000;
+
 export interface InferOptions extends Pick<InferenceOptions, 'limit'> {
   /** Tables that there are. */
   readonly tables: Tables;
@@ -40,6 +43,8 @@ export async function inferTables(options: InferOptions): Promise<InferSummary> 
   const { paths, types, opener, signal } = options;
   const inference = new Inference({ limit: options.limit, taken: new Set(options.tables.keys()) });
   const coverage = new Coverage(options.tables);
+  /** Types of events that a table takes. One of another shape beside them must not become a table that takes them all. */
+  const taken = new Set<string>();
   const counts = { records: 0, covered: 0, problems: 0, erased: 0 };
   for (const path of paths) {
     for await (const item of readArchive(path, { opener, signal })) {
@@ -57,11 +62,14 @@ export async function inferTables(options: InferOptions): Promise<InferSummary> 
       if (counts.records % 1000 === 0) options.onProgress(counts.records, item.file);
       const type = item.record.event_type;
       if (types.length > 0 && !types.some((prefix) => type.startsWith(prefix))) continue;
-      if (!options.all && coverage.has(type, item.body)) counts.covered += 1;
-      else inference.add(type, () => dataOf(item.body));
+      if (!options.all && coverage.has(type, item.body)) {
+        counts.covered += 1;
+        if (taken.size < MOST_TYPES) taken.add(type);
+      } else inference.add(type, () => dataOf(item.body));
     }
   }
-  return { ...inference.finish(), ...counts };
+  const isTaken = (beginning: string): boolean => taken.values().some((type) => type.startsWith(beginning));
+  return { ...inference.finish(isTaken), ...counts };
 }
 
 /** The event's data; null when the body has none, or is not JSON. */

@@ -162,6 +162,20 @@ test('only what no table takes is proposed, and what the file covers is no longe
   expect(some).toMatchObject({ tables: [] });
 });
 
+test('an odd event beside those of a table makes no table that would take them all', async () => {
+  const path = await temporaryFolder();
+  const samples = { source: { provider: 'oura' }, data: [{ timestamp: '2026-01-01T00:00:00Z', value: 1 }] };
+  await archive(path, [
+    eventOf(1, 'daily.data.steps.created', [{ id: 'odd' }]),
+    eventOf(2, 'daily.data.steps.created', samples),
+  ]);
+  expect(JSON.parse(await ran(['schema', 'infer', path, '--json']))).toMatchObject({
+    covered: 1,
+    tables: [],
+    without: [{ events: 'daily.data.steps.', count: 1, reason: 'a table takes other events of these types' }],
+  });
+});
+
 test('a file that is there is not overwritten', async () => {
   const path = await archived([whole]);
   const file = await learned(path);

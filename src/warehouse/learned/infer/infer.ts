@@ -62,13 +62,15 @@ export class Inference {
     else group.observer.add(found);
   }
 
-  finish(): Inferred {
+  /** @param isTaken whether events that begin so are rows of a table that there is: a table of these would take them from it */
+  finish(isTaken: (beginning: string) => boolean = () => false): Inferred {
     const taken = new Set(this.#options.taken);
     const tables: LearnedTable[] = [];
     const without: NotInferred[] = [];
     const groups = [...this.#groups.values()].sort((a, b) => (a.prefix < b.prefix ? -1 : 1));
     for (const group of groups) {
-      const reason = lackOf(group);
+      const reason =
+        lackOf(group) ?? (isTaken(group.prefix) ? 'a table takes other events of these types' : null);
       if (reason !== null) {
         without.push({ events: group.prefix, count: group.events, reason });
         continue;
