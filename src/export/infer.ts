@@ -68,7 +68,7 @@ export async function inferTables(options: InferOptions): Promise<InferSummary> 
       } else inference.add(type, () => dataOf(item.body));
     }
   }
-  const isTaken = (beginning: string): boolean => taken.values().some((type) => type.startsWith(beginning));
+  const isTaken = (beginning: string): boolean => [...taken].some((type) => type.startsWith(beginning));
   return { ...inference.finish(isTaken), ...counts };
 }
 
