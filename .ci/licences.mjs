@@ -23,7 +23,11 @@ const shipped = new Map();
 const open = [''];
 for (let from = open.pop(); from !== undefined; from = open.pop()) {
   const { dependencies, optionalDependencies, peerDependencies } = packages[from];
-  for (const name of Object.keys({ ...dependencies, ...optionalDependencies, ...(from === '' ? {} : peerDependencies) })) {
+  for (const name of Object.keys({
+    ...dependencies,
+    ...optionalDependencies,
+    ...(from === '' ? {} : peerDependencies),
+  })) {
     const place = placeOf(name, from);
     if (packages[place] === undefined || shipped.has(place)) continue;
     shipped.set(place, packages[place]);
