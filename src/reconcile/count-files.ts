@@ -1,6 +1,6 @@
 import { listArchive } from '../archive/list.ts';
 import { manifestLines, readManifest } from '../archive/manifest.ts';
-import { readArchive, type ArchiveItem } from '../archive/read.ts';
+import { readArchiveInChunks, type ArchiveItem } from '../archive/read.ts';
 import { CLAIMS_FOLDER } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
@@ -45,17 +45,20 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   let sealed = 0;
   let before = '';
   const { opener, signal } = options;
-  for await (const item of readArchive(path, { parts: true, skip: outside, opener, signal })) {
-    if (item.file !== before) options.onFile?.(item.file);
-    before = item.file;
-    if (item.kind === 'record') {
-      if (!isInside(item.record.received_at, window)) continue;
-      records += 1;
-      options.onRecord(item);
-    } else if (item.sealed !== undefined) {
-      if (isInside(item.sealed.received_at, window)) sealed += 1;
-    } else if (problems.length < NAMED)
-      problems.push({ file: item.file, line: item.line, reason: item.reason });
+  const chunks = readArchiveInChunks(path, { parts: true, skip: outside, opener, signal });
+  for await (const items of chunks) {
+    for (const item of items) {
+      if (item.file !== before) options.onFile?.(item.file);
+      before = item.file;
+      if (item.kind === 'record') {
+        if (!isInside(item.record.received_at, window)) continue;
+        records += 1;
+        options.onRecord(item);
+      } else if (item.sealed !== undefined) {
+        if (isInside(item.sealed.received_at, window)) sealed += 1;
+      } else if (problems.length < NAMED)
+        problems.push({ file: item.file, line: item.line, reason: item.reason });
+    }
   }
   const erased = manifest === null ? 0 : await erasedIn(root, window, manifest.refused);
   return { records, sealed, erased, problems, passedOver: outside.size };

@@ -3,11 +3,12 @@ import type { CountKind, EventHead, JournalAccount, Selection } from '../core/jo
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import type { AcceptedRoutes } from '../route/accepted.ts';
-import type { IdTables } from './id-tables.ts';
+import type { EventIds } from './event-ids.ts';
+import type { IdCounts, State } from './id-counter.ts';
 import { NAMED } from './report.ts';
 import type { Window } from './window.ts';
 
-/** What the journal says of a window; the ids are in the tables by then. */
+/** What the journal says of a window. */
 export interface JournalSide {
   /** As they were counted when they came. */
   readonly accepted: number;
@@ -43,16 +44,26 @@ export interface Abandoned {
   readonly ids: readonly string[];
 }
 
-/** Reads what the journal holds of a window into the tables: which events, for which sinks, and what became of them. */
-export async function readJournalSide(
+/** What was read of the journal, before its ids were compared with those of the files. */
+export interface JournalReading {
+  readonly erased: number;
+  readonly inQuarantine: number;
+  readonly gap: number;
+  readonly nowhere: number;
+  readonly sinks: ReadonlySet<string>;
+  readonly abandoned: ReadonlyMap<string, Abandoned>;
+}
+
+/** Reads what the journal holds of a window into `ids`: which events, for which sinks, and what became of them. */
+export async function readJournal(
   operations: Operations,
   account: JournalAccount,
   configured: ReadonlySet<string>,
   accepted: AcceptedRoutes,
-  tables: IdTables,
+  ids: EventIds,
   window: Window,
   signal: AbortSignal,
-): Promise<JournalSide> {
+): Promise<JournalReading> {
   const cursors = new Map(account.cursors);
   const started = new Map(account.started);
   const sinks = new Set<string>();
@@ -72,9 +83,9 @@ export async function readJournalSide(
       if (inWindow) erased += 1;
       continue;
     }
-    if (inWindow) tables.event(id, only !== null);
     const due = accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
     if (inWindow && due.size === 0) nowhere += 1;
+    const states: [sink: string, state: State][] = [];
     for (const [sink, certainty] of due) {
       // A sink that was added later begins at the journal's end of then.
       if (only === null && seq <= (started.get(sink) ?? 0)) continue;
@@ -87,13 +98,14 @@ export async function readJournalSide(
       }
       if (!inWindow) continue;
       sinks.add(sink);
-      tables.due(sink, id, waits ? 'waiting' : certainty === 'due' ? 'settled' : 'perhaps');
+      states.push([sink, waits ? 'waiting' : certainty === 'due' ? 'settled' : 'perhaps']);
     }
+    if (inWindow) ids.event(id, only !== null, states);
   }
   // What was cleared away while it was read is no gap.
   if (gap > 0) gap = Math.max(0, gap - ((await operations.account(0, 0)).firstSeq - account.firstSeq));
-  const letters = await readLetters(operations, account, tables, window);
-  return { ...balance(account, tables.events, erased, letters), gap, nowhere, sinks, abandoned };
+  const inQuarantine = await readLetters(operations, account, ids, window);
+  return { erased, inQuarantine, gap, nowhere, sinks, abandoned };
 }
 
 /** Heads up to a seq, page by page. */
@@ -103,49 +115,49 @@ export async function* headsOf(
   upTo: number,
   signal: AbortSignal,
 ): AsyncGenerator<EventHead> {
-  for (let at = after; ;) {
+  let at = after;
+  let coming = operations.listHeads(at);
+  for (;;) {
     signal.throwIfAborted();
-    const page = await operations.listHeads(at);
-    for (const head of page) {
-      if (head.seq > upTo) return;
-      yield head;
-    }
+    const page = await coming;
     const last = page.at(-1);
     if (last === undefined) return;
     if (last.seq <= at) throw new MillraceError('internal', 'the journal answered with the same page twice');
     at = last.seq;
+    if (at < upTo) {
+      // Asked for while this page is counted. One that nobody waits for any more may fail unheard.
+      coming = operations.listHeads(at);
+      coming.catch(() => undefined);
+    }
+    for (const head of page) {
+      if (head.seq > upTo) return;
+      yield head;
+    }
+    if (at >= upTo) return;
   }
 }
 
-interface LetterCounts {
-  readonly inQuarantine: number;
-  readonly dropped: number;
-}
-
+/** @returns how many events of the window are in quarantine */
 async function readLetters(
   operations: Operations,
   account: JournalAccount,
-  tables: IdTables,
+  ids: EventIds,
   { since, until }: Window,
-): Promise<LetterCounts> {
+): Promise<number> {
   const isInside = ({ received_at: at }: EventSummary): boolean =>
     Date.parse(at) >= since && Date.parse(at) < until;
   let inQuarantine = 0;
-  let dropped = 0;
   for await (const { id, reasons, ...rest } of each((part) => operations.listQuarantine(part, false))) {
     if (!isInside({ id, ...rest })) continue;
     // A damaged record was accepted, and is counted as that already.
-    if (reasons.some(({ code }) => code === 'damaged')) tables.mark('', id, 'quarantined');
+    if (reasons.some(({ code }) => code === 'damaged')) ids.mark(null, id, 'quarantined');
     else inQuarantine += 1;
   }
   for await (const letter of each((part) => operations.listDeadLetters(part, false))) {
-    if (isInside(letter)) tables.mark(letter.sink, letter.id, 'dead');
+    if (isInside(letter)) ids.mark(letter.sink, letter.id, 'dead');
   }
-  for (const { sink, id } of account.dropped) {
-    tables.mark(sink, id, 'dropped');
-    if (sink === '' && !tables.holds(id)) dropped += 1;
-  }
-  return { inQuarantine, dropped };
+  for (const { sink, id } of account.dropped) ids.mark(sink === '' ? null : sink, id, 'dropped');
+  return inQuarantine;
 }
 
 async function* each<T extends EventSummary>(
@@ -154,12 +166,13 @@ async function* each<T extends EventSummary>(
   for await (const page of pagesOf(list, {})) yield* page;
 }
 
-function balance(
+/** What was read, with what the ids say and what was counted when it came. */
+export function journalSide(
   account: JournalAccount,
-  retained: number,
-  erased: number,
-  { inQuarantine, dropped }: LetterCounts,
-): Omit<JournalSide, 'gap' | 'nowhere' | 'sinks' | 'abandoned'> {
+  reading: JournalReading,
+  { events: retained, droppedForAll: dropped }: Pick<IdCounts, 'events' | 'droppedForAll'>,
+): JournalSide {
+  const { erased, inQuarantine } = reading;
   const counted = (kind: CountKind): number =>
     account.counts.reduce((sum, count) => (count.kind === kind ? sum + count.n : sum), 0);
   const notes: string[] = [];
@@ -175,6 +188,7 @@ function balance(
   const all = Math.max(inAll, left);
   const quarantined = Math.max(counted('quarantined'), released + inQuarantine + dropped);
   return {
+    ...reading,
     accepted: all - released,
     duplicates: counted('duplicates'),
     quarantined,
@@ -183,7 +197,6 @@ function balance(
     retained,
     erased: erased + quarantined - released - inQuarantine - dropped,
     past: all - left,
-    inQuarantine,
     dropped,
     notes,
   };

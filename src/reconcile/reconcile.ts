@@ -1,10 +1,12 @@
+import { MillraceError } from '../core/errors.ts';
 import type { Operations } from '../core/operations.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
 import { countFiles, type FilesCount } from './count-files.ts';
-import { IdTables } from './id-tables.ts';
-import { headsOf, readJournalSide, type JournalSide } from './journal-side.ts';
-import { NAMED, type Difference, type ReconcileReport, type SinkAccount } from './report.ts';
+import { EventIds } from './event-ids.ts';
+import type { SinkIds } from './id-counter.ts';
+import { headsOf, journalSide, readJournal, type JournalSide } from './journal-side.ts';
+import type { Difference, ReconcileReport, SinkAccount } from './report.ts';
 import type { Window } from './window.ts';
 
 /** A sink that is to be accounted for. */
@@ -32,16 +34,17 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
   const { operations, sinks: configured, window, signal } = options;
   const account = await operations.account(window.since, window.until);
   const accepted = new AcceptedRoutes(account.routes);
-  const tables = new IdTables();
+  const ids = new EventIds();
   try {
     const names = new Set(configured.map(({ name }) => name));
-    const side = await readJournalSide(operations, account, names, accepted, tables, window, signal);
-    const gone = [...side.sinks].filter((name) => !names.has(name));
+    const reading = await readJournal(operations, account, names, accepted, ids, window, signal);
+    const gone = [...reading.sinks].filter((name) => !names.has(name));
     const sinks = [...configured, ...gone.map((name) => ({ name, type: 'not configured', archive: null }))];
     const files = new Map<string, FilesCount>();
     for (const { name, archive } of sinks) {
       if (archive === null) continue;
-      const onRecord = ({ record }: { record: { id: string } }): void => tables.found(name, record.id);
+      const found = ids.finder(name);
+      const onRecord = ({ record }: { record: { id: string } }): void => found(record.id);
       const onFile = (file: string): void => options.onFile?.(name, file);
       files.set(
         name,
@@ -49,16 +52,21 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
       );
     }
     // After the files were read, so that a record of theirs is late, and not of unknown origin.
-    for await (const head of headsOf(operations, account.lastSeq, Infinity, signal)) tables.late(head.id);
+    for await (const head of headsOf(operations, account.lastSeq, Infinity, signal)) ids.late(head.id);
+    const counts = await ids.count(
+      sinks.map(({ name }) => name),
+      signal,
+    );
+    const side = journalSide(account, reading, counts);
     const differences: Difference[] = [];
-    const differ: Differ = (code, sink, count, detail, ids) => {
-      if (count > 0) differences.push({ code, sink, count, ids: ids?.() ?? [], detail });
+    const differ: Differ = (code, sink, count, detail, named = []) => {
+      if (count > 0) differences.push({ code, sink, count, ids: named, detail });
     };
     const holes = 'the journal has holes: records are missing that retention did not remove';
     differ('journal_gap', null, side.gap, holes);
-    for (const [sink, { count, ids }] of side.abandoned) {
+    for (const [sink, { count, ids: first }] of side.abandoned) {
       const detail = `wait for ${sink}, which is not in the config: put it back, let a sink continue for it (continues), or drop it (millrace sink drop)`;
-      differ('abandoned', sink, count, detail, () => ids);
+      differ('abandoned', sink, count, detail, first);
     }
     const started = new Map(account.started);
     const accounts = sinks.map((sink) => {
@@ -66,23 +74,25 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
       const problems = count?.problems ?? [];
       differ('unreadable', sink.name, problems.length, `records that cannot be read: ${placesOf(problems)}`);
       const takesAll = (started.get(sink.name) ?? 0) === 0 && accepted.takesAll(sink.name);
-      return accountOf(sink, side, count, takesAll, tables, differ);
+      const own = counts.sinks.get(sink.name);
+      if (own === undefined) throw new MillraceError('internal', `${sink.name} was not counted`);
+      return accountOf(sink, side, count, takesAll, own, differ);
     });
     const { since, until } = window;
     const span = { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
     return { ...span, sinks: accounts, nowhere: side.nowhere, differences, notes: side.notes };
   } finally {
-    tables.close();
+    ids.close();
   }
 }
 
-/** Notes a difference, unless `count` is 0. @param ids the first of them, asked for when there are any */
+/** Notes a difference, unless `count` is 0. @param named ids of the first */
 type Differ = (
   code: Difference['code'],
   sink: string | null,
   count: number,
   detail: string,
-  ids?: () => readonly string[],
+  named?: readonly string[],
 ) => void;
 
 /** Takes from a remainder; what is left of it is left to be explained. */
@@ -105,22 +115,25 @@ function accountOf(
   side: JournalSide,
   files: FilesCount | null,
   takesAll: boolean,
-  tables: IdTables,
+  ids: SinkIds,
   differ: Differ,
 ): SinkAccount {
-  const ids = tables.count(name);
   const past = new Remainder(side.past);
   const unsure = new Remainder(ids.settled);
   const sealed = files?.sealed ?? 0;
   let delivered = ids.found + past.take(ids.onlyFound);
-  const dead = ids.dead + past.take(tables.marksAlone(name, 'dead'));
-  const dropped = side.dropped + ids.dropped + past.take(tables.marksAlone(name, 'dropped'));
+  const dead = ids.dead + past.take(ids.deadAlone);
+  const dropped = side.dropped + ids.dropped + past.take(ids.droppedAlone);
   const erased = side.turnedAway + side.erased + past.take(files?.erased ?? 0);
   delivered += unsure.take(files === null ? ids.settled : sealed);
   if (files !== null) delivered += past.take(sealed - (ids.settled - unsure.left));
   const lost = files !== null && takesAll ? past.take(past.left) : 0;
-  differ('missing', name, unsure.left, 'confirmed by the journal, but not in the files', () =>
-    sealed > 0 ? [] : tables.missing(name, NAMED),
+  differ(
+    'missing',
+    name,
+    unsure.left,
+    'confirmed by the journal, but not in the files',
+    sealed > 0 ? [] : ids.missing,
   );
   const placed =
     ids.found + ids.dead + ids.dropped + ids.quarantined + ids.waiting + ids.settled + ids.elsewhere;
@@ -130,9 +143,7 @@ function accountOf(
     'accepted, past the journal’s retention, but not in the files of a sink that every route names';
   differ('lost', name, lost, gone);
   const strangers = files === null ? 0 : ids.onlyFound - side.past - side.replayed;
-  differ('not_received', name, strangers, 'in the files, but never counted as received', () =>
-    tables.alone(name, NAMED),
-  );
+  differ('not_received', name, strangers, 'in the files, but never counted as received', ids.alone);
   return {
     sink: name,
     type,

@@ -1,0 +1,92 @@
+import { tmpdir } from 'node:os';
+import { folderError } from '../core/errors.ts';
+import { TextGroups } from '../lib/text-groups.ts';
+import { IdCounter, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
+
+/**
+ * What journal and files say of millions of events, compared id by id: each statement is a number beside an id, and ids are
+ * brought together on disk.
+ */
+export class EventIds {
+  readonly #ids = new TextGroups();
+  readonly #sinks = new Map<string, number>();
+  /** Few: what differs from event to event is the id. */
+  readonly #statements: Statement[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  /** An event the journal holds. @param isPutBack whether it may be one that is known */
+  event(id: string, isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): void {
+    let key = isPutBack ? 'again' : 'event';
+    for (const [sink, state] of due) key += `/${this.#sink(sink)}:${state}`;
+    const number =
+      this.#numbers.get(key) ??
+      this.#number(key, {
+        kind: 'event',
+        isPutBack,
+        due: due.map(([sink, state]) => [this.#sink(sink), state]),
+      });
+    this.#add(id, number);
+  }
+
+  /** @param sink null for every sink */
+  mark(sink: string | null, id: string, mark: Mark): void {
+    const at = sink === null ? null : this.#sink(sink);
+    this.#add(id, this.#number(`${mark}/${at}`, { kind: 'mark', sink: at, mark }));
+  }
+
+  /** Takes the ids of the records in a sink's files. */
+  finder(sink: string): (id: string) => void {
+    const at = this.#sink(sink);
+    const number = this.#number(`found/${at}`, { kind: 'found', sink: at });
+    return (id) => this.#add(id, number);
+  }
+
+  /** An event that came in after the journal was read. */
+  late(id: string): void {
+    this.#add(id, this.#number('late', { kind: 'late' }));
+  }
+
+  /** Counts all that was said; nothing can be added afterwards. */
+  async count(sinks: readonly string[], signal: AbortSignal): Promise<IdCounts> {
+    const counter = new IdCounter(
+      sinks.map((name) => [name, this.#sink(name)]),
+      this.#sinks.size,
+      this.#statements,
+    );
+    try {
+      await this.#ids.visit(counter, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw folderError(tmpdir(), error);
+    }
+    return counter.counts();
+  }
+
+  close(): void {
+    this.#ids.close();
+  }
+
+  #sink(name: string): number {
+    const known = this.#sinks.get(name);
+    if (known !== undefined) return known;
+    const number = this.#sinks.size;
+    this.#sinks.set(name, number);
+    return number;
+  }
+
+  #number(key: string, statement: Statement): number {
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    const number = this.#statements.push(statement) - 1;
+    this.#numbers.set(key, number);
+    return number;
+  }
+
+  #add(id: string, number: number): void {
+    try {
+      this.#ids.add(id, number);
+    } catch (error) {
+      throw folderError(tmpdir(), error);
+    }
+  }
+}

@@ -1,0 +1,206 @@
+import type { GroupVisitor } from '../lib/text-groups.ts';
+import { NAMED } from './report.ts';
+
+/** What the journal says became of one event at one sink; a later one of these stands above an earlier one. */
+export const STATES = ['perhaps', 'settled', 'waiting'] as const;
+export type State = (typeof STATES)[number];
+
+/** Why an event is not with a sink, and is not lost. */
+export type Mark = 'dead' | 'dropped' | 'quarantined';
+
+/** What is said of an event, by the journal or by files. */
+export type Statement =
+  /** The journal holds it. One retried for a sink stands there twice; but two that came with one id are two. */
+  | {
+      readonly kind: 'event';
+      /** Whether it may be one that is known. */
+      readonly isPutBack: boolean;
+      readonly due: readonly (readonly [sink: number, state: State])[];
+    }
+  | { readonly kind: 'found'; readonly sink: number }
+  /** `sink` is null where it is so for every sink. */
+  | { readonly kind: 'mark'; readonly sink: number | null; readonly mark: Mark }
+  /** It came in after the journal was read. */
+  | { readonly kind: 'late' };
+
+/** Events of one sink by what became of them; each is counted once. */
+export interface SinkIds {
+  /** In the files, and in the journal. */
+  readonly found: number;
+  /** In the files, and in the journal no longer. */
+  readonly onlyFound: number;
+  /** More than one record of the same id. */
+  readonly copies: number;
+  readonly dead: number;
+  readonly dropped: number;
+  readonly quarantined: number;
+  readonly waiting: number;
+  /** Settled, as the journal has it, and not among the above. */
+  readonly settled: number;
+  /** Not for this sink, by the routes they were accepted under. */
+  readonly elsewhere: number;
+  /** Dead letters whose events the journal holds no longer, and which are not in the files; and those dropped. */
+  readonly deadAlone: number;
+  readonly droppedAlone: number;
+  /** The first ids of `settled`, and of `onlyFound`. */
+  readonly missing: readonly string[];
+  readonly alone: readonly string[];
+}
+
+export interface IdCounts {
+  /** Events the journal holds. */
+  readonly events: number;
+  /** Dropped for every sink, and in the journal no longer. */
+  readonly droppedForAll: number;
+  readonly sinks: ReadonlyMap<string, SinkIds>;
+}
+
+/** What has been said of the id at hand for one sink. */
+interface Place {
+  /** Index in `STATES`; -1 when it is not for this sink. */
+  state: number;
+  records: number;
+  mark: Mark | null;
+}
+
+type Counted = Exclude<keyof SinkIds, 'missing' | 'alone'>;
+const NONE: Readonly<Record<Counted, number>> = {
+  found: 0,
+  onlyFound: 0,
+  copies: 0,
+  dead: 0,
+  dropped: 0,
+  quarantined: 0,
+  waiting: 0,
+  settled: 0,
+  elsewhere: 0,
+  deadAlone: 0,
+  droppedAlone: 0,
+};
+
+/** Counts events id by id: it is told all that was said of one, and then the id. */
+export class IdCounter implements GroupVisitor {
+  #events = 0;
+  #droppedForAll = 0;
+  readonly #statements: readonly Statement[];
+  readonly #places: readonly Place[];
+  readonly #sinks: readonly SinkCounter[];
+  // Of the id at hand.
+  #held = 0;
+  #isLate = false;
+  #mark: Mark | null = null;
+  #drops = 0;
+
+  constructor(
+    sinks: readonly (readonly [name: string, number: number])[],
+    places: number,
+    statements: readonly Statement[],
+  ) {
+    this.#statements = statements;
+    this.#places = Array.from({ length: places }, () => ({ state: -1, records: 0, mark: null }));
+    this.#sinks = sinks.flatMap(([name, number]) => {
+      const place = this.#places[number];
+      return place === undefined ? [] : [new SinkCounter(name, place)];
+    });
+  }
+
+  add(number: number): void {
+    const said = this.#statements[number];
+    if (said === undefined) return;
+    if (said.kind === 'event') {
+      if (this.#held === 0 || !said.isPutBack) this.#held += 1;
+      // One that was retried stands in the journal twice; while one of the two waits, it waits.
+      for (const [sink, state] of said.due) {
+        const place = this.#places[sink];
+        if (place !== undefined) place.state = Math.max(place.state, STATES.indexOf(state));
+      }
+    } else if (said.kind === 'late') this.#isLate = true;
+    else {
+      const place = said.sink === null ? undefined : this.#places[said.sink];
+      if (said.kind === 'mark') {
+        if (place !== undefined) place.mark ??= said.mark;
+        else {
+          this.#mark ??= said.mark;
+          if (said.mark === 'dropped') this.#drops += 1;
+        }
+      } else if (place !== undefined) place.records += 1;
+    }
+  }
+
+  end(id: Buffer): void {
+    const held = this.#held;
+    this.#events += held;
+    if (held === 0) this.#droppedForAll += this.#drops;
+    for (const sink of this.#sinks) sink.count(id, held, this.#isLate, this.#mark);
+    for (const place of this.#places) {
+      place.state = -1;
+      place.records = 0;
+      place.mark = null;
+    }
+    this.#held = 0;
+    this.#isLate = false;
+    this.#mark = null;
+    this.#drops = 0;
+  }
+
+  counts(): IdCounts {
+    const sinks = new Map(this.#sinks.map((sink) => [sink.name, sink.ids()]));
+    return { events: this.#events, droppedForAll: this.#droppedForAll, sinks };
+  }
+}
+
+class SinkCounter {
+  readonly name: string;
+  readonly #place: Place;
+  readonly #n: Record<Counted, number> = { ...NONE };
+  readonly #missing = new FirstIds();
+  readonly #alone = new FirstIds();
+
+  constructor(name: string, place: Place) {
+    this.name = name;
+    this.#place = place;
+  }
+
+  /** @param held how many events of this id the journal holds; @param every what is so for every sink */
+  count(id: Buffer, held: number, isLate: boolean, every: Mark | null): void {
+    const { state, records, mark } = this.#place;
+    const n = this.#n;
+    n.copies += Math.max(0, records - Math.max(1, held));
+    if (held === 0) {
+      if (records > 0) {
+        if (isLate) return;
+        n.onlyFound += 1;
+        this.#alone.add(id);
+      } else if (mark === 'dead') n.deadAlone += 1;
+      else if (mark === 'dropped') n.droppedAlone += 1;
+      return;
+    }
+    n.found += Math.min(records, held);
+    const what = state === -1 || records >= held ? 'perhaps' : (mark ?? every ?? STATES[state] ?? 'perhaps');
+    if (what !== 'perhaps') n[what] += held - records;
+    if (what === 'settled') this.#missing.add(id);
+    if (what === 'perhaps' && state <= 0 && records === 0) n.elsewhere += held;
+  }
+
+  ids(): SinkIds {
+    return { ...this.#n, missing: this.#missing.texts(), alone: this.#alone.texts() };
+  }
+}
+
+/** The first of many ids in the order of their bytes, as many as are named. */
+class FirstIds {
+  readonly #ids: Buffer[] = [];
+
+  add(id: Buffer): void {
+    const ids = this.#ids;
+    const last = ids.at(-1);
+    if (ids.length === NAMED && last !== undefined && Buffer.compare(id, last) >= 0) return;
+    const at = ids.findIndex((other) => Buffer.compare(id, other) < 0);
+    ids.splice(at === -1 ? ids.length : at, 0, Buffer.from(id));
+    if (ids.length > NAMED) ids.pop();
+  }
+
+  texts(): string[] {
+    return this.#ids.map((id) => id.toString());
+  }
+}
