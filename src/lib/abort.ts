@@ -56,3 +56,21 @@ export async function within<T>(work: Promise<T>, ms: number, signal: AbortSigna
     forget();
   }
 }
+
+/** The results of both works. When one fails the other is told to stop, and has ended once this throws. */
+export async function inParallel<A, B>(
+  signal: AbortSignal,
+  first: (stop: AbortSignal) => Promise<A>,
+  second: (stop: AbortSignal) => Promise<B>,
+): Promise<[A, B]> {
+  const failed = new AbortController();
+  const stop = AbortSignal.any([signal, failed.signal]);
+  const works = [first(stop), second(stop)] as const;
+  try {
+    return await Promise.all(works);
+  } catch (error) {
+    failed.abort(error);
+    await Promise.allSettled(works);
+    throw error;
+  }
+}

@@ -3,16 +3,18 @@ import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const CHUNK = 2 ** 20;
+const CHUNK_WORDS = 2 ** 18;
 
 /**
- * A temporary file that is appended to and read. It has no name from its beginning, so that it is gone with the process,
+ * A temporary file of words of 32 bits that is appended to and read. It has no name from its beginning, so that it is gone with the process,
  * however that ends, and nobody else can open it.
  */
 export class SpillFile {
   readonly #fd: number;
-  readonly #buffer = Buffer.allocUnsafeSlow(CHUNK);
+  readonly #buffer = new Uint32Array(CHUNK_WORDS);
+  /** Words. */
   #held = 0;
+  /** Bytes. */
   #written = 0;
 
   private constructor(fd: number) {
@@ -29,18 +31,18 @@ export class SpillFile {
 
   /** What was appended, in bytes. */
   get length(): number {
-    return this.#written + this.#held;
+    return this.#written + this.#held * 4;
   }
 
   /** @throws the system's error, as when the disk is full */
-  append(bytes: Buffer, from: number, to: number): void {
-    const length = to - from;
-    if (this.#held + length > CHUNK) this.flush();
-    if (length > CHUNK) this.#write(bytes.subarray(from, to));
-    else {
-      bytes.copy(this.#buffer, this.#held, from, to);
-      this.#held += length;
+  append(words: Uint32Array, from: number, to: number): void {
+    if (this.#held + to - from > CHUNK_WORDS) this.flush();
+    if (to - from > CHUNK_WORDS) {
+      this.#write(words.subarray(from, to));
+      return;
     }
+    // A dozen words: quicker than the call that copies them.
+    for (let n = from; n < to; n += 1, this.#held += 1) this.#buffer[this.#held] = words[n] ?? 0;
   }
 
   /** Writes what it holds; only that can be read. */
@@ -64,9 +66,10 @@ export class SpillFile {
     closeSync(this.#fd);
   }
 
-  #write(bytes: Buffer): void {
-    for (let done = 0; done < bytes.length;) {
-      const n = writeSync(this.#fd, bytes, done, bytes.length - done, this.#written);
+  #write(words: Uint32Array): void {
+    for (let done = 0; done < words.byteLength;) {
+      const bytes = new Uint8Array(words.buffer, words.byteOffset + done, words.byteLength - done);
+      const n = writeSync(this.#fd, bytes, 0, bytes.length, this.#written);
       done += n;
       this.#written += n;
     }

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { SpillFile } from './spill-file.ts';
-import { HEAD, hashOf, orderedOffsets, sameText, sizeOf, type Texts } from './text-records.ts';
+import { HEAD, isSameText, orderedOffsets, sizeOf, writeText, type Texts } from './text-records.ts';
 import { TextRuns } from './text-runs.ts';
 
 const FIRST_ROOM = 64 * 1024;
@@ -25,8 +25,7 @@ export interface GroupVisitor {
 export class TextGroups {
   readonly #mostBytes: number;
   readonly #mostTexts: number;
-  #words = new Uint32Array(FIRST_ROOM / 4);
-  #bytes = bytesOf(this.#words);
+  #held = room(FIRST_ROOM);
   #length = 0;
   #count = 0;
   #spilled: SpillFile | null = null;
@@ -43,15 +42,10 @@ export class TextGroups {
    */
   add(text: string, number: number): void {
     // A UTF-16 unit takes at most 3 bytes of UTF-8.
-    const room = sizeOf(text.length * 3);
-    if (this.#length + room > this.#bytes.length || this.#count === this.#mostTexts) this.#makeRoom(room);
-    const at = this.#length;
-    const length = this.#bytes.write(text, at + HEAD);
-    const word = at >>> 2;
-    this.#words[word] = hashOf(this.#bytes, at + HEAD, length);
-    this.#words[word + 1] = number;
-    this.#words[word + 2] = length;
-    this.#length = at + sizeOf(length);
+    const size = sizeOf(text.length * 3);
+    const { bytes } = this.#held;
+    if (this.#length + size > bytes.length || this.#count === this.#mostTexts) this.#makeRoom(size);
+    this.#length += writeText(this.#held, this.#length, text, number);
     this.#count += 1;
   }
 
@@ -62,7 +56,8 @@ export class TextGroups {
     let beforeAt = 0;
     for (const texts = this.#inOrder(); texts.next();) {
       const { current, at } = texts;
-      if (before !== null && !sameText(before, beforeAt, current, at)) visitor.end(textAt(before, beforeAt));
+      if (before !== null && !isSameText(before, beforeAt, current, at))
+        visitor.end(textAt(before, beforeAt));
       visitor.add(current.words[(at >>> 2) + 1] ?? 0);
       before = current;
       beforeAt = at;
@@ -80,37 +75,34 @@ export class TextGroups {
   }
 
   #inOrder(): { next(): boolean; readonly current: Texts; readonly at: number } {
-    if (this.#spilled === null) return new HeldTexts(this.#held(), this.#count);
+    if (this.#spilled === null) return new HeldTexts(this.#held, this.#count);
     this.#spill();
-    this.#words = new Uint32Array(0);
-    this.#bytes = bytesOf(this.#words);
+    this.#held = room(0);
     return new TextRuns(this.#spilled, this.#runs);
   }
 
-  #held(): Texts {
-    return { words: this.#words, bytes: this.#bytes };
-  }
-
-  #makeRoom(room: number): void {
-    const isFull = this.#length + room > this.#mostBytes || this.#count === this.#mostTexts;
+  #makeRoom(size: number): void {
+    const isFull = this.#length + size > this.#mostBytes || this.#count === this.#mostTexts;
     if (isFull && this.#count > 0) this.#spill();
-    const wanted = this.#length + room;
-    if (wanted <= this.#bytes.length) return;
-    const grown = new Uint32Array(Math.max(wanted, Math.min(this.#bytes.length * 2, this.#mostBytes)) / 4);
-    grown.set(this.#words.subarray(0, this.#length / 4));
-    this.#words = grown;
-    this.#bytes = bytesOf(grown);
+    const wanted = this.#length + size;
+    const has = this.#held.bytes.length;
+    if (wanted <= has) return;
+    const grown = room(Math.max(wanted, Math.min(has * 2, this.#mostBytes)));
+    grown.words.set(this.#held.words.subarray(0, this.#length / 4));
+    this.#held = grown;
   }
 
   /** Writes what is held as a run of its own. */
   #spill(): void {
-    this.#spilled ??= SpillFile.create();
-    const from = this.#spilled.length;
-    for (const at of orderedOffsets(this.#held(), this.#count)) {
-      this.#spilled.append(this.#bytes, at, at + sizeOf(this.#words[(at >>> 2) + 2] ?? 0));
+    const file = (this.#spilled ??= SpillFile.create());
+    const from = file.length;
+    const { words } = this.#held;
+    for (const at of orderedOffsets(this.#held, this.#count)) {
+      const word = at >>> 2;
+      file.append(words, word, word + sizeOf(words[word + 2] ?? 0) / 4);
     }
-    this.#spilled.flush();
-    this.#runs.push({ from, to: this.#spilled.length });
+    file.flush();
+    this.#runs.push({ from, to: file.length });
     this.#length = 0;
     this.#count = 0;
   }
@@ -136,8 +128,10 @@ class HeldTexts {
   }
 }
 
-function bytesOf(words: Uint32Array<ArrayBuffer>): Buffer<ArrayBuffer> {
-  return Buffer.from(words.buffer);
+/** @param bytes a multiple of four */
+function room(bytes: number): Texts {
+  const words = new Uint32Array(bytes / 4);
+  return { words, bytes: Buffer.from(words.buffer) };
 }
 
 function textAt({ words, bytes }: Texts, at: number): Buffer {

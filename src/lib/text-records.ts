@@ -16,27 +16,72 @@ export function sizeOf(length: number): number {
   return (HEAD + length + 3) & ~3;
 }
 
-/** 32 bits, well mixed. It only says what is sorted where: nothing is decided by it. */
-export function hashOf(bytes: Uint8Array, from: number, length: number): number {
-  let hash = 0x811c9dc5;
-  for (let i = from; i < from + length; i += 1) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
+const FIRST = 0x811c9dc5;
+const FACTOR = 0x01000193;
+
+/**
+ * Writes a record. There is room for three bytes for each of the text's UTF-16 units.
+ * @returns its size
+ */
+export function writeText({ words, bytes }: Texts, at: number, text: string, number: number): number {
+  const from = at + HEAD;
+  let { length } = text;
+  let hash = FIRST;
+  // Ids are short ASCII: a call of a native method would take longer than all of this.
+  for (let i = 0; i < length; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit > 0x7f) {
+      length = bytes.write(text, from);
+      hash = FIRST;
+      for (let n = from; n < from + length; n += 1) hash = Math.imul(hash ^ (bytes[n] ?? 0), FACTOR);
+      break;
+    }
+    bytes[from + i] = unit;
+    hash = Math.imul(hash ^ unit, FACTOR);
+  }
+  const size = sizeOf(length);
+  // Texts are compared by words.
+  for (let n = from + length; n < at + size; n += 1) bytes[n] = 0;
+  const word = at >>> 2;
+  words[word] = mixed(hash);
+  words[word + 1] = number;
+  words[word + 2] = length;
+  return size;
 }
 
-/** By hash, then by text: below 0 when the record of `a` comes first, 0 when both are of one text. */
+/** Its upper bits as random as its lower ones. */
+function mixed(hash: number): number {
+  let mix = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  mix = Math.imul(mix ^ (mix >>> 13), 0xc2b2ae35);
+  return (mix ^ (mix >>> 16)) >>> 0;
+}
+
+/**
+ * By hash, then in some order that is the same wherever a text stands: below 0 when the record of `a` comes first, 0 when
+ * both are of one text.
+ */
 export function compareTexts(a: Texts, atA: number, b: Texts, atB: number): number {
   const hashA = a.words[atA >>> 2] ?? 0;
   const hashB = b.words[atB >>> 2] ?? 0;
-  if (hashA !== hashB) return hashA < hashB ? -1 : 1;
-  const endA = atA + HEAD + (a.words[(atA >>> 2) + 2] ?? 0);
-  const endB = atB + HEAD + (b.words[(atB >>> 2) + 2] ?? 0);
-  return a.bytes.compare(b.bytes, atB + HEAD, endB, atA + HEAD, endA);
+  return hashA === hashB ? compareWords(a.words, atA >>> 2, b.words, atB >>> 2) : hashA - hashB;
 }
 
-export function sameText(a: Texts, atA: number, b: Texts, atB: number): boolean {
-  return a.words[atA >>> 2] === b.words[atB >>> 2] && compareTexts(a, atA, b, atB) === 0;
+export function isSameText(a: Texts, atA: number, b: Texts, atB: number): boolean {
+  return compareTexts(a, atA, b, atB) === 0;
+}
+
+/** Length first, then the text four bytes at a time. */
+function compareWords(a: Uint32Array, recordA: number, b: Uint32Array, recordB: number): number {
+  const length = a[recordA + 2] ?? 0;
+  const other = b[recordB + 2] ?? 0;
+  if (length !== other) return length - other;
+  const last = sizeOf(length) / 4;
+  for (let n = HEAD / 4; n < last; n += 1) {
+    const wordA = a[recordA + n] ?? 0;
+    const wordB = b[recordB + n] ?? 0;
+    if (wordA !== wordB) return wordA - wordB;
+  }
+  return 0;
 }
 
 const DIGIT_BITS = 11;
@@ -91,7 +136,15 @@ function orderTies(texts: Texts, offsets: Uint32Array): void {
   for (let from = 0; from < offsets.length;) {
     let to = from + 1;
     while (to < offsets.length && hashAt(to) === hashAt(from)) to += 1;
-    if (to - from > 1) offsets.subarray(from, to).sort((a, b) => compareTexts(texts, a, texts, b) || a - b);
+    if (to - from > 1) orderTied(texts, offsets.subarray(from, to));
     from = to;
   }
+}
+
+function orderTied(texts: Texts, offsets: Uint32Array): void {
+  // Mostly they are of one text.
+  const isInOrder = offsets.every(
+    (at, n) => n === 0 || compareTexts(texts, offsets[n - 1] ?? 0, texts, at) <= 0,
+  );
+  if (!isInOrder) offsets.sort((a, b) => compareTexts(texts, a, texts, b) || a - b);
 }

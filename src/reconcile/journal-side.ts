@@ -65,6 +65,7 @@ export async function readJournal(
   signal: AbortSignal,
 ): Promise<JournalReading> {
   const cursors = new Map(account.cursors);
+  const inQuarantine = await readLetters(operations, account, ids, window);
   const started = new Map(account.started);
   const sinks = new Set<string>();
   const abandoned = new Map<string, { count: number; ids: string[] }>();
@@ -104,7 +105,6 @@ export async function readJournal(
   }
   // What was cleared away while it was read is no gap.
   if (gap > 0) gap = Math.max(0, gap - ((await operations.account(0, 0)).firstSeq - account.firstSeq));
-  const inQuarantine = await readLetters(operations, account, ids, window);
   return { erased, inQuarantine, gap, nowhere, sinks, abandoned };
 }
 

@@ -1,3 +1,4 @@
+import { inParallel } from '../lib/abort.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Operations } from '../core/operations.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
@@ -37,20 +38,14 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
   const ids = new EventIds();
   try {
     const names = new Set(configured.map(({ name }) => name));
-    const reading = await readJournal(operations, account, names, accepted, ids, window, signal);
+    // Both wait for other threads most of the time. What the journal had as settled lies in the files by now.
+    const [reading, files] = await inParallel(
+      signal,
+      (stop) => readJournal(operations, account, names, accepted, ids, window, stop),
+      (stop) => readFiles(options, ids, stop),
+    );
     const gone = [...reading.sinks].filter((name) => !names.has(name));
     const sinks = [...configured, ...gone.map((name) => ({ name, type: 'not configured', archive: null }))];
-    const files = new Map<string, FilesCount>();
-    for (const { name, archive } of sinks) {
-      if (archive === null) continue;
-      const found = ids.finder(name);
-      const onRecord = ({ record }: { record: { id: string } }): void => found(record.id);
-      const onFile = (file: string): void => options.onFile?.(name, file);
-      files.set(
-        name,
-        await countFiles(archive.path, window, { opener: archive.opener, signal, onRecord, onFile }),
-      );
-    }
     // After the files were read, so that a record of theirs is late, and not of unknown origin.
     for await (const head of headsOf(operations, account.lastSeq, Infinity, signal)) ids.late(head.id);
     const counts = await ids.count(
@@ -84,6 +79,28 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
   } finally {
     ids.close();
   }
+}
+
+/** What the files of each sink that has some hold of the window. */
+async function readFiles(
+  { sinks, window, onFile }: ReconcileOptions,
+  ids: EventIds,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, FilesCount>> {
+  const files = new Map<string, FilesCount>();
+  for (const { name, archive } of sinks) {
+    if (archive === null) continue;
+    const { path, opener } = archive;
+    const found = ids.finder(name);
+    const count = await countFiles(path, window, {
+      opener,
+      signal,
+      onRecord: ({ record }) => found(record.id),
+      onFile: (file) => onFile?.(name, file),
+    });
+    files.set(name, count);
+  }
+  return files;
 }
 
 /** Notes a difference, unless `count` is 0. @param named ids of the first */
