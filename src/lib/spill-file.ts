@@ -3,11 +3,12 @@ import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+/** Written at a time: 1 MiB. */
 const CHUNK_WORDS = 2 ** 18;
 
 /**
- * A temporary file of words of 32 bits that is appended to and read. It has no name from its beginning, so that it is gone with the process,
- * however that ends, and nobody else can open it.
+ * A temporary file of words of 32 bits that is appended to and read. It loses its name at once, so that it is gone with
+ * the process, however that ends, and nobody else can open it.
  */
 export class SpillFile {
   readonly #fd: number;

@@ -4,9 +4,9 @@ import { HEAD, isSameText, orderedOffsets, sizeOf, writeText, type Texts } from 
 import { TextRuns } from './text-runs.ts';
 
 const FIRST_ROOM = 64 * 1024;
-/** What is held in memory before it is sorted and goes to disk. */
-const MOST_BYTES = 32 * 2 ** 20;
-const MOST_TEXTS = 512 * 1024;
+/** What is held in memory before it is sorted and goes to disk: what a processor's cache holds is sorted soonest. */
+const MOST_BYTES = 8 * 2 ** 20;
+const MOST_TEXTS = 128 * 1024;
 /** Texts between two looks at the signal: some milliseconds. */
 const AT_A_TIME = 32 * 1024;
 
@@ -31,6 +31,7 @@ export class TextGroups {
   #spilled: SpillFile | null = null;
   readonly #runs: { from: number; to: number }[] = [];
 
+  /** @param mostBytes of texts held in memory, a multiple of four; and how many texts */
   constructor(mostBytes = MOST_BYTES, mostTexts = MOST_TEXTS) {
     this.#mostBytes = mostBytes;
     this.#mostTexts = mostTexts;

@@ -2,16 +2,16 @@ import type { SpillFile } from './spill-file.ts';
 import { compareTexts, HEAD, sizeOf, type Texts } from './text-records.ts';
 
 /** Of one run, read at a time: a multiple of four. */
-const CHUNK = 64 * 1024;
+const CHUNK = 32 * 1024;
 
 export interface Span {
   readonly from: number;
   readonly to: number;
 }
 
-/** The records of several sorted runs as one: of equal texts, those of an earlier run come first. */
+/** The records of several sorted runs as one: records of one text come in the order of their runs. */
 export class TextRuns {
-  /** A heap: no run is in front of the one half-way to it. */
+  /** A heap: the run at `n` is not before the one at `(n - 1) / 2`. */
   readonly #heap: RunCursor[];
   #first: RunCursor | null = null;
   /** Where in `current` the record begins. */

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { folderError } from '../core/errors.ts';
 import { TextGroups } from '../lib/text-groups.ts';
-import { IdCounter, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
+import { IdCounter, STATES, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
 
 /**
  * What journal and files say of millions of events, compared id by id: each statement is a number beside an id, and ids are
@@ -13,19 +13,16 @@ export class EventIds {
   /** Few: what differs from event to event is the id. */
   readonly #statements: Statement[] = [];
   readonly #numbers = new Map<string, number>();
+  /** Numbers of statements on events, by what they are due: strings made of that would cost more than sorting the ids. */
+  readonly #first = newStep();
+  readonly #putBack = newStep();
 
   /** An event the journal holds. @param isPutBack whether it may be one that is known */
   event(id: string, isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): void {
-    let key = isPutBack ? 'again' : 'event';
-    for (const [sink, state] of due) key += `/${this.#sink(sink)}:${state}`;
-    const number =
-      this.#numbers.get(key) ??
-      this.#number(key, {
-        kind: 'event',
-        isPutBack,
-        due: due.map(([sink, state]) => [this.#sink(sink), state]),
-      });
-    this.#add(id, number);
+    let step = isPutBack ? this.#putBack : this.#first;
+    for (const [sink, state] of due) step = stepFrom(step, this.#sink(sink) * STATES.length + STATES.indexOf(state));
+    step.number ??= this.#statements.push({ kind: 'event', isPutBack, due: this.#numbered(due) }) - 1;
+    this.#add(id, step.number);
   }
 
   /** @param sink null for every sink */
@@ -74,6 +71,10 @@ export class EventIds {
     return number;
   }
 
+  #numbered(due: readonly (readonly [sink: string, state: State])[]): [sink: number, state: State][] {
+    return due.map(([sink, state]) => [this.#sink(sink), state]);
+  }
+
   #number(key: string, statement: Statement): number {
     const known = this.#numbers.get(key);
     if (known !== undefined) return known;
@@ -89,4 +90,22 @@ export class EventIds {
       throw folderError(tmpdir(), error);
     }
   }
+}
+
+/** On the way from one sink and state to the next. */
+interface Step {
+  number: number | null;
+  readonly next: Map<number, Step>;
+}
+
+function newStep(): Step {
+  return { number: null, next: new Map() };
+}
+
+function stepFrom({ next }: Step, to: number): Step {
+  const known = next.get(to);
+  if (known !== undefined) return known;
+  const step = newStep();
+  next.set(to, step);
+  return step;
 }

@@ -115,25 +115,31 @@ export async function* headsOf(
   upTo: number,
   signal: AbortSignal,
 ): AsyncGenerator<EventHead> {
+  const ask = (from: number): Promise<readonly EventHead[]> => {
+    const page = operations.listHeads(from);
+    // Asked for while the page before is counted: it may fail before anybody waits for it, or when nobody does any more.
+    page.catch(() => undefined);
+    return page;
+  };
   let at = after;
-  let coming = operations.listHeads(at);
-  for (;;) {
-    signal.throwIfAborted();
-    const page = await coming;
-    const last = page.at(-1);
-    if (last === undefined) return;
-    if (last.seq <= at) throw new MillraceError('internal', 'the journal answered with the same page twice');
-    at = last.seq;
-    if (at < upTo) {
-      // Asked for while this page is counted. One that nobody waits for any more may fail unheard.
-      coming = operations.listHeads(at);
-      coming.catch(() => undefined);
+  let coming = ask(at);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const page = await coming;
+      const last = page.at(-1);
+      if (last === undefined) return;
+      if (last.seq <= at) throw new MillraceError('internal', 'the journal answered with the same page twice');
+      at = last.seq;
+      if (at < upTo) coming = ask(at);
+      for (const head of page) {
+        if (head.seq > upTo) return;
+        yield head;
+      }
+      if (at >= upTo) return;
     }
-    for (const head of page) {
-      if (head.seq > upTo) return;
-      yield head;
-    }
-    if (at >= upTo) return;
+  } finally {
+    await Promise.allSettled([coming]);
   }
 }
 

@@ -31,7 +31,8 @@ For every sink: received = delivered + waiting + dead + dropped + quarantined + 
 + missing. An event's sinks are those that the routes named when it was accepted. The journal counts deliveries by the hour
 they were received, so the window is widened to whole hours. For a files sink the records in its files are counted; for other
 sinks, what they have confirmed. \`elsewhere\` was meant for other sinks, or for none; \`untold\` is past the journal's retention.
-Ids of missing events are listed. Asks the running receiver if there is one, otherwise reads the journal itself.
+Ids of missing events are listed. Asks the running receiver if there is one, otherwise reads the journal itself. Many ids
+are compared in a temporary file in TMPDIR: about 50 bytes for each event, and as many for each record.
 
 --service also asks the service: the meals of the users in the archives, or of --user, for the days from --since to --until
 (days of the meals), compared with those in the archives and in --tables. --fill fetches only the missing meals, into tables
