@@ -7,6 +7,7 @@ import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
 import { load } from './load/load.ts';
 import { ndjson } from './ndjson/ndjson.ts';
+import { reconcile } from './reconcile/reconcile.ts';
 import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
 import { sinks } from './sinks/sinks.ts';
@@ -21,6 +22,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   ndjson,
   load,
   replay,
+  reconcile,
   export: exportRows,
 };
 
