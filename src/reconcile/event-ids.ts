@@ -20,7 +20,8 @@ export class EventIds {
   /** An event the journal holds. @param isPutBack whether it may be one that is known */
   event(id: string, isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): void {
     let step = isPutBack ? this.#putBack : this.#first;
-    for (const [sink, state] of due) step = stepFrom(step, this.#sink(sink) * STATES.length + STATES.indexOf(state));
+    for (const [sink, state] of due)
+      step = stepFrom(step, this.#sink(sink) * STATES.length + STATES.indexOf(state));
     step.number ??= this.#statements.push({ kind: 'event', isPutBack, due: this.#numbered(due) }) - 1;
     this.#add(id, step.number);
   }

@@ -129,7 +129,8 @@ export async function* headsOf(
       const page = await coming;
       const last = page.at(-1);
       if (last === undefined) return;
-      if (last.seq <= at) throw new MillraceError('internal', 'the journal answered with the same page twice');
+      if (last.seq <= at)
+        throw new MillraceError('internal', 'the journal answered with the same page twice');
       at = last.seq;
       if (at < upTo) coming = ask(at);
       for (const head of page) {

@@ -21,7 +21,11 @@ const SINKS = ['one', 'two'] as const;
 type SinkName = (typeof SINKS)[number];
 
 /** Which sinks the routes name, by type. */
-const TYPES: Readonly<Record<string, readonly SinkName[]>> = { 'both.x': SINKS, 'first.x': ['one'], 'none.x': [] };
+const TYPES: Readonly<Record<string, readonly SinkName[]>> = {
+  'both.x': SINKS,
+  'first.x': ['one'],
+  'none.x': [],
+};
 const ROUTES = [
   { match: ['both.'], to: SINKS.map(parseTarget) },
   { match: ['first.'], to: [parseTarget('one')] },
@@ -71,7 +75,15 @@ const worlds: fc.Arbitrary<World> = fc.record({
 interface Expected {
   readonly records: string[];
   readonly count: Record<
-    'delivered' | 'waiting' | 'dead' | 'dropped' | 'missing' | 'elsewhere' | 'copies' | 'cleared' | 'strangers',
+    | 'delivered'
+    | 'waiting'
+    | 'dead'
+    | 'dropped'
+    | 'missing'
+    | 'elsewhere'
+    | 'copies'
+    | 'cleared'
+    | 'strangers',
     number
   >;
   readonly missing: string[];

@@ -123,12 +123,18 @@ function report({ events }: Options, rounds: Rounds): BenchResult {
       peak_mib: reconciling.mib,
     },
     rows: [
-      ['verify', `${verify.seconds} s (${verify.range}), ${rateOf(verify.seconds)} events/s, peak ${verify.mib} MiB`],
+      [
+        'verify',
+        `${verify.seconds} s (${verify.range}), ${rateOf(verify.seconds)} events/s, peak ${verify.mib} MiB`,
+      ],
       [
         'reconcile',
         `${reconciling.seconds} s (${reconciling.range}), ${rateOf(reconciling.seconds)} events/s, peak ${reconciling.mib} MiB`,
       ],
-      ['verify / reconcile', `${ratio} (${rangeOf(ratios)}) by the clock, ${round(median(cpu), 2)} in processor time`],
+      [
+        'verify / reconcile',
+        `${ratio} (${rangeOf(ratios)}) by the clock, ${round(median(cpu), 2)} in processor time`,
+      ],
     ],
     targets: [
       {
