@@ -138,6 +138,35 @@ test('for a built-in table, earlier runs of the export tell what is gone', async
   });
 });
 
+const samples = (n: number): object => ({
+  older: 1,
+  data: [
+    { timestamp: '2026-01-01T00:00:00Z', value: n, newer: 1 },
+    { timestamp: '2026-01-01T00:01:00Z', value: n },
+  ],
+});
+
+test('samples are counted once, those of a step that replaces another too', async () => {
+  const path = await temporaryFolder();
+  const out = join(await temporaryFolder(), 'out');
+  await archive(path, events(0, 20, 'daily.data.steps.created', samples));
+  const args = ['export', path, '--table', 'timeseries', '--out', out, '--json'];
+  for (const more of [[], ['--again']])
+    expect(JSON.parse((await ran([...args, ...more])).stdout)).toMatchObject({
+      rows: { timeseries: 40 },
+      drift: [
+        {
+          table: 'timeseries',
+          rows: 40,
+          new: [
+            { path: 'older', count: 20 },
+            { path: 'newer', count: 20 },
+          ],
+        },
+      ],
+    });
+});
+
 test('a load says it too; a description that changes loads nothing again, a path does', async () => {
   const { file } = await readings();
   const path = await temporaryFolder();

@@ -100,7 +100,8 @@ export class Shaper {
   met(): TableFields[] {
     const left = this.#left.all();
     return [this.#row, ...this.#inner.values()].flatMap(({ plan, filled }) => {
-      if (!this.#outputs.has(plan.table)) return [];
+      // A frame has the name of the rows inside it, which count what they had and what is around them.
+      if (!plan.ownRows || !this.#outputs.has(plan.table)) return [];
       return [
         {
           table: plan.table,
