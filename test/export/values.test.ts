@@ -73,6 +73,10 @@ it('a time is exact to the microsecond', () => {
   expect(microsOf('1970-01-01 01:00:00.5+01:00')).toBe(500_000n);
   expect(microsOf('1969-12-31T23:59:59.999999Z')).toBe(-1n);
   expect(microsOf('0001-01-01T00:00:00.000001-14:59')).toBe(-62_135_596_800_000_000n + 53_940_000_001n);
+  // What is finer is cut off, whatever stands behind it.
+  expect(microsOf('1970-01-01T00:00:00.9999999')).toBe(999_999n);
+  expect(microsOf('1970-01-01T01:00:00.123456789+01:00')).toBe(123_456n);
+  expect(microsOf('1969-12-31T23:59:59.9999999Z')).toBe(-1n);
   const times = fc.date({
     min: new Date('0001-01-01T00:00:00Z'),
     max: new Date('9999-12-31T23:59:59Z'),

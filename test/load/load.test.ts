@@ -114,6 +114,24 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
     ).toEqual([expect.stringMatching(/^Made up, 0 "tbsp"\|(t|true)$/)]);
   });
 
+  test.skipIf(skip)('cuts times to microseconds and never rounds them', async () => {
+    const path = await temporaryFolder();
+    const times = ['00:00:00.5Z', '01:00:00.9999999+01:00'];
+    const versions = times.map((time, n) =>
+      mealEvent(n, {
+        body: Buffer.from(`{"data":{"id":"same","name":"${n}","updated_at":"2026-01-01T${time}"}}`),
+      }),
+    );
+    await archive(path, versions);
+    const database = await make();
+    await load(path, database, '--table', 'meals');
+    expect(
+      await database.sql(
+        `SELECT name, updated_at = '2026-01-01T00:00:00.999999Z'::timestamptz, extra FROM meals_latest`,
+      ),
+    ).toEqual([expect.stringMatching(/^1\|(t|true)\|$/)]);
+  });
+
   test.skipIf(skip)(
     'has what is left after an erasure, of files rewritten and of files removed',
     async () => {

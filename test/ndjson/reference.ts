@@ -168,12 +168,13 @@ class Row {
     return `{${members.join(',')}}\n`;
   }
 
-  #valueOf({ name, from }: Column, around: Row | null): string | null {
+  #valueOf({ name, from, type }: Column, around: Row | null): string | null {
     if (name === LOADED_AT.name) return null;
     if (name === EXTRA.name) return this.extra.length === 0 ? null : renderMembers(this.extra);
     if (typeof from === 'string') {
       const value = this.#values.get(from);
-      return value === undefined ? null : exact(value);
+      if (value === undefined) return null;
+      return type === 'timestamp' ? exact(value).replace(/(\.\d{6})\d+/, '$1') : exact(value);
     }
     if ('envelope' in from) return null;
     if ('of' in from) return from.of === 'position' ? String(this.#position) : quote(this.#key);
@@ -263,7 +264,7 @@ function isDecimal(text: string): boolean {
 }
 
 function isTime(text: string): boolean {
-  const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d):(\d\d)(?:\.\d{1,6})?(?:Z|[+-](\d\d):(\d\d))?)?$/.exec(
+  const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:Z|[+-](\d\d):(\d\d))?)?$/.exec(
     text,
   );
   if (parts === null) return false;

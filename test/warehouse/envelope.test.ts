@@ -95,6 +95,44 @@ test('the newest row is that of the document’s own time, then of the event rec
   ]);
 });
 
+test('a time finer than microseconds fills its column, cut off and never rounded, and counts as the newest', async () => {
+  const type = 'daily.data.meal.updated';
+  const events = ['00:00:00.9Z', '01:00:00.999999999+01:00'].map((time, n) =>
+    eventOf(n + 1, type, { ...MEAL, name: `${n}`, updated_at: `2026-02-02T${time}` }),
+  );
+  const { all, told } = await exportOf(events, 'meals');
+  expect(all['meals']?.map(({ updated_at: at, extra }) => [at, extra])).toEqual([
+    ['2026-02-02T00:00:00.9Z', undefined],
+    ['2026-02-02T01:00:00.999999+01:00', undefined],
+  ]);
+  expect(told).toEqual([]);
+  const sql = await loaded(events, 'meals');
+  expect(await sql('SELECT name, updated_at::VARCHAR FROM meals_latest')).toEqual([
+    ['1', '2026-02-02 00:00:00.999999+00'],
+  ]);
+  const row = (received_at: string, given: object): unknown => {
+    const shaper = new Shaper(TABLES.get('meals')!, {
+      tables: ['meals'],
+      given: { ...given },
+      onReject: ({ reason }) => expect.fail(reason),
+    });
+    shaper.about({
+      event_id: 'a',
+      event_type: type,
+      received_at,
+      team_id: null,
+      user_id: null,
+      client_user_id: null,
+    });
+    shaper.shape(Buffer.from('{"id":"meal-1"}'));
+    return JSON.parse(shaper.take('meals', new ByteWriter()).view().toString());
+  };
+  expect(row('2026-02-02T00:00:00.1234567Z', { _loaded_at: '2026-02-03T00:00:00.1234567' })).toMatchObject({
+    _received_at: '2026-02-02T00:00:00.123456Z',
+    _loaded_at: '2026-02-03T00:00:00.123456',
+  });
+});
+
 test('an event without a table, or of another shape than its table, is counted and is no reject', async () => {
   const events = [
     eventOf(1, 'something.nobody.knows', { a: 1 }),

@@ -10,6 +10,21 @@ const sample = (minute: number, value: unknown, more: object = {}): object => {
 };
 const samples = (...data: unknown[]): object => ({ source: SOURCE, data });
 
+test('samples whose times differ in less than a microsecond stay apart', async () => {
+  const times = ['10:00:00.123456781Z', '10:00:00.123456782Z', '10:00:00.123457782Z'];
+  const data = times.map((time, value) => ({ ...sample(1, value), timestamp: `2026-03-01T${time}` }));
+  const sql = await loaded([eventOf(1, HEART, samples(...data))], 'timeseries');
+  expect(
+    await sql(
+      `SELECT strftime(timestamp, '%f'), repetition::INT, value::INT FROM timeseries_latest ORDER BY value`,
+    ),
+  ).toEqual([
+    ['123456', null, 0],
+    ['123456', 1, 1],
+    ['123457', null, 2],
+  ]);
+});
+
 test('samples that only their values tell apart stay apart, and one that is sent again replaces itself', async () => {
   const sql = await loaded(
     [

@@ -99,6 +99,8 @@ function appendTime(out: ByteWriter, bytes: Uint8Array, from: number, to: number
         micros = micros * 10 + (isDigit ? digit : 0);
         if (isDigit) i += 1;
       }
+      // What is finer is cut off, never rounded.
+      while (i < to && (bytes[i] as number) >= ZERO && (bytes[i] as number) <= ZERO + 9) i += 1;
     }
     if (bytes[i] === PLUS || bytes[i] === MINUS) {
       const offset =

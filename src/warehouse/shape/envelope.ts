@@ -1,5 +1,6 @@
 import { BACKSLASH, QUOTE } from '../../lib/json-text.ts';
 import type { EnvelopeField } from '../definition.ts';
+import { cutTime } from './cut-time.ts';
 import { fitsTimestamp } from './fit.ts';
 
 /** What an event says around its document. */
@@ -29,11 +30,15 @@ export class EnvelopeValues {
     const text = this.#envelope?.[field === 'resource' ? 'event_type' : field] ?? null;
     if (this.#texts.get(field) === text) return this.#values.get(field) ?? NOTHING;
     this.#texts.set(field, text);
-    const value = text === null ? NOTHING : jsonOf(field === 'resource' ? resourceOf(text) : text);
-    const fits = field !== 'received_at' || fitsTimestamp(value, 0, value.length);
-    this.#values.set(field, fits ? value : NOTHING);
-    return fits ? value : NOTHING;
+    const made = text === null ? NOTHING : jsonOf(field === 'resource' ? resourceOf(text) : text);
+    const value = field === 'received_at' ? timeOf(made) : made;
+    this.#values.set(field, value);
+    return value;
   }
+}
+
+function timeOf(text: Uint8Array): Uint8Array {
+  return fitsTimestamp(text, 0, text.length) ? cutTime(text) : NOTHING;
 }
 
 /** What an event is of: its type without where it came from and what happened. */

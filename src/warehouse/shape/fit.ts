@@ -51,8 +51,8 @@ export function fitsDate(bytes: Uint8Array, from: number, to: number): boolean {
 }
 
 /**
- * True for an ISO 8601 date-time in quotes, with seconds, at most six digits of a fraction, and `Z`, an offset or
- * neither (then UTC). A date alone is one too.
+ * True for an ISO 8601 date-time in quotes, with seconds, perhaps a fraction (digits beyond microseconds are cut off on
+ * the way out), and `Z`, an offset or neither (then UTC). A date alone is one too.
  */
 export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): boolean {
   if (!isDay(bytes, from + 1)) return false;
@@ -68,7 +68,7 @@ export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): bool
     const first = i + 1;
     i = first;
     while (isDigit(bytes[i] as number)) i += 1;
-    if (i === first || i - first > 6) return false;
+    if (i === first) return false;
   }
   if (i === end) return true;
   if (bytes[i] === 0x5a) return i + 1 === end;

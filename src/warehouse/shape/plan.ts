@@ -8,6 +8,7 @@ import {
   EXTRA,
   type TableDefinition,
 } from '../definition.ts';
+import { cutTime } from './cut-time.ts';
 
 /** A definition made ready for the shaper: paths as trees of fields, columns as slots, everything written as bytes. */
 export interface RowPlan {
@@ -208,7 +209,7 @@ export function planRow(
   const planned = (column: Column): ColumnPlan => {
     const { name, type } = column;
     const envelope = envelopeOf(column, definition);
-    return { name, type, head: headOf(name), given: givenOf(given, name), envelope };
+    return { name, type, head: headOf(name), given: givenOf(given, column), envelope };
   };
   const columns = own.map(planned);
   const tail = all.slice(tailFrom).map(planned);
@@ -281,6 +282,7 @@ function headOf(name: string): Uint8Array {
 }
 
 /** A column may be called `constructor`. */
-function givenOf(given: Readonly<Record<string, string>>, name: string): Uint8Array {
-  return Buffer.from(Object.hasOwn(given, name) ? JSON.stringify(given[name]) : '');
+function givenOf(given: Readonly<Record<string, string>>, { name, type }: Column): Uint8Array {
+  const value = Buffer.from(Object.hasOwn(given, name) ? JSON.stringify(given[name]) : '');
+  return type === 'timestamp' ? cutTime(value) : value;
 }

@@ -1,5 +1,6 @@
 import { BACKSLASH } from '../../lib/json-text.ts';
 import { ByteWriter } from '../../lib/byte-writer.ts';
+import { BEYOND_MICROSECONDS, digitsBeyond } from './cut-time.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
 import type { RowPlan } from './plan.ts';
@@ -89,8 +90,11 @@ export class RowState {
       const from = this.from[slot] as number;
       const to = from < 0 ? from : Math.abs(this.to[slot] as number);
       one = (Math.imul(one, 31) + slot) | 0;
-      for (let i = from; i < to; i += 1) {
-        const byte = bytes[i] as number;
+      // Times that differ in what their column has not are the same key.
+      const beyond = this.plan.columns[slot]?.type === 'timestamp' ? digitsBeyond(bytes, from, to) : 0;
+      const cut = from + BEYOND_MICROSECONDS;
+      for (let i = from; i < to - beyond; i += 1) {
+        const byte = bytes[i < cut ? i : i + beyond] as number;
         one = (Math.imul(one, 31) + byte) | 0;
         two = (Math.imul(two, 16_777_619) ^ byte) | 0;
       }

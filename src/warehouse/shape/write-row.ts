@@ -1,6 +1,7 @@
 import type { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy, copyJson, copyText } from '../../lib/json-compact.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
+import { copyTime } from './cut-time.ts';
 import type { RowPlan } from './plan.ts';
 import type { RowState } from './row-state.ts';
 
@@ -70,5 +71,6 @@ export function writeInherited(out: ByteWriter, row: RowState, nested: RowPlan, 
 }
 
 function copierOf(column: RowPlan['columns'][number] | undefined): typeof copyText {
+  if (column?.type === 'timestamp') return copyTime;
   return column?.type === 'json' ? copyJson : copyText;
 }
