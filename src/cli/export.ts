@@ -7,7 +7,7 @@ import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
-import { describeDrift } from '../warehouse/learned/drift.ts';
+import { describeDrift, describeLeft } from '../warehouse/learned/drift.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -203,7 +203,7 @@ function reporting(io: Io): Reporting {
       status.show(() => `${done}/${total} files, ${records} records: ${file}`, done === total),
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
-    onUnknown: (table, path) => tell(`${table}: ${path} has no column; it is in extra`),
+    onUnknown: (...left) => tell(describeLeft(...left)),
   };
 }
 

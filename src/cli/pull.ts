@@ -116,7 +116,8 @@ export function pullCommand(io: Io): Command {
         };
         return owningFolder(options.out, () => pullReference(service, resource, pull));
       });
-      for (const field of summary.unknown_fields) status.note(`${field} has no column; it is in extra`);
+      for (const field of summary.unknown_fields)
+        status.note(`${field} has no column, or values that do not fit it; they are in extra`);
       const report = status.atMost(NAMED);
       for (const { item, reason } of summary.missing) report(`missing: ${item}: ${reason}`);
       if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));

@@ -1,5 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { TableDrift } from '../warehouse/learned/drift.ts';
+import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import type { ExportFormat } from './outputs.ts';
 import type { ExportCompression } from './row-file.ts';
@@ -28,7 +28,7 @@ export interface ExportOptions {
   /** A record, or the rest of a file, that cannot be read. */
   onProblem(file: string, line: number | null, reason: string): void;
   onReject(reject: ExportReject): void;
-  onUnknown(table: string, path: string): void;
+  readonly onUnknown: OnLeft;
 }
 
 export interface ExportProgress {

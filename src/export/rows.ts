@@ -1,7 +1,7 @@
 import type { ArchiveItem } from '../archive/read.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
-import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { OnLeft, TableFields } from '../warehouse/learned/drift.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
@@ -28,7 +28,7 @@ export interface RowsOptions {
   readonly partition: 'dt' | 'none';
   readonly format: ExportFormat;
   onReject(reject: ExportReject): void;
-  onUnknown(table: string, path: string): void;
+  readonly onUnknown: OnLeft;
   /** An event of this type has no table, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
 }
@@ -67,7 +67,7 @@ export class Rows {
       tables: this.#names,
       ...(options.format === 'parquet' ? { targets: this.#targets } : {}),
       onReject: (reject) => options.onReject({ ...reject, ...this.#at }),
-      onUnknown: (name, path) => options.onUnknown(name, path),
+      onUnknown: options.onUnknown,
     });
   }
 

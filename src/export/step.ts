@@ -42,7 +42,7 @@ export class StepRun {
       partition,
       format,
       onReject: (reject) => this.#rejected.push(reject),
-      onUnknown: (name, path) => options.onUnknown(name, path),
+      onUnknown: options.onUnknown,
       onWithoutTable: (type) => this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1),
     });
   }

@@ -1,5 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { TableDrift } from '../warehouse/learned/drift.ts';
+import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import type { Tables } from '../warehouse/tables.ts';
 
@@ -18,7 +18,7 @@ export interface LoadOptions {
   /** A record, or the rest of a file, that cannot be read. */
   onProblem(file: string, line: number | null, reason: string): void;
   onReject(reject: RowReject & { readonly file: string; readonly line: number }): void;
-  onUnknown(table: string, path: string): void;
+  readonly onUnknown: OnLeft;
   /** An event of this type has no typed table, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
 }

@@ -4,7 +4,7 @@ import { documentsIn, originOf } from '../export/documents.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
-import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { OnLeft, TableFields } from '../warehouse/learned/drift.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
@@ -19,7 +19,7 @@ export interface LoadedRecord {
 }
 
 export interface ShapesOptions {
-  onUnknown(table: string, path: string): void;
+  readonly onUnknown: OnLeft;
   /** An event of this type has no typed table among all that there are, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
 }
@@ -77,7 +77,7 @@ export class Shapes {
       const shaper = new Shaper(entry, {
         tables: definitions.map(({ name }) => name),
         onReject: (reject) => this.#rejected.push(reject),
-        onUnknown: (table, path) => options.onUnknown(table, path),
+        onUnknown: options.onUnknown,
       });
       return { entry, definitions, shaper };
     });

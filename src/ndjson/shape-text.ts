@@ -1,5 +1,5 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
-import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { OnLeft, TableFields } from '../warehouse/learned/drift.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';
@@ -33,7 +33,7 @@ export interface ShapeTextOptions {
   write(table: string, rows: Buffer): Promise<void>;
   onReject(reject: LocatedReject): void;
   /** Told once of each path that no column reads, or whose value did not fit its column; it is in `extra`. */
-  onUnknown?(table: string, path: string): void;
+  readonly onUnknown?: OnLeft;
   onProgress?(progress: ShapeProgress): void;
   /** Told at the end what the rows had, by table. */
   onMet?(fields: readonly TableFields[]): void;

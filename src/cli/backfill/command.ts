@@ -191,7 +191,7 @@ function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
   const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
   // Who is not connected has no history to fetch.
   const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
-  if (unknown.length > 0) note(io, `fields without a column, kept in extra: ${unknown.join(', ')}`);
+  if (unknown.length > 0) note(io, `in extra, without a column or not fitting it: ${unknown.join(', ')}`);
   name(io, 'failed', summary.failed_users);
   name(io, 'not connected', summary.not_connected_users);
   name(io, 'not pulled', summary.not_pulled_users);

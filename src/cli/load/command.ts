@@ -4,7 +4,7 @@ import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
 import { parseDuration } from '../../lib/units.ts';
 import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
-import { describeDrift } from '../../warehouse/learned/drift.ts';
+import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
@@ -147,7 +147,7 @@ function reporting(io: Io): Reporting {
       status.show(() => `${done}/${total} files, ${records} records: ${file}`, done === total),
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
-    onUnknown: (table, path) => unlessTold(`${table}: ${path} has no column; it is in extra`),
+    onUnknown: (...left) => unlessTold(describeLeft(...left)),
     onWithoutTable: (type) =>
       unlessTold(`events of type ${type}: no table knows their shape; they are in events only`),
   };

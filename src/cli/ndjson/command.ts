@@ -11,7 +11,7 @@ import {
   shapeText,
   type ShapeProgress,
 } from '../../ndjson/shape-text.ts';
-import { describeDrift, Drift, type TableDrift } from '../../warehouse/learned/drift.ts';
+import { describeDrift, describeLeft, Drift, type TableDrift } from '../../warehouse/learned/drift.ts';
 import { checkGiven } from '../../warehouse/given.ts';
 import { TABLES, type Tables } from '../../warehouse/tables.ts';
 import { note, print, usageError, type Io } from '../io.ts';
@@ -181,7 +181,7 @@ async function shape(
     signal: io.signal,
     write,
     onReject,
-    onUnknown: (table, path) => tell(`${table}: ${path} has no column; it is in extra`),
+    onUnknown: (...left) => tell(describeLeft(...left)),
     onProgress: (state) => progress.show(state),
     onMet: (fields) => fields.forEach((one) => drift.add(one)),
   });

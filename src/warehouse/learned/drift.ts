@@ -36,6 +36,16 @@ export function countLeft({ found }: LeftField, first: number | undefined): void
   found[kind] = (found[kind] ?? 0) + 1;
 }
 
+/** @param type of the column that the value does not fit; null when there is none */
+export type OnLeft = (table: string, path: string, type: ColumnType | null) => void;
+
+/** One line for a reader, when it is first met. */
+export function describeLeft(table: string, path: string, type: LeftField['type']): string {
+  return type === null
+    ? `${table}: ${path} has no column; it is in extra`
+    : `${table}: a value of ${path} does not fit its column (${type}); it is in extra`;
+}
+
 /** How documents differ from what their table was made for. */
 export interface TableDrift {
   readonly table: string;

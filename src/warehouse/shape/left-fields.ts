@@ -1,5 +1,5 @@
 import { canonicalString } from '../../lib/json-compact.ts';
-import { countLeft, type LeftField } from '../learned/drift.ts';
+import { countLeft, type LeftField, type OnLeft } from '../learned/drift.ts';
 import { type Fields, pathOf } from './plan.ts';
 import type { RowState } from './row-state.ts';
 
@@ -8,10 +8,10 @@ const MOST = 1000;
 
 /** The members that no column took, each counted, and told of when it is first seen. */
 export class LeftFields {
-  readonly #onFirst: ((table: string, path: string) => void) | undefined;
+  readonly #onFirst: OnLeft | undefined;
   readonly #byObject = new Map<Fields, Map<string, LeftField>>();
 
-  constructor(onFirst?: (table: string, path: string) => void) {
+  constructor(onFirst?: OnLeft) {
     this.#onFirst = onFirst;
   }
 
@@ -44,6 +44,6 @@ export class LeftFields {
     const field = { table, path: pathOf(fields.path, name), type: fields.typeOf(name), found: {} };
     known.set(key, field);
     countLeft(field, bytes[at]);
-    this.#onFirst?.(table, field.path);
+    this.#onFirst?.(table, field.path, field.type);
   }
 }

@@ -11,7 +11,7 @@ import {
   skipWhite,
   unexpected,
 } from '../../lib/json-text.ts';
-import type { TableFields } from '../learned/drift.ts';
+import type { OnLeft, TableFields } from '../learned/drift.ts';
 import type { TableEntry } from '../tables.ts';
 import { completeRow } from './complete-row.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
@@ -33,7 +33,7 @@ export interface ShaperOptions {
   readonly targets?: ReadonlyMap<string, RowTarget>;
   onReject(reject: RowReject): void;
   /** Told once of each path that no column reads, or whose value did not fit its column. It is in `extra`. */
-  onUnknown?(table: string, path: string): void;
+  onUnknown?: OnLeft;
 }
 
 /**
@@ -60,7 +60,7 @@ export class Shaper {
   constructor({ document }: TableEntry, options: ShaperOptions) {
     this.#options = options;
     this.#unfold = document.unfold;
-    this.#left = new LeftFields((table, path) => options.onUnknown?.(table, path));
+    this.#left = new LeftFields(options.onUnknown);
     this.#outputs = new RowOutputs(options.tables, options.targets);
     const plan = planRow(document, options.given ?? {});
     this.#row = new RowState(plan);
