@@ -73,28 +73,29 @@ class LoadRun {
 
   async #work({ files, gone }: LoadPlan): Promise<'complete' | 'again' | 'interrupted'> {
     const { signal } = this.#options;
-    let again = gone.length > 0 && (await this.#remove(gone));
-    let at = 0;
-    while (at < files.length) {
-      if (signal.aborted) return 'interrupted';
-      const step = new LoadStep(this.#database, this.#tables, this.#opener, this.#options);
-      try {
-        at = await this.#step(step, files, at);
-      } catch (error) {
+    try {
+      let again = gone.length > 0 && (await this.#remove(gone));
+      let at = 0;
+      while (at < files.length) {
         if (signal.aborted) return 'interrupted';
-        throw error;
+        const step = new LoadStep(this.#database, this.#tables, this.#opener, this.#options);
+        at = await this.#step(step, files, at);
+        again ||= step.revived;
       }
-      again ||= step.revived;
+      return again ? 'again' : 'complete';
+    } catch (error) {
+      if (signal.aborted) return 'interrupted';
+      throw error;
     }
-    return again ? 'again' : 'complete';
   }
 
   async #remove(gone: readonly number[]): Promise<boolean> {
-    this.#replaced += gone.length;
-    return inTransaction(this.#database, async () => {
+    const revived = await inTransaction(this.#database, async () => {
       await removeLoads(this.#database, this.#tables.names, gone);
       return reviveDuplicates(this.#database);
     });
+    this.#replaced += gone.length;
+    return revived;
   }
 
   /** One transaction. @returns index of the first file that is left */

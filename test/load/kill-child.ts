@@ -22,7 +22,7 @@ else await load(rest[0] ?? '');
 
 async function load(folder: string): Promise<void> {
   const database = address.startsWith('postgres:')
-    ? await PostgresDatabase.openAlone({ connectionString: address, schema, timeout: 15_000 })
+    ? await PostgresDatabase.openAlone({ connectionString: address, schema, timeout: 15_000 }, signal)
     : await DuckDBDatabase.open(address);
   writeSync(1, 'begun\n');
   const told = {

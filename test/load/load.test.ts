@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { archive, mealEvent, mealOf } from '../export/support.ts';
 import { erasuresOver, folderStore } from '../erase/support.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
@@ -11,8 +13,10 @@ import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { MEALS } from '../../src/warehouse/tables/meals.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
+import { until, within } from '../support/until.ts';
 import { inDuckDB, inPostgres, load, type LoadedDatabase } from './support.ts';
 
 const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
@@ -20,6 +24,11 @@ const FOODS = meals.reduce((sum, _, n) => sum + mealOf(n + 1).foods, 0);
 const COUNTS =
   'SELECT count(*), count(DISTINCT id), (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items) FROM events';
 const ALL = ['--table', 'events', '--table', 'meals', '--table', 'meal_items'];
+
+/** Processes of the server that wait for a lock. */
+const WAITING = `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+/** Milliseconds in which somebody who waits expects an end. */
+const SOON = 10_000;
 
 const lack = lacksPostgres();
 let server: Postgres;
@@ -247,7 +256,7 @@ describe('millrace load', () => {
     const path = await temporaryFolder();
     await archive(path, meals);
     const connection = { connectionString: server.url, schema: 'alone', timeout: 15_000 };
-    const other = await PostgresDatabase.openAlone(connection);
+    const other = await PostgresDatabase.openAlone(connection, signal);
     expect(await load(path, inPostgres(server, 'alone'))).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('Another process is loading') as unknown,
@@ -256,9 +265,69 @@ describe('millrace load', () => {
     expect(await load(path, inPostgres(server, 'alone'))).toMatchObject({ code: 0 });
   });
 
+  test.skipIf(lack !== null).each([
+    { stall: 'while another session holds a lock', stopped: false },
+    { stall: 'while the server has stopped', stopped: true },
+  ])(`ends at the first signal $stall${skipped(lack)}`, async ({ stopped }) => {
+    const path = await temporaryFolder();
+    const schema = `stalled_${(schemas += 1)}`;
+    const database = inPostgres(server, schema);
+    await archive(path, meals.slice(0, 10));
+    await load(path, database, ...ALL);
+    await archive(path, meals.slice(10));
+    const locker = await lockMeals(schema);
+    const stop = new AbortController();
+    const running = millrace(['load', path, ...database.to], { signal: stop.signal });
+    const pid = await until('the load waits', () => server.sql(WAITING) || null);
+    if (stopped) process.kill(Number(pid), 'SIGSTOP');
+    stop.abort();
+    const ended = await within('the load ends', running, SOON);
+    if (stopped) process.kill(Number(pid), 'SIGCONT');
+    expect(ended).toMatchObject({ code: 3, stdout: expect.stringContaining('interrupted') as unknown });
+    // The lock is still held: what was left behind holds up nobody.
+    await until('the server notices', () => server.sql(WAITING) === '');
+    await locker.close();
+    expect(await load(path, database)).toMatchObject({ code: 0, summary: { complete: true } });
+    expect(await database.sql(COUNTS)).toEqual([`30|30|30|${FOODS}`]);
+  });
+
+  test('ends at the first signal while a server does not answer', async () => {
+    const path = await temporaryFolder();
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+    onTestFinished(() => {
+      sockets.forEach((socket) => socket.destroy());
+      silent.close();
+    });
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const stop = new AbortController();
+    const to = ['--to', `postgres://somebody@127.0.0.1:${port}/postgres`];
+    const running = millrace(['load', path, ...to], { signal: stop.signal });
+    await until('the load connects', () => sockets.length > 0);
+    stop.abort();
+    expect(await within('the load ends', running, SOON)).toMatchObject({ code: 3 });
+  });
+
+  test.skipIf(lack !== null)(`a sink closes while its batch waits for a lock${skipped(lack)}`, async () => {
+    const schema = `stalled_${(schemas += 1)}`;
+    const tables = ['events', 'meals', 'meal_items'];
+    const sink = createSink(parseOptions({ connectionString: server.url, schema, tables }), makeContext());
+    await sink.open(signal);
+    const locker = await lockMeals(schema);
+    const sending = sink.send([{ event: mealEvent(1), destination: null }], signal);
+    await until('the batch waits', () => server.sql(WAITING) !== '');
+    await within('the sink closes', sink.close(AbortSignal.abort()), SOON);
+    expect(await within('the batch ends', sending, SOON)).toEqual([
+      expect.objectContaining({ status: 'retry' }),
+    ]);
+    await locker.close();
+    expect(await inPostgres(server, schema).sql('SELECT count(*) FROM meals')).toEqual(['0']);
+  });
+
   test.skipIf(lack !== null)(`can roll back after rows that are none${skipped(lack)}`, async () => {
     const connection = { connectionString: server.url, schema: 'rolled', timeout: 15_000 };
-    const database = await PostgresDatabase.openAlone(connection);
+    const database = await PostgresDatabase.openAlone(connection, signal);
     await database.run('CREATE TABLE meals (); BEGIN');
     const append = database.append(MEALS, Buffer.from('{"no_column":1}\n'), 1);
     await expect(append).rejects.toThrow('a row has a column');
@@ -266,6 +335,14 @@ describe('millrace load', () => {
     await database.close();
   });
 });
+
+/** A session that keeps everybody else from the table of meals until it is closed. */
+async function lockMeals(schema: string): Promise<PostgresDatabase> {
+  const options = { connectionString: server.url, schema, timeout: 15_000 };
+  const session = await PostgresDatabase.open(options, signal);
+  await session.run('BEGIN; LOCK TABLE meals');
+  return session;
+}
 
 async function erase(path: string, id: string): Promise<void> {
   const { erasures } = erasuresOver(await temporaryFolder(), [folderStore(path)]);

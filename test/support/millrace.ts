@@ -35,10 +35,11 @@ export function childEnvironment(env: RunOptions['env'] = {}): NodeJS.ProcessEnv
 /**
  * Runs one command line to its end, as a user would: `millrace(['status', '--json'])`, inside the test. Never rejects.
  * @param options.cwd for this one command; others must not run meanwhile
+ * @param options.signal what a SIGTERM does
  */
 export async function millrace(
   args: readonly string[],
-  options: Pick<RunOptions, 'cwd' | 'env'> = {},
+  options: Pick<RunOptions, 'cwd' | 'env'> & { readonly signal?: AbortSignal } = {},
 ): Promise<Ended> {
   const written = { stdout: '', stderr: '' };
   const into = (name: 'stdout' | 'stderr'): Writable =>
@@ -54,7 +55,7 @@ export async function millrace(
     stderr: into('stderr'),
     stdin: Readable.from([]),
     env: childEnvironment(options.env),
-    signal: new AbortController().signal,
+    signal: options.signal ?? new AbortController().signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
     setExit: (exit) => (code = exit),

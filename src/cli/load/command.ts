@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
 import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
 import { parseDuration } from '../../lib/units.ts';
+import type { Database } from '../../load/database.ts';
 import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
 import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
@@ -99,13 +100,16 @@ function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
 
 /** One round over its own connection. */
 async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
-  const database = await target.open();
+  let database: Database | null = null;
   try {
+    database = await target.open(work.signal);
     return await runLoad(database, work);
   } catch (error) {
+    // Its connection ends with the signal.
+    if (work.signal.aborted) return NOTHING;
     throw target.explain(error);
   } finally {
-    await database.close();
+    await database?.close();
   }
 }
 
@@ -125,6 +129,23 @@ async function follow(target: Target, work: LoadOptions, options: Options, io: I
     }
   }
 }
+
+/** What was interrupted before its first transaction. */
+const NOTHING: LoadSummary = {
+  files: 0,
+  before: 0,
+  replaced: 0,
+  missing: 0,
+  unfinished: 0,
+  records: 0,
+  duplicates: 0,
+  rows: {},
+  drift: [],
+  rejects: 0,
+  problems: 0,
+  erased: 0,
+  complete: false,
+};
 
 type Reporting = Pick<LoadOptions, 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable'>;
 

@@ -9,7 +9,8 @@ const TIMEOUT = 15_000;
 export interface Target {
   /** As it may be shown: without a password. */
   readonly name: string;
-  open(): Promise<Database>;
+  /** @param signal ends the opening and, where it can, what runs then */
+  open(signal: AbortSignal): Promise<Database>;
   /** What an error of it means. */
   explain(error: unknown): unknown;
 }
@@ -27,7 +28,8 @@ export async function targetOf(address: string, schema: string): Promise<Target>
     const name = nameOf(address);
     return {
       name,
-      open: () => PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }),
+      open: (signal) =>
+        PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }, signal),
       explain: (error) => toMillraceError(name, error),
     };
   }

@@ -25,7 +25,8 @@ class PostgresErasure implements ErasableStore {
   async erase(run: ErasureRun): Promise<void> {
     let database: PostgresDatabase | null = null;
     try {
-      const opened = (database = await PostgresDatabase.open(this.#options()));
+      const opened = (database = await PostgresDatabase.open(this.#options(), run.signal));
+      opened.endWith(run.signal);
       for (const table of await tablesIn(opened)) {
         run.signal.throwIfAborted();
         await inTransaction(opened, () => this.#eraseFrom(opened, table, run));

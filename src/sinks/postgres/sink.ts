@@ -42,6 +42,9 @@ export class PostgresSink implements Sink {
   #tables: LoadedTables = { known: TABLES, entries: [], names: [], shape: '' };
   /** Number that the rows of this sink carry. */
   #load = 0;
+  readonly #open = new Set<PostgresDatabase>();
+  /** Ends connections that are being opened. */
+  readonly #ending = new AbortController();
   /** Connections that no batch uses. */
   #idle: PostgresDatabase[] = [];
   readonly #running = new Set<Promise<void>>();
@@ -56,14 +59,15 @@ export class PostgresSink implements Sink {
     let database: PostgresDatabase | null = null;
     let forget: (() => void) | null = null;
     try {
-      database = await PostgresDatabase.open(this.#options);
+      database = await PostgresDatabase.open(this.#options, signal);
+      this.#open.add(database);
       forget = onAbort(signal, () => database?.destroy());
       await createLedger(database);
       this.#tables = await ensureTables(database, TABLES, this.#options.tables);
       this.#load = await this.#numberIn(database);
       this.#idle.push(database);
     } catch (error) {
-      database?.destroy();
+      this.#drop(database);
       const name = nameOf(this.#options.connectionString);
       throw new Error(`${name}: ${faultOf(error).reason}`, { cause: error });
     } finally {
@@ -85,10 +89,24 @@ export class PostgresSink implements Sink {
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    await orAborted(Promise.allSettled(this.#running), signal);
-    const idle = this.#idle;
-    this.#idle = [];
-    await orAborted(Promise.all(idle.map((database) => database.close())), signal);
+    const forget = onAbort(signal, () => {
+      this.#ending.abort();
+      this.#open.forEach((database) => database.destroy());
+    });
+    try {
+      await orAborted(Promise.allSettled(this.#running), signal);
+      const idle = this.#idle;
+      this.#idle = [];
+      await orAborted(Promise.all(idle.map((database) => database.close())), signal);
+    } finally {
+      forget();
+    }
+  }
+
+  #drop(database: PostgresDatabase | null): void {
+    if (database === null) return;
+    database.destroy();
+    this.#open.delete(database);
   }
 
   /** One transaction. An answer that is lost on its way is made good by the next attempt, which finds the events there. */
@@ -96,13 +114,16 @@ export class PostgresSink implements Sink {
     let database: PostgresDatabase | null = null;
     let forget: (() => void) | null = null;
     try {
-      const used = (database = this.#idle.pop() ?? (await PostgresDatabase.open(this.#options)));
+      const used = (database =
+        this.#idle.pop() ??
+        (await PostgresDatabase.open(this.#options, AbortSignal.any([signal, this.#ending.signal]))));
+      this.#open.add(used);
       forget = onAbort(signal, () => used.destroy());
       await inTransaction(used, () => this.#write(used, batch));
       this.#idle.push(used);
       return DELIVERED;
     } catch (error) {
-      database?.destroy();
+      this.#drop(database);
       return signal.aborted ? ABORTED : resultOf(error, batch.length);
     } finally {
       forget?.();
