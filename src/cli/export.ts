@@ -29,7 +29,8 @@ inclusive, --until is exclusive; a day means all of that day, in UTC.
 A file gets its name only when it is complete; _export.jsonl lists each file with its rows, bytes and SHA-256. The same command
 again exports new events, re-exports what an erasure has changed, and continues after an interruption. Drift is said at the end:
 fields without a column, values that do not fit theirs, and columns that earlier rows had and these do not. A sealed archive needs
-its keys: --config or --keys. One folder holds one export. To copy it to object storage:
+its keys: --config or --keys. One folder holds one export. An archive and a copy of it are two archives: a command that
+names both exports their events twice. To copy the export to object storage:
   aws s3 sync ./export/events s3://… --exclude "_work/*" --exclude ".millrace*" --delete
 
 --list-new prints which files are new since --after STEP, a path below <out> on each line, without spaces. Take the step to name

@@ -23,7 +23,8 @@ Examples:
 Brings a database to what archives hold: their finished files, as rows of the tables that \`millrace schema\` declares. It creates
 the tables and their <table>_latest views. The same command again loads what is new, removes the rows that an erasure has taken
 out of the archive, and continues after an interruption; no event is there twice, wherever a run was ended. A table that was
-loaded once is kept up to date by every later load. Tables named _millrace_… say what was loaded.
+loaded once is kept up to date by every later load; if it is a learned one, each load needs its definition: --tables, or
+\`tables:\` in the --config. Tables named _millrace_… say what was loaded.
 
 A password is best kept out of the command line: set PGPASSWORD, or use a ~/.pgpass file. DuckDB files need the package
 @duckdb/node-api beside millrace; with --follow the file is closed between rounds, so that others can read it.
