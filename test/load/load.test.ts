@@ -25,8 +25,6 @@ const COUNTS =
   'SELECT count(*), count(DISTINCT id), (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items) FROM events';
 const ALL = ['--table', 'events', '--table', 'meals', '--table', 'meal_items'];
 
-/** Processes of the server that wait for a lock. */
-const WAITING = `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
 /** Milliseconds in which somebody who waits expects an end. */
 const SOON = 10_000;
 
@@ -278,14 +276,14 @@ describe('millrace load', () => {
     const locker = await lockMeals(schema);
     const stop = new AbortController();
     const running = millrace(['load', path, ...database.to], { signal: stop.signal });
-    const pid = await until('the load waits', () => server.sql(WAITING) || null);
+    const pid = await until('the load waits', waiting);
     if (stopped) process.kill(Number(pid), 'SIGSTOP');
     stop.abort();
     const ended = await within('the load ends', running, SOON);
     if (stopped) process.kill(Number(pid), 'SIGCONT');
     expect(ended).toMatchObject({ code: 3, stdout: expect.stringContaining('interrupted') as unknown });
     // The lock is still held: what was left behind holds up nobody.
-    await until('the server notices', () => server.sql(WAITING) === '');
+    await until('the server notices', () => waiting() === null);
     await locker.close();
     expect(await load(path, database)).toMatchObject({ code: 0, summary: { complete: true } });
     expect(await database.sql(COUNTS)).toEqual([`30|30|30|${FOODS}`]);
@@ -316,7 +314,7 @@ describe('millrace load', () => {
     await sink.open(signal);
     const locker = await lockMeals(schema);
     const sending = sink.send([{ event: mealEvent(1), destination: null }], signal);
-    await until('the batch waits', () => server.sql(WAITING) !== '');
+    await until('the batch waits', waiting);
     await within('the sink closes', sink.close(AbortSignal.abort()), SOON);
     expect(await within('the batch ends', sending, SOON)).toEqual([
       expect.objectContaining({ status: 'retry' }),
@@ -335,6 +333,12 @@ describe('millrace load', () => {
     await database.close();
   });
 });
+
+/** The process of the server that waits for a lock. */
+function waiting(): string | null {
+  const pid = server.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+  return pid === '' ? null : pid;
+}
 
 /** A session that keeps everybody else from the table of meals until it is closed. */
 async function lockMeals(schema: string): Promise<PostgresDatabase> {

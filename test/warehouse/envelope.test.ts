@@ -110,10 +110,10 @@ test('a time finer than microseconds fills its column, cut off and never rounded
   expect(await sql('SELECT name, updated_at::VARCHAR FROM meals_latest')).toEqual([
     ['1', '2026-02-02 00:00:00.999999+00'],
   ]);
-  const row = (received_at: string, given: object): unknown => {
+  const row = (received_at: string, given: Record<string, string>): unknown => {
     const shaper = new Shaper(TABLES.get('meals')!, {
       tables: ['meals'],
-      given: { ...given },
+      given,
       onReject: ({ reason }) => expect.fail(reason),
     });
     shaper.about({
