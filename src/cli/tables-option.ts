@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { readTables } from '../warehouse/learned/read-tables.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import type { Io } from './io.ts';
 import { collect } from './options.ts';
@@ -42,7 +41,10 @@ export async function tablesOf(flags: TablesFlags, io: Io): Promise<Tables> {
  * The built-in tables, and those of the files.
  * @throws MillraceError tables_invalid
  */
-export function tablesWith(files: readonly string[]): Tables {
+export async function tablesWith(files: readonly string[]): Promise<Tables> {
+  if (files.length === 0) return TABLES;
+  // It reads YAML and checks it, which takes as long to load as the rest of the command.
+  const { readTables } = await import('../warehouse/learned/read-tables.ts');
   const once = new Map(files.map((file) => [resolve(file), file]));
   return [...once.values()].reduce((tables, file) => {
     try {

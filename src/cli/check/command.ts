@@ -55,7 +55,7 @@ export function checkCommand(io: Io): Command {
       if (signing.secrets.length > 0 || !awaited) createVerifier(signing);
       const { file, warnings, config: checked } = loaded;
       // Loaded only where there are any: the tables take their time.
-      if (checked.tables.length > 0) (await import('../tables-option.ts')).tablesWith(checked.tables);
+      if (checked.tables.length > 0) await (await import('../tables-option.ts')).tablesWith(checked.tables);
       for (const warning of warnings) note(io, `warning: ${warning}`);
       if (options.against !== undefined) return compare(io, options.against, loaded, options);
       if (options.current !== undefined || options.exitCode === true)
