@@ -1,12 +1,11 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift } from '../warehouse/learned/drift.ts';
 import { readArchiveFolder, type Archive } from './archives.ts';
-import { inTransaction, type Database } from './database.ts';
-import { createLedger, readLoads, removeLoads, renameArchive, reviveDuplicates } from './ledger.ts';
 import type { LoadOptions, LoadSummary } from './options.ts';
 import { planLoad, type LoadPlan } from './plan.ts';
-import { LoadStep, type StepCounts } from './step.ts';
-import { ensureTables, type LoadedTables } from './tables.ts';
+import type { StepCounts } from './step.ts';
+import type { LoadStore, StepDone } from './store.ts';
+import type { LoadedTables } from './tables.ts';
 
 /**
  * Brings a database to what archives hold: loads what is new, loads again what has changed, removes what is gone. Each
@@ -14,16 +13,15 @@ import { ensureTables, type LoadedTables } from './tables.ts';
  * on from there and no row is there twice.
  * @throws MillraceError archive_unreadable, archive_sealed, usage; errors of the database as they are
  */
-export async function runLoad(database: Database, options: LoadOptions): Promise<LoadSummary> {
+export async function runLoad(store: LoadStore, options: LoadOptions): Promise<LoadSummary> {
   const archives = await Promise.all(options.paths.map(readArchiveFolder));
   const opener = await options.opener?.();
-  await createLedger(database);
-  const tables = await ensureTables(database, options.tables, options.wanted);
-  return new LoadRun(database, tables, opener, options).load(archives);
+  const tables = await store.prepare(options.tables, options.wanted);
+  return new LoadRun(store, tables, opener, options).load(archives);
 }
 
 class LoadRun {
-  readonly #database: Database;
+  readonly #store: LoadStore;
   readonly #tables: LoadedTables;
   readonly #opener: RecordOpener | undefined;
   readonly #options: LoadOptions;
@@ -33,12 +31,12 @@ class LoadRun {
   #replaced = 0;
 
   constructor(
-    database: Database,
+    store: LoadStore,
     tables: LoadedTables,
     opener: RecordOpener | undefined,
     options: LoadOptions,
   ) {
-    this.#database = database;
+    this.#store = store;
     this.#tables = tables;
     this.#opener = opener;
     this.#options = options;
@@ -46,7 +44,7 @@ class LoadRun {
 
   async load(archives: readonly Archive[]): Promise<LoadSummary> {
     const { onProblem } = this.#options;
-    for (const { id, path } of archives) if (id !== path) await renameArchive(this.#database, path, id);
+    for (const { id, path } of archives) if (id !== path) await this.#store.renameArchive(path, id);
     const problems = archives.flatMap((archive) => archive.problems);
     for (const { file, reason } of problems) onProblem(file, null, reason);
     this.#counts.problems += problems.length;
@@ -68,7 +66,7 @@ class LoadRun {
   }
 
   async #plan(archives: readonly Archive[]): Promise<LoadPlan> {
-    return planLoad(archives, await readLoads(this.#database), this.#tables.shape, this.#opener);
+    return planLoad(archives, await this.#store.readLoads(), this.#tables.shape, this.#opener);
   }
 
   async #work({ files, gone }: LoadPlan): Promise<'complete' | 'again' | 'interrupted'> {
@@ -78,9 +76,9 @@ class LoadRun {
       let at = 0;
       while (at < files.length) {
         if (signal.aborted) return 'interrupted';
-        const step = new LoadStep(this.#database, this.#tables, this.#opener, this.#options);
-        at = await this.#step(step, files, at);
-        again ||= step.revived;
+        const { files: loaded, revived } = await this.#step(files, at);
+        at += loaded;
+        again ||= revived;
       }
       return again ? 'again' : 'complete';
     } catch (error) {
@@ -90,40 +88,33 @@ class LoadRun {
   }
 
   async #remove(gone: readonly number[]): Promise<boolean> {
-    const revived = await inTransaction(this.#database, async () => {
-      await removeLoads(this.#database, this.#tables.names, gone);
-      return reviveDuplicates(this.#database);
-    });
+    const revived = await this.#store.remove(this.#tables, gone);
     this.#replaced += gone.length;
     return revived;
   }
 
-  /** One transaction. @returns index of the first file that is left */
-  async #step(step: LoadStep, files: LoadPlan['files'], from: number): Promise<number> {
-    let at = from;
-    let replaced = 0;
-    await inTransaction(this.#database, async () => {
-      for (const { source, replaces } of files.slice(from)) {
-        const show = (): void => this.#show(at, files.length, step, source.file);
-        await step.load(source, replaces, show);
-        at += 1;
-        if (replaces.length > 0) replaced += 1;
-        show();
-        if (step.bytes >= this.#options.stepBytes) break;
-      }
+  async #step(files: LoadPlan['files'], from: number): Promise<StepDone> {
+    const done = await this.#store.step({
+      tables: this.#tables,
+      opener: this.#opener,
+      files: files.slice(from),
+      options: this.#options,
+      onShow: (read, { records }, file) =>
+        this.#options.onProgress({
+          done: from + read,
+          total: files.length,
+          records: this.#counts.records + records,
+          file,
+        }),
     });
-    const { rows, ...counts } = step.counts;
+    const { rows, ...counts } = done.counts;
     for (const name of ['records', 'duplicates', 'rejects', 'problems', 'erased'] as const)
       this.#counts[name] += counts[name];
     for (const [table, count] of Object.entries(rows))
       this.#counts.rows[table] = (this.#counts.rows[table] ?? 0) + count;
-    for (const fields of step.met()) this.#drift.add(fields);
-    this.#files += at - from;
-    this.#replaced += replaced;
-    return at;
-  }
-
-  #show(done: number, total: number, { counts }: LoadStep, file: string): void {
-    this.#options.onProgress({ done, total, records: this.#counts.records + counts.records, file });
+    for (const fields of done.met) this.#drift.add(fields);
+    this.#files += done.files;
+    this.#replaced += done.replaced;
+    return done;
   }
 }

@@ -79,7 +79,7 @@ export class LoadStep {
       for await (const item of readArchiveFile(root, file, this.#told.signal, undefined, this.#opener)) {
         if (item.kind === 'problem') {
           isWhole &&= item.line !== null;
-          this.#note(item);
+          noteProblem(item, this.counts, this.#told);
           continue;
         }
         if (item.sealed) sealed += 1;
@@ -125,14 +125,19 @@ export class LoadStep {
       this.counts.rows[table] = (this.counts.rows[table] ?? 0) + count;
     this.#shapes.release(own.rows);
   }
+}
 
-  #note({ file, line, reason, sealed }: ArchiveItem & { kind: 'problem' }): void {
-    if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
-    if (sealed?.why === 'erased') {
-      this.counts.erased += 1;
-      return;
-    }
-    this.counts.problems += 1;
-    this.#told.onProblem(file, line, reason);
+/** Counts and tells what could not be read. @throws MillraceError archive_sealed where there are no keys */
+export function noteProblem(
+  { file, line, reason, sealed }: ArchiveItem & { kind: 'problem' },
+  counts: StepCounts,
+  told: Pick<Told, 'onProblem'>,
+): void {
+  if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
+  if (sealed?.why === 'erased') {
+    counts.erased += 1;
+    return;
   }
+  counts.problems += 1;
+  told.onProblem(file, line, reason);
 }

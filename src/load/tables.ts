@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import { columnsOf } from '../warehouse/definition.ts';
-import { DIALECTS } from '../warehouse/sql/dialects/registry.ts';
+import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { latestOf } from '../warehouse/sql/latest.ts';
 import { schemaOf } from '../warehouse/sql/schema.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
@@ -31,6 +31,33 @@ export async function ensureTables(
   const before = new Map<string, string>();
   for (const [name, shape] of await database.query('SELECT name, shape FROM _millrace_tables'))
     before.set(String(name), String(shape));
+  const chosen = chooseTables(before, known, wanted, database.dialect);
+  const { changed, loaded } = chosen;
+  const { quote } = DIALECTS[database.dialect];
+  if (changed.length > 0) {
+    await inTransaction(database, async () => {
+      // A view's columns cannot change, and those of nested tables read that of their document.
+      for (const { definition } of parentsFirst(loaded.entries).toReversed())
+        await database.run(`DROP VIEW IF EXISTS ${quote(latestOf(definition.name))}`);
+      for (const entry of changed) await createTable(database, entry);
+      for (const view of viewsOf(loaded.entries, database.dialect)) await database.run(view);
+    });
+  }
+  return loaded;
+}
+
+/**
+ * The tables that are to be kept: those that were before, and those that are wanted.
+ * @param before hash of the columns of each table that was made, by name
+ * @returns them all, and those that have changed since
+ * @throws MillraceError usage when a table was loaded whose definition is not known now
+ */
+export function chooseTables(
+  before: ReadonlyMap<string, string>,
+  known: Tables,
+  wanted: readonly string[],
+  dialect: DialectName,
+): { readonly loaded: LoadedTables; readonly changed: readonly TableEntry[] } {
   const entries = [...new Set([...before.keys(), ...wanted])].sort().map((name) => {
     const entry = known.get(name);
     if (entry !== undefined) return entry;
@@ -39,30 +66,21 @@ export async function ensureTables(
       `the database has the table ${name}, which has no definition here (--tables)`,
     );
   });
-  const { quote } = DIALECTS[database.dialect];
-  const changed = entries.filter((entry) => before.get(entry.definition.name) !== shapeOf(entry));
-  if (changed.length > 0) {
-    await inTransaction(database, async () => {
-      const ordered = parentsFirst(entries);
-      // A view's columns cannot change, and those of nested tables read that of their document.
-      for (const { definition } of ordered.toReversed())
-        await database.run(`DROP VIEW IF EXISTS ${quote(latestOf(definition.name))}`);
-      for (const entry of changed) await createTable(database, entry);
-      for (const entry of ordered) {
-        const { createView } = schemaOf(entry, database.dialect);
-        const { document } = entry;
-        const readable =
-          document.ownRows === false || entries.some(({ definition }) => definition === document);
-        if (createView !== null && readable) await database.run(createView);
-      }
-    });
-  }
+  const names = entries.map(({ definition }) => DIALECTS[dialect].quote(definition.name));
   return {
-    known,
-    entries,
-    names: entries.map(({ definition }) => quote(definition.name)),
-    shape: sha(entries.map(shapeOf).join(' ')),
+    loaded: { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) },
+    changed: entries.filter((entry) => before.get(entry.definition.name) !== shapeOf(entry)),
   };
+}
+
+/** Statements that make the views of the newest versions, in an order in which each finds what it reads. */
+export function viewsOf(entries: readonly TableEntry[], dialect: DialectName): string[] {
+  return parentsFirst(entries).flatMap((entry) => {
+    const { createView } = schemaOf(entry, dialect);
+    const { document } = entry;
+    const readable = document.ownRows === false || entries.some(({ definition }) => definition === document);
+    return createView !== null && readable ? [createView] : [];
+  });
 }
 
 async function createTable(database: Database, entry: TableEntry): Promise<void> {
@@ -98,7 +116,8 @@ function isDocument({ definition, document }: TableEntry): boolean {
   return definition === document;
 }
 
-function shapeOf({ definition, document }: TableEntry): string {
+/** A hash of all that decides about a table's rows. */
+export function shapeOf({ definition, document }: TableEntry): string {
   const { name, key, newest, events } = definition;
   // What a column is described as, or was learned from, changes no row.
   const columns = columnsOf(definition).map(({ name: column, type, from, older, required }) => {

@@ -5,6 +5,7 @@ import { writeSync } from 'node:fs';
 import { systemClock } from '../../src/core/clock.ts';
 import { DuckDBDatabase } from '../../src/load/duckdb.ts';
 import { runLoad } from '../../src/load/run.ts';
+import { TransactionStore } from '../../src/load/store.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
@@ -32,7 +33,14 @@ async function load(folder: string): Promise<void> {
     onUnknown: quiet,
     onWithoutTable: quiet,
   };
-  await runLoad(database, { paths: [folder], tables: TABLES, wanted: NAMES, stepBytes: 1, signal, ...told });
+  await runLoad(new TransactionStore(database), {
+    paths: [folder],
+    tables: TABLES,
+    wanted: NAMES,
+    stepBytes: 1,
+    signal,
+    ...told,
+  });
   await database.close();
 }
 

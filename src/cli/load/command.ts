@@ -2,9 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
 import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
 import { parseDuration } from '../../lib/units.ts';
-import type { Database } from '../../load/database.ts';
 import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
+import type { LoadStore } from '../../load/store.ts';
 import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { print, usageError, type Io } from '../io.ts';
@@ -19,6 +19,7 @@ Examples:
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --table all
   millrace load ./data/archive --to duckdb:./warehouse.duckdb --table events --table meals
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --follow
+  millrace load ./data/archive --to bigquery:acme.health --table all --follow --every 5m
 
 Brings a database to what archives hold: their finished files, as rows of the tables that \`millrace schema\` declares. It creates
 the tables and their <table>_latest views. The same command again loads what is new, removes the rows that an erasure has taken
@@ -28,6 +29,9 @@ loaded once is kept up to date by every later load; if it is a learned one, each
 
 A password is best kept out of the command line: set PGPASSWORD, or use a ~/.pgpass file. DuckDB files need the package
 @duckdb/node-api beside millrace; with --follow the file is closed between rounds, so that others can read it.
+BigQuery needs @google-cloud/bigquery beside millrace, a dataset, and the sign-in of gcloud or GOOGLE_APPLICATION_CREDENTIALS.
+Loads into it were tested against a stand-in written from the API's reference, not against Google. Of two loads at the same
+time the one that commits second fails. Deleted rows stay in BigQuery's time travel and fail-safe for up to 14 days.
 A sealed archive needs its keys: --config or --keys.
 
 Exit codes: 0 done, 1 failed, 2 usage or in use by another load, 3 partly done: interrupted, or some records could not be read
@@ -52,9 +56,9 @@ interface Options extends KeyOptions, Omit<TablesFlags, 'config'> {
 /** `millrace load`: archives into a database. */
 export function loadCommand(io: Io): Command {
   const command = new Command('load')
-    .description('load archives into PostgreSQL or a DuckDB file, once or continuously')
+    .description('load archives into PostgreSQL, a DuckDB file or BigQuery, once or continuously')
     .argument('<folder...>', 'folders of archives')
-    .requiredOption('--to <address>', 'postgres://user@host:5432/database, or duckdb:FILE')
+    .requiredOption('--to <address>', 'postgres://user@host:5432/database, duckdb:FILE or bigquery:PROJECT.DATASET')
     .option(
       '--table <table>',
       'table to load with those nested in it, or all; may be repeated (default: events)',
@@ -101,16 +105,16 @@ function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
 
 /** One round over its own connection. */
 async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
-  let database: Database | null = null;
+  let store: LoadStore | null = null;
   try {
-    database = await target.open(work.signal);
-    return await runLoad(database, work);
+    store = await target.open(work.signal);
+    return await runLoad(store, work);
   } catch (error) {
     // Its connection ends with the signal.
     if (work.signal.aborted) return NOTHING;
     throw target.explain(error);
   } finally {
-    await database?.close();
+    await store?.close();
   }
 }
 
