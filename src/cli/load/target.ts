@@ -1,5 +1,5 @@
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { Database } from '../../load/database.ts';
+import { TransactionStore, type LoadStore } from '../../load/store.ts';
 import { usageError } from '../io.ts';
 
 /** Milliseconds until a database that does not answer counts as unreachable. */
@@ -10,13 +10,13 @@ export interface Target {
   /** As it may be shown: without a password. */
   readonly name: string;
   /** @param signal ends the opening and, where it can, what runs then */
-  open(signal: AbortSignal): Promise<Database>;
+  open(signal: AbortSignal): Promise<LoadStore>;
   /** What an error of it means. */
   explain(error: unknown): unknown;
 }
 
 /**
- * @param address `postgres://…` or `duckdb:FILE`
+ * @param address `postgres://…`, `duckdb:FILE` or `bigquery:PROJECT.DATASET`
  * @param schema of PostgreSQL
  * @throws MillraceError usage
  */
@@ -28,20 +28,40 @@ export async function targetOf(address: string, schema: string): Promise<Target>
     const name = nameOf(address);
     return {
       name,
-      open: (signal) =>
-        PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }, signal),
+      open: async (signal) =>
+        new TransactionStore(
+          await PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }, signal),
+        ),
       explain: (error) => toMillraceError(name, error),
     };
   }
+  if (address.startsWith('bigquery:')) return bigQueryTarget(address);
   const [, file] = /^duckdb:(.+)$/.exec(address) ?? [];
-  if (file === undefined) throw usageError('--to must be postgres://user@host:5432/database or duckdb:FILE');
+  if (file === undefined)
+    throw usageError(
+      '--to must be postgres://user@host:5432/database, duckdb:FILE or bigquery:PROJECT.DATASET',
+    );
   const { DuckDBDatabase } = await import('../../load/duckdb.ts');
   return {
     name: file,
-    open: () => DuckDBDatabase.open(file),
+    open: async () => new TransactionStore(await DuckDBDatabase.open(file)),
     explain: (error) =>
       error instanceof MillraceError
         ? error
         : new MillraceError('database_refused', `${file}: ${messageOf(error)}`, { cause: error }),
+  };
+}
+
+async function bigQueryTarget(address: string): Promise<Target> {
+  const [, project, dataset] = /^bigquery:([\w.:-]+)\.(\w+)$/.exec(address) ?? [];
+  if (project === undefined || dataset === undefined)
+    throw usageError(`--to ${address}: must be bigquery:PROJECT.DATASET`);
+  const { BigQueryStore } = await import('../../load/bigquery/store.ts');
+  const { toMillraceError } = await import('../../load/bigquery/failure.ts');
+  const name = `${project}.${dataset}`;
+  return {
+    name,
+    open: () => BigQueryStore.open({ project, dataset }),
+    explain: (error) => toMillraceError(name, error),
   };
 }
