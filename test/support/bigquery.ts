@@ -57,7 +57,7 @@ const PROJECT = 'made-up-project';
 const LOCATION = 'europe-west1';
 
 /**
- * A stand-in of BigQuery's REST API, by its public reference: datasets.get, tables.get, patch and delete, jobs.insert with
+ * A stand-in of BigQuery's REST API, by its public reference: datasets.get, tables.list, patch and delete, jobs.insert with
  * its multipart upload, jobs.get, jobs.getQueryResults. Statements run in DuckDB, put into its words; nothing here was
  * recorded from Google.
  */
@@ -243,6 +243,10 @@ export class FakeBigQuery {
       answer(this.#rowsOf(name));
     } else if (name !== this.dataset) {
       missing(`Dataset ${PROJECT}:${name}`);
+    } else if (table === undefined && path.endsWith('/tables')) {
+      const names = await this.sql('SELECT table_name FROM duckdb_tables()');
+      const tables = names.map((tableId) => ({ tableReference: { projectId: PROJECT, datasetId: name, tableId } }));
+      answer({ kind: 'bigquery#tableList', tables, totalItems: tables.length });
     } else if (table === undefined) {
       answer({ kind: 'bigquery#dataset', datasetReference: { datasetId: name }, location: LOCATION });
     } else if ((await this.sql(`SELECT 1 FROM duckdb_tables() WHERE table_name = '${table}'`)).length === 0) {

@@ -76,9 +76,11 @@ export class BigQueryClient {
     }
   }
 
-  async hasTable(name: string): Promise<boolean> {
-    const [exists] = await this.#patiently(() => this.#table(name).exists());
-    return exists;
+  /** Names of all tables and views. */
+  async tables(): Promise<string[]> {
+    const { dataset } = this.#place;
+    const [tables] = await this.#patiently(() => this.#bigquery.dataset(dataset).getTables());
+    return tables.map(({ id }) => String(id));
   }
 
   async dropTable(name: string): Promise<void> {

@@ -3,6 +3,9 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 /** Begins the description of an assertion that fails when another load has changed the ledger meanwhile. */
 export const OVERTAKEN = 'millrace: another load came first';
 
+/** Begins the names of the tables that rows wait in. */
+export const STAGED = '_millrace_rows_';
+
 /** A job that BigQuery ended with an error. */
 export class JobError extends Error {
   readonly reason: string;
@@ -56,7 +59,9 @@ export function toMillraceError(place: string, error: unknown): MillraceError {
   // A slip of the program's own is nothing to be tried again.
   if (error instanceof TypeError || error instanceof RangeError) throw error;
   const message = messageOf(error);
-  if (message.includes(OVERTAKEN) || /concurrent update|could not serialize/i.test(message))
+  const isOvertaken = message.includes(OVERTAKEN) || /concurrent update|could not serialize/i.test(message);
+  // Another load takes what is staged for a leftover.
+  if (isOvertaken || (isMissing(error) && message.includes(STAGED)))
     return new MillraceError('database_in_use', `${place}: ${message}`, { cause: error });
   const code = isPassing(error) ? 'database_unavailable' : 'database_refused';
   return new MillraceError(code, `${place}: ${adviceFor(error)}${message}`, { cause: error });

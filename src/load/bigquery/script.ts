@@ -1,7 +1,7 @@
 import { columnsOf, type TableDefinition } from '../../warehouse/definition.ts';
-import { bigquery } from '../../warehouse/dialects/bigquery.ts';
-import { script } from '../../warehouse/dialects/dialect.ts';
-import { schemaOf } from '../../warehouse/schema.ts';
+import { bigquery } from '../../warehouse/sql/dialects/bigquery.ts';
+import { script } from '../../warehouse/sql/dialects/dialect.ts';
+import { schemaOf } from '../../warehouse/sql/schema.ts';
 import { LOAD_COLUMN } from '../database.ts';
 import type { Load } from '../ledger.ts';
 import { shapeOf, viewsOf, type LoadedTables } from '../tables.ts';

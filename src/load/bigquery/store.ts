@@ -3,6 +3,7 @@ import type { Load } from '../ledger.ts';
 import type { LoadStore, StepDone, StepWork } from '../store.ts';
 import { chooseTables, type LoadedTables } from '../tables.ts';
 import { BigQueryClient, type Place } from './client.ts';
+import { STAGED } from './failure.ts';
 import {
   LEDGER,
   READ_LOADS,
@@ -17,7 +18,7 @@ import {
 } from './script.ts';
 import { nameOf, Staging } from './staging.ts';
 
-/** Milliseconds that staged rows of a step stay which was cut short and never came again. */
+/** Milliseconds that staged rows stay when their run was cut short, and no other follows it. */
 const STAGED_LIFETIME = 24 * 60 * 60 * 1000;
 
 /**
@@ -42,7 +43,10 @@ export class BigQueryStore implements LoadStore {
   }
 
   async prepare(known: Tables, wanted: readonly string[]): Promise<LoadedTables> {
-    if (!(await this.#client.hasTable(STATE))) await this.#client.run(LEDGER);
+    const names = await this.#client.tables();
+    // A run that was cut short has left them; users may have been erased since.
+    for (const name of names.filter((each) => each.startsWith(STAGED))) await this.#client.dropTable(name);
+    if (!names.includes(STATE)) await this.#client.run(LEDGER);
     const rows = await this.#client.run(READ_TABLES);
     const before = new Map(rows.map(({ name, shape }) => [String(name), String(shape)]));
     const { loaded, changed } = chooseTables(before, known, wanted, 'bigquery');
@@ -96,7 +100,7 @@ export class BigQueryStore implements LoadStore {
     const { packed, digest } = await staging.finish();
     const { lines, kinds } = staging;
     // One name for one content: what a run that was killed has left under it is the same.
-    const table = `_millrace_rows_${nameOf([this.#position, digest])}`;
+    const table = `${STAGED}${nameOf([this.#position, digest])}`;
     if (lines > 0) await this.#client.upload(table, STAGED_COLUMNS, packed, STAGED_LIFETIME);
     const removed = replaced.flat();
     const staged = lines === 0 ? null : { table, lines, kinds };
