@@ -202,8 +202,8 @@ export class FakeBigQuery {
     try {
       for (const statement of bigQueryStatements(script)) {
         const result = await this.#connection.runAndReadAll(statement);
-        if (/^BEGIN/.test(statement)) isOpen = true;
-        if (/^COMMIT/.test(statement)) isOpen = false;
+        if (statement.startsWith('BEGIN')) isOpen = true;
+        if (statement.startsWith('COMMIT')) isOpen = false;
         this.#results.set(jobId, { names: result.columnNames(), rows: result.getRows() });
       }
     } catch (error) {
@@ -245,7 +245,9 @@ export class FakeBigQuery {
       missing(`Dataset ${PROJECT}:${name}`);
     } else if (table === undefined && path.endsWith('/tables')) {
       const names = await this.sql('SELECT table_name FROM duckdb_tables()');
-      const tables = names.map((tableId) => ({ tableReference: { projectId: PROJECT, datasetId: name, tableId } }));
+      const tables = names.map((tableId) => ({
+        tableReference: { projectId: PROJECT, datasetId: name, tableId },
+      }));
       answer({ kind: 'bigquery#tableList', tables, totalItems: tables.length });
     } else if (table === undefined) {
       answer({ kind: 'bigquery#dataset', datasetReference: { datasetId: name }, location: LOCATION });

@@ -58,7 +58,10 @@ export function loadCommand(io: Io): Command {
   const command = new Command('load')
     .description('load archives into PostgreSQL, a DuckDB file or BigQuery, once or continuously')
     .argument('<folder...>', 'folders of archives')
-    .requiredOption('--to <address>', 'postgres://user@host:5432/database, duckdb:FILE or bigquery:PROJECT.DATASET')
+    .requiredOption(
+      '--to <address>',
+      'postgres://user@host:5432/database, duckdb:FILE or bigquery:PROJECT.DATASET',
+    )
     .option(
       '--table <table>',
       'table to load with those nested in it, or all; may be repeated (default: events)',
