@@ -158,6 +158,11 @@ test.skipIf(lack !== null)(
       code: 2,
       stderr: expect.stringContaining(command('pg', 'pg-copy-streams')),
     });
+    const into = ['load', cwd, '--to', 'bigquery:nobody.none'];
+    expect(await millraceProcess(into, { program: programIn(filesOnly), cwd })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('npm install @google-cloud/bigquery'),
+    });
   },
 );
 

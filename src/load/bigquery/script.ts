@@ -27,10 +27,13 @@ export const LEDGER = script([
 
 export const READ_TABLES = 'SELECT name, shape FROM _millrace_tables';
 export const READ_STATE = `SELECT position, revived FROM ${STATE}`;
-/** Loads and position of one moment. */
-export const READ_LOADS = `SELECT s.position, l.load, l.archive, l.file, l.sha256, l.shape, l.records, l.sealed, l.destroyed
-FROM ${STATE} AS s LEFT JOIN _millrace_loads AS l ON TRUE
-ORDER BY l.load`;
+/** Loads and position of one moment: the position comes first, as load 0. */
+export const READ_LOADS = `SELECT position, 0 AS load, '' AS archive, '' AS file, '' AS sha256, '' AS shape, 0 AS records, 0 AS sealed, 0 AS destroyed
+FROM ${STATE}
+UNION ALL
+SELECT 0, load, archive, file, sha256, shape, records, sealed, destroyed
+FROM _millrace_loads
+ORDER BY load`;
 
 export function renameScript(from: string, to: string): string {
   return `UPDATE _millrace_loads SET archive = ${literal(to)} WHERE archive = ${literal(from)}`;

@@ -56,22 +56,18 @@ export class BigQueryStore implements LoadStore {
   }
 
   async readLoads(): Promise<readonly Load[]> {
-    const rows = await this.#client.run(READ_LOADS);
-    this.#position = Number(rows[0]?.['position']);
-    return rows.flatMap(({ load, archive, file, sha256, shape, records, sealed, destroyed }) =>
-      load === null
-        ? []
-        : {
-            load: Number(load),
-            archive: String(archive),
-            file: String(file),
-            sha256: String(sha256),
-            shape: String(shape),
-            records: Number(records),
-            sealed: Number(sealed),
-            destroyed: Number(destroyed),
-          },
-    );
+    const [state, ...rows] = await this.#client.run(READ_LOADS);
+    this.#position = Number(state?.['position']);
+    return rows.map(({ load, archive, file, sha256, shape, records, sealed, destroyed }) => ({
+      load: Number(load),
+      archive: String(archive),
+      file: String(file),
+      sha256: String(sha256),
+      shape: String(shape),
+      records: Number(records),
+      sealed: Number(sealed),
+      destroyed: Number(destroyed),
+    }));
   }
 
   async renameArchive(from: string, to: string): Promise<void> {
