@@ -107,10 +107,12 @@ export function stepScript({ tables, from, to, removed, loads, staged }: Step): 
   return script([
     'BEGIN TRANSACTION',
     insist(`EXISTS (SELECT 1 FROM ${STATE} WHERE position = ${from})`, OVERTAKEN),
+    // At once: what changes the same row meanwhile is in conflict with this from here on.
+    `UPDATE ${STATE} SET position = ${to}, revived = 0 WHERE TRUE`,
     ...removal(tables, removed),
     ...(staged === null ? [] : arrival(tables, staged)),
     ...(loads.length === 0 ? [] : [writeLoads(loads)]),
-    ...position(to, removed.length > 0),
+    ...(removed.length === 0 ? [] : revival()),
     'COMMIT TRANSACTION',
     staged === null
       ? `SELECT '' AS kind, 0 AS lines`
@@ -178,12 +180,11 @@ function writeLoads(loads: readonly Load[]): string {
 }
 
 /** What was removed may be held by another file, which was passed over as the event was there already. */
-function position(to: number, hasRemoved: boolean): string[] {
-  if (!hasRemoved) return [`UPDATE ${STATE} SET position = ${to}, revived = 0 WHERE TRUE`];
+function revival(): string[] {
   const held =
     '_millrace_duplicates AS d LEFT JOIN _millrace_events AS e ON e.event = d.event WHERE e.event IS NULL';
   return [
-    `UPDATE ${STATE} SET position = ${to}, revived = (SELECT COUNT(DISTINCT d.load) FROM ${held}) WHERE TRUE`,
+    `UPDATE ${STATE} SET revived = (SELECT COUNT(DISTINCT d.load) FROM ${held}) WHERE TRUE`,
     `UPDATE _millrace_loads SET sha256 = '' WHERE load IN (SELECT d.load FROM ${held})`,
   ];
 }
