@@ -73,7 +73,7 @@ test('a run that finds the script of a killed one at work waits for it', async (
   const fake = await started();
   const path = await temporaryFolder();
   await archive(path, mealsFrom(1, 3));
-  await load(fake, path, { wanted: ['events'], stepBytes: 1 });
+  await load(fake, path, { stepBytes: 1 });
   await archive(path, [mealEvent(5)]);
   // The killed one: its script is taken and runs on, but nobody waits.
   let isKilled = false;
