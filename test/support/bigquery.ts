@@ -278,7 +278,7 @@ export class FakeBigQuery {
       jobComplete: true,
       totalRows: String(rows.length),
       schema: { fields },
-      rows: rows.map((row) => ({ f: row.map((v) => ({ v: v === null ? null : `${v as string}` })) })),
+      rows: rows.map((row) => ({ f: row.map((v) => ({ v: v === null ? null : (v as bigint).toString() })) })),
     };
   }
 }

@@ -61,7 +61,7 @@ async function bigQueryTarget(address: string): Promise<Target> {
   const name = `${project}.${dataset}`;
   return {
     name,
-    open: () => BigQueryStore.open({ project, dataset }),
+    open: (signal) => BigQueryStore.open({ project, dataset, signal }),
     explain: (error) => toMillraceError(name, error),
   };
 }

@@ -13,6 +13,8 @@ export interface Place {
   /** How Google is reached, where it is not as everywhere. */
   readonly client?: BigQueryOptions;
   readonly patience?: Patience;
+  /** Ends all waiting; a job that runs goes on, and the next run finds what it did. */
+  readonly signal?: AbortSignal;
 }
 
 interface Patience {
@@ -39,18 +41,16 @@ export class BigQueryClient {
   readonly #place: Place;
   /** Where the dataset lies; jobs have to run there. */
   readonly #location: string;
-  readonly #patience: Patience;
 
   private constructor(bigquery: BigQuery, place: Place, location: string) {
     this.#bigquery = bigquery;
     this.#place = place;
     this.#location = location;
-    this.#patience = place.patience ?? PATIENCE;
   }
 
   /** @throws MillraceError usage where the SDK is not installed; database_refused, database_unavailable */
   static async open(place: Place): Promise<BigQueryClient> {
-    const { project, dataset, client, patience = PATIENCE } = place;
+    const { project, dataset, client } = place;
     const name = `${project}.${dataset}`;
     const { BigQuery } = await import('@google-cloud/bigquery').catch((error: unknown) => {
       throw new MillraceError(
@@ -64,7 +64,7 @@ export class BigQueryClient {
     try {
       // Retries are made here: those of the SDK do not know what a job id of ours means.
       const bigquery = new BigQuery({ ...client, projectId: project, autoRetry: false });
-      const [metadata] = await patiently(patience, () => bigquery.dataset(dataset).getMetadata());
+      const [metadata] = await patiently(place, () => bigquery.dataset(dataset).getMetadata());
       return new BigQueryClient(bigquery, place, String((metadata as Row)['location']));
     } catch (error) {
       if (!isMissing(error)) throw toMillraceError(name, error);
@@ -152,8 +152,8 @@ export class BigQueryClient {
       const error = await this.#outcome(job);
       if (error === null && (!isEarlier || (await isDone()))) return job;
       if (error === null || isEarlier) continue;
-      if (!isPassing(error) || failures >= this.#patience.tries) throw error;
-      await pauseAfter(this.#patience, failures);
+      if (!isPassing(error) || failures >= (this.#place.patience ?? PATIENCE).tries) throw error;
+      await pauseAfter(this.#place, failures);
       failures += 1;
     }
   }
@@ -176,27 +176,35 @@ export class BigQueryClient {
       const { status } = metadata as { status: { state: string; errorResult?: object } };
       if (status.state === 'DONE')
         return status.errorResult === undefined ? null : new JobError(status.errorResult);
-      await wait(pause);
+      await wait(pause, undefined, waiting(this.#place));
     }
   }
 
   #patiently<T>(work: () => Promise<T>): Promise<T> {
-    return patiently(this.#patience, work);
+    return patiently(this.#place, work);
   }
 }
 
 /** Asks again for as long as it may pass. */
-async function patiently<T>(patience: Patience, work: () => Promise<T>): Promise<T> {
+async function patiently<T>(place: Place, work: () => Promise<T>): Promise<T> {
+  const { tries } = place.patience ?? PATIENCE;
   for (let failures = 0; ; failures += 1) {
     try {
       return await work();
     } catch (error) {
-      if (!isPassing(error) || failures >= patience.tries) throw error;
-      await pauseAfter(patience, failures);
+      if (!isPassing(error) || failures >= tries) throw error;
+      await pauseAfter(place, failures);
     }
   }
 }
 
-async function pauseAfter({ pause }: Patience, failures: number): Promise<void> {
-  await wait(pause * 2 ** failures);
+async function pauseAfter(place: Place, failures: number): Promise<void> {
+  const { pause } = place.patience ?? PATIENCE;
+  await wait(pause * 2 ** failures, undefined, waiting(place));
+}
+
+/** How a wait ends early. */
+function waiting({ signal }: Place): { readonly signal?: AbortSignal } {
+  signal?.throwIfAborted();
+  return signal === undefined ? {} : { signal };
 }
