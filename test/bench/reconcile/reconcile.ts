@@ -11,7 +11,7 @@ import { median, round } from '../report.ts';
 import { FIRST_RECEIVED, lastReceived, makeBoth } from './make-both.ts';
 
 const LEAST_RATIO = 0.5;
-const MOST_MIB = 400;
+const MOST_MIB = 500;
 
 interface Options {
   readonly events: number;
