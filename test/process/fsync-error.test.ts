@@ -17,6 +17,19 @@ const lack = lacksStrace();
 /** Which fsync of the journal's log fails first; some belong to the start. */
 const FAILS_FROM = 20;
 
+/** In place of a status: the receiver had ended before it read the request. */
+const RESET = 0;
+
+async function answerTo(request: Promise<{ readonly status: number }>): Promise<number> {
+  try {
+    return (await request).status;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ECONNRESET' || code === 'ECONNREFUSED') return RESET;
+    throw error;
+  }
+}
+
 test.skipIf(lack !== null)(
   `fault 07: EIO on fsync: pending requests 5xx, exit 1, restart recovers${skipped(lack)}`,
   async () => {
@@ -37,13 +50,14 @@ test.skipIf(lack !== null)(
       await Promise.all(
         events.map(async ({ id, body }) => {
           sent.set(id, body);
-          const { status } = await postSigned(receiver.url, body, { id });
+          const status = await answerTo(postSigned(receiver.url, body, { id }));
           if (status === 202) acknowledged.set(id, body);
           else refused.push(status);
         }),
       );
     }
-    expect(new Set(refused)).toEqual(new Set([503]));
+    expect(refused).toContain(503);
+    expect([503, RESET]).toEqual(expect.arrayContaining(refused));
     expect(acknowledged.size).toBeGreaterThan(0);
     expect(await within('the end of the receiver', receiver.exited)).toEqual({ code: 1, signal: null });
     expect(receiver.logLines()).toContainEqual(
