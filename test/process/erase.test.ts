@@ -123,12 +123,14 @@ test('a receiver performs by itself what is due, and continues with what a kill 
     1,
     expect.stringContaining('Erasure has already begun') as string,
   ]);
-  await ReceiverProcess.start(config);
+  const next = await ReceiverProcess.start(config);
   const receipt = join(folder, 'erasure', 'receipts', `${request}.json`);
   // The run continues while this looks, and takes files away: only these are looked for.
   await until('the receipt', () => existsSync(receipt));
   const progress = join(folder, 'erasure', 'progress.jsonl');
   await until('the end of the run', () => !existsSync(file) && !existsSync(progress));
+  // Files that it replaces must not go while they are listed.
+  await next.kill('SIGTERM');
   expect(find([folder], [userId(GONE), secretOf(GONE)])).toEqual([]);
 });
 
