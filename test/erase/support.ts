@@ -31,6 +31,17 @@ function* contentsOf(folders: readonly string[]): Generator<[path: string, bytes
  * and as base64 at each of its three offsets.
  */
 export function find(folders: readonly string[], texts: readonly string[]): string[] {
+  for (;;) {
+    try {
+      return findOnce(folders, texts);
+    } catch (error) {
+      // A receiver that runs has replaced a file after it was listed; where its bytes are now only a new list tells.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+}
+
+function findOnce(folders: readonly string[], texts: readonly string[]): string[] {
   const needles = texts.flatMap((text) => [text.toLowerCase(), ...base64Of(text)]);
   const found = new Set<string>();
   for (const [path, bytes] of contentsOf(folders)) {
