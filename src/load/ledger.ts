@@ -43,20 +43,34 @@ export async function createLedger(database: Database): Promise<void> {
   await inTransaction(database, () => database.run(TABLES));
 }
 
+const LOAD_COLUMNS = [
+  'load',
+  'archive',
+  'file',
+  'sha256',
+  'shape',
+  'records',
+  'sealed',
+  'destroyed',
+] as const;
+
 export async function readLoads(database: Database): Promise<Load[]> {
-  const rows = await database.query(
-    'SELECT load, archive, file, sha256, shape, records, sealed, destroyed FROM _millrace_loads ORDER BY load',
-  );
-  return rows.map(([load, archive, file, sha256, shape, records, sealed, destroyed]) => ({
-    load: Number(load),
-    archive: String(archive),
-    file: String(file),
-    sha256: String(sha256),
-    shape: String(shape),
-    records: Number(records),
-    sealed: Number(sealed),
-    destroyed: Number(destroyed),
-  }));
+  const rows = await database.query(`SELECT ${LOAD_COLUMNS.join(', ')} FROM _millrace_loads ORDER BY load`);
+  return rows.map((row) => loadOf(Object.fromEntries(LOAD_COLUMNS.map((name, at) => [name, row[at]]))));
+}
+
+/** A row of `_millrace_loads`, whatever its database makes of numbers. */
+export function loadOf(row: Readonly<Record<string, unknown>>): Load {
+  return {
+    load: Number(row['load']),
+    archive: String(row['archive']),
+    file: String(row['file']),
+    sha256: String(row['sha256']),
+    shape: String(row['shape']),
+    records: Number(row['records']),
+    sealed: Number(row['sealed']),
+    destroyed: Number(row['destroyed']),
+  };
 }
 
 /** The number of a new load; numbers are never used again. */

@@ -1,5 +1,5 @@
 import type { Tables } from '../../warehouse/tables.ts';
-import type { Load } from '../ledger.ts';
+import { type Load, loadOf } from '../ledger.ts';
 import type { LoadStore, StepDone, StepWork } from '../store.ts';
 import { chooseTables, type LoadedTables } from '../tables.ts';
 import { BigQueryClient, type Place } from './client.ts';
@@ -58,16 +58,7 @@ export class BigQueryStore implements LoadStore {
   async readLoads(): Promise<readonly Load[]> {
     const [state, ...rows] = await this.#client.run(READ_LOADS);
     this.#position = Number(state?.['position']);
-    return rows.map(({ load, archive, file, sha256, shape, records, sealed, destroyed }) => ({
-      load: Number(load),
-      archive: String(archive),
-      file: String(file),
-      sha256: String(sha256),
-      shape: String(shape),
-      records: Number(records),
-      sealed: Number(sealed),
-      destroyed: Number(destroyed),
-    }));
+    return rows.map(loadOf);
   }
 
   async renameArchive(from: string, to: string): Promise<void> {

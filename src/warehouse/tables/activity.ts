@@ -8,12 +8,8 @@ import {
   timestamp,
   type TableDefinition,
 } from '../definition.ts';
+import { SPORT, TIMES } from './common.ts';
 import { SOURCE } from './source.ts';
-
-const TIMES = [
-  timestamp('created_at', 'first seen by the service'),
-  timestamp('updated_at', 'the newest version wins'),
-];
 
 export const ACTIVITY: TableDefinition = {
   name: 'activity',
@@ -66,9 +62,7 @@ export const WORKOUTS: TableDefinition = {
     timestamp('time_start', 'start'),
     timestamp('time_end', 'end'),
     integer('timezone_offset', 'offset from UTC', { unit: 's' }),
-    integer('sport_id', 'sport, identifier', { from: 'sport.id' }),
-    text('sport_name', 'sport, name', { from: 'sport.name' }),
-    text('sport_slug', 'sport, short name', { from: 'sport.slug' }),
+    ...SPORT,
     integer('average_hr', 'heart rate, average', { unit: 'bpm' }),
     integer('max_hr', 'heart rate, greatest', { unit: 'bpm' }),
     json('hr_zones', 'array: seconds in each zone of the heart rate'),
@@ -103,9 +97,7 @@ export const WORKOUT_STREAMS: TableDefinition = {
     text('user_id', 'user, UUID'),
     text('provider_id', 'identifier at the provider'),
     text('message', 'what the service says of it'),
-    integer('sport_id', 'sport, identifier', { from: 'sport.id' }),
-    text('sport_name', 'sport, name', { from: 'sport.name' }),
-    text('sport_slug', 'sport, short name', { from: 'sport.slug' }),
+    ...SPORT,
     ...SOURCE,
   ],
 };

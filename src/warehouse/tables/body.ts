@@ -8,12 +8,8 @@ import {
   timestamp,
   type TableDefinition,
 } from '../definition.ts';
+import { TIMES } from './common.ts';
 import { BESIDE_SOURCE, SOURCE } from './source.ts';
-
-const TIMES = [
-  timestamp('created_at', 'first seen by the service'),
-  timestamp('updated_at', 'the newest version wins'),
-];
 
 export const BODY: TableDefinition = {
   name: 'body',

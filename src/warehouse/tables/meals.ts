@@ -1,4 +1,5 @@
 import { date, type EventOrigin, integer, text, timestamp, type TableDefinition } from '../definition.ts';
+import { TIMES } from './common.ts';
 import { NUTRITION } from './nutrition.ts';
 import { SOURCE } from './source.ts';
 
@@ -40,8 +41,7 @@ export const MEALS: TableDefinition = {
     text('name', 'name of the meal'),
     timestamp('timestamp', 'time of the meal'),
     date('calendar_date', 'day of the meal'),
-    timestamp('created_at', 'first seen by the service'),
-    timestamp('updated_at', 'the newest version wins'),
+    ...TIMES,
     text('provider_id', 'identifier at the provider'),
     integer('source_id', 'identifier of the source'),
     text('source_app_id', 'app, beside the source'),

@@ -1,10 +1,6 @@
 import { date, decimal, integer, json, text, timestamp, type TableDefinition } from '../definition.ts';
+import { TIMES } from './common.ts';
 import { BESIDE_SOURCE, SOURCE } from './source.ts';
-
-const TIMES = [
-  timestamp('created_at', 'first seen by the service'),
-  timestamp('updated_at', 'the newest version wins'),
-];
 
 export const SLEEP: TableDefinition = {
   name: 'sleep',
