@@ -1,13 +1,58 @@
+import { setImmediate } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { constants, gzip, gzipSync } from 'node:zlib';
 import type { JournalEvent } from '../core/event.ts';
+import type { Delivery } from '../core/sink.ts';
 
 /** Bodies up to this size are not worth compressing; consumers of the service's own pipelines expect the same bound. */
 const PLAIN_BYTES = 1024;
 /** Up to this size gzip takes less time than handing the work to another thread would. */
-export const INLINE_BYTES = 16 * 1024;
+const INLINE_BYTES = 16 * 1024;
+/** Messages compressed in one turn of the event loop, which is the receiver's too: less than a millisecond of it. */
+const TURN = 32;
+
+export type Compression = 'auto' | 'always' | 'never';
+
+const FAST = { level: constants.Z_BEST_SPEED };
+/** Setting up the usual 256 KiB of state would take longer than compressing a small body. */
+const SMALL = { ...FAST, windowBits: 12, memLevel: 5 };
+/** The least zlib accepts. */
+const SMALLEST_CHUNK = 64;
+const compress = promisify(gzip);
 
 /** Whether a body is sent compressed. */
-export function isZipped({ body }: JournalEvent, compression: 'auto' | 'always' | 'never'): boolean {
+export function isZipped({ body }: JournalEvent, compression: Compression): boolean {
   return compression === 'always' || (compression === 'auto' && body.length > PLAIN_BYTES);
+}
+
+/** The gzip of a body. Only a large one takes a thread, and so a promise. */
+export function zip(body: Buffer): Buffer | Promise<Buffer> {
+  if (body.length > INLINE_BYTES) return compress(body, FAST);
+  // Asking for a buffer far larger than the result would cost more than compressing does.
+  return gzipSync(body, { ...SMALL, chunkSize: Math.max(body.length, SMALLEST_CHUNK) });
+}
+
+/** The messages for a batch, in its order; other work has its turn between those that are compressed. */
+export async function toMessages<T extends object>(
+  batch: readonly Delivery[],
+  compression: Compression,
+  toMessage: (event: JournalEvent) => T | Promise<T>,
+): Promise<T[]> {
+  const messages: T[] = [];
+  const large: Promise<void>[] = [];
+  let compressed = 0;
+  for (const [index, { event }] of batch.entries()) {
+    if (isZipped(event, compression)) compressed += 1;
+    if (compressed > TURN) {
+      compressed = 1;
+      await setImmediate();
+    }
+    const message = toMessage(event);
+    if (message instanceof Promise) large.push(message.then((made) => void (messages[index] = made)));
+    else messages[index] = message;
+  }
+  await Promise.all(large);
+  return messages;
 }
 
 /**

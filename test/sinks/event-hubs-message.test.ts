@@ -46,15 +46,15 @@ describe('a message for Event Hubs', () => {
   ] as const)('%s: a body of %i bytes has the content encoding %s', async (compression, length, encoding) => {
     const body = Buffer.alloc(length, 'x');
     const message = await toMessage(contractEvent(1, { body }), compression);
-    expect(message.properties?.['content-encoding']).toBe(encoding);
-    const bytes = message.body as Buffer;
+    expect(message.properties['content-encoding']).toBe(encoding);
+    const bytes = message.body;
     expect(encoding === 'gzip' ? gunzipSync(bytes) : bytes).toEqual(body);
   });
 
   it.each(['always', 'never'] as const)('%s: keeps every byte', async (compression) => {
     for (const body of awkwardBodies()) {
       const { body: sent } = await toMessage(contractEvent(1, { body }), compression);
-      expect(compression === 'always' ? gunzipSync(sent as Buffer) : sent).toEqual(body);
+      expect(compression === 'always' ? gunzipSync(sent) : sent).toEqual(body);
     }
   });
 

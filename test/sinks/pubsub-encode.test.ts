@@ -1,6 +1,5 @@
 import { protos } from '@google-cloud/pubsub';
 import { describe, expect, test } from 'vitest';
-import { BufferPool } from '../../src/sinks/pubsub/buffer-pool.ts';
 import { encodeRequest, mostBytes } from '../../src/sinks/pubsub/encode.ts';
 import type { Message } from '../../src/sinks/pubsub/message.ts';
 
@@ -55,29 +54,5 @@ describe('a publish request has the bytes that the SDK would send', () => {
         expect(encode(messages).equals(bySdk(messages)), `${size} bytes`).toBe(true);
       }
     }
-  });
-});
-
-describe('buffers', () => {
-  test('are used again once they are given back, if they are large enough', () => {
-    const pool = new BufferPool();
-    const small = pool.take(10);
-    expect(pool.take(10)).not.toBe(small);
-    pool.give(small);
-    expect(pool.take(small.length + 1).length).toBeGreaterThan(small.length);
-    expect(pool.take(small.length)).toBe(small);
-  });
-
-  test('are not kept when they are very large, or very many', () => {
-    const pool = new BufferPool();
-    const large = pool.take(9_000_000);
-    pool.give(large);
-    expect(pool.take(9_000_000)).not.toBe(large);
-    const many = Array.from({ length: 100 }, () => pool.take(1_000_000));
-    for (const buffer of many) pool.give(buffer);
-    const again = new Set(many.map(({ length }) => pool.take(length)));
-    const kept = many.filter((buffer) => again.has(buffer)).length;
-    expect(kept).toBeGreaterThan(8);
-    expect(kept).toBeLessThan(100);
   });
 });

@@ -1,12 +1,16 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import type { JournalEvent } from '../../src/core/event.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { requestBytes, toMessage, toMessages } from '../../src/sinks/pubsub/message.ts';
+import { toMessages } from '../../src/sinks/message.ts';
+import { requestBytes, toMessage } from '../../src/sinks/pubsub/message.ts';
 
 const AUTO = { compression: 'auto', ordering: false } as const;
 const ORDERED = { compression: 'auto', ordering: true } as const;
 
 const long = (end: string): string => `${'ü🍲'.repeat(2000)}${end}`;
+const allLong = (end: string): JournalEvent =>
+  contractEvent(1, { id: long(end), user: long(end), type: long(end) });
 
 describe('a message', () => {
   it('carries the exact body and the envelope', async () => {
@@ -61,22 +65,17 @@ describe('a message', () => {
   });
 
   it('keeps values within 1024 bytes, and different ones different', async () => {
-    const [one, two] = await toMessages(
-      ['1', '2'].map((end) => ({
-        event: contractEvent(1, { id: long(end), user: long(end), type: long(end) }),
-        destination: null,
-      })),
-      ORDERED,
-    );
+    const one = await toMessage(allLong('1'), ORDERED);
+    const two = await toMessage(allLong('2'), ORDERED);
     for (const message of [one, two]) {
-      for (const value of [message?.orderingKey ?? '', ...Object.values(message?.attributes ?? {})]) {
+      for (const value of [message.orderingKey, ...Object.values(message.attributes)]) {
         expect(Buffer.byteLength(value)).toBeLessThanOrEqual(1024);
         expect(value.isWellFormed()).toBe(true);
       }
     }
-    expect(one?.attributes['idempotency-key']).toMatch(/^(ü🍲)+ü?~[0-9a-f]{64}$/);
-    expect(one?.attributes['idempotency-key']).not.toBe(two?.attributes['idempotency-key']);
-    expect(one?.attributes['user-id']).toBe(one?.orderingKey);
+    expect(one.attributes['idempotency-key']).toMatch(/^(ü🍲)+ü?~[0-9a-f]{64}$/);
+    expect(one.attributes['idempotency-key']).not.toBe(two.attributes['idempotency-key']);
+    expect(one.attributes['user-id']).toBe(one.orderingKey);
     const exact = 'x'.repeat(1024);
     expect(await toMessage(contractEvent(1, { id: exact }), AUTO)).toMatchObject({
       attributes: { 'idempotency-key': exact },
@@ -94,7 +93,8 @@ describe('a message', () => {
       event: contractEvent(i, { body: Buffer.alloc(i % 3 === 0 ? 20_000 : 2000, 32) }),
       destination: null,
     }));
-    const ids = (await toMessages(batch, AUTO)).map(({ attributes }) => attributes['idempotency-key']);
+    const messages = await toMessages(batch, 'auto', (event) => toMessage(event, AUTO));
+    const ids = messages.map(({ attributes }) => attributes['idempotency-key']);
     expect(ids).toEqual(batch.map(({ event }) => event.id));
   });
 

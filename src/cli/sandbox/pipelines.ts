@@ -96,16 +96,18 @@ async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker
         const producer = producerOf(hub);
         let left = messages;
         while (left.length > 0) {
-          const batch = await producer.createBatch(first.key, signal);
-          const at = left.findIndex(({ body, metadata }) => !batch.tryAdd({ body, properties: metadata }));
+          const batch = await producer.pack(
+            first.key,
+            left.map(({ body, metadata: properties }) => ({ body, properties })),
+          );
           const [large] = left;
-          if (at === 0 && large !== undefined) {
+          if (batch.count === 0 && large !== undefined) {
             await keep(blobs, large, batch.maxSizeInBytes);
             left = left.slice(1);
             continue;
           }
           await producer.send(batch, signal);
-          left = at === -1 ? [] : left.slice(at);
+          left = left.slice(batch.count);
         }
       } catch (error) {
         if (error instanceof Refused) throw error;

@@ -1,37 +1,31 @@
-import type { EventData } from '@azure/event-hubs';
-import { promisify } from 'node:util';
-import { constants, gzip, gzipSync } from 'node:zlib';
 import type { JournalEvent } from '../../core/event.ts';
-import { INLINE_BYTES, isZipped, metadataOf } from '../message.ts';
-import type { EventHubsOptions } from './config.ts';
+import { isZipped, metadataOf, zip, type Compression } from '../message.ts';
+
+/** What is sent of one event. */
+export interface Message {
+  readonly body: Buffer;
+  readonly properties: Readonly<Record<string, string>>;
+}
 
 /** The service's limit for a partition key, in characters. */
 const KEY_LENGTH = 128;
 
-/** The least zlib accepts. */
-const SMALLEST_CHUNK = 64;
-const FAST = { level: constants.Z_BEST_SPEED };
-const compress = promisify(gzip);
+const PLAIN = {};
+const ZIPPED = { 'content-encoding': 'gzip' };
 
 /**
  * The message for one event: its exact bytes, or the gzip of them, and its envelope as properties. Ids that are null
  * leave no property.
  */
-export async function toMessage(
-  event: JournalEvent,
-  compression: EventHubsOptions['compression'],
-): Promise<EventData> {
+export function toMessage(event: JournalEvent, compression: Compression): Message | Promise<Message> {
   const { body } = event;
-  if (!isZipped(event, compression)) return { body, properties: metadataOf(event, {}, wellFormed) };
-  const properties = metadataOf(event, { 'content-encoding': 'gzip' }, wellFormed);
-  if (body.length <= INLINE_BYTES) {
-    // Asking for a buffer far larger than the result would cost more than compressing does.
-    return {
-      body: gzipSync(body, { ...FAST, chunkSize: Math.max(body.length, SMALLEST_CHUNK) }),
-      properties,
-    };
-  }
-  return { body: await compress(body, FAST), properties };
+  const zipped = isZipped(event, compression);
+  const properties = metadataOf(event, zipped ? ZIPPED : PLAIN, wellFormed);
+  if (!zipped) return { body, properties };
+  const packed = zip(body);
+  return packed instanceof Promise
+    ? packed.then((bytes) => ({ body: bytes, properties }))
+    : { body: packed, properties };
 }
 
 /**

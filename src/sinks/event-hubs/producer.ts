@@ -1,6 +1,9 @@
-import type { EventDataBatch, EventHubProducerClient } from '@azure/event-hubs';
+import type { EventHubProducerClient } from '@azure/event-hubs';
+import { BufferPool } from '../../lib/buffer-pool.ts';
+import { Batch, roomFor } from './batch.ts';
 import { loadCredential, type Connection } from './connection.ts';
 import { toFailure } from './failure.ts';
+import type { Message } from './message.ts';
 
 export interface ProducerOptions {
   readonly connection: Connection;
@@ -23,6 +26,7 @@ const FAILURES = 3;
  */
 export class Producer {
   readonly #options: ProducerOptions;
+  readonly #buffers = new BufferPool();
   #opening: Promise<EventHubProducerClient> | null = null;
   #maxBytes = 0;
   #pending = 0;
@@ -57,18 +61,22 @@ export class Producer {
     return this.#opening;
   }
 
-  /** An empty batch for one partition key; it knows how much it can hold. */
-  async createBatch(partitionKey: string | null, abortSignal: AbortSignal): Promise<EventDataBatch> {
-    const client = await this.open();
-    const key = partitionKey === null ? {} : { partitionKey };
-    return this.#count(() => client.createBatch({ ...key, maxSizeInBytes: this.#maxBytes, abortSignal }));
+  /** The first of the messages, as many as the hub takes at once; none when even the first is too large. */
+  async pack(key: string | null, messages: readonly Message[]): Promise<Batch> {
+    await this.open();
+    const most = this.#maxBytes;
+    const batch = new Batch(key, most, this.#buffers.take(roomFor(key, most, messages)));
+    for (const message of messages) if (!batch.tryAdd(message)) break;
+    return batch;
   }
 
-  /** Resolves when the hub has confirmed the batch; throws the SDK's errors. */
-  async send(batch: EventDataBatch, abortSignal: AbortSignal): Promise<void> {
+  /** Resolves when the hub has confirmed the batch, which is not used any more then; throws the SDK's errors. */
+  async send(batch: Batch, abortSignal: AbortSignal): Promise<void> {
     const client = await this.open();
     await this.#count(() => client.sendBatch(batch, { abortSignal }));
     this.#failures = 0;
+    // One that failed may still be read; one that was confirmed has been.
+    this.#buffers.give(batch.buffer);
   }
 
   /** Waits for what is on the way: the SDK's own `close` does not. */

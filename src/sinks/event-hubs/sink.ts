@@ -1,11 +1,12 @@
-import type { EventData, EventDataBatch } from '@azure/event-hubs';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { ABORTED, resultOf, troubleWith } from '../failure.ts';
+import { toMessages } from '../message.ts';
+import type { Batch } from './batch.ts';
 import type { EventHubsOptions } from './config.ts';
 import { toFailure } from './failure.ts';
-import { partitionKeyOf, toMessage } from './message.ts';
+import { partitionKeyOf, toMessage, type Message } from './message.ts';
 import { Producer } from './producer.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
@@ -18,12 +19,10 @@ export function createSink(options: EventHubsOptions, context: SinkContext): Sin
 const LANES = 32;
 const IN_FLIGHT = 4;
 
-/** A delivery, and where its result goes. */
-type Indexed = readonly [index: number, delivery: Delivery];
-
+/** A message, and where its result goes. */
 interface Entry {
   readonly index: number;
-  readonly message: EventData;
+  readonly message: Message;
 }
 
 /** One `send`. */
@@ -103,36 +102,19 @@ export class EventHubsSink implements Sink {
   }
 
   async #send(job: Job): Promise<void> {
-    const groups = Map.groupBy(job.batch.entries(), ([, { event }]) => partitionKeyOf(event)).entries();
+    const { compression } = this.#options;
+    const messages = await toMessages(job.batch, compression, (event) => toMessage(event, compression));
+    const groups = new Map<string | null, Entry[]>();
+    for (const [index, message] of messages.entries()) {
+      const event = job.batch[index]?.event;
+      if (event !== undefined) getOrMake(groups, partitionKeyOf(event), () => []).push({ index, message });
+    }
+    const waiting = groups.entries();
     const lanes = Array.from({ length: LANES }, async () => {
-      for (const [key, group] of groups) await this.#sendGroup(job, key, group);
+      for (const [key, group] of waiting) await sendGroup(job, key, group);
     });
     await Promise.all(lanes);
     if (job.producer.worn) this.#replace(job.producer);
-  }
-
-  /** Sends the events of one key one message after another; nothing of them follows what has to be sent again. */
-  async #sendGroup(job: Job, key: string | null, group: readonly Indexed[]): Promise<void> {
-    const { results, signal } = job;
-    if (job.trouble !== null) {
-      for (const [index] of group) results[index] = job.trouble;
-      return;
-    }
-    const { compression } = this.#options;
-    const entries = group.map(async ([index, { event }]) => ({
-      index,
-      message: await toMessage(event, compression),
-    }));
-    for (let left: readonly Entry[] = await Promise.all(entries); left.length > 0 && !signal.aborted;) {
-      const { sent, result, ...rest } = await sendMessage(job, key, left);
-      for (const { index } of sent) results[index] = result;
-      left = rest.left;
-      const held = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
-      if (!held) continue;
-      if (result.status === 'retry') job.trouble ??= result;
-      for (const { index } of left) results[index] = { status: 'retry', reason: result.reason };
-      return;
-    }
   }
 
   #producer(hub: string): Producer {
@@ -157,6 +139,25 @@ export class EventHubsSink implements Sink {
   }
 }
 
+/** Sends the events of one key one message after another; nothing of them follows what has to be sent again. */
+async function sendGroup(job: Job, key: string | null, group: readonly Entry[]): Promise<void> {
+  const { results, signal } = job;
+  if (job.trouble !== null) {
+    for (const { index } of group) results[index] = job.trouble;
+    return;
+  }
+  for (let left = group; left.length > 0 && !signal.aborted;) {
+    const { sent, result, ...rest } = await sendMessage(job, key, left);
+    for (const { index } of sent) results[index] = result;
+    left = rest.left;
+    const held = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
+    if (!held) continue;
+    if (result.status === 'retry') job.trouble ??= result;
+    for (const { index } of left) results[index] = { status: 'retry', reason: result.reason };
+    return;
+  }
+}
+
 const NO_HUB: SendResult = {
   status: 'retry',
   reason: 'the route names no event hub, and the sink has no default one (hub)',
@@ -170,38 +171,31 @@ interface Sent {
   readonly left: readonly Entry[];
 }
 
-/** Sends as many of the events as one message holds. */
-async function sendMessage(job: Job, key: string | null, entries: readonly Entry[]): Promise<Sent> {
-  const { producer, signal } = job;
-  let batch: EventDataBatch;
+/** Sends as many of the events as one message holds. One that does not fit alone is refused here, and never sent. */
+async function sendMessage(
+  { producer, signal }: Job,
+  key: string | null,
+  entries: readonly Entry[],
+): Promise<Sent> {
+  let batch: Batch;
   try {
-    batch = await producer.createBatch(key, signal);
+    batch = await producer.pack(
+      key,
+      entries.map(({ message }) => message),
+    );
   } catch (error) {
     return { sent: entries, result: troubleWith(producer.place, toFailure(error)), left: [] };
   }
-  const { added: sent, left } = fill(batch, entries, job.results);
-  if (sent.length === 0) return { sent, result: DELIVERED, left };
+  const [first] = entries;
+  if (batch.count === 0 && first !== undefined)
+    return { sent: [first], result: tooLarge(batch.maxSizeInBytes), left: entries.slice(1) };
+  const [sent, left] = [entries.slice(0, batch.count), entries.slice(batch.count)];
   try {
     await producer.send(batch, signal);
     return { sent, result: DELIVERED, left };
   } catch (error) {
     return { sent, result: resultOf(producer.place, toFailure(error), sent.length), left };
   }
-}
-
-/** Adds messages while they fit. One that does not fit alone is refused here, and never sent. */
-function fill(
-  batch: EventDataBatch,
-  entries: readonly Entry[],
-  results: SendResult[],
-): { added: Entry[]; left: readonly Entry[] } {
-  const added: Entry[] = [];
-  for (const [at, entry] of entries.entries()) {
-    if (batch.tryAdd(entry.message)) added.push(entry);
-    else if (batch.count > 0) return { added, left: entries.slice(at) };
-    else results[entry.index] = tooLarge(batch.maxSizeInBytes);
-  }
-  return { added, left: [] };
 }
 
 function tooLarge(limit: number): SendResult {

@@ -1,3 +1,4 @@
+import { byteLength, UNIT_BYTES, writeUtf8 } from '../../lib/utf8.ts';
 import type { Message } from './message.ts';
 
 /**
@@ -19,17 +20,14 @@ const MAP_VALUE = field(2);
 
 /** Bytes of a tag with the longest length. */
 const HEAD = 6;
-/** Bytes that a UTF-16 unit takes at most. */
-const UNIT = 3;
-/** Texts up to this length are written quicker here than by a call into Node. */
-const SHORT = 64;
 
 /** No fewer bytes than the request takes. */
 export function mostBytes(topic: string, messages: readonly Message[]): number {
-  let most = HEAD + topic.length * UNIT;
+  let most = HEAD + topic.length * UNIT_BYTES;
   for (const { data, attributes, orderingKey } of messages) {
-    most += 3 * HEAD + data.length + orderingKey.length * UNIT;
-    for (const name in attributes) most += 3 * HEAD + (name.length + (attributes[name] ?? '').length) * UNIT;
+    most += 3 * HEAD + data.length + orderingKey.length * UNIT_BYTES;
+    for (const name in attributes)
+      most += 3 * HEAD + (name.length + (attributes[name] ?? '').length) * UNIT_BYTES;
   }
   return most;
 }
@@ -68,11 +66,7 @@ function writeMessage(into: Buffer, start: number, { data, attributes, orderingK
 }
 
 function writeText(into: Buffer, start: number, tag: number, text: string, bytes: number): number {
-  const at = writeHead(into, start, tag, bytes);
-  if (bytes > SHORT || bytes !== text.length) return at + into.write(text, at);
-  // As many bytes as units: it is ASCII.
-  for (let unit = 0; unit < bytes; unit += 1) into[at + unit] = text.charCodeAt(unit);
-  return at + bytes;
+  return writeUtf8(into, writeHead(into, start, tag, bytes), text, bytes);
 }
 
 /** The tag and the length of what follows, as a varint. */
@@ -89,12 +83,4 @@ function lengthBytes(length: number): number {
   let bytes = 1;
   for (let rest = length; rest > 127; rest >>>= 7) bytes += 1;
   return bytes;
-}
-
-function byteLength(text: string): number {
-  if (text.length > SHORT) return Buffer.byteLength(text);
-  for (let unit = 0; unit < text.length; unit += 1) {
-    if (text.charCodeAt(unit) > 127) return Buffer.byteLength(text);
-  }
-  return text.length;
 }

@@ -1,10 +1,6 @@
 import { hash } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { constants, gzip, gzipSync } from 'node:zlib';
 import type { JournalEvent } from '../../core/event.ts';
-import type { Delivery } from '../../core/sink.ts';
-import { INLINE_BYTES, isZipped, metadataOf } from '../message.ts';
+import { isZipped, metadataOf, zip } from '../message.ts';
 import type { PubSubOptions } from './config.ts';
 
 type Encoding = Pick<PubSubOptions, 'compression' | 'ordering'>;
@@ -23,15 +19,9 @@ const VALUE_BYTES = 1024;
 const PLAIN = { 'blob-type': 'json' };
 const ZIPPED = { ...PLAIN, 'blob-codec': 'gzip' };
 
-/** Setting up the usual 256 KiB of state would take longer than compressing a small body. */
-const INLINE = { windowBits: 12, memLevel: 5 };
-const compress = promisify(gzip);
-/** Messages compressed in one turn of the event loop, which is the receiver's too: less than a millisecond of it. */
-const TURN = 32;
-
 /**
  * The message for one event: its exact bytes, or the gzip of them, and its envelope as attributes. Ids that are null
- * leave no attribute. Only a large body that is compressed takes a thread, and so a promise.
+ * leave no attribute.
  */
 export function toMessage(event: JournalEvent, options: Encoding): Message | Promise<Message> {
   const { body } = event;
@@ -39,31 +29,9 @@ export function toMessage(event: JournalEvent, options: Encoding): Message | Pro
   const attributes = metadataOf(event, zipped ? ZIPPED : PLAIN, fitted);
   const orderingKey = options.ordering ? orderingKeyOf(event) : '';
   if (!zipped) return { data: body, attributes, orderingKey };
-  if (body.length <= INLINE_BYTES) return { data: gzipSync(body, INLINE), attributes, orderingKey };
-  return compress(body, { level: constants.Z_BEST_SPEED }).then((data) => ({
-    data,
-    attributes,
-    orderingKey,
-  }));
-}
-
-/** The messages for a batch, in its order. */
-export async function toMessages(batch: readonly Delivery[], options: Encoding): Promise<Message[]> {
-  const messages: Message[] = [];
-  const large: Promise<void>[] = [];
-  let compressed = 0;
-  for (const [index, { event }] of batch.entries()) {
-    if (isZipped(event, options.compression)) compressed += 1;
-    if (compressed > TURN) {
-      compressed = 1;
-      await setImmediate();
-    }
-    const message = toMessage(event, options);
-    if (message instanceof Promise) large.push(message.then((made) => void (messages[index] = made)));
-    else messages[index] = message;
-  }
-  await Promise.all(large);
-  return messages;
+  const zippedBody = zip(body);
+  const toData = (data: Buffer): Message => ({ data, attributes, orderingKey });
+  return zippedBody instanceof Promise ? zippedBody.then(toData) : toData(zippedBody);
 }
 
 /** Messages of one key are handed to subscribers in the order of their publishing; without a user there is no order. */

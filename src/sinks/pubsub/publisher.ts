@@ -1,5 +1,5 @@
 import { within } from '../../lib/abort.ts';
-import { BufferPool } from './buffer-pool.ts';
+import { BufferPool } from '../../lib/buffer-pool.ts';
 import { closeClient, createClient, ready, type Client, type EncodedRequest } from './client.ts';
 import type { Connection } from './connection.ts';
 import { encodeRequest, mostBytes } from './encode.ts';

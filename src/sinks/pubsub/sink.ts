@@ -3,7 +3,8 @@ import { orAborted } from '../../lib/abort.ts';
 import { ABORTED, resultOf, troubleWith } from '../failure.ts';
 import type { PubSubOptions } from './config.ts';
 import { codeOf, PERMISSION_DENIED, toFailure } from './failure.ts';
-import { requestBytes, toMessages, type Message } from './message.ts';
+import { toMessages } from '../message.ts';
+import { requestBytes, toMessage, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';
 
@@ -100,8 +101,8 @@ export class PubSubSink implements Sink {
     results: SendResult[],
     signal: AbortSignal,
   ): Promise<void> {
-    const { maxEventBytes, ordering } = this.#options;
-    const messages = await toMessages(batch, this.#options);
+    const { maxEventBytes, ordering, compression } = this.#options;
+    const messages = await toMessages(batch, compression, (event) => toMessage(event, this.#options));
     const fitting: number[] = [];
     for (const [index, message] of messages.entries()) {
       // Counting every attribute's bytes takes its time, and nearly all events are far from the limit.

@@ -2,6 +2,7 @@ import { EventHubProducerClient } from '@azure/event-hubs';
 import { v1, PubSub } from '@google-cloud/pubsub';
 import type { JournalEvent } from '../../../src/core/event.ts';
 import { partitionKeyOf, toMessage } from '../../../src/sinks/event-hubs/message.ts';
+import { toMessages, type Compression } from '../../../src/sinks/message.ts';
 import { toMessage as toPubSub } from '../../../src/sinks/pubsub/message.ts';
 
 /** Events of one batch, as many as the sinks take at once. */
@@ -9,46 +10,41 @@ const BATCH = 500;
 /** Sends in flight at once, as the sinks have. */
 const EVENT_HUBS_LANES = 128;
 const PUBSUB_LANES = 8;
+const PLAIN = { compression: 'never', ordering: false } as const;
 
 /** As fast as the SDK goes on the same batches: groups of one partition key, nothing checked but the sizes. */
 export async function bareEventHubs(
   client: EventHubProducerClient,
   events: readonly JournalEvent[],
+  compression: Compression,
 ): Promise<void> {
   const groups = batches(events)
     .flatMap((batch) => [...Map.groupBy(batch, partitionKeyOf).values()])
     .values();
   await inLanes(EVENT_HUBS_LANES, groups, async (group) => {
     const batch = await client.createBatch({ partitionKey: group[0]?.user ?? '' });
-    for (const event of group) batch.tryAdd(await toMessage(event, 'never'));
+    for (const event of group) {
+      const message = toMessage(event, compression);
+      batch.tryAdd(message instanceof Promise ? await message : message);
+    }
     await client.sendBatch(batch);
   });
 }
 
-/** A topic without a subscription: what is published is taken and forgotten, or the emulator would fill up. */
-export async function createTopic(endpoint: string, project: string): Promise<void> {
-  const client = publisher(endpoint, project);
-  await client.createTopic({ name: topicOf(project) }, { timeout: 20_000 });
-  await client.close();
-}
-
 /** The same messages for Pub/Sub, by the SDK's own publish call. */
 export async function barePubSub(
-  endpoint: string,
+  client: v1.PublisherClient,
   project: string,
   events: readonly JournalEvent[],
 ): Promise<void> {
-  const client = publisher(endpoint, project);
-  await inLanes(PUBSUB_LANES, batches(events).values(), async (batch) => {
-    const messages = [];
-    for (const event of batch)
-      messages.push(await toPubSub(event, { compression: 'never', ordering: false }));
-    await client.publish({ topic: topicOf(project), messages });
+  const asDeliveries = events.map((event) => ({ event, destination: null }));
+  await inLanes(PUBSUB_LANES, batches(asDeliveries).values(), async (batch) => {
+    const messages = await toMessages(batch, 'never', (event) => toPubSub(event, PLAIN));
+    await client.publish({ topic: `projects/${project}/topics/events`, messages });
   });
-  await client.close();
 }
 
-function publisher(endpoint: string, project: string): v1.PublisherClient {
+export function publisher(endpoint: string, project: string): v1.PublisherClient {
   const { options } = new PubSub({
     projectId: project,
     apiEndpoint: endpoint,
@@ -56,10 +52,6 @@ function publisher(endpoint: string, project: string): v1.PublisherClient {
     clientOptions: { universeDomain: 'googleapis.com' },
   });
   return new v1.PublisherClient({ ...options });
-}
-
-function topicOf(project: string): string {
-  return `projects/${project}/topics/events`;
 }
 
 async function inLanes<T>(

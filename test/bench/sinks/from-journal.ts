@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { JournalEvent } from '../../../src/core/event.ts';
+import type { EventLog } from '../../../src/core/journal.ts';
 import type { Sink } from '../../../src/core/sink.ts';
 import { Dispatcher } from '../../../src/deliver/dispatcher.ts';
 import { SqliteJournal } from '../../../src/journal/sqlite-journal.ts';
@@ -13,13 +14,13 @@ export const quiet = { info: () => undefined, warn: () => undefined, error: () =
 export class FilledJournal {
   readonly #journal: SqliteJournal;
   readonly #folder: string;
-  readonly #count: number;
+  readonly count: number;
   #runs = 0;
 
   private constructor(journal: SqliteJournal, folder: string, count: number) {
     this.#journal = journal;
     this.#folder = folder;
-    this.#count = count;
+    this.count = count;
   }
 
   /** @param runs how often it is played at most: a sink gets only events that came after its cursor was placed */
@@ -43,41 +44,72 @@ export class FilledJournal {
     return new FilledJournal(journal, folder, events.length);
   }
 
-  /** Delivers everything to one sink through the dispatcher. @returns events a second */
-  async playTo(sink: Sink): Promise<number> {
-    const name = `run-${(this.#runs += 1)}`;
-    const all = Promise.withResolvers<void>();
-    let delivered = 0;
-    const dispatcher = new Dispatcher({
-      journal: this.#journal,
-      clock: systemClock,
-      log: quiet,
-      retry: { initial: 500, max: 30_000, giveUpAfter: 0 },
-      maxPending: 5000,
-      maxPendingBytes: 32 * 1024 * 1024,
-      targetsOf: () => [{ sink: name, destination: null }],
-      observer: {
-        sent: () => undefined,
-        died: () => undefined,
-        delivered: () => {
-          delivered += 1;
-          if (delivered === this.#count) all.resolve();
-        },
-      },
-    });
-    // Connected beforehand, as the SDK's own client is.
-    await sink.open(AbortSignal.timeout(30_000));
-    const started = performance.now();
-    await dispatcher.add(name, sink);
-    dispatcher.begin();
-    await all.promise;
-    const rate = (this.#count / (performance.now() - started)) * 1000;
-    await dispatcher.stop(AbortSignal.timeout(10_000));
-    return rate;
+  /** Delivers everything to one open sink through the dispatcher. @returns what closes both */
+  async playTo(sink: Sink): Promise<() => Promise<void>> {
+    return play(this.#journal, `run-${(this.#runs += 1)}`, this.count, sink);
   }
 
   async close(): Promise<void> {
     await this.#journal.close();
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** Events in memory, read as a journal is: what is measured is the dispatcher and the sink, and no reading. */
+export class MemoryJournal {
+  readonly #events: readonly JournalEvent[];
+
+  constructor(events: readonly JournalEvent[]) {
+    this.#events = events.map((event, index) => ({ ...event, seq: index + 1 }));
+  }
+
+  get count(): number {
+    return this.#events.length;
+  }
+
+  async playTo(sink: Sink): Promise<() => Promise<void>> {
+    const events = this.#events;
+    const journal: EventLog = {
+      lastSeq: events.length,
+      read: (after, { count }) => Promise.resolve(events.slice(after, after + count)),
+      subscribe: () => () => undefined,
+      openCursor: () => Promise.resolve(0),
+      releaseCursor: () => undefined,
+      moveCursor: () => undefined,
+      flush: () => Promise.resolve(),
+      addDeadLetter: ({ reason }) => Promise.reject(new Error(reason)),
+    };
+    return play(journal, 'run', events.length, sink);
+  }
+}
+
+async function play(
+  journal: EventLog,
+  name: string,
+  count: number,
+  sink: Sink,
+): Promise<() => Promise<void>> {
+  const all = Promise.withResolvers<void>();
+  let delivered = 0;
+  const dispatcher = new Dispatcher({
+    journal,
+    clock: systemClock,
+    log: quiet,
+    retry: { initial: 500, max: 30_000, giveUpAfter: 0 },
+    maxPending: 5000,
+    maxPendingBytes: 32 * 1024 * 1024,
+    targetsOf: () => [{ sink: name, destination: null }],
+    observer: {
+      sent: () => undefined,
+      died: () => undefined,
+      delivered: () => {
+        delivered += 1;
+        if (delivered === count) all.resolve();
+      },
+    },
+  });
+  await dispatcher.add(name, sink);
+  dispatcher.begin();
+  await all.promise;
+  return () => dispatcher.stop(AbortSignal.timeout(10_000));
 }

@@ -1,4 +1,4 @@
-import { getOrMake } from '../../lib/get-or-make.ts';
+import { getOrMake } from './get-or-make.ts';
 
 /** Bytes of the smallest buffer, and of the largest that is kept for the next time. */
 const SMALLEST = 4096;
