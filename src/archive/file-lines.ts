@@ -1,7 +1,7 @@
 import { pipeline, type Duplex } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { readPlain } from '../lib/durable.ts';
-import { cutLines, type Line } from '../lib/lines.ts';
+import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
 
 const CHUNK = 512 * 1024;
 /** Longer lines are reported and not kept: no event of this size came through the receiver. */
@@ -15,10 +15,15 @@ const DECOMPRESSORS: readonly [extension: string, make: () => Duplex & { bytesWr
 /**
  * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
  * @param onBytes sees every byte as it lies on disk, in order
+ * @param passesOver as `cutLines` has it
  * @throws NotFollowed, a zlib error when the file is damaged or cut short, or the system's error
  */
-export async function* fileLines(path: string, onBytes?: (chunk: Buffer) => void): AsyncGenerator<Line[]> {
-  yield* cutLines(fileChunks(path, onBytes), LONGEST_LINE);
+export async function* fileLines(
+  path: string,
+  onBytes?: (chunk: Buffer) => void,
+  passesOver?: CutOptions['passesOver'],
+): AsyncGenerator<Line[]> {
+  yield* cutLines(fileChunks(path, onBytes), { longest: LONGEST_LINE, passesOver });
 }
 
 /** Larger files are no single event, whatever their names say. */

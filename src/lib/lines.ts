@@ -12,14 +12,21 @@ export interface Line {
 
 const LINE_FEED = 10;
 
+export interface CutOptions {
+  /** Bytes above which a line is not kept. */
+  readonly longest?: number | undefined;
+  /** True for a line that nobody needs: it is counted, and most of these are left out. */
+  readonly passesOver?: ((bytes: Buffer, from: number, to: number) => boolean) | undefined;
+}
+
 /**
  * Cuts a stream of bytes at its line feeds, in memory bounded by a chunk and the longest line. Yields the lines of one
- * chunk at a time: a step of an async generator for each line would cost more than the cutting.
- * @param longest bytes above which a line is not kept
+ * chunk at a time: a step of an async generator for each line would cost more than the cutting. The last line of a chunk is
+ * always among them, and says by its number how many there were.
  */
 export async function* cutLines(
   chunks: AsyncIterable<Buffer>,
-  longest = Number.POSITIVE_INFINITY,
+  { longest = Number.POSITIVE_INFINITY, passesOver }: CutOptions = {},
 ): AsyncGenerator<Line[]> {
   let held: Buffer[] = [];
   let heldBytes = 0;
@@ -37,11 +44,14 @@ export async function* cutLines(
   for await (const chunk of chunks) {
     const lines: Line[] = [];
     let from = 0;
-    for (;;) {
-      const to = chunk.indexOf(LINE_FEED, from);
-      if (to === -1) break;
-      lines.push(finish(chunk.subarray(from, to), true));
+    for (let to = chunk.indexOf(LINE_FEED); to !== -1;) {
+      const next = chunk.indexOf(LINE_FEED, to + 1);
+      if (next !== -1 && heldBytes === 0 && passesOver?.(chunk, from, to) === true) {
+        number += 1;
+        end += to + 1 - from;
+      } else lines.push(finish(chunk.subarray(from, to), true));
       from = to + 1;
+      to = next;
     }
     if (from < chunk.length) {
       heldBytes += chunk.length - from;

@@ -1,5 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 import { formatTarget } from '../core/route.ts';
+import { readAhead } from '../lib/read-ahead.ts';
+import { AHEAD } from './ahead.ts';
 import { Counter, type Counts } from './counts.ts';
 import type { ReplayOptions } from './replay.ts';
 import { addTallies, type Tally, type Unit } from './unit.ts';
@@ -21,8 +23,13 @@ export async function dryRun(
   const { read, destinations, pseudonymiser, onProblem } = options;
   const counter = new Counter();
   const routes = new Map<string, readonly string[]>();
-  for await (const unit of units) {
-    for await (const { tally, found, problems } of read(unit, 0, signal)) {
+  const ahead = readAhead(units, {
+    ...AHEAD,
+    open: (unit) => read(unit, 0, signal),
+    isEarly: ({ kind }) => kind === 'file',
+  });
+  for await (const [, steps] of ahead) {
+    for await (const { tally, found, problems } of steps) {
       counter.tally = addTallies(counter.tally, tally);
       for (const problem of problems) onProblem(problem);
       for (const candidate of found) {

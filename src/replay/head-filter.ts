@@ -36,27 +36,27 @@ export class HeadFilter {
     this.#until = until === null ? null : new Date(until).toISOString();
   }
 
-  /** True when the line is a record, as far as can be seen, that the selection does not take. */
-  passesOver(line: Buffer): boolean {
-    if (line[line.length - 1] !== CLOSE_BRACE) return false;
-    let at = after(line, endOfText(line, after(line, 0, ID)), SOURCE);
-    const received = after(line, endOfText(line, at), RECEIVED);
-    at = endOfText(line, received);
+  /** True when the line between the two offsets is a record, as far as can be seen, that the selection does not take. */
+  passesOver(line: Buffer, from = 0, to = line.length): boolean {
+    if (to === from || line[to - 1] !== CLOSE_BRACE) return false;
+    let at = after(line, endOfText(line, after(line, from, ID), to), SOURCE);
+    const received = after(line, endOfText(line, at, to), RECEIVED);
+    at = endOfText(line, received, to);
     if (at < 0) return false;
     if (this.#isOutOfTime(line, received, at - 1)) return true;
     const type = after(line, at, TYPE);
-    at = endOfText(line, type);
+    at = endOfText(line, type, to);
     if (at < 0) return false;
     if (this.#types.length > 0 && !this.#types.some((prefix) => startsWith(line, type, at - 1, prefix)))
       return true;
     if (this.#teams.length === 0 && this.#users.length === 0) return false;
     const team = after(line, at, TEAM);
-    at = endOfValue(line, team);
+    at = endOfValue(line, team, to);
     if (at < 0) return false;
     if (this.#teams.length > 0 && !isAmong(line, team, at, this.#teams)) return true;
     if (this.#users.length === 0) return false;
     const user = after(line, at, USER);
-    at = endOfValue(line, user);
+    at = endOfValue(line, user, to);
     return at > 0 && !isAmong(line, user, at, this.#users);
   }
 
@@ -84,10 +84,10 @@ export function isAt(line: Buffer, at: number, literal: Buffer): boolean {
   return after(line, at, literal) > 0;
 }
 
-/** The index after the quote that ends a text without escapes, else -1. */
-export function endOfText(line: Buffer, at: number): number {
+/** The index after the quote that ends a text without escapes before `to`, else -1. */
+export function endOfText(line: Buffer, at: number, to = line.length): number {
   if (at < 0) return -1;
-  for (let i = at; i < line.length; i += 1) {
+  for (let i = at; i < to; i += 1) {
     const byte = line[i];
     if (byte === QUOTE) return i + 1;
     if (byte === BACKSLASH) return -1;
@@ -96,9 +96,9 @@ export function endOfText(line: Buffer, at: number): number {
 }
 
 /** The index after a text in quotes or `null`, else -1. */
-function endOfValue(line: Buffer, at: number): number {
+function endOfValue(line: Buffer, at: number, to: number): number {
   if (at < 0) return -1;
-  return line[at] === QUOTE ? endOfText(line, at + 1) : after(line, at, NULL);
+  return line[at] === QUOTE ? endOfText(line, at + 1, to) : after(line, at, NULL);
 }
 
 const NULL = Buffer.from('null');

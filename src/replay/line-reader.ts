@@ -47,6 +47,10 @@ export class LineReader {
     this.#isErased = isErased;
   }
 
+  /** True for a line that `take` would say `passed` of; false says nothing. */
+  readonly passesOver = (bytes: Buffer, from: number, to: number): boolean =>
+    this.#filter.passesOver(bytes, from, to);
+
   /** @param time of the file, for an event that no record dates */
   take({ bytes, ended }: Line, time: number): Taken {
     if (bytes === null) return { ok: false, reason: 'the line is too long' };

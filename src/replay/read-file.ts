@@ -45,20 +45,26 @@ export class FileReader {
     const time = Math.trunc(unit.modified);
     let bytes = 0;
     let past = false;
-    for await (const lines of fileLines(where, (chunk) => (bytes += chunk.length))) {
-      if ((lines.at(-1)?.number ?? 0) <= from) {
+    let reached = from;
+    const count = (chunk: Buffer): number => (bytes += chunk.length);
+    // Of a part, every line is looked at: whether it was there when the list was made.
+    for await (const lines of fileLines(where, count, isPart ? undefined : this.#lines.passesOver)) {
+      const last = lines.at(-1)?.number ?? 0;
+      if (last <= from) {
         // Its bytes were counted before.
         bytes = 0;
         continue;
       }
-      const step = new StepMaker(from);
+      const step = new StepMaker(reached);
       for (const line of lines) {
         if (line.number <= from) continue;
         // What came after the list was made is no part of the replay; nor is a line that is still being written.
         past = isPart && (line.end > unit.bytes || !line.ended);
         if (past) break;
+        step.passTo(line.number - 1);
         step.take(line.number, `${where}:${line.number}`, this.#lines.take(line, time));
       }
+      reached = last;
       const made = step.made(bytes);
       // Before the pause of a yield: the file is read ahead in it.
       bytes = 0;

@@ -3,6 +3,8 @@ import { messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import { formatTarget } from '../core/route.ts';
 import { MemoryLog, type Refusal } from '../deliver/memory-log.ts';
+import { readAhead } from '../lib/read-ahead.ts';
+import { AHEAD } from './ahead.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { Counts } from './counts.ts';
 import type { Destinations } from './destinations.ts';
@@ -70,8 +72,13 @@ export class Replay {
   async run(signal: AbortSignal): Promise<void> {
     const { checkpoint, read } = this.#options;
     const { place } = this.#tracker;
-    for await (const [index, unit] of checkpoint.units(place.unit)) {
-      for await (const step of read(unit, index === place.unit ? place.at : 0, signal)) {
+    const ahead = readAhead(checkpoint.units(place.unit), {
+      ...AHEAD,
+      open: ([index, unit]) => read(unit, index === place.unit ? place.at : 0, signal),
+      isEarly: ([, unit]) => unit.kind === 'file',
+    });
+    for await (const [[index], steps] of ahead) {
+      for await (const step of steps) {
         await this.#hand(step, index, signal);
         this.#reached(index, step.at, step.tally);
       }

@@ -85,6 +85,12 @@ export class StepMaker {
     this.#at = at;
   }
 
+  /** The lines up to this one were looked at, and are not taken. */
+  passTo(line: number): void {
+    this.#read += line - this.#at;
+    this.#at = line;
+  }
+
   take(at: number, where: string, taken: Taken, refusedBy?: string): void {
     this.#at = at;
     this.#read += 1;

@@ -121,6 +121,18 @@ describe('where events go', () => {
     );
   });
 
+  test('two at once, of the same archive: each is whole', async () => {
+    const { folder, events, replay, delivered } = await setting();
+    const daily = ofType(events, 'daily.');
+    const both = ['one', 'other'].map((name) =>
+      replay('--to', `own:${name}`, '--type', 'daily.', '--state', join(folder, name), '--json'),
+    );
+    for (const { stdout } of await Promise.all(both))
+      expect(JSON.parse(stdout)).toMatchObject({ ok: true, read: 200, selected: daily.length });
+    for (const name of ['one', 'other'])
+      expect(idsOf(delivered().filter(({ destination }) => destination === name))).toEqual(idsOf(daily));
+  });
+
   test('the archive into itself: what was there comes once more, and it ends', async () => {
     const { folder, replay } = await setting();
     await replay('--to', 'archive');
