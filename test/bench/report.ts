@@ -28,3 +28,8 @@ export function median(values: readonly number[]): number {
 }
 
 export const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
+
+/** From the smallest to the largest. */
+export function rangeOf(values: readonly number[], digits = 2): string {
+  return `${round(Math.min(...values), digits)} to ${round(Math.max(...values), digits)}`;
+}

@@ -1,30 +1,32 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { SystemStatus } from '../../../src/core/operations.ts';
-import { PATH } from './requests.ts';
+import { bytesToDiskOf, cpuSecondsOf } from '../processes.ts';
+import { PATH } from '../rivals/announce.ts';
+import type { Kept, Server } from './contestant.ts';
+import { countArchive } from './count-archive.ts';
 import type { LoadOrder, LoadResult } from './load-child.ts';
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+const ROUTES = [
+  { match: ['labtest.', 'lab_report.'], to: 'archive:lab' },
+  { match: ['daily.', 'historical.'], to: 'archive' },
+  { match: '*', to: 'archive' },
+];
 
-/** The express handler, as a process. */
-export async function startExpress(): Promise<{ port: number; stop(): Promise<void> }> {
-  const child = fork(new URL('express-child.ts', import.meta.url));
-  const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-  return { port, stop: () => end(child, 'SIGTERM') };
-}
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 /** The load generator, as a process. */
 export class Load {
   readonly #child = fork(new URL('load-child.ts', import.meta.url));
 
-  /** Makes the requests that the next run sends. */
-  async make(count: number, secret: string): Promise<void> {
-    await this.#ask({ op: 'make', count, secret });
+  /** Makes the requests that the next runs send. @param size bytes of a body */
+  async make(count: number, secret: string, size = 1200): Promise<void> {
+    await this.#ask({ op: 'make', count, size, secret });
   }
 
   /** @throws Error when any answer is not a 202 */
@@ -71,10 +73,12 @@ export interface ReceiverOptions {
   readonly maxConnections?: number;
   /** Node writes a CPU profile here when the receiver ends; null takes none. */
   readonly profile: string | null;
+  /** Events that are not stay in the journal; they are when left out. */
+  readonly routed?: boolean;
 }
 
 /** The whole receiver, as its operator would start it: `millrace serve`, with a files sink. */
-export class ReceiverProcess {
+export class ReceiverProcess implements Server {
   readonly #child: ChildProcess;
   readonly adminUrl: string;
   readonly archive: string;
@@ -88,7 +92,15 @@ export class ReceiverProcess {
   }
 
   static async start(options: ReceiverOptions): Promise<ReceiverProcess> {
-    const { folder, secret, otherSecrets = [], workers = 1, maxConnections = 10_000, profile } = options;
+    const {
+      folder,
+      secret,
+      otherSecrets = [],
+      workers = 1,
+      maxConnections = 10_000,
+      profile,
+      routed = true,
+    } = options;
     const archive = join(folder, 'archive');
     const config = join(folder, 'millrace.yaml');
     writeFileSync(
@@ -100,11 +112,7 @@ export class ReceiverProcess {
         signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
         journal: { path: join(folder, 'journal') },
         sinks: { archive: { type: 'files', path: archive } },
-        routes: [
-          { match: ['labtest.', 'lab_report.'], to: 'archive:lab' },
-          { match: ['daily.', 'historical.'], to: 'archive' },
-          { match: '*', to: 'archive' },
-        ],
+        routes: routed ? ROUTES : [{ match: '*', to: [] }],
         shutdown: { deadline: '300s' },
       }),
     );
@@ -130,18 +138,23 @@ export class ReceiverProcess {
     return { authorization: `Bearer ${(JSON.parse(owner) as { token: string }).token}` };
   }
 
+  get #pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** Resident memory, MiB. */
   memory(): number {
-    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
+    const status = readFileSync(`/proc/${this.#pid}/status`, 'utf8');
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
   }
 
-  /** CPU time it has taken so far, all of its threads together, seconds. */
+  /** CPU time it has taken so far, all of its threads and workers together, seconds. */
   cpuSeconds(): number {
-    // By the scheduler's clock: what `stat` tells is sampled, and a stretch of seconds is not long enough for that.
-    const tasks = `/proc/${this.#child.pid}/task`;
-    const spent = readdirSync(tasks).map((task) => readFileSync(`${tasks}/${task}/schedstat`, 'utf8'));
-    return spent.reduce((sum, line) => sum + Number(line.split(' ')[0]) / 1e9, 0);
+    return cpuSecondsOf(this.#pid);
+  }
+
+  bytesToDisk(): number {
+    return bytesToDiskOf(this.#pid);
   }
 
   /** Resolves when no sink has a backlog. */
@@ -157,9 +170,10 @@ export class ReceiverProcess {
     }
   }
 
-  /** Ends it in order and waits for that. */
-  stop(): Promise<void> {
-    return end(this.#child, 'SIGTERM');
+  /** Ends it in order, and counts what is in its archive. */
+  async settle(): Promise<Kept> {
+    await end(this.#child, 'SIGTERM');
+    return countArchive(this.archive);
   }
 
   /** For a bench that failed: ends it at once. */

@@ -4,7 +4,7 @@ import { makeRequests, type Requests } from './requests.ts';
 // The load generator, a process of its own: raw sockets, requests made beforehand, as little parsing as will do.
 
 export type LoadOrder =
-  | { readonly op: 'make'; readonly count: number; readonly secret: string }
+  | { readonly op: 'make'; readonly count: number; readonly size: number; readonly secret: string }
   /** Closed loop: each connection sends its next request when it has the answer. */
   | { readonly op: 'flood'; readonly port: number; readonly connections: number }
   /** Open loop: requests a second at random times, whatever the answers do. */
@@ -34,7 +34,7 @@ process.on('disconnect', () => process.exit());
 
 async function obey(order: LoadOrder): Promise<LoadResult | null> {
   if (order.op === 'make') {
-    made = makeRequests(order.count, order.secret);
+    made = makeRequests(order.count, order.size, order.secret);
     return null;
   }
   if (made === null) throw new Error('no requests were made');

@@ -2,6 +2,14 @@ import { median, round } from '../report.ts';
 
 const EVERY_MS = 200;
 
+/** Medians of the first and the last third of all samples, and the slope through all. */
+export interface MemoryFigures {
+  readonly firstMiB: number;
+  readonly lastMiB: number;
+  readonly maxMiB: number;
+  readonly slopeMiBPerMinute: number;
+}
+
 /** Resident memory of a process while it is under load. */
 export class MemoryWatch {
   readonly #read: () => number;
@@ -24,7 +32,7 @@ export class MemoryWatch {
     if (this.#timer !== null) clearInterval(this.#timer);
   }
 
-  figures(): { firstMiB: number; lastMiB: number; maxMiB: number; slopeMiBPerMinute: number } {
+  figures(): MemoryFigures {
     const third = Math.floor(this.#samples.length / 3);
     const all = this.#samples.map(({ mib }) => mib);
     return {

@@ -5,61 +5,94 @@ export interface IngestOptions {
   readonly perRound: number;
   readonly rounds: number;
   readonly connections: number;
+  readonly body: BodySize;
+  /** Whether the handlers of `rivals/` are measured in the same rounds. */
+  readonly rivals: boolean;
+  /** Events after the rounds, over which memory is watched; 0 watches it over the rounds. */
+  readonly memory: number;
   /** Events in the journal before a second receiver is measured too; 0 leaves that out. */
   readonly filled: number;
   readonly paceSeconds: number;
   /** Processes of a second receiver that is measured in the same rounds; 1 leaves that out. */
   readonly workers: number;
+  /** CPUs that everything runs on, as `taskset` names them; null takes all. */
+  readonly cores: string | null;
   readonly profile: string | null;
   /** Where the temporary folder is made; null takes the system's. */
   readonly folder: string | null;
 }
 
+/** Bytes of a body, and how many events make a round by default. */
+export const BODIES = {
+  '1.2k': { bytes: 1200, perRound: 50_000 },
+  '10k': { bytes: 10_000, perRound: 20_000 },
+  '100k': { bytes: 100_000, perRound: 3000 },
+} as const;
+export type BodySize = keyof typeof BODIES;
+
 export const HELP = `Flags:
+  --rivals          also measure the handlers of test/bench/rivals (go-vf needs go), and p99 at 2500/s against node-vf
   --rounds N        rounds, each with every server once (default 5)
-  --per-round N     events of one round (default 50000)
+  --per-round N     events of one round (default 50000; 20000 of 10k, 3000 of 100k)
   --connections N   keep-alive connections of the load generator (default 256)
-  --pace-seconds N  length of the latency run at half the measured rate (default 6)
+  --body SIZE       bytes of an event: 1.2k, 10k or 100k (default 1.2k)
+  --pace-seconds N  length of a latency run (default 6); there is one a round
+  --memory N        watch memory over N events after the rounds, instead of over the rounds
   --long            also measure a receiver whose journal holds --events already (about 4 GB of disk, some minutes)
   --events N        events in that journal (default 2000000; implies --long)
   --workers N       also measure a receiver with server.workers: N, in the same rounds
+  --cores LIST      run everything on these CPUs, such as 0,1 (needs taskset)
   --folder DIR      make the temporary folder here; put it on the disk that is to be measured
   --profile DIR     write a CPU profile of the receiver to this folder
 `;
 
-/** @throws TypeError for a flag that is not known or not a number */
+/** @throws TypeError for a flag that is not known or has a value that it cannot have */
 export function parseOptions(argv: readonly string[]): IngestOptions {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
     args: [...argv],
     options: {
+      rivals: { type: 'boolean' },
       rounds: text,
       'per-round': text,
       connections: text,
+      body: text,
       'pace-seconds': text,
+      memory: text,
       long: { type: 'boolean' },
       events: text,
       workers: text,
+      cores: text,
       folder: text,
       profile: text,
     },
   });
   const number = (
-    name: 'rounds' | 'per-round' | 'connections' | 'pace-seconds' | 'events' | 'workers',
+    name: 'rounds' | 'per-round' | 'connections' | 'pace-seconds' | 'memory' | 'events' | 'workers',
     otherwise: number,
   ) => {
     const value = Number(values[name] ?? otherwise);
-    if (Number.isSafeInteger(value) && value > 0) return value;
+    if (Number.isSafeInteger(value) && (value > 0 || values[name] === undefined)) return value;
     throw new TypeError(`--${name} must be a whole number above 0`);
   };
+  const body = values.body ?? '1.2k';
+  if (!isBodySize(body)) throw new TypeError(`--body must be one of ${Object.keys(BODIES).join(', ')}`);
   return {
+    rivals: values.rivals ?? false,
     rounds: number('rounds', 5),
-    perRound: number('per-round', 50_000),
+    perRound: number('per-round', BODIES[body].perRound),
     connections: number('connections', 256),
+    body,
     paceSeconds: number('pace-seconds', 6),
+    memory: number('memory', 0),
     filled: values.long === true || values.events !== undefined ? number('events', 2_000_000) : 0,
     workers: number('workers', 1),
+    cores: values.cores ?? null,
     folder: values.folder ?? null,
     profile: values.profile ?? null,
   };
+}
+
+function isBodySize(text: string): text is BodySize {
+  return Object.hasOwn(BODIES, text);
 }

@@ -1,9 +1,10 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { getOrMake } from '../../../src/lib/get-or-make.ts';
 import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
+import { PATH } from '../rivals/announce.ts';
 
-export const PATH = '/webhooks';
 /** Bytes of a body: the size of the service's meal events. */
-const BODY_BYTES = 1200;
+const MEAL_BYTES = 1200;
 const USERS = 10_000;
 const TEAM = '00000000-0000-4000-8000-000000000001';
 
@@ -29,17 +30,20 @@ export class Requests {
   }
 }
 
-/** Signs `count` meal events with ids nobody has seen. Signed here, once, so that the load itself costs little. */
-export function makeRequests(count: number, secret: string): Requests {
+/**
+ * Signs `count` meal events with ids nobody has seen. Signed here, once, so that the load itself costs little.
+ * @param size bytes of a body
+ */
+export function makeRequests(count: number, size: number, secret: string): Requests {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const starts = new Uint32Array(count + 1);
-  const bytes = Buffer.allocUnsafe(count * (BODY_BYTES + 512));
+  const bytes = Buffer.allocUnsafe(count * (size + 512));
   const timestamp = String(Math.floor(Date.now() / 1000));
   let at = 0;
   for (let n = 0; n < count; n += 1) {
     starts[n] = at;
     const id = newDeliveryId();
-    const body = mealBody(n);
+    const body = mealBody(n, size);
     const signature = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
     const head =
       `POST ${PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: Svix-Webhooks/1.4\r\naccept: */*\r\n` +
@@ -52,11 +56,29 @@ export function makeRequests(count: number, secret: string): Requests {
   return new Requests(bytes.subarray(0, at), starts);
 }
 
-/** A meal of exactly BODY_BYTES; users at random, as they come. */
-export function mealBody(n: number): Buffer {
+/** A meal of exactly `size` bytes, with as many foods as fit; users at random, as they come. */
+export function mealBody(n: number, size = MEAL_BYTES): Buffer {
   const user = `00000000-0000-4000-8000-${String(Math.floor(Math.random() * USERS)).padStart(12, '0')}`;
-  const [front, back] = mealText(n, user).split('PAD') as [string, string];
-  return Buffer.from(`${front}${'x'.repeat(BODY_BYTES - front.length - back.length)}${back}`);
+  const [front, middle, back] = mealText(n, user).split(/PAD|FOODS/) as [string, string, string];
+  const foods = foodsBeyondMeal(size);
+  const padding = size - front.length - middle.length - foods.length - back.length;
+  return Buffer.from(`${front}${'x'.repeat(padding)}${middle}${foods}${back}`);
+}
+
+/** By size, made once. */
+const madeFoods = new Map<number, string>();
+
+/** As many more foods as a body of `size` has room for beside a usual meal. */
+function foodsBeyondMeal(size: number): string {
+  return getOrMake(madeFoods, size, () => {
+    let text = '';
+    for (let n = 0; text.length < size; n += 1) {
+      const one = `,"Made-up food ${n}":${food(n)}`;
+      if (text.length + one.length > size - MEAL_BYTES) break;
+      text += one;
+    }
+    return text;
+  });
 }
 
 function mealText(n: number, user: string): string {
@@ -65,7 +87,7 @@ function mealText(n: number, user: string): string {
     `{"event_type":"daily.data.meal.created","data":{"id":"${randomUUID()}","user_id":"${user}","name":"Made-up meal ${n}",` +
     `"timestamp":"${at}","created_at":"${at}","updated_at":"${at}","provider_id":"made-up-${n}","source_id":7,` +
     `"source":{"app_id":"made.up","device_id":"made-up","provider":"made_up","type":"app"},"note":"PAD","data":{` +
-    `"Porridge, made up, 1 bowl":${food(n % 700)},"Coffee, black, 1 tbsp(s)":${food(n % 9)}}},` +
+    `"Porridge, made up, 1 bowl":${food(n % 700)},"Coffee, black, 1 tbsp(s)":${food(n % 9)}FOODS}},` +
     `"team_id":"${TEAM}","user_id":"${user}","client_user_id":"made-up-client-${user.slice(-5)}"}`
   );
 }

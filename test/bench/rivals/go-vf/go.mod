@@ -1,0 +1,3 @@
+module govf
+
+go 1.22
