@@ -182,7 +182,7 @@ function optionsOf(world: World): SqliteJournalOptions {
 }
 
 /** The writer thread without a thread: it answers in a later turn, and never again once it is dead. */
-class InlineWriter implements Writer {
+export class InlineWriter implements Writer {
   readonly #store: Store;
   readonly lastSeq: number;
   dead = false;

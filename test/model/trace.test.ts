@@ -1,0 +1,100 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { ROOT } from '../support/millrace.ts';
+import { History, SINKS, type Table } from './history.ts';
+import { passes } from './quint.ts';
+
+/** Histories that are handed to the model; set MILLRACE_MODEL_TRACES and MILLRACE_SEED for more, or others. */
+const TRACES = Number(process.env['MILLRACE_MODEL_TRACES'] ?? 12);
+const SEED = Number(process.env['MILLRACE_SEED'] ?? 1);
+const BASE = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
+const anyId = fc.integer({ min: 1, max: 12 });
+const anySink = fc.constantFrom(...SINKS);
+const anyTable = fc.constantFrom<Table>(
+  [['a'], ['b']],
+  [['a', 'b'], ['a']],
+  [[], ['a', 'b']],
+  [['b'], ['a', 'b']],
+);
+
+type Step = (history: History) => Promise<void>;
+const anySteps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.array(anyId, { minLength: 1, maxLength: 4 }).map((ids) => step((h) => h.accept(ids))),
+    },
+    {
+      weight: 4,
+      arbitrary: fc
+        .tuple(anySink, fc.integer({ min: 1, max: 5 }))
+        .map(([sink, n]) => step((h) => h.deliver(sink, n))),
+    },
+    { weight: 2, arbitrary: fc.constant(step((h) => h.flush())) },
+    { weight: 2, arbitrary: fc.boolean().map((kill) => step((h) => h.restart(kill))) },
+    { weight: 1, arbitrary: anyId.map((id) => step((h) => h.acceptAndDie(id))) },
+    { weight: 1, arbitrary: anyTable.map((table) => step((h) => h.reroute(table))) },
+    { weight: 1, arbitrary: fc.constant(step((h) => h.retain())) },
+  ),
+  { minLength: 15, maxLength: 30 },
+);
+
+function step(run: Step): Step {
+  return run;
+}
+
+test(`the model can take every step of ${TRACES} histories of the real journal, and sees the same`, async () => {
+  const traces = await recorded(TRACES);
+  expect(traces.flat().filter((line) => line.startsWith('clear(')).length).toBeGreaterThan(TRACES / 10);
+  const outcome = await replay(traces);
+  expect(outcome.ok, outcome.text).toBe(true);
+}, 120_000);
+
+test.each([
+  [
+    'answers "new" where the journal answered "repeated"',
+    'memory.repeated.map(e => e.id) == Set(',
+    'memory.repeated.map(e => e.id) == Set(99, ',
+  ],
+  ['has another cursor', '"a" -> 0', '"a" -> 1'],
+])('the model refuses a history that %s', async (_, real, other) => {
+  const traces = await recorded(1);
+  const changed = traces.map((steps) => steps.map((line) => line.replace(real, other)));
+  expect(changed).not.toEqual(traces);
+  const outcome = await replay(changed);
+  expect(outcome.ok, outcome.text).toBe(false);
+});
+
+/** Histories in the model's words. */
+async function recorded(count: number): Promise<string[][]> {
+  const traces: string[][] = [];
+  for (const steps of fc.sample(anySteps, { numRuns: count, seed: SEED })) {
+    const folder = mkdtempSync(join(BASE, 'millrace-trace-'));
+    const history = await History.begin(folder);
+    for (const run of steps) await run(history);
+    await history.end();
+    rmSync(folder, { recursive: true, force: true });
+    traces.push(history.steps);
+  }
+  return traces;
+}
+
+async function replay(traces: readonly (readonly string[])[]): Promise<{ ok: boolean; text: string }> {
+  const model = readFileSync(join(ROOT, 'src/journal/model/journal.qnt'), 'utf8');
+  const runs = traces.map(
+    ([first, ...rest], at) =>
+      `  run history${at}Test = ${first}${rest.map((line) => `\n    .then(${line})`).join('')}`,
+  );
+  const instance = /import journal\([^)]*\)\.\*/.exec(model)?.[0] ?? '';
+  const nothing = `action nothing: bool = all {
+    disk' = disk, memory' = memory, observer' = observer, running' = running, now' = now }`;
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-model-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'trace.qnt');
+  writeFileSync(file, `${model}\nmodule trace {\n  ${instance}\n  ${nothing}\n${runs.join('\n')}\n}\n`);
+  return passes(file, 'trace');
+}
