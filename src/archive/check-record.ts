@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
+import { parseHead, type RecordSummary } from '../core/archive-record.ts';
 import type { Verifier } from '../core/verifier.ts';
 import type { ArchiveItem } from './read.ts';
 import type { Tally } from './report.ts';
 
 /** Counts what one line of a file is, and checks its signature where there is a verifier. */
-export function checkRecord(item: ArchiveItem, tally: Tally, verifier?: Verifier): void {
+export function checkRecord(item: ArchiveItem<RecordSummary>, tally: Tally, verifier?: Verifier): void {
   const { file, line } = item;
   if (item.kind === 'record') {
     if (item.sealed) tally.sealed.opened += 1;
@@ -24,14 +25,18 @@ export function checkRecord(item: ArchiveItem, tally: Tally, verifier?: Verifier
  * Checks one record's signature over its exact bytes, at the time of its receipt. That no secret matches is a
  * difference too: nobody can tell a changed event from one signed with a secret that was not given.
  */
-function checkSignature(item: ArchiveItem & { kind: 'record' }, tally: Tally, verifier: Verifier): void {
-  const { record, body, file, line } = item;
+function checkSignature(
+  { record, text, body, file, line }: ArchiveItem<RecordSummary> & { kind: 'record' },
+  tally: Tally,
+  verifier: Verifier,
+): void {
   const { signatures } = tally;
-  if (Object.keys(record.headers).length === 0) {
+  const headers = parseHead(text)?.record.headers ?? {};
+  if (Object.keys(headers).length === 0) {
     signatures.unsigned += 1;
     return;
   }
-  const result = verifier.verify(record.headers, body, Date.parse(record.received_at));
+  const result = verifier.verify(headers, body, Date.parse(record.received_at));
   if (result.ok && result.secret < 0) {
     // The scheme checks nothing.
     signatures.unsigned += 1;

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
 import { messageOf } from '../core/errors.ts';
 import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
 import { readPlain } from '../lib/durable.ts';
-import { readArchiveFile, type ArchiveItem } from './read.ts';
+import { readInChunks, type ArchiveItem } from './read.ts';
 
 /** What a file turned out to hold. */
 export interface FileFacts {
@@ -30,7 +31,7 @@ export async function readFacts(
   root: string,
   file: string,
   options: {
-    readonly onItem: (item: ArchiveItem) => void;
+    readonly onItem: (item: ArchiveItem<RecordSummary>) => void;
     readonly opener?: RecordOpener | undefined;
     readonly signal?: AbortSignal | undefined;
   },
@@ -44,16 +45,12 @@ export async function readFacts(
   let before = '';
   let disorderedAt: number | null = null;
   let whole = true;
-  const see = (chunk: Buffer): void => {
-    hash.update(chunk);
-    bytes += chunk.length;
-  };
-  for await (const item of readArchiveFile(root, file, options.signal, see, options.opener)) {
+  const take = (item: ArchiveItem<RecordSummary>): void => {
     options.onItem(item);
     const counted = countedAs(item);
     if (counted === null) {
       whole &&= item.line !== null;
-      continue;
+      return;
     }
     const { type, at } = counted;
     records += 1;
@@ -63,7 +60,13 @@ export async function readFacts(
     if (at > last) last = at;
     if (at < before) disorderedAt ??= item.line;
     before = at;
-  }
+  };
+  const onBytes = (chunk: Buffer): void => {
+    hash.update(chunk);
+    bytes += chunk.length;
+  };
+  for await (const items of readInChunks(root, file, parseSummary, { ...options, onBytes }))
+    for (const item of items) take(item);
   // The reader stops where a file is damaged; its bytes are hashed to the end all the same.
   try {
     const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(join(root, file));
@@ -74,7 +77,7 @@ export async function readFacts(
 }
 
 /** What the manifest counts an item as; null for what is no record. */
-function countedAs(item: ArchiveItem): { type: string; at: string } | null {
+function countedAs(item: ArchiveItem<RecordSummary>): { type: string; at: string } | null {
   if (item.kind === 'problem') {
     return item.sealed === undefined ? null : { type: SEALED_TYPE, at: item.sealed.received_at };
   }

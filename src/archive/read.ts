@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DATA_EXTENSIONS, PART_EXTENSION, type ArchiveRecord } from '../core/archive.ts';
-import { parseRecord } from '../core/archive-record.ts';
+import { parseRecord, type ParseRecord } from '../core/archive-record.ts';
 import { messageOf } from '../core/errors.ts';
 import {
   isSealed,
@@ -19,13 +19,13 @@ import { listArchive } from './list.ts';
  * One record with the exact bytes that were signed, or what could not be read. `file` is relative to the archive.
  * A problem without a line concerns the rest of its file; the next files are still read.
  */
-export type ArchiveItem =
+export type ArchiveItem<R = ArchiveRecord> =
   | {
       readonly kind: 'record';
       readonly file: string;
       /** Counted from 1. */
       readonly line: number;
-      readonly record: ArchiveRecord;
+      readonly record: R;
       /** May be a view into a larger buffer: copy it to keep it for long. */
       readonly body: Buffer;
       /** The record's line without its line break, opened if it was sealed; a view, as `body`. */
@@ -58,21 +58,25 @@ export interface ReadOptions {
  * @throws MillraceError archive_unreadable when `path` cannot be listed
  */
 export async function* readArchive(path: string, options?: ReadOptions): AsyncGenerator<ArchiveItem> {
-  for await (const items of readArchiveInChunks(path, options)) yield* items;
+  for await (const items of readArchiveInChunks(path, parseRecord, options)) yield* items;
 }
 
-/** The same, those of one chunk at a time, for when every microsecond a record counts. Throws what `readArchive` does. */
-export async function* readArchiveInChunks(
+/**
+ * The same, those of one chunk at a time, for when every microsecond a record counts. Throws what `readArchive` does.
+ * @param parse what is wanted of a record
+ */
+export async function* readArchiveInChunks<R>(
   path: string,
+  parse: ParseRecord<R>,
   options: ReadOptions = {},
-): AsyncGenerator<Iterable<ArchiveItem>> {
+): AsyncGenerator<Iterable<ArchiveItem<R>>> {
   const { root, files, parts, notFollowed } = await listArchive(path);
   for (const file of notFollowed) {
     yield [{ kind: 'problem', file, line: null, reason: 'not a plain file; not followed' }];
   }
   for (const file of files) {
     if (options.skip?.has(file) === true) continue;
-    yield* readArchiveChunks(root, file, options.signal, undefined, options.opener);
+    yield* readInChunks(root, file, parse, options);
   }
   if (options.parts !== true) return;
   const read = new Set(files);
@@ -81,7 +85,7 @@ export async function* readArchiveInChunks(
     const names = finishedNames(part);
     if (names.some((name) => read.has(name))) continue;
     const finished = names.find((name) => existsSync(join(root, name)));
-    yield* readArchiveChunks(root, finished ?? part, options.signal, undefined, options.opener);
+    yield* readInChunks(root, finished ?? part, parse, options);
   }
 }
 
@@ -98,24 +102,41 @@ export async function* readArchiveFile(
   for await (const items of readArchiveChunks(...args)) yield* items;
 }
 
-/**
- * Streams the records of one file, those of one chunk at a time: a step of an async generator for each record would cost
- * more than reading it.
- * @param file relative to `root`
- * @param onBytes sees every byte as it lies on disk, in order; not all of them if the file is damaged
- */
-export async function* readArchiveChunks(
+/** Streams the records of one file, as `readInChunks` does, whole. */
+export function readArchiveChunks(
   root: string,
   file: string,
   signal?: AbortSignal,
   onBytes?: (chunk: Buffer) => void,
   opener?: RecordOpener,
 ): AsyncGenerator<Iterable<ArchiveItem>> {
+  return readInChunks(root, file, parseRecord, { signal, onBytes, opener });
+}
+
+export interface FileOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
+  readonly onBytes?: ((chunk: Buffer) => void) | undefined;
+  readonly opener?: RecordOpener | undefined;
+}
+
+/**
+ * Streams the records of one file, those of one chunk at a time: a step of an async generator for each record would cost
+ * more than reading it.
+ * @param file relative to `root`
+ * @param parse what is wanted of a record
+ */
+export async function* readInChunks<R>(
+  root: string,
+  file: string,
+  parse: ParseRecord<R>,
+  { signal, onBytes, opener }: FileOptions,
+): AsyncGenerator<Iterable<ArchiveItem<R>>> {
   const unfinished = file.endsWith(PART_EXTENSION);
   try {
     for await (const lines of fileLines(join(root, file), onBytes)) {
       signal?.throwIfAborted();
-      yield itemsOf(lines, file, unfinished, opener);
+      yield itemsOf(lines, file, unfinished, parse, opener);
     }
   } catch (error) {
     if (signal?.aborted === true) throw error;
@@ -123,20 +144,27 @@ export async function* readArchiveChunks(
   }
 }
 
-function* itemsOf(
+function* itemsOf<R>(
   lines: readonly Line[],
   file: string,
   unfinished: boolean,
+  parse: ParseRecord<R>,
   opener?: RecordOpener,
-): Generator<ArchiveItem> {
+): Generator<ArchiveItem<R>> {
   for (const { number: line, bytes, ended } of lines) {
     if (bytes === null) yield { kind: 'problem', file, line, reason: 'the line is too long' };
-    else if (ended) yield itemOf(file, line, bytes, opener);
+    else if (ended) yield itemOf(file, line, bytes, parse, opener);
     else if (!unfinished) yield { kind: 'problem', file, line, reason: 'the line has no end' };
   }
 }
 
-function itemOf(file: string, line: number, bytes: Buffer, opener?: RecordOpener): ArchiveItem {
+function itemOf<R>(
+  file: string,
+  line: number,
+  bytes: Buffer,
+  parse: ParseRecord<R>,
+  opener?: RecordOpener,
+): ArchiveItem<R> {
   let text = bytes;
   const sealed = isSealed(bytes);
   if (sealed) {
@@ -151,7 +179,7 @@ function itemOf(file: string, line: number, bytes: Buffer, opener?: RecordOpener
     }
     text = opened.line;
   }
-  const parsed = parseRecord(text);
+  const parsed = parse(text);
   if (!parsed.ok) return { kind: 'problem', file, line, reason: parsed.reason };
   return { kind: 'record', file, line, record: parsed.record, body: parsed.body, text, sealed };
 }

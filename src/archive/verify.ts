@@ -1,5 +1,6 @@
 import { MANIFEST } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
+import type { RecordSummary } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { Verifier } from '../core/verifier.ts';
@@ -88,7 +89,7 @@ async function checkFiles(
   const found = new Map<string, FileFacts>();
   const names = new Map<string, string>();
   for (const [file, { sha256 }] of lines) if (sha256 !== null) names.set(sha256, file);
-  const onItem = (item: ArchiveItem): void => checkRecord(item, tally, verifier);
+  const onItem = (item: ArchiveItem<RecordSummary>): void => checkRecord(item, tally, verifier);
   for (const [done, file] of files.entries()) {
     onProgress?.(done, files.length + claims.length, file);
     const facts = await readFacts(root, file, { onItem, opener, signal });

@@ -120,9 +120,12 @@ function escapedUnit(text: Buffer, at: number): number {
   return Number.isNaN(unit) ? 0 : unit;
 }
 
-export type ParsedRecord =
-  | { readonly ok: true; readonly record: ArchiveRecord; readonly body: Buffer }
+export type ParsedRecord<R = ArchiveRecord> =
+  | { readonly ok: true; readonly record: R; readonly body: Buffer }
   | { readonly ok: false; readonly reason: string };
+
+/** What makes a record of a line without its line break. */
+export type ParseRecord<R> = (line: Buffer) => ParsedRecord<R>;
 
 /**
  * Takes a line apart again. The event is not parsed: `body` is the bytes that were signed, a view into the line where
@@ -130,7 +133,33 @@ export type ParsedRecord =
  * @param line without its line break
  */
 export function parseRecord(line: Buffer): ParsedRecord {
-  const head = parseHead(line);
+  return withBody(line, parseHead(line));
+}
+
+/** What counting needs of a record. */
+export type RecordSummary = Pick<ArchiveRecord, 'id' | 'event_type' | 'received_at'>;
+
+/** A text of JSON that is read as it stands: ASCII, no escapes. */
+const TEXT = String.raw`[^"\\\x00-\x1f\x7f-\xff]*`;
+const STRING = `"${TEXT}"`;
+const MEMBERS = `(?:${STRING}:${STRING}(?:,${STRING}:${STRING})*)?`;
+const OR_NULL = `(?:null|${STRING})`;
+const PLAIN_HEAD = new RegExp(
+  `^\\{"id":"(${TEXT})","source":${STRING},"received_at":"(${TEXT})","event_type":"(${TEXT})","team_id":${OR_NULL}` +
+    `,"user_id":${OR_NULL},"client_user_id":${OR_NULL},"headers":\\{${MEMBERS}\\}(?=,"event":)`,
+);
+/** Longer heads are rare. */
+const PLAIN_HEAD_BYTES = 1024;
+
+/** Takes the same lines as `parseRecord`, in less than half the time: fields that nobody asks for become no strings. */
+export function parseSummary(line: Buffer): ParsedRecord<RecordSummary> {
+  const found = PLAIN_HEAD.exec(line.toString('latin1', 0, PLAIN_HEAD_BYTES));
+  if (found === null) return parseRecord(line);
+  const [head, id = '', received_at = '', event_type = ''] = found;
+  return withBody(line, { record: { id, event_type, received_at }, end: head.length });
+}
+
+function withBody<R>(line: Buffer, head: { record: R; end: number } | null): ParsedRecord<R> {
   if (head === null) return { ok: false, reason: 'not an archive record' };
   const from = head.end + EVENT_KEY.length - 1;
   const to = line.length - 1;

@@ -3,6 +3,7 @@ import { manifestLines, readManifest } from '../archive/manifest.ts';
 import { readArchiveInChunks, type ArchiveItem } from '../archive/read.ts';
 import { CLAIMS_FOLDER } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
+import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { Window } from './window.ts';
 
@@ -24,7 +25,7 @@ export interface FilesCount {
 export interface FilesOptions {
   readonly opener?: RecordOpener | undefined;
   readonly signal: AbortSignal;
-  readonly onRecord: (item: ArchiveItem & { kind: 'record' }) => void;
+  readonly onRecord: (item: ArchiveItem<RecordSummary> & { kind: 'record' }) => void;
   readonly onFile?: (file: string) => void;
 }
 
@@ -45,7 +46,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   let sealed = 0;
   let before = '';
   const { opener, signal } = options;
-  const chunks = readArchiveInChunks(path, { parts: true, skip: outside, opener, signal });
+  const chunks = readArchiveInChunks(path, parseSummary, { parts: true, skip: outside, opener, signal });
   for await (const items of chunks) {
     for (const item of items) {
       if (item.file !== before) options.onFile?.(item.file);

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import Database from 'better-sqlite3';
-import type { ArchiveRecord } from '../core/archive.ts';
+import { parseHead, type RecordSummary } from '../core/archive-record.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { cutLines } from '../lib/lines.ts';
 
@@ -31,13 +31,13 @@ export class MealIds {
     return this.#has.get(id) !== undefined;
   }
 
-  /** Takes the meal of a record, if it carries one; returns its user. */
-  addRecord(record: ArchiveRecord, body: Buffer): string | null {
-    if (!record.event_type.startsWith(CARRIES_MEAL)) return null;
+  /** Takes the meal of a record, if it carries one; returns its user. @param text of the whole record */
+  addRecord({ event_type: type }: RecordSummary, text: Buffer, body: Buffer): string | null {
+    if (!type.startsWith(CARRIES_MEAL)) return null;
     const event = parse(body);
     const id = isRecord(event) ? idOf(event['data']) : null;
     if (id !== null) this.#add.run(id);
-    return record.user_id;
+    return parseHead(text)?.record.user_id ?? null;
   }
 
   /** Takes the `id` of each row of a table of meals; a line that is none is passed over. */

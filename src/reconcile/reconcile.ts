@@ -47,7 +47,8 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     const gone = [...reading.sinks].filter((name) => !names.has(name));
     const sinks = [...configured, ...gone.map((name) => ({ name, type: 'not configured', archive: null }))];
     // After the files were read, so that a record of theirs is late, and not of unknown origin.
-    for await (const head of headsOf(operations, account.lastSeq, Infinity, signal)) ids.late(head.id);
+    for await (const heads of headsOf(operations, account.lastSeq, Infinity, signal))
+      for (const { id } of heads) ids.late(id);
     const counts = await ids.count(
       sinks.map(({ name }) => name),
       signal,

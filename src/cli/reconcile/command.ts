@@ -140,8 +140,8 @@ async function compare(
       await countFiles(archive.path, EVER, {
         opener: archive.opener,
         signal: io.signal,
-        onRecord: ({ record, body }) => {
-          const user = held.addRecord(record, body);
+        onRecord: ({ record, text, body }) => {
+          const user = held.addRecord(record, text, body);
           if (user !== null) known.add(user);
         },
         onFile: (file) => note(io, `${name}: reading ${file}`),
