@@ -10,6 +10,7 @@ import { ndjson } from './ndjson/ndjson.ts';
 import { reconcile } from './reconcile/reconcile.ts';
 import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
+import { sealed } from './sealed/sealed.ts';
 import { sinks } from './sinks/sinks.ts';
 
 /** One entry a bench; each is a file or folder beside this one. */
@@ -19,6 +20,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   console: consoleCost,
   'event-hubs': eventHubs,
   sinks,
+  sealed,
   ndjson,
   load,
   replay,

@@ -71,6 +71,10 @@ export interface ReceiverOptions {
   readonly otherSecrets?: readonly string[];
   /** `server.maxConnections`; the default when left out. */
   readonly maxConnections?: number;
+  /** Further options of the files sink. */
+  readonly sink?: Readonly<Record<string, unknown>>;
+  /** Another program than this tree's. */
+  readonly main?: string;
   /** Node writes a CPU profile here when the receiver ends; null takes none. */
   readonly profile: string | null;
   /** Events that are not stay in the journal; they are when left out. */
@@ -100,6 +104,8 @@ export class ReceiverProcess implements Server {
       maxConnections = 10_000,
       profile,
       routed = true,
+      sink = {},
+      main = MAIN,
     } = options;
     const archive = join(folder, 'archive');
     const config = join(folder, 'millrace.yaml');
@@ -111,15 +117,16 @@ export class ReceiverProcess implements Server {
         // Requests are signed before they are timed, and a run on a slow machine may take long.
         signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
         journal: { path: join(folder, 'journal') },
-        sinks: { archive: { type: 'files', path: archive } },
+        sinks: { archive: { type: 'files', path: archive, ...sink } },
         routes: routed ? ROUTES : [{ match: '*', to: [] }],
         shutdown: { deadline: '300s' },
       }),
     );
     const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
-    const child = spawn(process.execPath, [...flags, MAIN, 'serve', '--config', config], {
+    const child = spawn(process.execPath, [...flags, main, 'serve', '--config', config], {
       stdio: ['ignore', 'inherit', 'pipe'],
       env: { PATH: process.env['PATH'] },
+      cwd: folder,
     });
     const lines = createInterface({ input: child.stderr });
     const listening = Promise.withResolvers<{ url: string; admin: string }>();
@@ -157,15 +164,22 @@ export class ReceiverProcess implements Server {
     return bytesToDiskOf(this.#pid);
   }
 
-  /** Resolves when no sink has a backlog. */
-  async untilDelivered(): Promise<void> {
+  /** CPU time of the thread that receives, seconds. */
+  mainThreadSeconds(): number {
+    const pid = this.#pid;
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
+  }
+
+  /** Resolves when no sink has a backlog above this. @returns what is left */
+  async untilDelivered(most = 0): Promise<number> {
     for (;;) {
       const headers = this.authorization;
       const { journal } = (await (
         await fetch(`${this.adminUrl}/api/status`, { headers })
       ).json()) as SystemStatus;
       if (journal.quarantined > 0 || journal.deadLetters > 0) throw new Error('events were not delivered');
-      if (journal.cursors.every(({ backlog }) => backlog === 0)) return;
+      const left = Math.max(0, ...journal.cursors.map(({ backlog }) => backlog));
+      if (left <= most) return left;
       await wait(20);
     }
   }

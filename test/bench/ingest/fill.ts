@@ -8,13 +8,16 @@ const DAY = 86_400_000;
 
 /**
  * Puts `count` events with random ids into a journal that nobody serves, so that its tables and its memory of ids are
- * what a receiver would have made. No sink has a cursor in it: one that is added later starts behind them.
+ * what a receiver would have made. A sink that is not named here starts behind them when it is added.
+ * @param sink all of them wait for it
+ * @param users whose they are, in turn
  */
 export async function fillJournal(
   path: string,
   count: number,
   progress: (done: number) => void,
   signal: AbortSignal,
+  { sink, users = 1 }: { readonly sink?: string; readonly users?: number } = {},
 ): Promise<void> {
   const journal = await SqliteJournal.open({
     path,
@@ -29,13 +32,16 @@ export async function fillJournal(
     },
   });
   try {
+    if (sink !== undefined) await journal.openCursor(sink);
     // Two batches in flight, so that one is made while the other is written.
     let before: Promise<unknown> = Promise.resolve();
     for (let done = 0; done < count;) {
       signal.throwIfAborted();
       const size = Math.min(BATCH, count - done);
       const first = done;
-      const batch = Promise.all(Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n))));
+      const batch = Promise.all(
+        Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n, users))),
+      );
       await before;
       before = batch;
       done += size;
@@ -47,7 +53,7 @@ export async function fillJournal(
   }
 }
 
-function eventOf(n: number): Parameters<SqliteJournal['accept']>[0] {
+function eventOf(n: number, users: number): Parameters<SqliteJournal['accept']>[0] {
   const id = newDeliveryId();
   return {
     id,
@@ -55,7 +61,7 @@ function eventOf(n: number): Parameters<SqliteJournal['accept']>[0] {
     receivedAt: Date.now(),
     type: 'daily.data.meal.created',
     team: '00000000-0000-4000-8000-000000000001',
-    user: '00000000-0000-4000-8000-000000000002',
+    user: `00000000-0000-4000-8000-${String(2 + (n % users)).padStart(12, '0')}`,
     clientUser: null,
     headers: { 'webhook-id': id, 'webhook-signature': `v1,${'A'.repeat(43)}=` },
     body: mealBody(n),
