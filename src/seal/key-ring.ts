@@ -40,9 +40,10 @@ export class KeyRing implements RecordOpener {
   readonly #hash: OwnerHash;
   /** The file's bytes: an object for each key would take ten times as much. */
   readonly #file = new ByteWriter();
-  /** Offsets of slots, by id of the key and by the hashes of its owner. */
+  /** Offsets of slots, by id of the key. */
   readonly #held = new Map<string, number>();
-  readonly #byOwner = new Map<string, number>();
+  /** Ids of keys, by the hashes of the owner. */
+  readonly #byOwner = new Map<string, string>();
   /** Offsets of keys that are forgotten, and not yet known to be gone from the disk. */
   readonly #doomed = new Set<number>();
   readonly #tombstones = new Tombstones();
@@ -131,12 +132,9 @@ export class KeyRing implements RecordOpener {
 
   /** Null when the owner has none. */
   keyOf(owner: Ownership): { readonly id: string; readonly key: KeyObject } | null {
-    const at = this.#byOwner.get(this.#nameFor(owner));
-    const slot = at === undefined ? null : this.#slotAt(at);
-    if (slot === null) return null;
-    const id = slot.id.toString('hex');
-    const key = this.#keyById(id);
-    return key === null ? null : { id, key };
+    const id = this.#byOwner.get(this.#nameFor(owner));
+    const key = id === undefined ? null : this.#keyById(id);
+    return id === undefined || key === null ? null : { id, key };
   }
 
   ownedBy(subject: Subject): { readonly id: Buffer; readonly at: number }[] {
@@ -178,7 +176,7 @@ export class KeyRing implements RecordOpener {
       return;
     }
     this.#held.set(id, at);
-    this.#byOwner.set(slot.owner.toString('latin1'), at);
+    this.#byOwner.set(slot.owner.toString('latin1'), id);
   }
 
   #appendDestroyed({ id: bytes, epoch }: Slot & { state: 'destroyed' }, slot: Buffer): void {

@@ -35,6 +35,8 @@ export class KeyStore {
   readonly #ledger: KeyLedger | null;
   readonly #lock: FileLock;
   readonly #serial = new Serial();
+  /** Uses of keys that are under way. */
+  readonly #loans = new Set<Promise<unknown>>();
   #file: AppendFile;
   #ring: KeyRing;
   /** Keys that opening it has destroyed again. */
@@ -136,18 +138,30 @@ export class KeyStore {
     return this.#ring;
   }
 
-  /** The key of each owner, in order, made and durable where there was none. */
-  async keysFor(owners: readonly Ownership[]): Promise<readonly OwnedKey[]> {
+  /**
+   * Hands `use` the key of each owner, in order, made and durable where there was none. A key is not destroyed while
+   * somebody has it, and nobody gets one that is about to be.
+   */
+  async lend<T>(owners: readonly Ownership[], use: (keys: readonly OwnedKey[]) => Promise<T>): Promise<T> {
     const known = owners.map((owner) => this.#ring.keyOf(owner));
-    if (known.every((key) => key !== null)) return known;
-    return await this.#serial.run(async () => {
+    if (known.every((key) => key !== null)) return await this.#lent(use(known));
+    // In an object: what it is used for is not waited for in the queue, where a destruction waits for it.
+    const { work } = await this.#serial.run(async () => {
       await this.#add(owners);
-      return owners.map((owner) => {
+      const keys = owners.map((owner) => {
         const key = this.#ring.keyOf(owner);
         if (key === null) throw new MillraceError('keys_unusable', `${this.path}: a key is damaged`);
         return key;
       });
+      return { work: this.#lent(use(keys)) };
     });
+    return await work;
+  }
+
+  #lent<T>(work: Promise<T>): Promise<T> {
+    const settled: Promise<unknown> = work.catch(() => undefined).finally(() => this.#loans.delete(settled));
+    this.#loans.add(settled);
+    return work;
   }
 
   /**
@@ -160,6 +174,7 @@ export class KeyStore {
       if (found.length > 0) await before(found.length);
       // From now on they open and seal nothing, whatever becomes of the writing.
       for (const { id } of found) this.#ring.forget(id);
+      await Promise.all(this.#loans);
       for (const { id, at } of found) {
         const tombstone = this.#ring.tombstoneFor(id);
         // One after the other: a power cut between two that were synced together could leave a gap in their epochs.

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { SealedRecord } from '../core/sealed-record.ts';
 import { decrypt, encrypt, TAG } from './aes-gcm.ts';
@@ -39,7 +39,12 @@ const INFLATE = { dictionary: DICTIONARY, maxOutputLength: LONGEST } as const;
 export function sealLine(id: string, key: KeyObject, receivedAt: string, line: Buffer): SealedRecord {
   const nonce = freshNonce();
   const text = deflateRawSync(line, line.length > LARGE ? LARGE_DEFLATE : SMALL_DEFLATE);
-  const data = encrypt(recordKey(key, nonce), nonce.subarray(HALF), about(id, receivedAt), FLAGS, text);
+  const data = encrypt(
+    recordKey(key, nonce),
+    nonce.subarray(HALF),
+    about(id, receivedAt),
+    Buffer.concat([FLAGS, text]),
+  );
   return { key: id, received_at: receivedAt, nonce, data };
 }
 
@@ -68,8 +73,8 @@ function freshNonce(): Buffer {
   return nonce;
 }
 
-function recordKey(key: KeyObject, nonce: Buffer): Buffer {
-  return createHmac('sha256', key).update('record').update(nonce.subarray(0, HALF)).digest();
+function recordKey(key: KeyObject, nonce: Buffer): KeyObject {
+  return createSecretKey(createHmac('sha256', key).update('record').update(nonce.subarray(0, HALF)).digest());
 }
 
 function about(id: string, receivedAt: string): Buffer {

@@ -1,6 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
 import {
-  formatSealed,
   SEALED_TYPE,
   type OpenedRecord,
   type RecordOpener,
@@ -8,16 +6,14 @@ import {
 } from '../core/sealed-record.ts';
 import type { Event } from '../core/event.ts';
 import type { KeyLedger } from '../core/proof.ts';
-import { formatRecords } from '../core/archive-record.ts';
+import { jobsFor } from './job.ts';
 import { KeyStore } from './key-store.ts';
-import { sealLine } from './record.ts';
-
-/** Records sealed in one go: a few milliseconds. */
-const AT_A_TIME = 100;
+import { SealingThreads } from './sealing-threads.ts';
 
 /** Seals records with the keys of a store that is its own, and opens them again. */
 export class Sealer implements RecordOpener {
   readonly store: KeyStore;
+  readonly #threads = new SealingThreads();
 
   private constructor(store: KeyStore) {
     this.store = store;
@@ -39,24 +35,20 @@ export class Sealer implements RecordOpener {
     return this.store.ring.open(sealed);
   }
 
-  /** The sealed records of some events, each with its line feed, in one buffer. Their keys are durable by then. */
-  async seal(events: readonly Event[]): Promise<Buffer> {
-    const keys = await this.store.keysFor(events);
-    let text = '';
-    for (const [i, event] of events.entries()) {
-      const key = keys[i];
-      if (key === undefined) throw new Error('an event has no key');
-      // Deliveries that come in meanwhile are not to wait for a whole batch.
-      if (i % AT_A_TIME === AT_A_TIME - 1) await setImmediate();
-      const line = formatRecords([event]);
-      const receivedAt = new Date(event.receivedAt).toISOString();
-      // Without the line feed.
-      text += formatSealed(sealLine(key.id, key.key, receivedAt, line.subarray(0, -1)));
-    }
-    return Buffer.from(text, 'latin1');
+  /**
+   * Hands `write` the sealed records of some events, each with its line feed. Their keys are durable by then, and none of
+   * them is destroyed before `write` has settled.
+   */
+  seal(events: readonly Event[], write: (lines: Buffer) => Promise<void>): Promise<void> {
+    return this.store.lend(events, async (keys) => {
+      const jobs = Array.from(jobsFor(events, keys), (job) => this.#threads.seal(job));
+      await write(Buffer.concat(await Promise.all(jobs)));
+    });
   }
 
+  /** Sealing that is under way fails. */
   async close(): Promise<void> {
+    await this.#threads.close();
     await this.store.close();
   }
 }

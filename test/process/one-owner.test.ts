@@ -6,7 +6,7 @@ import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { mealIds, rowIds } from '../backfill/support.ts';
 import { writeArchive } from '../replay/made-up-archive.ts';
-import { MASTER, MASTER_TEXT, owner } from '../seal/support.ts';
+import { keysOf, MASTER, MASTER_TEXT, owner } from '../seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import {
   childEnvironment,
@@ -104,7 +104,10 @@ const CASES: Readonly<Record<string, (folder: string) => Case | Promise<Case>>> 
     const keys = join(folder, 'keys');
     const store = await KeyStore.open(keys, MASTER);
     // As many as take a while to be wrapped anew.
-    await store.keysFor(Array.from({ length: 10_000 }, (_, n) => owner(n)));
+    await keysOf(
+      store,
+      Array.from({ length: 10_000 }, (_, n) => owner(n)),
+    );
     await store.close();
     const env = { MADE_UP_KEY: MASTER_TEXT };
     const names = ['--master-key-env', 'MADE_UP_KEY', '--new-master-key-env', 'MADE_UP_KEY'];

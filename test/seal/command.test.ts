@@ -6,7 +6,7 @@ import { parseMasterKey } from '../../src/seal/master-key.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { MASTER, MASTER_TEXT, OTHER, owner } from './support.ts';
+import { keysOf, MASTER, MASTER_TEXT, OTHER, owner } from './support.ts';
 
 describe('millrace keys', () => {
   it('generate prints a key that is another each time, and that a config takes', async () => {
@@ -19,7 +19,7 @@ describe('millrace keys', () => {
     const folder = await temporaryFolder();
     const store = join(folder, 'keys');
     const keys = await KeyStore.open(store, MASTER);
-    await keys.keysFor([owner(1), owner(2)]);
+    await keysOf(keys, [owner(1), owner(2)]);
     await keys.close();
     const encrypt = { store, masterKey: '${MASTER}' };
     const config = writeConfig(folder, {

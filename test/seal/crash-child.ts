@@ -6,7 +6,7 @@ import { KeyStore } from '../../src/seal/key-store.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { FilesSink } from '../../src/sinks/files/sink.ts';
-import { owner } from './support.ts';
+import { keysOf, owner } from './support.ts';
 
 const [what = '', folder = '', master = '', archive = '', count = '0'] = process.argv.slice(2);
 const die = (): void => void process.kill(process.pid, 'SIGKILL');
@@ -14,7 +14,7 @@ const quiet = (): void => undefined;
 
 if (what === 'keys') {
   const store = await KeyStore.open(folder, Buffer.from(master, 'hex'));
-  const keys = await store.keysFor([owner(0), owner(1), owner(2)]);
+  const keys = await keysOf(store, [owner(0), owner(1), owner(2)]);
   writeSync(1, JSON.stringify(keys.map(({ id, key }) => ({ id, key: key.export().toString('hex') }))));
   die();
 } else {

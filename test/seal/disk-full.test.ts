@@ -7,7 +7,7 @@ import { deliver, filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { skipped } from '../support/requirements.ts';
-import { MASTER, MASTER_TEXT, owner, ringOf } from './support.ts';
+import { keysOf, MASTER, MASTER_TEXT, owner, ringOf } from './support.ts';
 
 const lack = lacksMount();
 
@@ -41,7 +41,7 @@ test.skipIf(lack !== null)(
     expect(await verifyArchive(join(folder, 'archive'))).toMatchObject({ records: 64, differences: [] });
     expect((await ringOf(store)).counts).toEqual({ active: 63, destroyed: 0, damaged: 0 });
     const again = await KeyStore.open(store, MASTER);
-    expect(await again.keysFor([owner(1)])).toHaveLength(1);
+    expect(await keysOf(again, [owner(1)])).toHaveLength(1);
     await again.close();
   },
 );

@@ -5,14 +5,17 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { MASTER, OTHER, owner, ringOf, subject } from './support.ts';
+import { keysOf, MASTER, OTHER, owner, ringOf, subject } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 
 async function storeWith(count: number): Promise<{ path: string; store: KeyStore }> {
   const path = join(await temporaryFolder(), 'keys');
   const store = await KeyStore.open(path, MASTER);
-  await store.keysFor(Array.from({ length: count }, (_, n) => owner(n)));
+  await keysOf(
+    store,
+    Array.from({ length: count }, (_, n) => owner(n)),
+  );
   return { path, store };
 }
 
@@ -26,12 +29,12 @@ describe('key store', () => {
       owner(1, 'team-2'),
       { team: 'team-1', user: null, clientUser: null },
     ];
-    const keys = await store.keysFor(owners);
+    const keys = await keysOf(store, owners);
     expect(new Set(keys.map(({ id }) => id)).size).toBe(4);
     expect(keys[2]?.id).toBe(keys[0]?.id);
     await store.close();
     const again = await KeyStore.open(path, MASTER);
-    expect(await again.keysFor(owners)).toEqual(keys);
+    expect(await keysOf(again, owners)).toEqual(keys);
     expect(again.ring.counts).toEqual({ active: 4, destroyed: 0, damaged: 0 });
     await again.close();
   });
@@ -40,7 +43,7 @@ describe('key store', () => {
     const { store } = await storeWith(0);
     const uuid = '6b0e9a52-0000-4000-8000-0000000000AA';
     const noTeam = { team: null, clientUser: null };
-    const [one, other] = await store.keysFor([
+    const [one, other] = await keysOf(store, [
       { ...noTeam, user: uuid },
       { ...noTeam, user: uuid.toLowerCase() },
     ]);
@@ -50,14 +53,14 @@ describe('key store', () => {
 
   it('makes one key for an owner whom many ask for at once', async () => {
     const { store } = await storeWith(0);
-    const all = await Promise.all(Array.from({ length: 20 }, () => store.keysFor([owner(1)])));
+    const all = await Promise.all(Array.from({ length: 20 }, () => keysOf(store, [owner(1)])));
     expect(new Set(all.map(([key]) => key?.id)).size).toBe(1);
     await store.close();
   });
 
   it('holds no id and no key in the clear, and is for its owner only', async () => {
     const { path, store } = await storeWith(3);
-    const keys = await store.keysFor([owner(0), owner(1), owner(2)]);
+    const keys = await keysOf(store, [owner(0), owner(1), owner(2)]);
     await store.close();
     const file = join(path, 'keys.bin');
     const bytes = readFileSync(file);
@@ -89,21 +92,21 @@ describe('key store', () => {
 
   it('cuts off a slot that a crash left incomplete, and never one that is whole', async () => {
     const { path, store } = await storeWith(2);
-    const [, second] = await store.keysFor([owner(0), owner(1)]);
+    const [, second] = await keysOf(store, [owner(0), owner(1)]);
     await store.close();
     const file = join(path, 'keys.bin');
     const { size } = statSync(file);
     appendFileSync(file, Buffer.alloc(77, 1));
     const again = await KeyStore.open(path, MASTER);
     expect(statSync(file).size).toBe(size);
-    expect(await again.keysFor([owner(1)])).toEqual([second]);
+    expect(await keysOf(again, [owner(1)])).toEqual([second]);
     await again.close();
     const bytes = readFileSync(file);
     bytes[size - 20] = bytes[size - 20]! ^ 1;
     writeFileSync(file, bytes);
     const damaged = await KeyStore.open(path, MASTER);
     expect(damaged.ring.counts).toEqual({ active: 1, destroyed: 0, damaged: 1 });
-    await damaged.keysFor([owner(7)]);
+    await keysOf(damaged, [owner(7)]);
     await damaged.close();
     expect(statSync(file).size).toBeGreaterThan(size);
   });
@@ -114,7 +117,10 @@ describe('key store', () => {
     expect([child.signal, child.stderr.toString()]).toEqual(['SIGKILL', '']);
     const made = JSON.parse(child.stdout.toString()) as { id: string; key: string }[];
     const store = await KeyStore.open(path, MASTER);
-    const keys = await store.keysFor(made.map((_, n) => owner(n)));
+    const keys = await keysOf(
+      store,
+      made.map((_, n) => owner(n)),
+    );
     expect(keys.map(({ id, key }) => ({ id, key: key.export().toString('hex') }))).toEqual(made);
     await store.close();
   });
@@ -130,7 +136,7 @@ describe('destroying keys', () => {
       { ...owner(1), clientUser: 'another' },
       owner(2),
     ];
-    await store.keysFor(owners);
+    await keysOf(store, owners);
     expect(await store.destroy(subject('nobody'))).toBe(0);
     expect(await store.destroy(subject('user-1', 'user', 'team-2'))).toBe(2);
     expect(await store.destroy(subject('another', 'client_user'))).toBe(1);
@@ -141,7 +147,7 @@ describe('destroying keys', () => {
 
   it('overwrites the bytes, and the owner gets another key', async () => {
     const { path, store } = await storeWith(3);
-    const [before] = await store.keysFor([owner(1)]);
+    const [before] = await keysOf(store, [owner(1)]);
     const file = join(path, 'keys.bin');
     const was = readFileSync(file);
     const told: number[] = [];
@@ -157,7 +163,7 @@ describe('destroying keys', () => {
     // User, client user and wrapped key, 36 to 116, are gone; the id, 4 to 20, says why records do not open.
     for (let at = 36; at + 8 <= 116; at += 1) expect(now.includes(slot.subarray(at, at + 8))).toBe(false);
     expect(now.includes(slot.subarray(4, 20))).toBe(true);
-    const [after] = await store.keysFor([owner(1)]);
+    const [after] = await keysOf(store, [owner(1)]);
     expect(after?.id).not.toBe(before?.id);
     await store.close();
     expect((await ringOf(path)).counts).toEqual({ active: 3, destroyed: 1, damaged: 0 });
@@ -168,26 +174,26 @@ describe('rotating the master key', () => {
   it('wraps every key anew: the old master key opens nothing, the new one everything, destroyed stays destroyed', async () => {
     const { path, store } = await storeWith(5);
     const owners = [owner(0), owner(1), owner(3)];
-    const keys = await store.keysFor(owners);
+    const keys = await keysOf(store, owners);
     await store.destroy(subject('user-4'));
     expect(await store.rotate(OTHER)).toBe(4);
-    expect(await store.keysFor(owners)).toEqual(keys);
-    await store.keysFor([owner(9)]);
+    expect(await keysOf(store, owners)).toEqual(keys);
+    await keysOf(store, [owner(9)]);
     await store.close();
     await expect(KeyStore.open(path, MASTER)).rejects.toMatchObject({ code: 'master_key_wrong' });
     const again = await KeyStore.open(path, OTHER);
-    expect(await again.keysFor(owners)).toEqual(keys);
+    expect(await keysOf(again, owners)).toEqual(keys);
     expect(again.ring.counts).toEqual({ active: 5, destroyed: 1, damaged: 0 });
     await again.close();
   });
 
   it('cut short, it leaves the store with its old master key', async () => {
     const { path, store } = await storeWith(2);
-    const keys = await store.keysFor([owner(0)]);
+    const keys = await keysOf(store, [owner(0)]);
     await store.close();
     writeFileSync(join(path, 'keys.bin.tmp'), 'half a file');
     const again = await KeyStore.open(path, MASTER);
-    expect(await again.keysFor([owner(0)])).toEqual(keys);
+    expect(await keysOf(again, [owner(0)])).toEqual(keys);
     await again.close();
   });
 });
@@ -195,7 +201,7 @@ describe('rotating the master key', () => {
 it('thousands of keys are read at once, and opened when they are needed', async () => {
   const { path, store } = await storeWith(0);
   const owners = Array.from({ length: 5_000 }, (_, n) => owner(n));
-  const keys = await store.keysFor(owners);
+  const keys = await keysOf(store, owners);
   await store.close();
   const ring = await ringOf(path);
   expect(ring.counts.active).toBe(owners.length);

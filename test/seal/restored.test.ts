@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { openProof } from '../../src/proof/open.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { MASTER, OTHER, owner, ringOf, subject } from './support.ts';
+import { keysOf, MASTER, OTHER, owner, ringOf, subject } from './support.ts';
 import { forgedMark, oldKeyFile } from './old-key-file.ts';
 
 interface Place {
@@ -35,7 +35,10 @@ async function open({ path, proof }: Place, master = MASTER): Promise<KeyStore> 
 /** A store with keys of these users. */
 async function storeOf(where: Place, users: number): Promise<void> {
   const store = await open(where);
-  await store.keysFor(Array.from({ length: users }, (_, n) => owner(n)));
+  await keysOf(
+    store,
+    Array.from({ length: users }, (_, n) => owner(n)),
+  );
   await store.close();
 }
 
@@ -186,7 +189,7 @@ describe('a key file from before its marks were vouched for', () => {
     writeFileSync(where.file, old);
     expect((await ringOf(where.path)).counts).toEqual({ active: 3, destroyed: 2, damaged: 0 });
     const store = await open(where);
-    const keys = await store.keysFor([owner(0), owner(2), owner(4)]);
+    const keys = await keysOf(store, [owner(0), owner(2), owner(4)]);
     expect(store.ring.counts).toEqual({ active: 3, destroyed: 2, damaged: 0 });
     await store.close();
     const ids = [1, 3, 5].map((n) => old.toString('hex', n * SLOT + 4, n * SLOT + 20));

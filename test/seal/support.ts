@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { Ownership } from '../../src/core/erasure.ts';
 import type { KeyRing } from '../../src/seal/key-ring.ts';
-import { KeyStore } from '../../src/seal/key-store.ts';
+import { KeyStore, type OwnedKey } from '../../src/seal/key-store.ts';
 
 export const MASTER = Buffer.alloc(32, 1);
 export const MASTER_TEXT = `mrk_${MASTER.toString('base64')}`;
@@ -17,4 +18,9 @@ export function subject(id: string, by: 'user' | 'client_user' = 'user', team: s
 /** What the keys on disk are to somebody who opens the store now. */
 export async function ringOf(path: string, master = MASTER): Promise<KeyRing> {
   return await KeyStore.read(path, master);
+}
+
+/** Keys that nobody holds on to. */
+export function keysOf(store: KeyStore, owners: readonly Ownership[]): Promise<readonly OwnedKey[]> {
+  return store.lend(owners, (keys) => Promise.resolve(keys));
 }

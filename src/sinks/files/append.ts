@@ -69,7 +69,7 @@ export class Appender {
   async #write(part: Part, events: readonly JournalEvent[]): Promise<void> {
     const { sealer } = this.#options;
     if (sealer === null) return await part.add(formatRecords(events), events);
-    await part.add(await sealer().seal(events), sealedTypes(events));
+    await sealer().seal(events, (lines) => part.add(lines, sealedTypes(events)));
   }
 
   async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {

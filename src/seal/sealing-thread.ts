@@ -1,0 +1,27 @@
+import { setPriority } from 'node:os';
+import { parentPort } from 'node:worker_threads';
+import { messageOf } from '../core/errors.ts';
+import { sealed, type SealJob } from './job.ts';
+
+/** What a thread answers to a job. */
+export type Sealed =
+  | { readonly ok: true; readonly lines: Uint8Array<ArrayBuffer> }
+  | { readonly ok: false; readonly reason: string };
+
+/** Below the thread that receives, where cores are short. */
+const NICE = 10;
+
+const port = parentPort;
+if (port === null) throw new Error('sealing runs as a worker thread only');
+
+// Linux alone takes it for this thread and not for the process.
+if (process.platform === 'linux') setPriority(NICE);
+
+port.on('message', (job: SealJob) => {
+  try {
+    const lines = sealed(job);
+    port.postMessage({ ok: true, lines } satisfies Sealed, [lines.buffer]);
+  } catch (error) {
+    port.postMessage({ ok: false, reason: messageOf(error) } satisfies Sealed);
+  }
+});
