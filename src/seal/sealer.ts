@@ -39,10 +39,10 @@ export class Sealer implements RecordOpener {
    * Hands `write` the sealed records of some events, each with its line feed. Their keys are durable by then, and none of
    * them is destroyed before `write` has settled.
    */
-  seal(events: readonly Event[], write: (lines: Buffer) => Promise<void>): Promise<void> {
+  seal<T>(events: readonly Event[], write: (lines: Buffer) => Promise<T>): Promise<T> {
     return this.store.lend(events, async (keys) => {
       const jobs = Array.from(jobsFor(events, keys), (job) => this.#threads.seal(job));
-      await write(Buffer.concat(await Promise.all(jobs)));
+      return await write(Buffer.concat(await Promise.all(jobs)));
     });
   }
 

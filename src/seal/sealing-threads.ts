@@ -4,7 +4,11 @@ import type { SealJob } from './job.ts';
 import type { Sealed } from './sealing-thread.ts';
 
 /** One core stays for the thread that receives, as far as there are several. */
-const MOST = Math.max(1, Math.min(3, availableParallelism() - 1));
+const MOST = Number(process.env['SEAL_THREADS'] ?? Math.max(1, Math.min(3, availableParallelism() - 1)));
+/** What a job leaves is garbage at once; with more room it would be kept for longer, in each thread. */
+const LIMITS = { maxYoungGenerationSizeMb: 8 };
+
+const CLOSED = 'sealing has ended';
 
 interface Task {
   readonly job: SealJob;
@@ -16,15 +20,19 @@ interface Task {
  * Threads that seal, so that the one that receives does not. They are started when there is work for them, and each has
  * one job at a time; what comes meanwhile waits, as much as its sender lets it. A thread that ends fails its job, and
  * the next job starts another.
+ *
+ * Modes: open → closed, for good.
  */
 export class SealingThreads {
   readonly #idle: Worker[] = [];
   /** What each thread is at work on. */
   readonly #busy = new Map<Worker, Task>();
-  #waiting: Task[] = [];
+  readonly #waiting: Task[] = [];
+  #mode: 'open' | 'closed' = 'open';
 
   /** The sealed records, in order. The job's lines are gone afterwards. @throws Error when its thread fails */
   seal(job: SealJob): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.#mode === 'closed') return Promise.reject(new Error(CLOSED));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ job, resolve, reject });
       this.#next();
@@ -33,9 +41,8 @@ export class SealingThreads {
 
   /** Ends the threads. What waits or is at work fails. */
   async close(): Promise<void> {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { reject } of waiting) reject(new Error('sealing has ended'));
+    this.#mode = 'closed';
+    for (const { reject } of this.#waiting.splice(0)) reject(new Error(CLOSED));
     await Promise.all([...this.#idle, ...this.#busy.keys()].map((thread) => thread.terminate()));
   }
 
@@ -51,7 +58,7 @@ export class SealingThreads {
 
   #started(): Worker {
     const file = import.meta.url.endsWith('.ts') ? './sealing-thread.ts' : './sealing-thread.js';
-    const thread = new Worker(new URL(file, import.meta.url));
+    const thread = new Worker(new URL(file, import.meta.url), { resourceLimits: LIMITS });
     let why = 'a sealing thread ended';
     thread.on('message', (answer: Sealed) => this.#settle(thread, answer));
     thread.on('error', (error) => (why = `a sealing thread ended: ${error.message}`));

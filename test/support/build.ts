@@ -16,7 +16,11 @@ export default async function build(): Promise<() => void> {
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(join(cache, 'millrace-built-'));
   const bundle = await rolldown({
-    input: { main: join(ROOT, 'src/main.ts'), 'room/worker': join(ROOT, 'src/journal/worker.ts') },
+    input: {
+      main: join(ROOT, 'src/main.ts'),
+      'room/worker': join(ROOT, 'src/journal/worker.ts'),
+      'room/sealing-thread': join(ROOT, 'src/seal/sealing-thread.ts'),
+    },
     platform: 'node',
     external: SEPARATE,
     treeshake: false,

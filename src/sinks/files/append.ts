@@ -24,6 +24,16 @@ export interface AppenderOptions {
   readonly remake: () => Promise<void>;
 }
 
+/** What is to be written of one batch. */
+interface Records {
+  /** Whole records, each with its line feed. */
+  readonly lines: Buffer;
+  /** As what the manifest counts them. */
+  readonly counted: readonly Pick<JournalEvent, 'type' | 'receivedAt'>[];
+  readonly events: readonly JournalEvent[];
+  readonly destination: string | null;
+}
+
 /** Appends the records of one partition to its part, and makes the part when there is none. */
 export class Appender {
   readonly #options: AppenderOptions;
@@ -32,14 +42,35 @@ export class Appender {
     this.#options = options;
   }
 
-  append(folder: string, batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
+  async append(folder: string, batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
+    const { sealer, log } = this.#options;
+    const events = batch.map(({ event }) => event);
+    const destination = batch[0]?.destination ?? null;
+    if (sealer === null)
+      return await this.#inLane(
+        folder,
+        { lines: formatRecords(events), counted: events, events, destination },
+        signal,
+      );
+    try {
+      // Before its turn in the lane: one batch is sealed while another is written.
+      return await sealer().seal(events, (lines) =>
+        this.#inLane(folder, { lines, counted: sealedTypes(events), events, destination }, signal),
+      );
+    } catch (error) {
+      log.warn({ folder, error: explain(error) }, 'records could not be sealed');
+      return retryAfter(error);
+    }
+  }
+
+  #inLane(folder: string, records: Records, signal: AbortSignal): Promise<SendResult> {
     const { lanes, log } = this.#options;
     const lane = lanes.of(folder);
     return lanes.run(lane, async () => {
       for (let tries = 1; ; tries += 1) {
         if (signal.aborted) return ABORTED;
         try {
-          await this.#appendIn(lane, batch);
+          await this.#write(lane, records);
           return DELIVERED;
         } catch (error) {
           const { part } = lane;
@@ -54,22 +85,15 @@ export class Appender {
     });
   }
 
-  async #appendIn(lane: Lane, batch: readonly Delivery[]): Promise<void> {
+  async #write(lane: Lane, { lines, counted, events, destination }: Records): Promise<void> {
     const { lanes } = this.#options;
     // Before the append, never after: what was written last is then in a part, where a restart looks for it.
     if (lanes.isDue(lane)) await lanes.seal(lane);
-    const events = batch.map(({ event }) => event);
     const part = lane.part ?? (await this.#create(lane, events));
     lanes.touch(part, lane);
-    await this.#write(part, events);
-    part.destination = batch[0]?.destination ?? null;
+    await part.add(lines, counted);
+    part.destination = destination;
     part.seqs.add(events.map(({ seq }) => seq));
-  }
-
-  async #write(part: Part, events: readonly JournalEvent[]): Promise<void> {
-    const { sealer } = this.#options;
-    if (sealer === null) return await part.add(formatRecords(events), events);
-    await sealer().seal(events, (lines) => part.add(lines, sealedTypes(events)));
   }
 
   async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {

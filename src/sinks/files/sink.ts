@@ -10,6 +10,7 @@ import {
   type SendResult,
   type Sink,
   type SinkContext,
+  type SinkLimits,
   type SinkTrouble,
 } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
@@ -57,17 +58,7 @@ export interface FilesHooks {
  * confirmed for it. The folder is looked at now and then: one that is gone is made again, and what is wrong with it is told.
  */
 export class FilesSink implements Sink {
-  readonly limits = {
-    batchCount: 1000,
-    batchBytes: 8 * MIB,
-    eventBytes: Number.POSITIVE_INFINITY,
-    inFlight: 1,
-    order: 'user',
-    batchBy: 'mixed',
-    // Each send syncs a file, on the disk that the journal is waiting for too.
-    linger: 25,
-  } as const;
-
+  readonly limits: SinkLimits;
   readonly #options: FilesOptions;
   readonly #context: SinkContext;
   readonly #hooks: FilesHooks;
@@ -87,6 +78,17 @@ export class FilesSink implements Sink {
   #sealer: Sealer | null = null;
 
   constructor(options: FilesOptions, context: SinkContext, hooks: FilesHooks = {}) {
+    this.limits = {
+      batchCount: 1000,
+      batchBytes: 8 * MIB,
+      eventBytes: Number.POSITIVE_INFINITY,
+      // While one batch is written the next is sealed.
+      inFlight: options.encrypt === undefined ? 1 : 2,
+      order: 'user',
+      batchBy: 'mixed',
+      // Each send syncs a file, on the disk that the journal is waiting for too.
+      linger: 25,
+    };
     this.#options = options;
     this.#context = context;
     this.#hooks = hooks;

@@ -1,0 +1,242 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { readArchive } from '../../src/archive/read.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import { jobsFor, sealed, type SealJob } from '../../src/seal/job.ts';
+import { KeyStore, type OwnedKey } from '../../src/seal/key-store.ts';
+import { SealingThreads } from '../../src/seal/sealing-threads.ts';
+import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
+import { deliver, filesSink, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
+import { keysOf, MASTER, MASTER_TEXT, owner, ringOf, subject } from './support.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const key = (n: number): OwnedKey => ({
+  id: n.toString(16).padStart(32, '0'),
+  key: createSecretKey(Buffer.alloc(32, n)),
+});
+
+function jobs(count: number): SealJob[] {
+  const events = Array.from({ length: count }, (_, n) => contractEvent(n + 1, { body: bodyOf(n) }));
+  return [
+    ...jobsFor(
+      events,
+      events.map((_, n) => key(Math.floor(n / 5))),
+    ),
+  ];
+}
+
+function bodyOf(n: number): Buffer {
+  const bodies = awkwardBodies();
+  return bodies[n % bodies.length] ?? Buffer.from('{}');
+}
+
+const keysNamed = (lines: Uint8Array): string[] =>
+  Buffer.from(lines)
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { key: string }).key);
+
+/** Ends each thread that is handed a job, in the middle of it. */
+function endThreads(): void {
+  vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker) {
+    void this.terminate();
+  });
+}
+
+/** Holds back each job until it is let go. */
+function holdJobs(): { release: () => void } {
+  const post = Worker.prototype.postMessage;
+  const held: (() => void)[] = [];
+  vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker, ...args) {
+    held.push(() => Reflect.apply(post, this, args));
+  });
+  return { release: () => held.splice(0).forEach((go) => go()) };
+}
+
+describe('threads that seal', () => {
+  it('answer each job with its records, in order, whichever thread is done first', async () => {
+    const threads = new SealingThreads();
+    const all = jobs(1000);
+    expect(all.length).toBeGreaterThan(5);
+    const wanted = all.map(({ runs }) => runs.flatMap(({ id, receivedAt }) => receivedAt.map(() => id)));
+    const answers = await Promise.all(all.map((job) => threads.seal(job)));
+    expect(answers.map(keysNamed)).toEqual(wanted);
+    await threads.close();
+  });
+
+  it('fail the job that cannot be done, say why without the key, and do the next', async () => {
+    const threads = new SealingThreads();
+    const [job] = jobs(1);
+    const secret = Buffer.alloc(32, 0x41);
+    const wrong = { ...job?.runs[0], key: secret as unknown as KeyObject, receivedAt: [Number.NaN] };
+    const failed = await threads.seal({ ...job, runs: [wrong] } as SealJob).catch((error: Error) => error);
+    expect(failed).toBeInstanceOf(Error);
+    expect(String(failed)).not.toContain('AAAA');
+    const [next] = jobs(1);
+    if (next !== undefined) expect(keysNamed(await threads.seal(next))).toHaveLength(1);
+    await threads.close();
+  });
+
+  it('fail what was at work when they end, and start again', async () => {
+    const threads = new SealingThreads();
+    endThreads();
+    const ended = await Promise.allSettled(jobs(1000).map((job) => threads.seal(job)));
+    expect(new Set(ended.map((each) => each.status === 'rejected' && String(each.reason)))).toEqual(
+      new Set(['Error: a sealing thread ended']),
+    );
+    vi.restoreAllMocks();
+    const answers = await Promise.all(jobs(1000).map((job) => threads.seal(job)));
+    expect(answers.flatMap(keysNamed)).toHaveLength(1000);
+    await threads.close();
+  });
+
+  it('when closed: what waits fails, and nothing is left running', async () => {
+    const threads = new SealingThreads();
+    holdJobs();
+    const waiting = Promise.allSettled(jobs(1000).map((job) => threads.seal(job)));
+    await threads.close();
+    expect(new Set((await waiting).map(({ status }) => status))).toEqual(new Set(['rejected']));
+  });
+
+  it('take no more than a few milliseconds of work at a time, a large record alone', () => {
+    const large = contractEvent(1, { body: Buffer.from(`{"a":"${'x'.repeat(300_000)}"}`) });
+    const events = [
+      ...Array.from({ length: 300 }, (_, n) => contractEvent(n + 2)),
+      large,
+      contractEvent(302),
+    ];
+    const split = [
+      ...jobsFor(
+        events,
+        events.map(() => key(1)),
+      ),
+    ];
+    expect(split.flatMap((job) => keysNamed(sealed(job)))).toHaveLength(302);
+    expect(Math.max(...split.map(({ runs }) => runs[0]?.receivedAt.length ?? 0))).toBeLessThanOrEqual(128);
+    expect(split.at(-1)?.runs[0]?.receivedAt).toHaveLength(1);
+  });
+});
+
+interface Sealed {
+  readonly path: string;
+  readonly store: string;
+  readonly options: object;
+}
+
+async function folders(): Promise<Sealed> {
+  const folder = await temporaryFolder();
+  const store = join(folder, 'keys');
+  return { path: join(folder, 'archive'), store, options: { encrypt: { store, masterKey: MASTER_TEXT } } };
+}
+
+async function seen({ path, store }: Sealed): Promise<string[]> {
+  const opener = await ringOf(store);
+  const all: string[] = [];
+  for await (const item of readArchive(path, { opener, parts: true }))
+    all.push(item.kind === 'record' ? item.record.id : (item.sealed?.why ?? item.reason));
+  return all;
+}
+
+const sizeOf = (folder: string): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true }).reduce(
+    (sum, entry) => sum + (entry.isFile() ? statSync(join(entry.parentPath, entry.name)).size : 0),
+    0,
+  );
+
+describe('a sealed sink', () => {
+  it('whose thread ends under a batch has that batch sent again, and every record once', async () => {
+    const folder = await folders();
+    const { sink, context } = filesSink(folder.path, folder.options);
+    await sink.open();
+    await sink.send(deliver(1, 10), signal);
+    endThreads();
+    const batch = deliver(11, 300);
+    const failed = await sink.send(batch, signal);
+    expect(new Set(failed.map(({ status }) => status))).toEqual(new Set(['retry']));
+    expect(context.lines.at(-1)).toMatchObject({ level: 'warn', message: 'records could not be sealed' });
+    vi.restoreAllMocks();
+    const again = await sink.send(batch, signal);
+    expect(new Set(again.map(({ status }) => status))).toEqual(new Set(['delivered']));
+    await sink.close(signal);
+    expect(await seen(folder)).toEqual(Array.from({ length: 310 }, (_, n) => `msg_${n + 1}`));
+    expect(await verifyArchive(folder.path)).toMatchObject({ records: 310, differences: [] });
+  });
+
+  it('erased while a batch is being sealed: nothing of it is written once the erasure is done', async () => {
+    const folder = await folders();
+    const { sink } = filesSink(folder.path, folder.options);
+    await sink.open();
+    await sink.send(deliver(1, 14), signal);
+    const jobsHeld = holdJobs();
+    const sending = sink.send(deliver(15, 14), signal);
+    const order: string[] = [];
+    const begun = Promise.withResolvers<void>();
+    void sending.then(() => order.push('written'));
+    const run = {
+      subjects: [subject('user-3')],
+      signal,
+      recorded: [],
+      record: () => Promise.resolve(begun.resolve()),
+      leave: () => expect.unreachable(),
+      searched: () => undefined,
+      onStep: () => undefined,
+    };
+    const erasing = sink
+      .erasable()
+      ?.erase(run)
+      .then(() => {
+        order.push('erased');
+        return sizeOf(folder.path);
+      });
+    await begun.promise;
+    // Time enough for it to destroy a key under the batch.
+    for (let look = 0; look < 50; look += 1)
+      expect((await ringOf(folder.store)).counts).toMatchObject({ destroyed: 0 });
+    expect(order).toEqual([]);
+    jobsHeld.release();
+    const after = await erasing;
+    expect(order).toEqual(['written', 'erased']);
+    expect(sizeOf(folder.path)).toBe(after);
+    await sink.close(signal);
+    const found = await seen(folder);
+    expect(found.filter((why) => why === 'erased')).toHaveLength(4);
+    expect(found.filter((id) => id.startsWith('msg_'))).toHaveLength(24);
+  });
+});
+
+describe('a key that is lent', () => {
+  it('is destroyed only when it is given back, and who asks meanwhile gets another', async () => {
+    const store = await KeyStore.open(join(await temporaryFolder(), 'keys'), MASTER);
+    const [first] = await keysOf(store, [owner(1)]);
+    const using = Promise.withResolvers<string>();
+    const use = store.lend([owner(1)], () => using.promise);
+    const order: string[] = [];
+    const destroying = store.destroy(subject('user-1')).then(() => order.push('destroyed'));
+    await until('the key is forgotten', () => store.ring.destroyed === 1);
+    const next = keysOf(store, [owner(1)]);
+    expect((await ringOf(store.path)).counts).toMatchObject({ active: 1, destroyed: 0 });
+    order.push('given back');
+    using.resolve('used');
+    expect(await use).toBe('used');
+    await destroying;
+    expect(order).toEqual(['given back', 'destroyed']);
+    expect((await next)[0]?.id).not.toBe(first?.id);
+    await store.close();
+  });
+
+  it('is given back also by who fails', async () => {
+    const store = await KeyStore.open(join(await temporaryFolder(), 'keys'), MASTER);
+    await expect(store.lend([owner(1)], () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(await store.destroy(subject('user-1'))).toBe(1);
+    await store.close();
+  });
+});
