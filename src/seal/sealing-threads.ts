@@ -4,7 +4,7 @@ import type { SealJob } from './job.ts';
 import type { Sealed } from './sealing-thread.ts';
 
 /** One core stays for the thread that receives, as far as there are several. */
-const MOST = Number(process.env['SEAL_THREADS'] ?? Math.max(1, Math.min(3, availableParallelism() - 1)));
+const MOST = Math.max(1, Math.min(3, availableParallelism() - 1));
 /** What a job leaves is garbage at once; with more room it would be kept for longer, in each thread. */
 const LIMITS = { maxYoungGenerationSizeMb: 8 };
 

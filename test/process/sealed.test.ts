@@ -1,17 +1,21 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { parseMasterKey } from '../../src/seal/master-key.ts';
+import { fillJournal } from '../bench/ingest/fill.ts';
 import { forgedMark } from '../seal/old-key-file.ts';
+import { OpensSealed } from '../seal/open-sealed.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
 
 // Each test runs many commands.
 vi.setConfig({ testTimeout: 120_000 });
@@ -27,14 +31,17 @@ interface Place {
 
 async function place(): Promise<Place> {
   const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const store = join(folder, 'keys');
-  const encrypt = { store, masterKey: '${MILLRACE_MASTER_KEY}' };
+  return { ...placeIn(folder), archive: join(folder, 'archive'), store: join(folder, 'keys') };
+}
+
+/** @param options more of the sink's */
+function placeIn(folder: string, options: object = {}): { config: string } {
+  const encrypt = { store: join(folder, 'keys'), masterKey: '${MILLRACE_MASTER_KEY}' };
   const config = writeConfig(folder, {
-    sinks: { archive: { type: 'files', path: archive, encrypt } },
+    sinks: { archive: { type: 'files', path: join(folder, 'archive'), encrypt, ...options } },
     erasure: { path: join(folder, 'erasure') },
   });
-  return { config, archive, store };
+  return { config };
 }
 
 /** Sends made-up events of different users and returns their ids by user. */
@@ -55,6 +62,19 @@ async function opened({ archive, store }: Place): Promise<string[]> {
     found.push(item.kind === 'record' ? item.record.id : (item.sealed?.why ?? item.reason));
   }
   return found.toSorted();
+}
+
+/** Lines of the closed files, of all of them. */
+function linesIn(archive: string): string[] {
+  const files = readdirSync(archive, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ndjson.gz'),
+  );
+  return files.flatMap((name) =>
+    gunzipSync(readFileSync(join(archive, name)))
+      .toString()
+      .split('\n')
+      .slice(0, -1),
+  );
 }
 
 describe('a receiver with a sealed archive', () => {
@@ -87,6 +107,42 @@ describe('a receiver with a sealed archive', () => {
       expect(await opened(where)).toEqual(expected);
     },
   );
+
+  it('reloaded twice and erased while it drains, killed and started again: all is there but the user', async () => {
+    const [events, users, sink] = [6000, 20, 'archive'];
+    const where = await place();
+    const folder = dirname(where.config);
+    const { signal } = new AbortController();
+    await fillJournal(join(folder, 'journal'), events, () => undefined, signal, { sink, users });
+    const receiver = await ReceiverProcess.start(where.config, { env });
+    for (const [reloads, bytes] of ['64KiB', '1MiB'].entries()) {
+      placeIn(folder, { rotate: { bytes } });
+      receiver.signal('SIGHUP');
+      await until(
+        'the reload',
+        () => receiver.logLines().filter(({ msg }) => msg === 'reloaded').length > reloads,
+      );
+    }
+    const user = '00000000-0000-4000-8000-000000000003';
+    const erase = await millrace(['erase', user, '--now', '--config', where.config], { env });
+    expect(erase.code).toBe(0);
+    await receiver.kill('SIGKILL');
+    const again = await ReceiverProcess.start(where.config, { env });
+    await again.drained();
+    await again.kill('SIGTERM');
+    const keys = new OpensSealed(where.store, parseMasterKey(MASTER));
+    const found = new Map<unknown, Set<unknown>>();
+    for (const line of linesIn(where.archive)) {
+      const record = keys.open(line) as 'erased' | { id: string; user_id: string };
+      if (record === 'erased') continue;
+      found.set(record.user_id, (found.get(record.user_id) ?? new Set()).add(record.id));
+    }
+    expect(found.has(user)).toBe(false);
+    expect(Array.from(found.values(), ({ size }) => size)).toEqual(
+      Array.from({ length: users - 1 }, () => events / users),
+    );
+    expect(await verifyArchive(where.archive)).toMatchObject({ differences: [] });
+  });
 
   it('fault 43: an older key store restored: the receiver and every command refuse it, verifying reports it, catching up mends it', async () => {
     const where = await place();

@@ -64,11 +64,14 @@ export async function latency(order: DrainOrder, perSecond: number, seconds: num
   const secret = newSecret();
   const load = new Load();
   try {
-    await load.make(perSecond * seconds, secret);
     return await withReceiver(order, secret, async (receiver) => {
-      const posts = { op: 'pace', port: receiver.port, connections: CONNECTIONS, rate: perSecond } as const;
+      const to = { port: receiver.port, connections: CONNECTIONS };
+      const posts = { op: 'pace', ...to, rate: perSecond } as const;
+      // Until its code is compiled.
+      await load.make(perSecond, secret);
+      await load.run({ op: 'flood', ...to });
+      await load.make(perSecond * seconds, secret);
       if (order.journal === null) return (await load.run(posts)).p99;
-      await receiver.untilDelivered(order.events * (1 - WARM_UP));
       // What the posts themselves leave waiting is less.
       const drained = receiver.untilDelivered(perSecond / 2).then(() => null);
       const result = await Promise.race([load.run(posts), drained]);
