@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { RecordOpener } from '../../../src/core/sealed-record.ts';
 import type { SystemStatus } from '../../../src/core/operations.ts';
 import { bytesToDiskOf, cpuSecondsOf } from '../processes.ts';
 import { PATH } from '../rivals/announce.ts';
@@ -170,8 +171,12 @@ export class ReceiverProcess implements Server {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
   }
 
+  async untilDelivered(): Promise<void> {
+    await this.untilWaiting(0);
+  }
+
   /** Resolves when no sink has a backlog above this. @returns what is left */
-  async untilDelivered(most = 0): Promise<number> {
+  async untilWaiting(most: number): Promise<number> {
     for (;;) {
       const headers = this.authorization;
       const { journal } = (await (
@@ -185,9 +190,9 @@ export class ReceiverProcess implements Server {
   }
 
   /** Ends it in order, and counts what is in its archive. */
-  async settle(): Promise<Kept> {
+  async settle(opener?: RecordOpener): Promise<Kept> {
     await end(this.#child, 'SIGTERM');
-    return countArchive(this.archive);
+    return countArchive(this.archive, opener);
   }
 
   /** For a bench that failed: ends it at once. */

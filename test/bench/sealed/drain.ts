@@ -1,7 +1,6 @@
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { KeyStore } from '../../../src/seal/key-store.ts';
-import { countArchive } from '../ingest/count-archive.ts';
 import { Load, ReceiverProcess } from '../ingest/children.ts';
 import { MemoryWatch } from '../ingest/memory.ts';
 import { newSecret } from '../ingest/requests.ts';
@@ -38,7 +37,7 @@ export interface DrainOrder {
 export async function drain(order: DrainOrder): Promise<Drained> {
   const { events } = order;
   return await withReceiver(order, newSecret(), async (receiver) => {
-    const counted = await receiver.untilDelivered(events * (1 - WARM_UP));
+    const counted = await receiver.untilWaiting(events * (1 - WARM_UP));
     const memory = new MemoryWatch(() => receiver.memory());
     memory.start();
     const before = { at: performance.now(), main: receiver.mainThreadSeconds(), all: receiver.cpuSeconds() };
@@ -50,9 +49,8 @@ export async function drain(order: DrainOrder): Promise<Drained> {
       memory: memory.figures(),
     };
     memory.pause();
-    await receiver.stop();
     const opener = order.sealed ? await KeyStore.read(join(order.folder, KEYS), MASTER_KEY) : undefined;
-    const { records, ids } = await countArchive(receiver.archive, opener);
+    const { records, ids } = await receiver.settle(opener);
     if (records !== events || ids !== events)
       throw new Error(`${records} records with ${ids} ids are in the archive, of ${events} events`);
     return drained;
@@ -73,7 +71,7 @@ export async function latency(order: DrainOrder, perSecond: number, seconds: num
       await load.make(perSecond * seconds, secret);
       if (order.journal === null) return (await load.run(posts)).p99;
       // What the posts themselves leave waiting is less.
-      const drained = receiver.untilDelivered(perSecond / 2).then(() => null);
+      const drained = receiver.untilWaiting(perSecond / 2).then(() => null);
       const result = await Promise.race([load.run(posts), drained]);
       if (result === null)
         throw new Error('drained before the last POST: give more --events or fewer --seconds');
