@@ -7,7 +7,7 @@ import buildMain from '../../support/build.ts';
 import { writeConfig } from '../../support/millrace.ts';
 import type { Bench, BenchContext, BenchResult } from '../bench.ts';
 import { timed, type Timed } from '../ndjson/timed.ts';
-import { median, round } from '../report.ts';
+import { median, rangeOf, round } from '../report.ts';
 import { FIRST_RECEIVED, lastReceived, makeBoth } from './make-both.ts';
 
 const LEAST_RATIO = 0.5;
@@ -151,8 +151,4 @@ function report({ events }: Options, rounds: Rounds): BenchResult {
       },
     ],
   };
-}
-
-function rangeOf(values: readonly number[]): string {
-  return `${round(Math.min(...values), 2)} to ${round(Math.max(...values), 2)}`;
 }
