@@ -8,7 +8,15 @@ import { isRecord } from '../lib/is-record.ts';
 import { OwnModule } from './own-module.ts';
 
 /** Types that can stand under `sinks.<name>.type` by name. */
-export const SINK_TYPES = ['files', 'stdout', 'event-hubs', 'pubsub', 'postgres', 'follow-up'] as const;
+export const SINK_TYPES = [
+  'files',
+  'stdout',
+  'event-hubs',
+  'pubsub',
+  'postgres',
+  'http',
+  'follow-up',
+] as const;
 
 export type SinkType = (typeof SINK_TYPES)[number];
 
@@ -19,6 +27,7 @@ const BUILT_IN = {
   'event-hubs': () => import('./event-hubs/sink.ts'),
   pubsub: () => import('./pubsub/sink.ts'),
   postgres: () => import('./postgres/sink.ts'),
+  http: () => import('./http/sink.ts'),
   'follow-up': () => import('./follow-up/sink.ts'),
 } as const satisfies Record<SinkType, () => Promise<SinkModule>>;
 

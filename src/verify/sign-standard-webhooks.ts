@@ -1,6 +1,6 @@
 import { createHmac, sign } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
-import { parseStandardSecret } from './standard-secret.ts';
+import { parseStandardSecret, type StandardSecret } from './standard-secret.ts';
 import type { Family } from './standard-webhooks.ts';
 
 /**
@@ -15,19 +15,29 @@ export function signStandardWebhooks(
   body: Buffer,
   family: Family = 'webhook',
 ): Record<string, string> {
-  const parsed = parseStandardSecret(secret, 'the signing secret');
+  return signWith([parseStandardSecret(secret, 'the signing secret')], id, timestampMs, body, family);
+}
+
+/** The same with keys made once; each makes a signature, so that a receiver may know any of them. */
+export function signWith(
+  secrets: readonly StandardSecret[],
+  id: string,
+  timestampMs: number,
+  body: Buffer,
+  family: Family = 'webhook',
+): Record<string, string> {
   const timestamp = String(Math.floor(timestampMs / 1000));
   const prefix = `${id}.${timestamp}.`;
-  let signature: string;
-  if (parsed.version === 'v1') {
-    signature = createHmac('sha256', parsed.key).update(prefix).update(body).digest('base64');
-  } else {
-    if (parsed.sign === null) throw new MillraceError('config_invalid', 'a whpk_ key can verify, not sign');
-    signature = sign(null, Buffer.concat([Buffer.from(prefix), body]), parsed.sign).toString('base64');
-  }
   return {
     [`${family}-id`]: id,
     [`${family}-timestamp`]: timestamp,
-    [`${family}-signature`]: `${parsed.version},${signature}`,
+    [`${family}-signature`]: secrets.map((secret) => signatureBy(secret, prefix, body)).join(' '),
   };
+}
+
+function signatureBy(secret: StandardSecret, prefix: string, body: Buffer): string {
+  if (secret.version === 'v1')
+    return `v1,${createHmac('sha256', secret.key).update(prefix).update(body).digest('base64')}`;
+  if (secret.sign === null) throw new MillraceError('config_invalid', 'a whpk_ key can verify, not sign');
+  return `v1a,${sign(null, Buffer.concat([Buffer.from(prefix), body]), secret.sign).toString('base64')}`;
 }

@@ -70,7 +70,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   erase: ['archive', 'config', 'seal'],
   export: ['archive', 'warehouse'],
   load: ['archive', 'export', 'warehouse'],
-  sinks: ['archive', 'backfill', 'load', 'seal', 'service', 'warehouse'],
+  sinks: ['archive', 'backfill', 'load', 'seal', 'service', 'verify', 'warehouse'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };
 /** All that stands at the root. */

@@ -1,0 +1,194 @@
+import { isIP, type BlockList } from 'node:net';
+import { z } from 'zod';
+import { splitSecrets } from '../../core/secrets.ts';
+import { messageOf } from '../../core/errors.ts';
+import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
+import { optionsOf } from '../../lib/parse-options.ts';
+import { parseStandardSecret, type StandardSecret } from '../../verify/standard-secret.ts';
+import { networks, problemWith } from './addresses.ts';
+
+/** Of a request; what it says about itself must not be said twice. */
+const OWN_HEADERS =
+  /^(host|connection|content-(length|type|encoding)|transfer-encoding|expect|upgrade|keep-alive|te|trailer|idempotency-key|event-type|replay-id|claim-check|traceparent|tracestate|webhook-.*)$/;
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const VALUE = /^[\t\x20-\x7e]*$/;
+/** Statuses between these that can be told to be retried; the others are decided. */
+const [LEAST, MOST] = [400, 499];
+const MINIMUM_TIMEOUT = 100;
+const MAXIMUM_TIMEOUT = 3_600_000;
+
+const headers = z
+  .record(z.string(), z.string().regex(VALUE, 'must be one line of ASCII'))
+  .default({})
+  .describe('Headers of your own, such as `authorization: Bearer ${TOKEN}`.');
+const url = (doc: string) =>
+  optionalText(doc, { pattern: '^https?://', hint: 'must be an http or https URL' });
+const secrets = z
+  .array(z.string(), { error: 'must be a list of secrets' })
+  .describe(
+    'Secrets to sign with (`whsec_…`, or `whsk_…` for ed25519). Each makes a signature of its own. To rotate: add the new one, let the target accept it, remove the old one.',
+  );
+const tls = z
+  .strictObject({
+    ca: optionalText('PEM of the authorities the target is trusted by, instead of the usual ones.'),
+    cert: optionalText('PEM of our certificate (mutual TLS), such as `${file:/etc/millrace/client.pem}`.'),
+    key: optionalText('PEM of its private key.', { sensitive: true }),
+  })
+  .prefault({});
+
+const target = z.strictObject({
+  url: z
+    .string()
+    .regex(/^https?:\/\//, 'must be an http or https URL')
+    .describe('Where its events are posted.'),
+  secrets: secrets.optional(),
+  headers,
+  tls: tls.optional(),
+});
+
+const schema = z
+  .strictObject({
+    url: url('Target of events whose route names none. Redirects are never followed.'),
+    targets: z
+      .record(
+        z.string().regex(/^[A-Za-z0-9][\w.-]*$/, 'must be a name of letters, digits, dots and dashes'),
+        target,
+      )
+      .default({})
+      .describe(
+        'More targets by name, for routes to `sink:name`. Each has a `url`, and `secrets` and `tls` where they are not those of the sink; its `headers` are added to those of the sink.',
+      ),
+    sign: choice(
+      ['standard-webhooks', 'original', 'none'],
+      'standard-webhooks',
+      "`original` passes on the signature headers that the event came with; its timestamp may be older than the target's tolerance.",
+    ),
+    secrets: secrets.default([]),
+    headers,
+    tls,
+    privateNetworks: texts(
+      'Networks and addresses that requests may go to although they are private, such as `10.1.0.0/16`; http without TLS goes nowhere else.',
+    ),
+    concurrency: count(8, 'Most requests to one target at a time.', { min: 1, max: 256 }),
+    rate: count(0, 'Most requests a second to one target; 0: no limit.', { max: 100_000 }),
+    timeout: duration('15s', 'How long a request may take, its answer included.', {
+      min: MINIMUM_TIMEOUT,
+      max: MAXIMUM_TIMEOUT,
+    }),
+    maxEventBytes: bytes('10MiB', 'Largest body.', { min: 4096 }),
+    retry: z
+      .array(z.int().min(LEAST).max(MOST), { error: `must be a list of statuses from ${LEAST} to ${MOST}` })
+      .default([401, 403, 404, 405, 407, 408, 410, 421, 425, 429])
+      .describe(
+        'Statuses 4xx that say nothing about the event, which is sent again. After any other 4xx it is a dead letter. 3xx and 5xx are always retried.',
+      ),
+  })
+  .transform((written, context) => {
+    const {
+      url: main,
+      targets,
+      secrets: ours,
+      headers: all,
+      tls: ourTls,
+      privateNetworks,
+      ...options
+    } = written;
+    const wrong = (path: readonly (string | number)[], message: string): void =>
+      context.addIssue({ code: 'custom', path: [...path], message });
+    const allowed = listOf(privateNetworks, wrong);
+    const found: TargetOptions[] = [];
+    const add = (name: string | null, path: string[], { url: to, ...own }: Written): void => {
+      const merged = { ...all, ...own.headers };
+      found.push({
+        name,
+        url: urlOf(to, allowed, (message) => wrong([...path, 'url'], message)),
+        secrets: secretsOf(own.secrets ?? ours, options.sign, (message) =>
+          wrong([...path, 'secrets'], message),
+        ),
+        headers: headersOf(merged, (message) => wrong([...path, 'headers'], message)),
+        tls: tlsOf(own.tls ?? ourTls, (message) => wrong([...path, 'tls'], message)),
+      });
+    };
+    if (main !== null) add(null, [], { url: main, headers: {} });
+    for (const [name, each] of Object.entries(targets)) add(name, ['targets', name], each);
+    if (found.length === 0) wrong(['url'], 'must be set, or targets');
+    return { ...options, allowed, targets: found };
+  });
+
+export const { parseOptions, optionsSchema } = optionsOf(schema);
+
+/** What the HTTP sink works with: sizes in bytes, times in milliseconds. */
+export type HttpOptions = z.output<typeof schema>;
+
+type Written = Omit<z.output<typeof target>, 'secrets' | 'tls'> &
+  Partial<Pick<z.output<typeof target>, 'secrets' | 'tls'>>;
+
+/** Where events go: `name` is what routes call it, null for the default one. */
+export interface TargetOptions {
+  readonly name: string | null;
+  readonly url: URL;
+  readonly secrets: readonly StandardSecret[];
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly tls: Readonly<Partial<Record<'ca' | 'cert' | 'key', string>>>;
+}
+
+type Say = (message: string) => void;
+
+function listOf(written: readonly string[], wrong: (path: string[], message: string) => void): BlockList {
+  try {
+    return networks([written]);
+  } catch (error) {
+    wrong(['privateNetworks'], messageOf(error));
+    return networks([]);
+  }
+}
+
+function urlOf(text: string, allowed: BlockList, wrong: Say): URL {
+  const to = URL.parse(text);
+  if (to === null) {
+    wrong('is not a URL');
+    return new URL('https://invalid');
+  }
+  if (to.username !== '' || to.password !== '') wrong('must have no user and password; use headers');
+  const host = to.hostname.replace(/^\[|\]$/g, '');
+  const problem = isIP(host) === 0 ? null : problemWith(host, { allowed, plain: to.protocol === 'http:' });
+  if (problem !== null) wrong(problem);
+  return to;
+}
+
+function secretsOf(written: readonly string[], sign: HttpOptions['sign'], wrong: Say): StandardSecret[] {
+  if (sign !== 'standard-webhooks') return [];
+  const found = written.flatMap(splitSecrets).flatMap((secret, index) => {
+    try {
+      const parsed = parseStandardSecret(secret, `secret ${index + 1}`);
+      if (parsed.version === 'v1' || parsed.sign !== null) return [parsed];
+      wrong(`secret ${index + 1} is a public key, which cannot sign`);
+    } catch (error) {
+      wrong(messageOf(error));
+    }
+    return [];
+  });
+  if (written.length === 0) wrong('must hold a secret to sign with; or write sign: original, or none');
+  return found;
+}
+
+function headersOf(written: Readonly<Record<string, string>>, wrong: Say): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(written).map(([name, value]) => {
+      const lower = name.toLowerCase();
+      if (!TOKEN.test(name)) wrong(`${JSON.stringify(name)} is not the name of a header`);
+      if (OWN_HEADERS.test(lower)) wrong(`${name} is set by millrace`);
+      return [lower, value];
+    }),
+  );
+}
+
+function tlsOf({ ca, cert, key }: z.output<typeof tls>, wrong: Say): TargetOptions['tls'] {
+  if ((cert === null) !== (key === null)) wrong('cert and key must be set together');
+  return {
+    ...(ca === null ? {} : { ca }),
+    ...(cert === null ? {} : { cert }),
+    ...(key === null ? {} : { key }),
+  };
+}

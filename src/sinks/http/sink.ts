@@ -1,0 +1,119 @@
+import type {
+  Delivery,
+  SendResult,
+  Sink,
+  SinkContext,
+  SinkDescription,
+  SinkTrouble,
+} from '../../core/sink.ts';
+import { orAborted } from '../../lib/abort.ts';
+import { ABORTED } from '../failure.ts';
+import type { Resolve } from './addresses.ts';
+import type { HttpOptions } from './config.ts';
+import { PATIENCE, Target } from './target.ts';
+
+export { parseOptions, optionsSchema } from './config.ts';
+
+export function createSink(options: HttpOptions, context: SinkContext): Sink {
+  return new HttpSink(options, context);
+}
+
+export function describe(): SinkDescription {
+  return {};
+}
+
+/** Calls at once: as many as the dispatcher has loaded, so that those for one target never take the places of another's. */
+const IN_FLIGHT = 5000;
+/** Milliseconds until it is looked again whether a target is there. */
+const UNKNOWN_DELAY = 60_000;
+
+/**
+ * Posts events to HTTP targets, a request an event. Each target has its own connections, pace and pauses: one that is slow
+ * or down delays its own events only. Those of one user go to a target one after another.
+ *
+ * Modes: new → open (by `open`, which connects nothing: what a target does is its own matter) → closed.
+ */
+export class HttpSink implements Sink {
+  readonly limits;
+  readonly #targets: ReadonlyMap<string | null, Target>;
+  readonly #running = new Set<Promise<unknown>>();
+  /** With one target only its trouble is the sink's. */
+  readonly #isAlone: boolean;
+
+  constructor(options: HttpOptions, { name: sink, log, clock }: SinkContext, resolve?: Resolve) {
+    const onChange = (target: string, trouble: string | null): void => {
+      if (trouble === null) log.info({ sink, target }, 'target works again');
+      else log.warn({ sink, target, error: trouble }, 'target paused');
+    };
+    const context = { clock, onChange, ...(resolve === undefined ? {} : { resolve }) };
+    this.#targets = new Map(
+      options.targets.map((target) => [target.name, new Target(target, options, context)]),
+    );
+    this.#isAlone = options.targets.length === 1;
+    this.limits = {
+      batchCount: 1,
+      batchBytes: Number.POSITIVE_INFINITY,
+      eventBytes: options.maxEventBytes,
+      inFlight: this.#isAlone ? 2 * options.concurrency : IN_FLIGHT,
+      order: 'user',
+      batchBy: 'destination',
+      sendTimeout: PATIENCE + 2 * options.timeout,
+    } as const;
+  }
+
+  open(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const results = Array.from(batch, () => ABORTED);
+    const users = Map.groupBy(batch.entries(), ([index, { event }]) => event.user ?? index);
+    const work = Promise.all(
+      Array.from(users.values(), async (group) => {
+        for (const [index, delivery] of group) {
+          const result = await this.#post(delivery, signal);
+          results[index] = result;
+          if (result.status !== 'retry') continue;
+          // Nothing of a user may follow what has to be sent again.
+          for (const [later] of group) if (later > index) results[later] = result;
+          return;
+        }
+      }),
+    );
+    this.#running.add(work);
+    try {
+      await work;
+    } finally {
+      this.#running.delete(work);
+    }
+    return results;
+  }
+
+  troubles(): readonly SinkTrouble[] {
+    return Array.from(this.#targets.values(), ({ trouble }) => trouble).filter((one) => one !== null);
+  }
+
+  /** Lets requests in flight finish; after `signal` they are cut. */
+  async close(signal: AbortSignal): Promise<void> {
+    const targets = [...this.#targets.values()];
+    await orAborted(Promise.all([...this.#running, ...targets.map((target) => target.close())]), signal);
+    await Promise.all(targets.map((target) => target.destroy()));
+  }
+
+  async #post({ event, destination }: Delivery, signal: AbortSignal): Promise<SendResult> {
+    if (signal.aborted) return ABORTED;
+    const target = this.#targets.get(destination);
+    if (target === undefined) return unknown(destination);
+    const result = await target.post(event, signal);
+    return this.#isAlone && result.status === 'retry' && target.trouble !== null
+      ? { ...result, sink: true }
+      : result;
+  }
+}
+
+/** A slip in the config, and none of the event's: it waits until the route is corrected. */
+function unknown(name: string | null): SendResult {
+  const which =
+    name === null ? 'the route names no target, and the sink has no url' : `the sink has no target ${name}`;
+  return { status: 'retry', reason: which, delayMs: UNKNOWN_DELAY };
+}

@@ -1,0 +1,173 @@
+import { Pool } from 'undici';
+import type { Clock } from '../../core/clock.ts';
+import type { JournalEvent } from '../../core/event.ts';
+import type { SendResult, SinkTrouble } from '../../core/sink.ts';
+import { onAbort, unlessAborted } from '../../lib/abort.ts';
+import { ABORTED } from '../failure.ts';
+import { checkedLookup, type Resolve } from './addresses.ts';
+import type { HttpOptions, TargetOptions } from './config.ts';
+import { failureOf, resultOf, THROTTLING, type Answer } from './failure.ts';
+import { headersFor } from './message.ts';
+import { Turns } from './turns.ts';
+
+/** Milliseconds that an event waits for its turn before the dispatcher has it back: an erasure may concern it meanwhile. */
+export const PATIENCE = 5000;
+/** So many failures in a row and the target is left alone for a while. */
+const FAILURES = 5;
+/** Milliseconds of the first pause; each further one is twice as long, up to the longest. */
+const PAUSE = { first: 500, longest: 30_000 };
+/** Bytes of an answer's body that are read; what it says is of no interest. */
+const ANSWER_BYTES = 64 * 1024;
+
+export interface TargetContext {
+  readonly clock: Clock;
+  /** Called when it is left alone, and when it works again (null). */
+  readonly onChange: (name: string, trouble: string | null) => void;
+  readonly resolve?: Resolve;
+}
+
+/**
+ * One place that events are posted to, with its own connections, pace and troubles.
+ *
+ * Modes: working → paused (after failures in a row, or when it asks for it: nothing is sent until the pause is over) →
+ * probing (one request at a time; a failure pauses again, for longer, a success makes it work) → working.
+ */
+export class Target {
+  readonly name: string;
+  readonly #options: TargetOptions;
+  readonly #all: HttpOptions;
+  readonly #context: TargetContext;
+  readonly #pool: Pool;
+  readonly #turns: Turns;
+  #failures = 0;
+  /** Pauses in a row; above 0 it is paused or probing. */
+  #pauses = 0;
+  #pausedUntil = 0;
+  #trouble: SinkTrouble | null = null;
+
+  constructor(target: TargetOptions, options: HttpOptions, context: TargetContext) {
+    const { concurrency, timeout, allowed } = options;
+    this.name = target.name ?? target.url.host;
+    this.#options = target;
+    this.#all = options;
+    this.#context = context;
+    const plain = target.url.protocol === 'http:';
+    const lookup = checkedLookup({ allowed, plain }, context.resolve);
+    this.#pool = new Pool(target.url.origin, {
+      connections: concurrency,
+      pipelining: 1,
+      // `timeout` is of the whole request and is measured here.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { ...target.tls, lookup, timeout },
+    });
+    this.#turns = new Turns(options, PATIENCE, context.clock);
+  }
+
+  get trouble(): SinkTrouble | null {
+    return this.#trouble;
+  }
+
+  /** Posts one event, once it is its turn. */
+  async post(event: JournalEvent, signal: AbortSignal): Promise<SendResult> {
+    const before = this.#pause();
+    if (before !== null) return before;
+    const turn = this.#turns.take();
+    const isTurn = await unlessAborted(turn, signal, null);
+    if (isTurn === null) {
+      void turn.then((late) => late && this.#turns.done());
+      return ABORTED;
+    }
+    if (!isTurn)
+      return (
+        this.#pause() ?? { status: 'retry', reason: `${this.#place} has other events first`, delayMs: 0 }
+      );
+    try {
+      if (signal.aborted) return ABORTED;
+      const pauses = this.#pauses;
+      const { result, throttles } = await this.#request(event, signal);
+      // What was sent before a pause says nothing about the time after it.
+      if (result !== ABORTED && (pauses === this.#pauses || result.status !== 'retry'))
+        this.#note(result, throttles);
+      return result.status === 'retry' ? { ...result, ...this.#pause() } : result;
+    } finally {
+      this.#turns.done();
+    }
+  }
+
+  /** Resolves when every request has been answered. */
+  async close(): Promise<void> {
+    if (!this.#pool.closed) await this.#pool.close();
+  }
+
+  async destroy(): Promise<void> {
+    if (!this.#pool.destroyed) await this.#pool.destroy();
+  }
+
+  get #place(): string {
+    return `target ${this.name}`;
+  }
+
+  /** What an event is told while the target is left alone; null while it is not. */
+  #pause(): (SendResult & { readonly status: 'retry' }) | null {
+    const left = this.#pausedUntil - this.#context.clock.monotonic();
+    if (left <= 0 || this.#trouble === null) return null;
+    return { status: 'retry', reason: this.#trouble.detail, delayMs: left };
+  }
+
+  async #request(
+    event: JournalEvent,
+    signal: AbortSignal,
+  ): Promise<{ result: SendResult; throttles: boolean }> {
+    const { url } = this.#options;
+    const { sign, timeout, retry } = this.#all;
+    const now = this.#context.clock.now();
+    const stop = new AbortController();
+    const late = new Error(`no answer in ${timeout} ms`);
+    const timer = setTimeout(() => stop.abort(late), timeout);
+    const forget = onAbort(signal, () => stop.abort());
+    try {
+      const { statusCode, headers, body } = await this.#pool.request({
+        path: url.pathname + url.search,
+        method: 'POST',
+        headers: headersFor(event, this.#options, sign, now),
+        body: event.body,
+        signal: stop.signal,
+      });
+      await body.dump({ limit: ANSWER_BYTES, signal: stop.signal });
+      const retryAfter = headers['retry-after'];
+      const answer: Answer = { status: statusCode, retryAfter: [retryAfter].flat()[0] };
+      return { result: resultOf(this.#place, answer, retry, now), throttles: THROTTLING.has(statusCode) };
+    } catch (error) {
+      if (signal.aborted) return { result: ABORTED, throttles: false };
+      return { result: failureOf(this.#place, stop.signal.aborted ? late : error), throttles: false };
+    } finally {
+      clearTimeout(timer);
+      forget();
+    }
+  }
+
+  /** The one place that changes the mode. */
+  #note(result: SendResult, throttles: boolean): void {
+    if (result.status !== 'retry') {
+      if (this.#trouble !== null) this.#context.onChange(this.name, null);
+      [this.#failures, this.#pauses, this.#pausedUntil, this.#trouble] = [0, 0, 0, null];
+      this.#turns.narrow = false;
+      return;
+    }
+    this.#failures += 1;
+    if (!throttles && this.#pauses === 0 && this.#failures < FAILURES) return;
+    const own = Math.min(PAUSE.longest, PAUSE.first * 2 ** Math.min(this.#pauses, 10));
+    this.#pauses += 1;
+    const { clock, onChange } = this.#context;
+    this.#pausedUntil = clock.monotonic() + Math.max(own, throttles ? (result.delayMs ?? 0) : 0);
+    if (this.#trouble === null) onChange(this.name, result.reason);
+    this.#trouble = {
+      code: 'target_paused',
+      detail: result.reason,
+      since: this.#trouble?.since ?? clock.now(),
+    };
+    this.#turns.narrow = true;
+    this.#turns.dismiss();
+  }
+}

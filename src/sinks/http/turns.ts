@@ -1,0 +1,109 @@
+import type { Clock } from '../../core/clock.ts';
+
+export interface Pace {
+  /** Requests at a time. */
+  readonly concurrency: number;
+  /** Requests a second; 0: no limit. */
+  readonly rate: number;
+}
+
+/** What may be made up for after a delay, as a part of a second: with more, a second could have too many requests. */
+const CATCH_UP = 0.04;
+
+interface Waiting {
+  readonly since: number;
+  readonly tell: (isTurn: boolean) => void;
+}
+
+/**
+ * Whose turn it is to send, first come first served, at most so many at a time and a second. Whoever has waited too long, or
+ * is told that it is in vain, waits no more.
+ */
+export class Turns {
+  readonly #pace: Pace;
+  readonly #patience: number;
+  readonly #clock: Clock;
+  readonly #most: number;
+  #waiting: Waiting[] = [];
+  /** How many of those at the front have been told. */
+  #told = 0;
+  #running = 0;
+  #tokens: number;
+  #filledAt: number;
+  #isTimerSet = false;
+  /** Set while one at a time is enough. */
+  narrow = false;
+
+  /** @param patience milliseconds that one waits at most */
+  constructor(pace: Pace, patience: number, clock: Clock) {
+    this.#pace = pace;
+    this.#patience = patience;
+    this.#clock = clock;
+    this.#most = Math.max(1, pace.rate * CATCH_UP);
+    this.#tokens = 1;
+    this.#filledAt = clock.monotonic();
+  }
+
+  /** True when it is its turn, until it calls `done`; false when it shall not wait any more. */
+  take(): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#waiting.push({ since: this.#clock.monotonic(), tell: resolve });
+    this.#next();
+    return promise;
+  }
+
+  done(): void {
+    this.#running -= 1;
+    this.#next();
+  }
+
+  /** Whoever waits does so in vain. */
+  dismiss(): void {
+    const waiting = this.#waiting.slice(this.#told);
+    this.#waiting = [];
+    this.#told = 0;
+    for (const { tell } of waiting) tell(false);
+  }
+
+  #next(): void {
+    const now = this.#clock.monotonic();
+    const lanes = this.narrow ? 1 : this.#pace.concurrency;
+    while (this.#running < lanes && this.#told < this.#waiting.length && this.#hasToken(now)) {
+      this.#running += 1;
+      this.#tellFirst(true);
+    }
+    while ((this.#waiting[this.#told]?.since ?? Infinity) <= now - this.#patience) this.#tellFirst(false);
+    const first = this.#waiting[this.#told];
+    if (first === undefined || this.#isTimerSet) return;
+    // Without a free lane `done` is what it waits for.
+    const token = this.#running < lanes ? ((1 - this.#tokens) * 1000) / this.#pace.rate : Infinity;
+    this.#wakeIn(Math.min(first.since + this.#patience - now, token));
+  }
+
+  #hasToken(now: number): boolean {
+    const { rate } = this.#pace;
+    if (rate === 0) return true;
+    this.#tokens = Math.min(this.#most, this.#tokens + ((now - this.#filledAt) * rate) / 1000);
+    this.#filledAt = now;
+    // A rounding error below one must not turn into one more wait.
+    if (this.#tokens < 1 - 1e-9) return false;
+    this.#tokens -= 1;
+    return true;
+  }
+
+  #tellFirst(isTurn: boolean): void {
+    this.#waiting[this.#told]?.tell(isTurn);
+    this.#told += 1;
+    if (this.#told < 1024 && this.#told < this.#waiting.length) return;
+    this.#waiting = this.#waiting.slice(this.#told);
+    this.#told = 0;
+  }
+
+  #wakeIn(ms: number): void {
+    this.#isTimerSet = true;
+    this.#clock.after(Math.max(1, Math.ceil(ms)), () => {
+      this.#isTimerSet = false;
+      this.#next();
+    });
+  }
+}
