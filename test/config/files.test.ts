@@ -16,6 +16,8 @@ const ENV = {
   WEBHOOK_SECRET: 'made-up secret of this test',
   SERVICE_API_KEY: 'x',
   EVENT_HUBS,
+  SERVICES_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`,
+  BILLING_TOKEN: 'made-up',
 };
 
 describe('the configs that come with millrace', () => {

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import type { Sink } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import { ArrayJournal, ManualClock, silentLog } from '../deliver/support.ts';
 import { until } from '../support/until.ts';
 
@@ -13,8 +13,11 @@ export interface Delivering {
   readonly delivered: (sink: string, count: number) => Promise<unknown>;
 }
 
-/** Sinks behind the real dispatcher, every event routed to the default place of each; stopped after the test. */
-export async function startDelivering(named: Readonly<Record<string, Sink>>): Promise<Delivering> {
+/** Sinks behind the real dispatcher, stopped after the test. @param targetsOf without it every event goes to the default place of each */
+export async function startDelivering(
+  named: Readonly<Record<string, Sink>>,
+  targetsOf?: DispatcherOptions['targetsOf'],
+): Promise<Delivering> {
   const journal = new ArrayJournal();
   const clock = new ManualClock();
   const sinks = new Map(Object.entries(named));
@@ -25,7 +28,7 @@ export async function startDelivering(named: Readonly<Record<string, Sink>>): Pr
     retry: { initial: 100, max: 1000, giveUpAfter: 0 },
     maxPending: 100,
     maxPendingBytes: 64 * 2 ** 20,
-    targetsOf: () => [...sinks.keys()].map((sink) => ({ sink, destination: null })),
+    targetsOf: targetsOf ?? (() => [...sinks.keys()].map((sink) => ({ sink, destination: null }))),
   });
   onTestFinished(() => dispatcher.stop(AbortSignal.abort()));
   await Promise.all(Array.from(sinks, ([name, sink]) => dispatcher.add(name, sink)));

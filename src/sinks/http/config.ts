@@ -1,7 +1,7 @@
 import { isIP, type BlockList } from 'node:net';
 import { z } from 'zod';
 import { splitSecrets } from '../../core/secrets.ts';
-import { messageOf } from '../../core/errors.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
 import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseStandardSecret, type StandardSecret } from '../../verify/standard-secret.ts';
@@ -28,13 +28,11 @@ const secrets = z
   .describe(
     'Secrets to sign with (`whsec_…`, or `whsk_…` for ed25519). Each makes a signature of its own. To rotate: add the new one, let the target accept it, remove the old one.',
   );
-const tls = z
-  .strictObject({
-    ca: optionalText('PEM of the authorities the target is trusted by, instead of the usual ones.'),
-    cert: optionalText('PEM of our certificate (mutual TLS), such as `${file:/etc/millrace/client.pem}`.'),
-    key: optionalText('PEM of its private key.', { sensitive: true }),
-  })
-  .prefault({});
+const tls = z.strictObject({
+  ca: optionalText('PEM of the authorities the target is trusted by, instead of the usual ones.'),
+  cert: optionalText('PEM of our certificate (mutual TLS), such as `${file:/etc/millrace/client.pem}`.'),
+  key: optionalText('PEM of its private key.', { sensitive: true }),
+});
 
 const target = z.strictObject({
   url: z
@@ -65,7 +63,7 @@ const schema = z
     ),
     secrets: secrets.default([]),
     headers,
-    tls,
+    tls: tls.prefault({}),
     privateNetworks: texts(
       'Networks and addresses that requests may go to although they are private, such as `10.1.0.0/16`; http without TLS goes nowhere else.',
     ),
@@ -159,18 +157,19 @@ function urlOf(text: string, allowed: BlockList, wrong: Say): URL {
 
 function secretsOf(written: readonly string[], sign: HttpOptions['sign'], wrong: Say): StandardSecret[] {
   if (sign !== 'standard-webhooks') return [];
-  const found = written.flatMap(splitSecrets).flatMap((secret, index) => {
+  const each = written.flatMap(splitSecrets);
+  if (each.length === 0) wrong('must hold a secret to sign with; or write sign: original, or none');
+  return each.flatMap((secret, index) => {
+    const where = `secret ${index + 1}`;
     try {
-      const parsed = parseStandardSecret(secret, `secret ${index + 1}`);
+      const parsed = parseStandardSecret(secret, where);
       if (parsed.version === 'v1' || parsed.sign !== null) return [parsed];
-      wrong(`secret ${index + 1} is a public key, which cannot sign`);
+      wrong(`${where} is a public key, which cannot sign`);
     } catch (error) {
-      wrong(messageOf(error));
+      wrong(error instanceof MillraceError ? error.detail : messageOf(error));
     }
     return [];
   });
-  if (written.length === 0) wrong('must hold a secret to sign with; or write sign: original, or none');
-  return found;
 }
 
 function headersOf(written: Readonly<Record<string, string>>, wrong: Say): Record<string, string> {

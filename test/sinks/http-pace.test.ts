@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { Turns } from '../../src/sinks/http/turns.ts';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { startDelivering } from './delivering.ts';
+import { openHttp, startEndpoint } from './http-support.ts';
+import { deliver, makeContext, signal, TestClock } from './support.ts';
+
+/** Lets promises that are settled tell so. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('rate', () => {
+  test.each([
+    [50, 1],
+    [300, 1],
+    [1000, 1],
+    // A machine so busy that timers come late.
+    [300, 37],
+    [1000, 25],
+  ])('%i a second, looked at every %i ms: held within 5 %%, over any second', async (rate, step) => {
+    const clock = new TestClock();
+    const turns = new Turns({ concurrency: 1_000_000, rate }, 1e9, clock);
+    const times: number[] = [];
+    for (let n = 0; n < rate * 6; n += 1)
+      void turns.take().then(() => {
+        times.push(clock.monotonic());
+        turns.done();
+      });
+    await turn();
+    while (clock.monotonic() < 5000) {
+      clock.advance(step);
+      await turn();
+    }
+    const seconds = clock.monotonic() / 1000;
+    expect(times.length / seconds / rate).toBeGreaterThan(0.95);
+    for (let from = 0; from + 1000 <= 5000; from += 50) {
+      const within = times.filter((at) => at >= from && at < from + 1000).length;
+      expect(within / rate, `from ${from}`).toBeLessThanOrEqual(1.05);
+    }
+  });
+
+  test('after a pause nothing is made up for', async () => {
+    const clock = new TestClock();
+    const turns = new Turns({ concurrency: 1000, rate: 100 }, 1e9, clock);
+    clock.advance(60_000);
+    let told = 0;
+    for (let n = 0; n < 50; n += 1) void turns.take().then(() => (told += 1));
+    await turn();
+    expect(told).toBeLessThanOrEqual(4);
+  });
+});
+
+describe('turns', () => {
+  test('come to whoever waits longest, and end with patience', async () => {
+    const clock = new TestClock();
+    const turns = new Turns({ concurrency: 1, rate: 0 }, 1000, clock);
+    const told: (number | string)[] = [];
+    for (const n of [1, 2, 3]) void turns.take().then((isTurn) => told.push(isTurn ? n : `${n} in vain`));
+    await turn();
+    expect(told).toEqual([1]);
+    turns.done();
+    await turn();
+    expect(told).toEqual([1, 2]);
+    clock.advance(1000);
+    await turn();
+    expect(told).toEqual([1, 2, '3 in vain']);
+    turns.done();
+    expect(await turns.take()).toBe(true);
+  });
+});
+
+test('a target has as many requests at a time as it may, and no more', async () => {
+  const endpoint = await startEndpoint();
+  // Each waits until there are three.
+  const held: (() => void)[] = [];
+  endpoint.reply = async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    held.push(resolve);
+    if (held.length === 3) for (const release of held.splice(0)) release();
+    await promise;
+    return 204;
+  };
+  const sink = await openHttp({ url: endpoint.url('/'), concurrency: 3 });
+  const batch = Array.from({ length: 60 }, (_, n) => deliver(n, 1, { user: `user-${n}` })).flat();
+  for (const { status } of await sink.send(batch, signal)) expect(status).toBe('delivered');
+  expect(endpoint.most).toBe(3);
+  expect(endpoint.connections).toBe(3);
+});
+
+describe('a target in trouble', () => {
+  const eight = Array.from({ length: 8 }, (_, n) => deliver(n, 1, { user: `user-${n}` })).flat();
+
+  test('is left alone, tried by one request, and works again after a success', async () => {
+    const endpoint = await startEndpoint();
+    endpoint.reply = () => 500;
+    const context = makeContext();
+    const sink = await openHttp({ url: endpoint.url('/'), concurrency: 1 }, context);
+    const results = await sink.send(eight, signal);
+    expect(results.map(({ status }) => status)).toEqual(Array(8).fill('retry'));
+    // The rest was not sent any more, and waits as long as the pause is.
+    expect(endpoint.posts).toHaveLength(5);
+    expect(results.at(-1)).toMatchObject({ delayMs: 500, sink: true });
+    expect(sink.troubles()).toMatchObject([{ code: 'target_paused', detail: /answered 500/ }]);
+    expect(context.lines).toMatchObject([{ level: 'warn', message: 'target paused' }]);
+
+    context.clock.advance(500);
+    await sink.send(eight.slice(0, 2), signal);
+    expect(endpoint.posts).toHaveLength(6);
+    context.clock.advance(999);
+    expect(await sink.send(eight.slice(0, 1), signal)).toMatchObject([{ delayMs: 1 }]);
+
+    endpoint.reply = () => 204;
+    context.clock.advance(1);
+    for (const { status } of await sink.send(eight, signal)) expect(status).toBe('delivered');
+    expect(sink.troubles()).toEqual([]);
+    expect(context.lines.at(-1)).toMatchObject({ level: 'info', message: 'target works again' });
+  });
+
+  test('is left alone as long as it asks for', async () => {
+    const endpoint = await startEndpoint();
+    endpoint.reply = () => [429, { 'retry-after': '30' }];
+    const context = makeContext();
+    const sink = await openHttp({ url: endpoint.url('/'), concurrency: 1 }, context);
+    await sink.send(eight, signal);
+    context.clock.advance(29_999);
+    for (const result of await sink.send(eight, signal))
+      expect(result).toMatchObject({ status: 'retry', delayMs: 1 });
+    expect(endpoint.posts).toHaveLength(1);
+    context.clock.advance(1);
+    await sink.send(eight, signal);
+    expect(endpoint.posts).toHaveLength(2);
+  });
+
+  test('is not one that has an error for some events', async () => {
+    const endpoint = await startEndpoint();
+    endpoint.reply = (_, __, headers) => (headers['idempotency-key'] === 'msg_3' ? 500 : 204);
+    const sink = await openHttp({ url: endpoint.url('/'), concurrency: 1 }, makeContext());
+    for (let round = 0; round < 8; round += 1) {
+      const results = await sink.send(eight, signal);
+      expect(results.filter(({ status }) => status === 'delivered')).toHaveLength(7);
+    }
+    expect(sink.troubles()).toEqual([]);
+  });
+});
+
+test('one that hangs does not delay another, as long as the window has room', async () => {
+  const [slow, quick] = [await startEndpoint(), await startEndpoint()];
+  slow.reply = () => 'hang';
+  const sink = await openHttp({
+    targets: { slow: { url: slow.url('/') }, quick: { url: quick.url('/') } },
+    concurrency: 2,
+    timeout: '1h',
+  });
+  const { journal, settled } = await startDelivering({ http: sink }, ({ user }) => [
+    { sink: 'http', destination: user === 'quick' ? 'quick' : 'slow' },
+  ]);
+  for (let n = 1; n <= 90; n += 1)
+    journal.put(contractEvent(n, { user: n % 9 === 0 ? 'quick' : `slow-${n}` }));
+  await settled('all of the quick one', () => quick.posts.length === 10);
+  expect(slow.open).toBe(2);
+});
