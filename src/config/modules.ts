@@ -102,6 +102,7 @@ const description = z.strictObject({
     .exactOptional(),
   keepsClaims: z.boolean().exactOptional(),
   needsJournal: z.strictObject({ option: z.string(), reason: z.string() }).exactOptional(),
+  destinations: z.array(z.string().nullable()).exactOptional(),
   openFiles: z.int().min(0).exactOptional(),
   packages: z.array(z.string()).exactOptional(),
   writesStdout: z.boolean().exactOptional(),

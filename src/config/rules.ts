@@ -66,7 +66,7 @@ export function checkModules(
   config: DescribedConfig,
   descriptions: ReadonlyMap<string, Pick<SinkDescription, 'needsJournal'>>,
 ): Problem[] {
-  const problems = checkFolders(config);
+  const problems = [...checkFolders(config), ...checkDestinations(config)];
   for (const [name, { oversize }] of Object.entries(config.sinks)) {
     if (oversize !== 'claim-check' || claimCheckSink(config, name) !== null) continue;
     const message =
@@ -80,6 +80,19 @@ export function checkModules(
     problems.push({ path: [...key.split('.'), need.option], message });
   }
   return problems;
+}
+
+/** Events for a place that a sink does not have would wait for ever. */
+function checkDestinations({ routes, sinks }: DescribedConfig): Problem[] {
+  return routes.flatMap(({ to }, route) =>
+    to.flatMap(({ sink, destination }, index) => {
+      const places = sinks[sink]?.description.destinations;
+      if (places === undefined || places.includes(destination)) return [];
+      const known = places.map((place) => (place === null ? sink : `${sink}:${place}`)).join(', ');
+      const what = destination === null ? 'has no default destination' : `has no destination ${destination}`;
+      return [{ path: ['routes', route, 'to', index], message: `the sink ${sink} ${what}; it has ${known}` }];
+    }),
+  );
 }
 
 /** The sink that keeps what is too large for `name`; null when there is none, or no way to tell which. */

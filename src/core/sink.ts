@@ -181,6 +181,8 @@ export interface SinkDescription {
   readonly keepsClaims?: boolean;
   /** The option that works only with a journal, and why. */
   readonly needsJournal?: { readonly option: string; readonly reason: string };
+  /** The only places that routes may name, null for the default one; absent: any. */
+  readonly destinations?: readonly (string | null)[];
   /** How many files the sink may hold open at once; absent: few. */
   readonly openFiles?: number;
   /**

@@ -44,6 +44,22 @@ describe('resolveText', () => {
     ]);
   });
 
+  it('refuses a route to a place that a sink says it does not have', async () => {
+    const module = { ...moduleThat((options) => options), describe: () => ({ destinations: ['billing'] }) };
+    const routed = (to: string): Promise<ResolvedConfig> =>
+      resolved(
+        async () => module,
+        `sinks: { web: { type: files } }\nroutes: [{ match: '*', to: ['${to}'] }]`,
+      );
+    await expect(routed('web:billing')).resolves.toBeDefined();
+    await expect(routed('web:biling')).rejects.toMatchObject({
+      detail: 'c.yaml:2:29: routes[0].to[0]: the sink web has no destination biling; it has web:billing',
+    });
+    await expect(routed('web')).rejects.toMatchObject({
+      detail: 'c.yaml:2:29: routes[0].to[0]: the sink web has no default destination; it has web:billing',
+    });
+  });
+
   it.each([
     ['connectionString: must be text', 'c.yaml:4:47: sinks.hubs.connectionString: must be text'],
     ['connectionString must be text', 'c.yaml:4:47: sinks.hubs.connectionString: must be text'],

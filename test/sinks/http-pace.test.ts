@@ -21,7 +21,7 @@ describe('rate', () => {
     const turns = new Turns({ concurrency: 1_000_000, rate }, 1e9, clock);
     const times: number[] = [];
     for (let n = 0; n < rate * 6; n += 1)
-      void turns.take().then(() => {
+      void Promise.resolve(turns.take()).then(() => {
         times.push(clock.monotonic());
         turns.done();
       });
@@ -43,7 +43,7 @@ describe('rate', () => {
     const turns = new Turns({ concurrency: 1000, rate: 100 }, 1e9, clock);
     clock.advance(60_000);
     let told = 0;
-    for (let n = 0; n < 50; n += 1) void turns.take().then(() => (told += 1));
+    for (let n = 0; n < 50; n += 1) void Promise.resolve(turns.take()).then(() => (told += 1));
     await turn();
     expect(told).toBeLessThanOrEqual(4);
   });
@@ -54,7 +54,8 @@ describe('turns', () => {
     const clock = new TestClock();
     const turns = new Turns({ concurrency: 1, rate: 0 }, 1000, clock);
     const told: (number | string)[] = [];
-    for (const n of [1, 2, 3]) void turns.take().then((isTurn) => told.push(isTurn ? n : `${n} in vain`));
+    for (const n of [1, 2, 3])
+      void Promise.resolve(turns.take()).then((isTurn) => told.push(isTurn ? n : `${n} in vain`));
     await turn();
     expect(told).toEqual([1]);
     turns.done();

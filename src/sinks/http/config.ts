@@ -2,6 +2,8 @@ import { isIP, type BlockList } from 'node:net';
 import { z } from 'zod';
 import { splitSecrets } from '../../core/secrets.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
+import type { SinkDescription } from '../../core/sink.ts';
+import { isRecord } from '../../lib/is-record.ts';
 import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseStandardSecret, type StandardSecret } from '../../verify/standard-secret.ts';
@@ -94,21 +96,31 @@ const schema = z
     const wrong = (path: readonly (string | number)[], message: string): void =>
       context.addIssue({ code: 'custom', path: [...path], message });
     const allowed = listOf(privateNetworks, wrong);
-    const found: TargetOptions[] = [];
-    const add = (name: string | null, path: string[], { url: to, ...own }: Written): void => {
-      const merged = { ...all, ...own.headers };
-      found.push({
-        name,
-        url: urlOf(to, allowed, (message) => wrong([...path, 'url'], message)),
-        secrets: secretsOf(own.secrets ?? ours, options.sign, (message) =>
-          wrong([...path, 'secrets'], message),
-        ),
-        headers: headersOf(merged, (message) => wrong([...path, 'headers'], message)),
-        tls: tlsOf(own.tls ?? ourTls, (message) => wrong([...path, 'tls'], message)),
-      });
+    const at =
+      (...path: string[]): Say =>
+      (message) =>
+        wrong(path, message);
+    const named = Object.entries(targets);
+    const inherits = main !== null || named.some(([, own]) => own.secrets === undefined);
+    const shared = {
+      secrets: inherits ? secretsOf(ours, options.sign, at('secrets')) : [],
+      headers: headersOf(all, at('headers')),
+      tls: tlsOf(ourTls, at('tls')),
     };
-    if (main !== null) add(null, [], { url: main, headers: {} });
-    for (const [name, each] of Object.entries(targets)) add(name, ['targets', name], each);
+    const found = named.map(([name, own]): TargetOptions => {
+      const place = ['targets', name];
+      return {
+        name,
+        url: urlOf(own.url, allowed, at(...place, 'url')),
+        secrets:
+          own.secrets === undefined
+            ? shared.secrets
+            : secretsOf(own.secrets, options.sign, at(...place, 'secrets')),
+        headers: { ...shared.headers, ...headersOf(own.headers, at(...place, 'headers')) },
+        tls: own.tls === undefined ? shared.tls : tlsOf(own.tls, at(...place, 'tls')),
+      };
+    });
+    if (main !== null) found.push({ name: null, url: urlOf(main, allowed, at('url')), ...shared });
     if (found.length === 0) wrong(['url'], 'must be set, or targets');
     return { ...options, allowed, targets: found };
   });
@@ -118,8 +130,11 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 /** What the HTTP sink works with: sizes in bytes, times in milliseconds. */
 export type HttpOptions = z.output<typeof schema>;
 
-type Written = Omit<z.output<typeof target>, 'secrets' | 'tls'> &
-  Partial<Pick<z.output<typeof target>, 'secrets' | 'tls'>>;
+/** Its targets are known, so a slip in a route is found before an event waits for it. */
+export function describe({ url: main, targets }: Readonly<Record<string, unknown>>): SinkDescription {
+  const named = isRecord(targets) ? Object.keys(targets) : [];
+  return { destinations: typeof main === 'string' ? [null, ...named] : named };
+}
 
 /** Where events go: `name` is what routes call it, null for the default one. */
 export interface TargetOptions {

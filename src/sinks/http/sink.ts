@@ -1,25 +1,14 @@
-import type {
-  Delivery,
-  SendResult,
-  Sink,
-  SinkContext,
-  SinkDescription,
-  SinkTrouble,
-} from '../../core/sink.ts';
-import { orAborted } from '../../lib/abort.ts';
+import type { Delivery, SendResult, Sink, SinkContext, SinkTrouble } from '../../core/sink.ts';
+import { onAbort, orAborted } from '../../lib/abort.ts';
 import { ABORTED } from '../failure.ts';
 import type { Resolve } from './addresses.ts';
 import type { HttpOptions } from './config.ts';
 import { PATIENCE, Target } from './target.ts';
 
-export { parseOptions, optionsSchema } from './config.ts';
+export { parseOptions, optionsSchema, describe } from './config.ts';
 
 export function createSink(options: HttpOptions, context: SinkContext): Sink {
   return new HttpSink(options, context);
-}
-
-export function describe(): SinkDescription {
-  return {};
 }
 
 /** Calls at once: as many as the dispatcher has loaded, so that those for one target never take the places of another's. */
@@ -66,27 +55,17 @@ export class HttpSink implements Sink {
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const results = Array.from(batch, () => ABORTED);
-    const users = Map.groupBy(batch.entries(), ([index, { event }]) => event.user ?? index);
-    const work = Promise.all(
-      Array.from(users.values(), async (group) => {
-        for (const [index, delivery] of group) {
-          const result = await this.#post(delivery, signal);
-          results[index] = result;
-          if (result.status !== 'retry') continue;
-          // Nothing of a user may follow what has to be sent again.
-          for (const [later] of group) if (later > index) results[later] = result;
-          return;
-        }
-      }),
-    );
+    // A signal of its own: the dispatcher's is shared by every send, and each listener has to pass all others.
+    const stop = new AbortController();
+    const forget = onAbort(signal, () => stop.abort());
+    const work = this.#send(batch, stop.signal);
     this.#running.add(work);
     try {
-      await work;
+      return await work;
     } finally {
       this.#running.delete(work);
+      forget();
     }
-    return results;
   }
 
   troubles(): readonly SinkTrouble[] {
@@ -98,6 +77,22 @@ export class HttpSink implements Sink {
     const targets = [...this.#targets.values()];
     await orAborted(Promise.all([...this.#running, ...targets.map((target) => target.close())]), signal);
     await Promise.all(targets.map((target) => target.destroy()));
+  }
+
+  /** Each user's events one after another: nothing of a user may follow what has to be sent again. */
+  async #send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const results = Array.from(batch, () => ABORTED);
+    const users = Map.groupBy(batch.entries(), ([index, { event }]) => event.user ?? index);
+    const lanes = Array.from(users.values(), async (group) => {
+      let held: SendResult | null = null;
+      for (const [index, delivery] of group) {
+        const result: SendResult = held ?? (await this.#post(delivery, signal));
+        results[index] = result;
+        if (result.status === 'retry') held = result;
+      }
+    });
+    await Promise.all(lanes);
+    return results;
   }
 
   async #post({ event, destination }: Delivery, signal: AbortSignal): Promise<SendResult> {

@@ -73,9 +73,9 @@ export class Target {
     const before = this.#pause();
     if (before !== null) return before;
     const turn = this.#turns.take();
-    const isTurn = await unlessAborted(turn, signal, null);
+    const isTurn = turn === true || (await unlessAborted(turn, signal, null));
     if (isTurn === null) {
-      void turn.then((late) => late && this.#turns.done());
+      void Promise.resolve(turn).then((late) => late && this.#turns.done());
       return ABORTED;
     }
     if (!isTurn)

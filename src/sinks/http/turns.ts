@@ -44,8 +44,13 @@ export class Turns {
     this.#filledAt = clock.monotonic();
   }
 
-  /** True when it is its turn, until it calls `done`; false when it shall not wait any more. */
-  take(): Promise<boolean> {
+  /** True when it is its turn, until it calls `done`; false when it shall not wait any more. At once if it can be. */
+  take(): true | Promise<boolean> {
+    const isFree = this.#told === this.#waiting.length && this.#running < this.#lanes;
+    if (isFree && this.#hasToken(this.#clock.monotonic())) {
+      this.#running += 1;
+      return true;
+    }
     const { promise, resolve } = Promise.withResolvers<boolean>();
     this.#waiting.push({ since: this.#clock.monotonic(), tell: resolve });
     this.#next();
@@ -65,10 +70,13 @@ export class Turns {
     for (const { tell } of waiting) tell(false);
   }
 
+  get #lanes(): number {
+    return this.narrow ? 1 : this.#pace.concurrency;
+  }
+
   #next(): void {
     const now = this.#clock.monotonic();
-    const lanes = this.narrow ? 1 : this.#pace.concurrency;
-    while (this.#running < lanes && this.#told < this.#waiting.length && this.#hasToken(now)) {
+    while (this.#running < this.#lanes && this.#told < this.#waiting.length && this.#hasToken(now)) {
       this.#running += 1;
       this.#tellFirst(true);
     }
@@ -76,7 +84,7 @@ export class Turns {
     const first = this.#waiting[this.#told];
     if (first === undefined || this.#isTimerSet) return;
     // Without a free lane `done` is what it waits for.
-    const token = this.#running < lanes ? ((1 - this.#tokens) * 1000) / this.#pace.rate : Infinity;
+    const token = this.#running < this.#lanes ? ((1 - this.#tokens) * 1000) / this.#pace.rate : Infinity;
     this.#wakeIn(Math.min(first.since + this.#patience - now, token));
   }
 
