@@ -5,11 +5,15 @@ import { Shaper } from '../warehouse/shape/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';
 import { DamagedText } from './damage.ts';
 import { ElementScanner } from './elements.ts';
+import { QuickItems, TEXT } from './quick/quick-items.ts';
 
 /** Redshift's COPY takes no row above 4 MB, and nobody's meal is that long. */
 export const LONGEST_ELEMENT = 4 * 1024 * 1024;
 /** Rows are handed on in pieces of about this size. */
 const PIECE = 256 * 1024;
+
+/** Bytes of a text before which it is not worth the memory that quick items take. */
+const LEAST_QUICK = 128 * 1024;
 
 /** A row that is not written, and where its document stands. */
 export interface LocatedReject extends RowReject {
@@ -74,14 +78,22 @@ export async function shapeText(
     onReject: (fault) => reject(fault, element.offset, element.length),
     ...(options.onUnknown === undefined ? {} : { onUnknown: options.onUnknown }),
   });
-  const padded = new PaddedChunk();
   const longest = options.longest ?? LONGEST_ELEMENT;
+  let quick: QuickItems | null = null;
+  const padded = new PaddedChunk();
+  let text: Buffer = Buffer.alloc(0);
   const scanner = new ElementScanner({
     containers: holds ? [name] : [name, 'data'],
     longest,
     lines: options.lines ?? false,
     take: (at) => {
-      const next = shaper.shapeItem(padded.bytes, at, longest);
+      const end = quick?.shape(at, longest) ?? 0;
+      if (quick !== null && end > 0) {
+        progress.elements += quick.elements;
+        quick.takeRows((rows) => shaper.adopt(rows));
+      }
+      if (end !== 0) return Math.max(end, 0);
+      const next = shaper.shapeItem(text, at, longest);
       if (next > 0) progress.elements += 1;
       return next;
     },
@@ -98,10 +110,15 @@ export async function shapeText(
   try {
     for await (const chunk of chunks) {
       options.signal?.throwIfAborted();
-      padded.fill(chunk);
-      scanner.push(chunk);
+      for (let at = 0; at < chunk.length; at += TEXT) {
+        const piece = chunk.subarray(at, at + TEXT);
+        if (progress.bytes + at + piece.length >= LEAST_QUICK)
+          quick ??= QuickItems.of(shaper.plan, options.tables);
+        text = quick?.fill(piece) ?? padded.fill(piece);
+        scanner.push(piece);
+        for (const output of outputs) await output.flush(PIECE);
+      }
       progress.bytes += chunk.length;
-      for (const output of outputs) await output.flush(PIECE);
       options.onProgress?.(report());
     }
     scanner.end();
@@ -165,12 +182,13 @@ const ZEROS = 64;
  * end: once a read has been there, V8 makes all later ones of the same code slower, by a third of the whole work.
  */
 class PaddedChunk {
-  bytes: Buffer = Buffer.alloc(ZEROS);
+  #bytes: Buffer = Buffer.alloc(ZEROS);
 
-  fill(chunk: Buffer): void {
+  fill(chunk: Buffer): Buffer {
     const { length } = chunk;
-    if (this.bytes.length < length + ZEROS) this.bytes = Buffer.allocUnsafeSlow(length + ZEROS);
-    this.bytes.set(chunk);
-    this.bytes.fill(0, length, length + ZEROS);
+    if (this.#bytes.length < length + ZEROS) this.#bytes = Buffer.allocUnsafeSlow(length + ZEROS);
+    this.#bytes.set(chunk);
+    this.#bytes.fill(0, length, length + ZEROS);
+    return this.#bytes;
   }
 }

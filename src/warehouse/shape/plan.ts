@@ -131,6 +131,10 @@ export class Fields {
     return field;
   }
 
+  members(): Iterable<Field> {
+    return this.#members.values();
+  }
+
   /** Type of the column that reads the member; null when none does. */
   typeOf(name: string): ColumnType | null {
     const field = this.#members.get(name);

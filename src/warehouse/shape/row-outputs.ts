@@ -51,6 +51,13 @@ export class RowOutputs {
     return Object.fromEntries([...this.#outputs].map(([name, { count }]) => [name, count]));
   }
 
+  /** Adds rows that are complete, as lines of NDJSON. */
+  add(table: string, rows: Uint8Array, count: number): void {
+    const output = this.#output(table);
+    output.rows.append(rows);
+    output.count += count;
+  }
+
   /** @see Shaper.take */
   take(table: string, spare: ByteWriter): ByteWriter {
     const output = this.#output(table);

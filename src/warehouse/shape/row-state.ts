@@ -102,6 +102,10 @@ export class RowState {
     return (one >>> 0) * 0x20_0000 + (two >>> 11);
   }
 
+  countFilled(slot: number, times: number): void {
+    this.filled[slot] = (this.filled[slot] as number) + times;
+  }
+
   reset(): void {
     this.from.fill(-1);
     this.extra.reset();

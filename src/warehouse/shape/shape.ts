@@ -36,6 +36,16 @@ export interface ShaperOptions {
   onUnknown?: OnLeft;
 }
 
+/** Rows of one table that only have to be handed on. */
+export interface ReadyRows {
+  readonly table: string;
+  /** Lines of NDJSON. */
+  readonly rows: Uint8Array;
+  readonly count: number;
+  /** In how many of them each column had a value of the document. */
+  readonly filled: Uint32Array;
+}
+
 /**
  * Shapes documents into rows, from bytes to bytes: what can be copied is not decoded, so numbers keep their text. The
  * same document gives the same rows however it was written down; only the order of what goes to `extra` follows it.
@@ -111,6 +121,18 @@ export class Shaper {
         },
       ];
     });
+  }
+
+  /** How rows are made of a document. */
+  get plan(): RowPlan {
+    return this.#row.plan;
+  }
+
+  /** Adds rows that were shaped elsewhere by the same plan; they are copied. */
+  adopt({ table, rows, count, filled }: ReadyRows): void {
+    this.#outputs.add(table, rows, count);
+    const state = [this.#row, ...this.#inner.values()].find(({ plan }) => plan.table === table);
+    filled.forEach((times, slot) => state?.countFilled(slot, times));
   }
 
   /**

@@ -1,0 +1,159 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { QuickItems } from '../../src/ndjson/quick/quick-items.ts';
+import { planRow } from '../../src/warehouse/shape/plan.ts';
+import { TABLES } from '../../src/warehouse/tables.ts';
+import { Shaper } from '../../src/warehouse/shape/shape.ts';
+import { ByteWriter } from '../../src/lib/byte-writer.ts';
+import { MEALS } from '../../src/warehouse/tables/meals.ts';
+import { ROOT } from '../support/millrace.ts';
+import { skipped } from '../support/requirements.ts';
+import { anyMeal } from './documents.ts';
+import { referenceRows } from './reference.ts';
+import { chunked, shapeAll } from './support.ts';
+import { usualDocument, usualMeal } from './usual.ts';
+
+const LONGEST = 100_000;
+
+interface Quick {
+  /** Bytes of the items that were shaped. */
+  readonly taken: Buffer;
+  readonly elements: number;
+  readonly rows: Record<string, string>;
+}
+
+function newItems(): QuickItems {
+  const items = QuickItems.of(planRow(MEALS, {}), ['meals', 'meal_items']);
+  if (items === null) throw new Error('this machine has no WebAssembly with SIMD');
+  return items;
+}
+
+/** Shapes the items of an array, from the first on. */
+function shapeQuick(items: QuickItems, array: Buffer, tables = ['meals', 'meal_items']): Quick {
+  items.fill(array);
+  const end = items.shape(1, LONGEST);
+  const rows: Record<string, string> = Object.fromEntries(tables.map((table) => [table, '']));
+  items.takeRows((ready) => (rows[ready.table] += Buffer.from(ready.rows).toString()));
+  return { taken: array.subarray(1, Math.max(end, 1)), elements: end > 0 ? items.elements : 0, rows };
+}
+
+const NOTHING = Array.from({ length: 4 }, () => Buffer.alloc(0));
+
+/** A text in which something is cut out, put in or repeated; often still JSON, and sometimes still UTF-8. */
+const damaged = fc
+  .tuple(
+    fc.oneof({ weight: 3, arbitrary: usualMeal }, anyMeal),
+    fc.nat(),
+    fc.constantFrom(0, 0, 0, 1, 2, 5),
+    fc.nat(40),
+    fc
+      .constantFrom(
+        '"',
+        '{',
+        '}',
+        '[',
+        ']',
+        ':',
+        ',',
+        '\\',
+        '\\u0041',
+        '\\/',
+        '0',
+        '-',
+        '.',
+        'e9',
+        ' ',
+        '\0',
+        '\n',
+      )
+      .map((text) => Buffer.from(text))
+      .chain((bytes) => fc.constantFrom(bytes, bytes, Buffer.of(0xff), Buffer.of(0xc3), ...NOTHING)),
+  )
+  // An item begins with its brace; whoever finds items sees to that.
+  .map(([meal, at, cut, repeated, inserted]) => {
+    const bytes = Buffer.from(meal);
+    const place = 1 + (at % (bytes.length - 1));
+    const again = repeated > 30 ? bytes.subarray(place, place + repeated) : Buffer.alloc(0);
+    return Buffer.concat([bytes.subarray(0, place), inserted, again, bytes.subarray(place + cut)]);
+  });
+
+describe('the quick way shapes', () => {
+  test('every usual meal, as the plain way does', async () => {
+    const items = newItems();
+    await fc.assert(
+      fc.asyncProperty(fc.array(usualMeal, { minLength: 1, maxLength: 3 }), async (meals) => {
+        const { rows, rejects } = await referenceRows(`[${meals.join(',')}]`);
+        expect(rejects).toEqual([]);
+        const quick = shapeQuick(items, Buffer.from(`[${meals.join(' ,\n')} ]`));
+        expect({ elements: quick.elements, rows: quick.rows }).toEqual({ elements: meals.length, rows });
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('of other meals all or nothing, and nothing of what is not JSON', async () => {
+    let taken = 0;
+    await fc.assert(
+      fc.asyncProperty(damaged, async (meal) => {
+        const quick = shapeQuick(newItems(), Buffer.concat([Buffer.from('['), meal, Buffer.from(',')]));
+        if (quick.elements === 0) {
+          expect(quick.rows).toEqual({ meals: '', meal_items: '' });
+          return;
+        }
+        taken += 1;
+        const text = `[${new TextDecoder('utf-8', { fatal: true }).decode(quick.taken)}]`;
+        expect(JSON.parse(text)).toHaveLength(quick.elements);
+        const { rows, rejects } = await referenceRows(text);
+        expect({ rows: quick.rows, rejects: [] }).toEqual({ rows, rejects });
+      }),
+      { numRuns: 300 },
+    );
+    expect(taken).toBeGreaterThan(15);
+  });
+
+  test('and leaves the rest of a text to others, in order', async () => {
+    const [usual, odd] = [usualMeal, anyMeal].map((meal, seed) => fc.sample(meal, { numRuns: 300, seed }));
+    const meals = usual!.flatMap((meal, n) => [meal, ...(n % 3 === 0 ? [odd![n] ?? meal] : [])]);
+    const text = `{"meals":[${meals.join(',')}]}`;
+    const { rows } = await referenceRows(text);
+    for (const sizes of [[200_000], [65_536, 1000], [1e6]])
+      expect((await shapeAll(chunked(text, sizes))).rows).toEqual(rows);
+  });
+
+  test('documents of every table, as one after the other are', () => {
+    const shaped = [...TABLES.values()].filter(({ definition, document }) => {
+      const tables = TABLES.withNested(definition.name);
+      if (definition !== document || document.unfold !== undefined) return false;
+      const items = QuickItems.of(planRow(document, {}), tables);
+      if (items === null) return false;
+      const documents = fc.sample(usualDocument(document), { numRuns: 40, seed: 1 });
+      const shaper = new Shaper({ definition, document }, { tables, onReject: () => expect.unreachable() });
+      for (const text of documents) expect(shaper.shape(Buffer.from(text))).toBe(true);
+      const quick = shapeQuick(items, Buffer.from(`[${documents.join(',')}]`), tables);
+      expect(quick.elements).toBe(documents.length);
+      for (const table of tables)
+        expect(quick.rows[table]).toBe(shaper.take(table, new ByteWriter()).view().toString());
+      return true;
+    });
+    expect(shaped.length).toBeGreaterThan(10);
+  });
+
+  test('only tables that it was made for', () => {
+    const plan = planRow(MEALS, { user_id: 'given' });
+    expect(QuickItems.of(plan, ['meals'])).not.toBeNull();
+    expect(QuickItems.of(planRow(MEALS, { id: 'given' }), ['meals'])).toBeNull();
+  });
+});
+
+const COMPILER = join(ROOT, 'node_modules/assemblyscript');
+const lack = existsSync(COMPILER) ? null : 'needs assemblyscript: npm ci';
+
+test.skipIf(lack !== null)(`quick-wasm.ts is what quick.as makes${skipped(lack)}`, () => {
+  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, '.ci/wasm.mjs'), '--check'], {
+    encoding: 'utf8',
+  });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});
