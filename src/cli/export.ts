@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import { changesAfter } from '../export/new-files.ts';
-import type { ExportFormat } from '../export/outputs.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/row-file.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
+import type { ExportFormat } from '../export/rows.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';

@@ -1,6 +1,8 @@
 import { promisify } from 'node:util';
-import { gzip, zstdCompress } from 'node:zlib';
+import { gzip, gzipSync, zstdCompress, zstdCompressSync } from 'node:zlib';
+import { asBuffer, joined } from '../lib/byte-writer.ts';
 import type { HashedFile } from '../lib/new-file.ts';
+import type { LinesOfRows, RowBatch } from './row-batch.ts';
 import { GZIP_LEVEL, type ExportCompression, type RowFile } from './row-file.ts';
 
 /** Lines are gathered to pieces of this size, and each is compressed on its own. */
@@ -13,7 +15,22 @@ const COMPRESS: Readonly<Record<ExportCompression, (bytes: Buffer) => Promise<Bu
   none: (bytes) => Promise.resolve(bytes),
 };
 
+const COMPRESS_HERE: Readonly<Record<ExportCompression, (bytes: Uint8Array) => Uint8Array>> = {
+  gzip: (bytes) => gzipSync(bytes, { level: GZIP_LEVEL }),
+  zstd: (bytes) => zstdCompressSync(bytes),
+  none: (bytes) => bytes,
+};
+
 export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
+
+/** Compresses lines in the calling thread; too few for a piece stay as they are. What it returns is the caller's. */
+export function packLines(lines: Uint8Array, compression: ExportCompression): LinesOfRows {
+  if (lines.length < PIECE) return { lines: joined([lines]), packed: false };
+  const pieces: Uint8Array[] = [];
+  for (let from = 0; from < lines.length; from += PIECE)
+    pieces.push(COMPRESS_HERE[compression](lines.subarray(from, from + PIECE)));
+  return { lines: joined(pieces), packed: true };
+}
 
 /** Rows as lines of NDJSON. */
 export class NdjsonFile implements RowFile {
@@ -22,7 +39,7 @@ export class NdjsonFile implements RowFile {
   writing = 0;
   readonly #out: HashedFile;
   readonly #compress: (bytes: Buffer) => Promise<Buffer>;
-  #pieces: Buffer[] = [];
+  #pieces: Uint8Array[] = [];
   #written = Promise.resolve();
 
   /** @param out empty */
@@ -31,9 +48,15 @@ export class NdjsonFile implements RowFile {
     this.#compress = COMPRESS[compression];
   }
 
-  /** Takes whole lines, valid until the promise resolves. */
-  async write(lines: Buffer, rows: number): Promise<void> {
-    this.#pieces.push(Buffer.from(lines));
+  async add({ table, rows, content }: RowBatch): Promise<void> {
+    if (!('lines' in content)) throw new TypeError(`${table} takes lines only`);
+    const { lines, packed } = content;
+    if (packed) {
+      await this.relieve();
+      this.rows += rows;
+      return this.#begin(lines.length, () => Promise.resolve(asBuffer(lines)));
+    }
+    this.#pieces.push(lines);
     this.held += lines.length;
     this.rows += rows;
     if (this.held >= PIECE) await this.relieve();
@@ -41,14 +64,10 @@ export class NdjsonFile implements RowFile {
 
   async relieve(): Promise<void> {
     if (this.held === 0) return;
-    await this.#written;
     const piece = Buffer.concat(this.#pieces, this.held);
     this.#pieces = [];
     this.held = 0;
-    this.writing = piece.length;
-    this.#written = this.#write(piece).finally(() => (this.writing = 0));
-    // Whoever comes next waits for it and is told.
-    this.#written.catch(() => undefined);
+    await this.#begin(piece.length, () => this.#compress(piece));
   }
 
   async settled(): Promise<void> {
@@ -67,7 +86,16 @@ export class NdjsonFile implements RowFile {
     await this.#out.abandon();
   }
 
-  async #write(piece: Buffer): Promise<void> {
-    await this.#out.write(await this.#compress(piece));
+  /** Begins to write a piece, once the one before is written. */
+  async #begin(bytes: number, piece: () => Promise<Buffer>): Promise<void> {
+    await this.#written;
+    this.writing = bytes;
+    this.#written = this.#write(piece).finally(() => (this.writing = 0));
+    // Whoever comes next waits for it and is told.
+    this.#written.catch(() => undefined);
+  }
+
+  async #write(piece: () => Promise<Buffer>): Promise<void> {
+    await this.#out.write(await piece());
   }
 }

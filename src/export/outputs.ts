@@ -2,15 +2,18 @@ import { join } from 'node:path';
 import { HashedFile } from '../lib/new-file.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
-import type { ParquetFile } from './parquet/parquet-file.ts';
-import type { ExportCompression } from './row-file.ts';
+import type { EncodedGroup } from './parquet/row-group.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
+import type { RowBatch } from './row-batch.ts';
+import type { ExportCompression, RowFile } from './row-file.ts';
+import type { ExportFormat } from './rows.ts';
 
 /** Files open at once; then the one unused for longest is finished, and its partition continues in another. */
 const OPEN_FILES = 32;
-/** Bytes of rows held and being written over all files; then the file that holds most writes its row group early. */
-const HELD = 48 * 1024 * 1024;
-
-export type ExportFormat = 'ndjson' | 'parquet';
+/** Bytes of rows held over all files; then the file that holds most writes its row group early. */
+const HELD = 32 * 1024 * 1024;
+/** Bytes of rows being written over all files, until they are waited for. */
+const WRITING = 32 * 1024 * 1024;
 
 /** One finished file of an export; a line of `_export.jsonl` lists those of a step. */
 export interface WrittenFile {
@@ -29,12 +32,14 @@ export interface OutputsOptions {
   readonly format: ExportFormat;
   readonly compression: ExportCompression;
   readonly tables: Tables;
+  /** Makes one row group of rows that were gathered apart. */
+  join(table: string, parts: readonly (readonly GatheredValues[])[]): Promise<EncodedGroup>;
 }
 
 interface Open {
   readonly name: string;
   readonly table: string;
-  readonly file: NdjsonFile | ParquetFile;
+  readonly file: RowFile;
 }
 
 /** The files of one step, a table and partition each, in memory that has a bound whatever the partitions are. */
@@ -49,31 +54,15 @@ export class Outputs {
     this.#options = options;
   }
 
-  /**
-   * @param folder of the partition below the table's, such as `dt=2026-11-21`; empty for none
-   * @param lines whole lines of NDJSON, valid until the promise resolves
-   */
-  async write(table: string, folder: string, lines: Buffer, rows: number): Promise<void> {
-    const file = await this.#fileOf(table, folder);
-    if (!(file instanceof NdjsonFile)) throw new TypeError(`${table} takes no lines`);
-    await file.write(lines, rows);
-    await this.#relieve();
-  }
-
-  /** The Parquet file that takes rows of a partition, for as long as no other 20 are asked for. */
-  async parquet(table: string, folder: string): Promise<ParquetFile> {
-    const file = await this.#fileOf(table, folder);
-    if (file instanceof NdjsonFile) throw new TypeError(`${table} takes lines only`);
-    await this.#relieve();
-    return file;
-  }
-
-  async #fileOf(table: string, folder: string): Promise<NdjsonFile | ParquetFile> {
+  /** Takes rows, in buffers that are not the caller's any more. */
+  async add(batch: RowBatch): Promise<void> {
+    const { table, folder } = batch;
     const place = folder === '' ? table : `${table}/${folder}`;
     const open = this.#open.get(place) ?? (await this.#create(table, place));
     this.#open.delete(place);
     this.#open.set(place, open);
-    return open.file;
+    await open.file.add(batch);
+    await this.#relieve();
   }
 
   /** Completes the files and returns them in order of their names. They are in the folder for unfinished work still. */
@@ -90,7 +79,7 @@ export class Outputs {
   async #create(table: string, place: string): Promise<Open> {
     const [oldest] = this.#open.keys();
     if (oldest !== undefined && this.#open.size >= OPEN_FILES) await this.#finish(oldest);
-    const { step, work, format, compression, tables } = this.#options;
+    const { step, work, format, compression, tables, join: joined } = this.#options;
     const nth = (this.#made.get(place) ?? 0) + 1;
     this.#made.set(place, nth);
     const stem = `part-${String(step).padStart(6, '0')}${nth === 1 ? '' : `-${nth}`}`;
@@ -101,7 +90,7 @@ export class Outputs {
     const create = (): Promise<HashedFile> => HashedFile.create(join(work, temporaryName(name)));
     if (definition === undefined) return { name, table, file: new NdjsonFile(await create(), compression) };
     const { ParquetFile } = await import('./parquet/parquet-file.ts');
-    return { name, table, file: new ParquetFile(create, definition, compression) };
+    return { name, table, file: new ParquetFile(create, definition, (parts) => joined(table, parts)) };
   }
 
   async #finish(place: string): Promise<void> {
@@ -113,11 +102,15 @@ export class Outputs {
     if (facts !== null) this.#written.push({ file: name, table, rows: file.rows, ...facts });
   }
 
+  /** What is written when follows from the rows alone, never from how fast they are written. */
   async #relieve(): Promise<void> {
     const files = [...this.#open.values()].map(({ file }) => file);
-    if (files.reduce((sum, { held, writing }) => sum + held + writing, 0) < HELD) return;
-    const [largest] = files.sort((a, b) => b.held - a.held);
-    await largest?.relieve();
+    const sum = (of: (file: RowFile) => number): number => files.reduce((all, file) => all + of(file), 0);
+    if (sum(({ held }) => held) >= HELD) {
+      const [largest] = files.sort((a, b) => b.held - a.held);
+      await largest?.relieve();
+    }
+    if (sum(({ writing }) => writing) < WRITING) return;
     for (const file of files) await file.settled();
   }
 }

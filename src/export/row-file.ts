@@ -1,3 +1,5 @@
+import type { RowBatch } from './row-batch.ts';
+
 /** How rows are compressed inside a file. */
 export const COMPRESSIONS = ['gzip', 'zstd', 'none'] as const;
 
@@ -13,6 +15,8 @@ export interface RowFile {
   readonly held: number;
   /** Bytes of rows that are being written. */
   readonly writing: number;
+  /** Takes rows, in buffers that are the file's from now on. */
+  add(batch: RowBatch): Promise<void>;
   /** Begins to write what is held, once what was held before is written. */
   relieve(): Promise<void>;
   /** Waits for what is being written. */

@@ -1,18 +1,21 @@
-import type { ArchiveItem } from '../archive/read.ts';
+import type { RecordEnvelope } from '../core/archive-record.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
-import type { OnLeft, TableFields } from '../warehouse/learned/drift.ts';
+import type { OnLeft } from '../warehouse/learned/drift.ts';
+import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
-import type { ExportFormat, Outputs } from './outputs.ts';
-import type { ParquetFile } from './parquet/parquet-file.ts';
+import { GatheredRows } from './gathered-rows.ts';
+import type { RowBatch } from './row-batch.ts';
+import type { ExportCompression } from './row-file.ts';
 
-/** Rows are handed on in pieces of about this size; as columns, memory is looked at after so many records. */
-const PIECE = 256 * 1024;
-const LOOK = 256;
+/** Partitions whose rows are gathered at once. */
+const MOST_PARTITIONS = 32;
+
+export type ExportFormat = 'ndjson' | 'parquet';
 
 /** A record that makes no row, and where it stands. */
 export interface ExportReject extends RowReject {
@@ -21,110 +24,127 @@ export interface ExportReject extends RowReject {
   readonly line: number;
 }
 
-export interface RowsOptions {
+/** What rows are made of and for. */
+export interface RowTerms {
   readonly tables: Tables;
   /** The tables nested in it come along. */
   readonly table: string;
   readonly partition: 'dt' | 'none';
   readonly format: ExportFormat;
+  readonly compression: ExportCompression;
+}
+
+interface RowsHost {
   onReject(reject: ExportReject): void;
   readonly onUnknown: OnLeft;
   /** An event of this type has no table, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
 }
 
-/** Shapes records into rows and brings them to the files of their day. */
+/** A record of the archive, and where it stands. */
+export interface ExportedRecord {
+  readonly file: string;
+  readonly line: number;
+  readonly record: RecordEnvelope;
+  readonly text: Buffer;
+  /** The event as it was signed. */
+  readonly body: Buffer;
+}
+
+/** Where rows wait until they are taken: as lines, or as columns. */
+type Places = ReturnType<typeof placesFor>;
+
+function placesFor({ tables, table, format, compression }: RowTerms) {
+  const names = tables.withNested(table);
+  return format === 'ndjson'
+    ? { lines: GatheredRows.ofLines(names, compression), columns: null }
+    : { lines: null, columns: GatheredRows.ofColumns(names, tables, compression) };
+}
+
+/** Shapes records into rows, each in the partition of its day. */
 export class Rows {
-  readonly #options: RowsOptions;
+  readonly #terms: RowTerms;
+  readonly #host: RowsHost;
   readonly #names: readonly string[];
-  /** Tables whose rows are lines. */
-  readonly #lines: readonly string[];
   readonly #origin: ReturnType<typeof originOf>;
   /** Name in quotes of the member that is the document; null when there can be several. */
   readonly #member: Buffer | null;
   readonly #shaper: Shaper;
-  #spare = new ByteWriter();
-  /** Rows handed on so far, by table. */
-  readonly #taken = new Map<string, number>();
-  /** Files that take rows as columns, by table; none for NDJSON. */
-  readonly #files = new Map<string, ParquetFile>();
+  readonly #places: Places;
   readonly #targets = new Map<string, RowTarget>();
-  #sinceLook = 0;
+  #spare = new ByteWriter();
+  /** Rows taken from the shaper so far, by table. */
+  readonly #taken = new Map<string, number>();
+  readonly #batches: RowBatch[] = [];
   #folder: string | null = null;
   #at = { file: '', line: 0 };
 
-  constructor(options: RowsOptions) {
-    const { tables, table } = options;
+  constructor(terms: RowTerms, host: RowsHost) {
+    const { tables, table } = terms;
     const entry = tables.get(table);
     if (entry === undefined) throw new TypeError(`there is no table ${table}`);
-    this.#options = options;
+    this.#terms = terms;
+    this.#host = host;
+    const places = placesFor(terms);
+    this.#places = places;
     this.#names = tables.withNested(table);
-    this.#lines = options.format === 'ndjson' ? this.#names : [];
     this.#origin = originOf(entry);
     const { member, each } = this.#origin;
     this.#member = member === null || each === 'array' ? null : Buffer.from(`"${member}"`);
     this.#shaper = new Shaper(entry, {
       tables: this.#names,
-      ...(options.format === 'parquet' ? { targets: this.#targets } : {}),
-      onReject: (reject) => options.onReject({ ...reject, ...this.#at }),
-      onUnknown: options.onUnknown,
+      ...(places.columns === null ? {} : { targets: this.#targets }),
+      onReject: (reject) => host.onReject({ ...reject, ...this.#at }),
+      onUnknown: host.onUnknown,
     });
   }
 
-  /** Adds the rows of a record. Returns null when that is all; else a promise that has to be waited for. */
-  add(item: ArchiveItem & { kind: 'record' }, outputs: Outputs): Promise<void> | null {
-    const folder = this.#options.partition === 'dt' ? `dt=${dayOf(item.record.received_at)}` : '';
-    if (folder !== this.#folder) return this.#addTo(folder, item, outputs);
+  add(item: ExportedRecord): void {
+    const folder = this.#terms.partition === 'dt' ? `dt=${dayOf(item.record.received_at)}` : '';
+    if (folder !== this.#folder) this.#enter(folder);
     this.#shape(item);
-    return this.#isDue() ? this.#handOn(outputs) : null;
   }
 
-  async #addTo(folder: string, item: ArchiveItem & { kind: 'record' }, outputs: Outputs): Promise<void> {
-    await this.flush(outputs);
+  /** All rows so far, in buffers of their own, and what they had, by table. Nothing of them is known afterwards. */
+  take(): { batches: RowBatch[]; met: TableFields[] } {
+    this.#leave();
+    const met = this.#shaper.met();
+    this.#folder = null;
+    this.#taken.clear();
+    this.#shaper.forget();
+    return {
+      batches: [...this.#batches.splice(0), ...(this.#places.columns ?? this.#places.lines).take()],
+      met,
+    };
+  }
+
+  #enter(folder: string): void {
+    this.#leave();
+    const { columns, lines } = this.#places;
+    const places = columns ?? lines;
+    if (places.partitions >= MOST_PARTITIONS) this.#batches.push(...places.take());
     this.#folder = folder;
-    await this.#findFiles(outputs);
-    this.#shape(item);
-    if (this.#isDue()) await this.#handOn(outputs);
+    for (const [table, target] of columns?.of(folder) ?? []) this.#targets.set(table, target);
   }
 
-  /** What the rows had, by table. */
-  met(): TableFields[] {
-    return this.#shaper.met();
-  }
-
-  /** Hands on what is left. */
-  async flush(outputs: Outputs): Promise<void> {
-    for (const table of this.#lines) await this.#flush(table, outputs);
-  }
-
-  async #findFiles(outputs: Outputs): Promise<void> {
-    if (this.#options.format !== 'parquet') return;
+  #leave(): void {
+    const { lines } = this.#places;
+    if (this.#folder === null || lines === null) return;
+    const places = lines.of(this.#folder);
+    const counts = this.#shaper.counts();
     for (const table of this.#names) {
-      const file = await outputs.parquet(table, this.#folder ?? '');
-      this.#files.set(table, file);
-      this.#targets.set(table, file.columns);
+      if (this.#shaper.waiting(table) === 0) continue;
+      const rows = this.#shaper.take(table, this.#spare);
+      this.#spare = rows;
+      places.get(table)?.add(rows.view(), (counts[table] ?? 0) - (this.#taken.get(table) ?? 0));
+      this.#taken.set(table, counts[table] ?? 0);
     }
   }
 
-  #isDue(): boolean {
-    this.#sinceLook += 1;
-    if (this.#sinceLook >= LOOK) return true;
-    for (const file of this.#files.values()) if (file.isFull) return true;
-    for (const table of this.#lines) if (this.#shaper.waiting(table) >= PIECE) return true;
-    return false;
-  }
-
-  async #handOn(outputs: Outputs): Promise<void> {
-    this.#sinceLook = 0;
-    for (const file of this.#files.values()) if (file.isFull) await file.relieve();
-    await this.#findFiles(outputs);
-    for (const table of this.#lines)
-      if (this.#shaper.waiting(table) >= PIECE) await this.#flush(table, outputs);
-  }
-
-  #shape({ file, line, record, text, body }: ArchiveItem & { kind: 'record' }): void {
+  #shape({ file, line, record, text, body }: ExportedRecord): void {
     this.#at = { file, line };
-    const { tables, table, onReject, onWithoutTable } = this.#options;
+    const { tables, table } = this.#terms;
+    const { onReject, onWithoutTable } = this.#host;
     const { id: event_id, event_type, received_at, team_id, user_id, client_user_id } = record;
     this.#shaper.about({ event_id, event_type, received_at, team_id, user_id, client_user_id });
     if (this.#origin.member === null) {
@@ -142,16 +162,6 @@ export class Rows {
       if (!(error instanceof JsonFault)) throw error;
       onReject({ table, code: 'not_json', reason: error.message, ...this.#at });
     }
-  }
-
-  async #flush(table: string, outputs: Outputs): Promise<void> {
-    if (this.#shaper.waiting(table) === 0) return;
-    const lines = this.#shaper.take(table, this.#spare);
-    this.#spare = lines;
-    const total = this.#shaper.counts()[table] ?? 0;
-    const rows = total - (this.#taken.get(table) ?? 0);
-    this.#taken.set(table, total);
-    await outputs.write(table, this.#folder ?? '', lines.view(), rows);
   }
 }
 

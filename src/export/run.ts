@@ -3,6 +3,7 @@ import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
 import { Ledger, type ExportStep } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
+import { Shaping } from './shaping.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
 import { StepRun } from './step.ts';
 
@@ -22,6 +23,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   const list = await listSources(options.paths, selection, (type) => tables.takes(entry, type));
   for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
   const opener = await options.opener?.();
+  const shaping = new Shaping({ tables, table, format, compression, partition, selection });
   const ledger = await Ledger.open(out, { table, format, compression, partition, ...selection });
   try {
     const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
@@ -40,7 +42,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
     let complete = sources.length === 0 && stale.length === 0;
     while (!complete && !signal.aborted) {
       const so = { done: at, total: sources.length, records };
-      const run = new StepRun({ ...options, keys: opener }, ledger, so);
+      const run = new StepRun({ ...options, keys: opener, shaping }, ledger, so);
       const made = await run.run(sources.slice(at, at + STEP_SOURCES));
       if (made === null) break;
       at += made.sources.length;
@@ -58,6 +60,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
     );
     return { ...summaryOf(list, before, done, complete), drift: drifted };
   } finally {
+    await shaping.close();
     await ledger.close();
   }
 }

@@ -1,5 +1,5 @@
 import { SEALED_TYPE } from '../core/sealed-record.ts';
-import type { ArchiveRecord } from '../core/archive.ts';
+import type { RecordEnvelope } from '../core/archive-record.ts';
 import type { ErasureLine, FileLine } from '../core/archive-manifest.ts';
 
 /** Which records are wanted; null and an empty list mean all. Times are compared with `received_at`. */
@@ -17,7 +17,7 @@ export interface Selection {
 /** What a table itself asks of event types. */
 export type TakesType = (eventType: string) => boolean;
 
-export function isWanted(record: ArchiveRecord, selection: Selection, takes: TakesType): boolean {
+export function isWanted(record: RecordEnvelope, selection: Selection, takes: TakesType): boolean {
   const { since, until, types, teams, users } = selection;
   const { received_at: at, event_type: type, team_id: team, user_id: user } = record;
   return (

@@ -1,29 +1,53 @@
-import { readArchiveChunks, type ArchiveItem } from '../archive/read.ts';
+import { type ArchiveItem, readInChunks } from '../archive/read.ts';
+import type { ParseRecord } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { TableFields } from '../warehouse/learned/drift.ts';
+import { readAhead } from '../lib/read-ahead.ts';
+import { FieldSums, type TableFields } from '../warehouse/learned/field-sums.ts';
 import type { ExportStep, Ledger } from './ledger.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';
-import { Rows, type ExportReject } from './rows.ts';
-import { isWanted } from './select.ts';
+import type { ExportReject } from './rows.ts';
+import type { ShapedUnit } from './shape-unit.ts';
+import type { Shaping } from './shaping.ts';
 import type { Source } from './sources.ts';
+import { UnitWriter } from './unit.ts';
 
 /** A table of its own beside the others: what could not become a row, and why. Never what it held. */
 const REJECTS = '_rejects';
+/** Files of the archive that are decompressed at once, and chunks held of each whose turn it is not yet. */
+const AHEAD = { width: 3, most: 16, weightOf: () => 1, isEarly: () => true };
 
-export type StepOptions = ExportOptions & { readonly keys: RecordOpener | undefined };
+export type StepOptions = ExportOptions & {
+  readonly keys: RecordOpener | undefined;
+  readonly shaping: Shaping;
+};
+
+/** A line of the archive, opened if it was sealed. What record is in it, whoever shapes it finds out. */
+type Line = ArchiveItem<null>;
+
+const lineAsItIs: ParseRecord<null> = (line) => ({ ok: true, record: null, body: line });
+
+/** Files of the archive read when a unit ended, and the one it ended in. */
+interface Reached {
+  readonly file: string;
+  readonly read: number;
+}
 
 /** One step: files of the archive into files of rows that are complete, and not yet the export's. */
 export class StepRun {
   readonly #options: StepOptions;
   readonly #step: number;
   readonly #outputs: Outputs;
-  readonly #rows: Rows;
   readonly #before: Omit<ExportProgress, 'file'>;
-  #rejected: ExportReject[] = [];
+  readonly #unit = new UnitWriter();
+  /** Units that are being shaped, in their order. */
+  readonly #shaping: { readonly shaped: Promise<ShapedUnit>; readonly reached: Reached }[] = [];
   readonly #counts = { records: 0, rejects: 0, problems: 0, erased: 0, sealed: 0 };
   readonly #withoutTable = new Map<string, number>();
+  readonly #unknown = new Set<string>();
+  readonly #met = new FieldSums();
+  #units = 0;
   #bytes = 0;
 
   constructor(
@@ -31,37 +55,42 @@ export class StepRun {
     { work, nextStep }: Pick<Ledger, 'work' | 'nextStep'>,
     before: Omit<ExportProgress, 'file'>,
   ) {
-    const { format, compression, partition, tables, table } = options;
+    const { format, compression, tables, shaping } = options;
     this.#options = options;
     this.#step = nextStep;
     this.#before = before;
-    this.#outputs = new Outputs({ work, step: this.#step, format, compression, tables });
-    this.#rows = new Rows({
-      tables,
-      table,
-      partition,
+    this.#outputs = new Outputs({
+      work,
+      step: this.#step,
       format,
-      onReject: (reject) => this.#rejected.push(reject),
-      onUnknown: options.onUnknown,
-      onWithoutTable: (type) => this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1),
+      compression,
+      tables,
+      join: (table, parts) => shaping.join(table, parts),
     });
   }
 
   /** What the rows had, by table. */
   met(): TableFields[] {
-    return this.#rows.met();
+    return this.#met.all();
   }
 
   /** Reads as many of the sources as a step takes; null when it was interrupted. */
   async run(sources: readonly Source[]): Promise<ExportStep | null> {
+    const { keys, signal, stepBytes, shaping } = this.#options;
     const read: Source[] = [];
     try {
-      for (const source of sources) {
-        if (this.#bytes >= this.#options.stepBytes) break;
-        await this.#read(source, read.length);
+      await shaping.expect(sources);
+      const open = ({ root, file }: Source): AsyncIterable<Iterable<Line>> =>
+        readInChunks(root, file, lineAsItIs, { signal, opener: keys });
+      for await (const [source, lines] of readAhead(inTurn(sources), { ...AHEAD, open })) {
+        if (this.#bytes >= stepBytes) break;
+        await this.#read(source.file, lines, read.length);
         read.push(source);
       }
-      await this.#rows.flush(this.#outputs);
+      const last = { file: read.at(-1)?.file ?? '', read: read.length };
+      if (!this.#unit.isEmpty) this.#begin(last, this.#units === 0);
+      while (this.#shaping.length > 0) await this.#takeFirst();
+      this.#show(last);
       return {
         step: this.#step,
         replaces: [],
@@ -70,40 +99,72 @@ export class StepRun {
         removes: [],
         ...this.#counts,
         without_table: Object.fromEntries(this.#withoutTable),
-        filled: Object.fromEntries(this.#rows.met().map(({ table, filled }) => [table, counted(filled)])),
-        destroyed: this.#options.keys?.destroyed ?? 0,
+        filled: Object.fromEntries(this.#met.all().map(({ table, filled }) => [table, counted(filled)])),
+        destroyed: keys?.destroyed ?? 0,
       };
     } catch (error) {
       await this.#outputs.abandon();
-      if (this.#options.signal.aborted) return null;
+      if (signal.aborted) return null;
       throw error;
     }
   }
 
-  async #read({ root, file }: Source, nth: number): Promise<void> {
-    const { keys, signal, selection, tables, table } = this.#options;
-    const entry = tables.get(table);
-    const takes = (type: string): boolean => entry !== undefined && tables.takes(entry, type);
-    for await (const items of readArchiveChunks(root, file, signal, undefined, keys)) {
-      for (const item of items) {
-        if (item.kind === 'problem') {
-          this.#note(item);
+  async #read(
+    file: string,
+    chunks: AsyncIterable<Iterable<Line>>,
+    read: number,
+  ): Promise<void> {
+    for await (const lines of chunks) {
+      for (const line of lines) {
+        if (line.kind === 'problem') {
+          this.#note(line);
           continue;
         }
-        this.#bytes += item.text.length;
-        if (item.sealed) this.#counts.sealed += 1;
-        if (!isWanted(item.record, selection, takes)) continue;
-        this.#counts.records += 1;
-        const added = this.#rows.add(item, this.#outputs);
-        if (added !== null) await added;
-        if (this.#rejected.length > 0) await this.#writeRejects();
-        if (this.#counts.records % 1000 === 0) this.#show(file, nth);
+        const { text, sealed } = line;
+        this.#bytes += text.length;
+        if (sealed) this.#counts.sealed += 1;
+        if (!this.#unit.fits(text)) await this.#pass({ file, read });
+        this.#unit.add(file, line.line, text);
       }
     }
-    this.#show(file, nth + 1);
   }
 
-  #note({ file, line, reason, sealed }: ArchiveItem & { kind: 'problem' }): void {
+  /** Has the unit shaped, as soon as there is room for another. */
+  async #pass(reached: Reached): Promise<void> {
+    while (this.#shaping.length >= this.#options.shaping.ahead) await this.#takeFirst();
+    this.#begin(reached, false);
+  }
+
+  #begin(reached: Reached, isAll: boolean): void {
+    this.#units += 1;
+    const shaped = this.#options.shaping.shape(this.#unit.take(), isAll);
+    // Whoever takes it is told.
+    shaped.catch(() => undefined);
+    this.#shaping.push({ shaped, reached });
+  }
+
+  async #takeFirst(): Promise<void> {
+    const first = this.#shaping.shift();
+    if (first === undefined) return;
+    const { batches, records, rejects, problems, withoutTable, unknown, met, text } = await first.shaped;
+    this.#unit.giveBack(text);
+    for (const batch of batches) await this.#outputs.add(batch);
+    this.#counts.records += records;
+    for (const problem of problems) this.#note({ kind: 'problem', ...problem });
+    for (const type of withoutTable)
+      this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1);
+    for (const { table, path, type } of unknown) {
+      const name = `${table} ${path}`;
+      if (this.#unknown.has(name)) continue;
+      this.#unknown.add(name);
+      this.#options.onUnknown(table, path, type);
+    }
+    for (const fields of met) this.#met.add(fields);
+    if (rejects.length > 0) await this.#writeRejects(rejects);
+    this.#show(first.reached);
+  }
+
+  #note({ file, line, reason, sealed }: Line & { kind: 'problem' }): void {
     if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
     if (sealed?.why === 'erased') {
       this.#counts.erased += 1;
@@ -113,19 +174,26 @@ export class StepRun {
     this.#options.onProblem(file, line, reason);
   }
 
-  async #writeRejects(): Promise<void> {
-    const rejects = this.#rejected;
-    this.#rejected = [];
+  async #writeRejects(rejects: readonly ExportReject[]): Promise<void> {
     this.#counts.rejects += rejects.length;
     for (const reject of rejects) this.#options.onReject(reject);
-    const lines = Buffer.from(rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
-    await this.#outputs.write(REJECTS, '', lines, rejects.length);
+    const lines = new TextEncoder().encode(rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
+    await this.#outputs.add({
+      table: REJECTS,
+      folder: '',
+      rows: rejects.length,
+      content: { lines, packed: false },
+    });
   }
 
-  #show(file: string, read: number): void {
+  #show({ file, read }: Reached): void {
     const { done, total, records } = this.#before;
     this.#options.onProgress({ done: done + read, total, records: records + this.#counts.records, file });
   }
+}
+
+async function* inTurn<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items;
 }
 
 function counted(filled: TableFields['filled']): Record<string, number> {

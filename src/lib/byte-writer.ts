@@ -27,3 +27,19 @@ export class ByteWriter {
     return this.buffer.subarray(0, this.length);
   }
 }
+
+/** The same bytes, for what came from another thread: there it is no Buffer any more. */
+export function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
+}
+
+/** One buffer of its own, which no other bytes share: it can be handed to another thread. */
+export function joined(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}

@@ -3,7 +3,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { ArchiveFile } from './archives.ts';
 import type { Database } from './database.ts';
-import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import { claimEvents, nextLoad, removeLoads, reviveDuplicates, writeLoad } from './ledger.ts';
 import type { LoadOptions } from './options.ts';
 import { appendRows, keyOf, rowsOfClaimed, Shapes, type ShapedRows } from './shapes.ts';

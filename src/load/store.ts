@@ -1,5 +1,5 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { TableFields } from '../warehouse/learned/drift.ts';
+import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { inTransaction, type Database } from './database.ts';
 import {

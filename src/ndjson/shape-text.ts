@@ -1,5 +1,6 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
-import type { OnLeft, TableFields } from '../warehouse/learned/drift.ts';
+import type { OnLeft } from '../warehouse/learned/drift.ts';
+import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';

@@ -87,6 +87,11 @@ export class Tables {
     }
   }
 
+  /** Documents that become rows; all tables are made of them. */
+  get documents(): readonly TableDefinition[] {
+    return this.#documents;
+  }
+
   /** These and more. */
   with(documents: readonly TableDefinition[]): Tables {
     return new Tables([...this.#documents, ...documents]);

@@ -1,18 +1,23 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { GatheredRows } from '../../src/export/gathered-rows.ts';
 import { ParquetFile } from '../../src/export/parquet/parquet-file.ts';
 import type { RowColumns } from '../../src/export/parquet/row-columns.ts';
 import type { ExportCompression } from '../../src/export/row-file.ts';
+import { Shaping } from '../../src/export/shaping.ts';
 import { HashedFile } from '../../src/lib/new-file.ts';
 import { boolean, date, decimal, integer, json, text, timestamp } from '../../src/warehouse/definition.ts';
 import type { TableDefinition } from '../../src/warehouse/definition.ts';
+import { Tables } from '../../src/warehouse/tables.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { duckdb } from './support.ts';
 
 // What DuckDB reads from the Parquet file against what it reads from the rows it was made of.
 
 const TABLE: TableDefinition = {
+  // Made of events, as all that is exported.
+  events: { types: ['made_up.'], member: 'data' },
   name: 'made_up',
   description: 'every type, often the same, always another, and seldom there',
   key: ['id'],
@@ -87,10 +92,22 @@ async function written(
 ): Promise<{ parquet: string; ndjson: string }> {
   const folder = await temporaryFolder();
   const [parquet, ndjson] = [join(folder, 'rows.parquet'), join(folder, 'rows.ndjson')];
-  const file = new ParquetFile(() => HashedFile.create(parquet), TABLE, compression);
+  const tables = new Tables([TABLE]);
+  const selection = { since: null, until: null, types: [], teams: [], users: [] };
+  const terms = { tables, table: TABLE.name, partition: 'none', format: 'parquet', compression } as const;
+  const shaping = new Shaping({ ...terms, selection });
+  const gathered = GatheredRows.ofColumns([TABLE.name], tables, compression);
+  const file = new ParquetFile(
+    () => HashedFile.create(parquet),
+    TABLE,
+    (parts) => shaping.join(TABLE.name, parts),
+  );
   for (const [at, row] of rows.entries()) {
-    give(file.columns, row);
-    if (file.isFull || at % (pieces * 7) === 0) await file.relieve();
+    give(gathered.of('').get(TABLE.name)!, row);
+    // As units of the archive end: some pieces are row groups of their own, the others are joined.
+    if (at % pieces === 0 || at === rows.length - 1)
+      for (const batch of gathered.take()) await file.add(batch);
+    if (at % (pieces * 7) === 0) await file.relieve();
   }
   expect(file.rows).toBe(rows.length);
   await file.finish();

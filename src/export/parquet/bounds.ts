@@ -6,7 +6,7 @@ interface Bounds {
 }
 
 /**
- * The least and the greatest of values as Parquet stores them.
+ * The least and the greatest of values as Parquet stores them; copies.
  * @param width bytes of each; null when each has its length in front
  */
 export function boundsOf(type: ColumnType, width: number | null, plain: Buffer, count: number): Bounds {
@@ -24,7 +24,8 @@ export function boundsOf(type: ColumnType, width: number | null, plain: Buffer, 
 function valueAt(type: ColumnType, plain: Buffer, at: number): Uint8Array | bigint | number | boolean {
   if (type === 'boolean') return plain[at] === 1;
   if (type === 'date') return plain.readInt32LE(at);
-  if (type === 'text' || type === 'json') return plain.subarray(at + 4, at + 4 + plain.readUInt32LE(at));
+  if (type === 'text' || type === 'json')
+    return new Uint8Array(plain.subarray(at + 4, at + 4 + plain.readUInt32LE(at)));
   return plain.readBigInt64LE(at);
 }
 

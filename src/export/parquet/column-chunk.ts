@@ -2,13 +2,16 @@ import type { ColumnChunk, Encoding, PageHeader, SchemaElement, Statistics } fro
 import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
+import { asBuffer } from '../../lib/byte-writer.ts';
 import type { ColumnType } from '../../warehouse/definition.ts';
 import { boundsOf } from './bounds.ts';
 import { type GatheredValues, WIDTHS } from './column-values.ts';
 import { hasStatistics } from './parquet-schema.ts';
 
 /** Compresses one page. */
-export type Compress = (bytes: Uint8Array) => Promise<Uint8Array>;
+export type Compress = (bytes: Uint8Array) => Uint8Array;
+
+const TINY = 128;
 
 /** A column chunk ready to be written: what follows one another, and what the footer says of it. */
 export interface EncodedChunk {
@@ -23,26 +26,24 @@ interface Page {
   readonly body: Uint8Array;
 }
 
-/** Encodes a column's values to pages and compresses them, all at once. */
-export async function encodeChunk(
+/** Encodes a column's values to pages and compresses them. Nothing of it is a view of the values' buffers but `pieces`. */
+export function encodeChunk(
   { name, type: physical = 'BYTE_ARRAY', repetition_type: repetition }: SchemaElement,
   type: ColumnType,
   values: GatheredValues,
   codec: 'GZIP' | 'ZSTD' | 'UNCOMPRESSED',
   compress: Compress,
-): Promise<EncodedChunk> {
+): EncodedChunk {
   const pages = [...pagesOf(type, values, repetition === 'REQUIRED')];
-  // Encoded above, in one go; only compressing is left to other threads.
   const statistics = statisticsOf(type, values);
-  const bodies = await Promise.all(
-    pages.map(({ body }) => (body.length === 0 ? Promise.resolve(EMPTY) : compress(body))),
-  );
+  // Too little to be worth compressing, as one value for all rows is.
+  const isTiny = pages.reduce((sum, { body }) => sum + body.length, 0) <= TINY;
   const pieces: Uint8Array[] = [];
   let uncompressed = 0;
   let offset = 0;
   let data = 0;
-  for (const [at, { header, levels, body }] of pages.entries()) {
-    const packed = bodies[at] ?? body;
+  for (const { header, levels, body } of pages) {
+    const packed = isTiny || body.length === 0 ? body : compress(body);
     const head = new ByteWriter(64);
     writePageHeader(head, {
       ...header,
@@ -61,7 +62,7 @@ export async function encodeChunk(
       type: physical,
       encodings: [...new Set(pages.map(({ header }) => encodingOf(header)))],
       path_in_schema: [name],
-      codec,
+      codec: isTiny ? 'UNCOMPRESSED' : codec,
       num_values: BigInt(values.present.length),
       total_compressed_size: BigInt(offset),
       total_uncompressed_size: BigInt(uncompressed),
@@ -77,8 +78,7 @@ function encodingOf({ dictionary_page_header, data_page_header_v2 }: Page['heade
 }
 
 function* pagesOf(type: ColumnType, values: GatheredValues, required: boolean): Generator<Page> {
-  const { indexes, entries, present, count, cuts } = values;
-  const plain = values.plain.view();
+  const { indexes, entries, present, count, cuts, plain } = values;
   if (indexes !== null) {
     const header = { num_values: entries, encoding: 'PLAIN' } as const;
     yield { header: { type: 'DICTIONARY_PAGE', dictionary_page_header: header }, levels: EMPTY, body: plain };
@@ -148,6 +148,6 @@ function statisticsOf(
   { plain, entries, count, indexes, present }: GatheredValues,
 ): Statistics | null {
   if (!hasStatistics(type)) return null;
-  const bounds = boundsOf(type, WIDTHS[type] ?? null, plain.view(), indexes === null ? count : entries);
+  const bounds = boundsOf(type, WIDTHS[type] ?? null, asBuffer(plain), indexes === null ? count : entries);
   return { null_count: BigInt(present.length - count), ...bounds };
 }

@@ -1,12 +1,14 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
+import { copy } from '../../lib/json-compact.ts';
 import type { Column, ColumnType } from '../../warehouse/definition.ts';
 import { DECIMAL_BYTES } from './decimal.ts';
 import { Dictionary, grown, LONGEST_ENTRY } from './dictionary.ts';
 import { appendValue } from './physical.ts';
 
 /** Pages are cut at about this size: what a reader decompresses in one piece. */
-const PAGE = 1024 * 1024;
-/** A dictionary is looked at whenever it has so many values more, and given up when more than half of them differ. */
+export const PAGE = 1024 * 1024;
+/** A dictionary is looked at after so many values, and then whenever there are so many more: most of what is unique shows early. */
+const FIRST_LOOK = 256;
 const LOOK = 1024;
 const LARGEST_DICTIONARY = PAGE;
 const NOTHING: Uint8Array = new Uint8Array(0);
@@ -21,7 +23,7 @@ export const WIDTHS: Readonly<Partial<Record<ColumnType, number>>> = {
 };
 
 /** Where a page of plain values ends. */
-interface Cut {
+export interface Cut {
   readonly rows: number;
   readonly values: number;
   readonly bytes: number;
@@ -33,16 +35,16 @@ export interface GatheredValues {
   readonly present: Uint8Array;
   readonly count: number;
   /** The values; with `indexes` those of the dictionary. */
-  readonly plain: ByteWriter;
+  readonly plain: Uint8Array;
   readonly indexes: Int32Array | null;
   readonly entries: number;
-  /** Pages of `plain`, the last one included; none with a dictionary. */
+  /** Pages of `plain`, the last one included; not looked at with a dictionary. */
   readonly cuts: readonly Cut[];
 }
 
 /**
  * Gathers the values of one column. Two modes: it begins with a dictionary, and once that turns out not to be worth it,
- * values are plain for the rest of the file. A row without a value costs nothing.
+ * values are plain until it is cleared. A row without a value costs nothing.
  */
 export class ColumnValues {
   readonly column: Column;
@@ -51,8 +53,8 @@ export class ColumnValues {
   #present = new Uint8Array(1024);
   #count = 0;
   #values = new ByteWriter(1024);
-  /** Written already: large buffers made anew each time would have the garbage collected all the time. */
-  #spare: ByteWriter | null = null;
+  /** Kept for later: large buffers made anew each time would have the garbage collected all the time. */
+  #spare = new ByteWriter(0);
   #indexes = new Int32Array(256);
   #cuts: Cut[] = [];
   #pageFrom = 0;
@@ -61,7 +63,7 @@ export class ColumnValues {
 
   constructor(column: Column) {
     this.column = column;
-    this.#isPlain = column.type === 'boolean';
+    this.#isPlain = startsPlain(column);
   }
 
   /**
@@ -77,44 +79,38 @@ export class ColumnValues {
     this.#count += 1;
   }
 
-  /** All there is, in buffers that are the caller's from now on; it begins anew with none. */
-  take(rows: number): GatheredValues {
-    const isPlain = this.#isPlain;
-    if (!isPlain && this.#count > 0 && !this.#isWorthIt()) this.#toPlain();
+  /** All there is, in buffers that hold it until `clear`. */
+  gathered(rows: number): GatheredValues {
+    if (!this.#isPlain && this.#count > 0 && !this.#isWorthIt()) this.#toPlain();
     if (rows > this.#present.length) this.#growPresent(rows);
-    const taken: GatheredValues = {
+    const plain = this.#values.view();
+    return {
       present: this.#present.subarray(0, rows),
       count: this.#count,
-      plain: this.#values,
+      plain,
       indexes: this.#isPlain || this.#count === 0 ? null : this.#indexes.subarray(0, this.#count),
       entries: this.#dictionary.size,
-      cuts: [...this.#cuts, { rows, values: this.#count, bytes: this.#values.length }],
+      cuts: [...this.#cuts, { rows, values: this.#count, bytes: plain.length }],
     };
-    this.#present = new Uint8Array(this.#present.length);
-    this.#values = this.#spare ?? new ByteWriter(Math.max(1024, this.#values.length));
-    this.#spare = null;
-    this.#indexes = new Int32Array(isPlain ? 0 : Math.max(256, this.#count));
+  }
+
+  /** Forgets all values. */
+  clear(): void {
+    this.#present.fill(0);
+    this.#values.length = 0;
     this.#dictionary.clear();
     this.#last.bytes = NOTHING;
-    this.#isPlain = isPlain;
+    this.#isPlain = startsPlain(this.column);
     this.#count = 0;
     this.#cuts = [];
     this.#pageFrom = 0;
-    return taken;
-  }
-
-  /** Takes a buffer back that `take` gave away. */
-  reuse(plain: ByteWriter | undefined): void {
-    if (plain === undefined) return;
-    plain.length = 0;
-    this.#spare = plain;
   }
 
   /** False when it is no value for a dictionary, which has then been given up. */
   #addIndex(bytes: Uint8Array, from: number, to: number): boolean {
     const end = Math.abs(to);
     const count = this.#count;
-    if (end - from > LONGEST_ENTRY || (count % LOOK === LOOK - 1 && !this.#isWorthIt())) {
+    if (end - from > LONGEST_ENTRY || (isLook(count) && !this.#isWorthIt())) {
       this.#toPlain();
       return false;
     }
@@ -147,27 +143,20 @@ export class ColumnValues {
   }
 
   #isWorthIt(): boolean {
-    return this.#dictionary.size * 2 <= this.#count && this.#values.length <= LARGEST_DICTIONARY;
+    return isWorthIt(this.#dictionary.size, this.#count, this.#values.length);
   }
 
   /** Writes the values out that the dictionary has, each as often as it came. */
   #toPlain(): void {
     this.#isPlain = true;
     const entries = this.#values;
-    const width = WIDTHS[this.column.type];
-    const starts = new Int32Array(this.#dictionary.size + 1);
-    for (let number = 0; number < this.#dictionary.size; number += 1) {
-      const start = starts[number] as number;
-      starts[number + 1] = start + (width ?? entries.buffer.readInt32LE(start) + 4);
-    }
-    const values = new ByteWriter(Math.max(1024, entries.length * 2));
-    for (let at = 0; at < this.#count; at += 1) {
-      const index = this.#indexes[at] as number;
-      values.append(entries.buffer.subarray(starts[index], starts[index + 1]));
-    }
+    const values = this.#spare;
+    values.length = 0;
+    const indexes = this.#indexes.subarray(0, this.#count);
+    writeOut(this.column.type, entries.view(), this.#dictionary.size, indexes, values);
     this.#values = values;
+    this.#spare = entries;
     this.#dictionary.clear();
-    this.#indexes = new Int32Array(0);
   }
 
   #growPresent(rows: number): void {
@@ -175,4 +164,43 @@ export class ColumnValues {
     present.set(this.#present);
     this.#present = present;
   }
+}
+
+function startsPlain({ type }: Column): boolean {
+  return type === 'boolean';
+}
+
+function isLook(count: number): boolean {
+  return count === FIRST_LOOK || count % LOOK === LOOK - 1;
+}
+
+/** @param bytes of the values that differ */
+export function isWorthIt(different: number, count: number, bytes: number): boolean {
+  return different * 2 <= count && bytes <= LARGEST_DICTIONARY;
+}
+
+/** Adds each value as often as an index names it. */
+export function writeOut(
+  type: ColumnType,
+  plain: Buffer,
+  entries: number,
+  indexes: Int32Array,
+  out: ByteWriter,
+): void {
+  const starts = new Int32Array(entries + 1);
+  for (let number = 0; number < entries; number += 1) {
+    const start = starts[number] as number;
+    starts[number + 1] = start + lengthAt(type, plain, start);
+  }
+  for (let at = 0; at < indexes.length; at += 1) {
+    const index = indexes[at] as number;
+    const [from, to] = [starts[index] as number, starts[index + 1] as number];
+    out.room(to - from);
+    out.length = copy(plain, from, to, out.buffer, out.length);
+  }
+}
+
+/** Bytes of the value at `at`. */
+export function lengthAt(type: ColumnType, plain: Buffer, at: number): number {
+  return WIDTHS[type] ?? plain.readUInt32LE(at) + 4;
 }

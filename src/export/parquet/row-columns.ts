@@ -25,16 +25,15 @@ export class RowColumns implements RowTarget {
     this.rows += 1;
   }
 
-  /** Takes buffers back that `take` gave away. */
-  reuse(taken: readonly GatheredValues[]): void {
-    for (const [at, values] of this.#values.entries()) values.reuse(taken[at]?.plain);
+  /** The columns so far, in buffers that hold them until `clear`. */
+  gathered(): GatheredValues[] {
+    return this.#values.map((values) => values.gathered(this.rows));
   }
 
-  /** The columns so far; it begins anew with none. */
-  take(): GatheredValues[] {
-    const taken = this.#values.map((values) => values.take(this.rows));
+  /** Begins anew with no rows. */
+  clear(): void {
+    for (const values of this.#values) values.clear();
     this.rows = 0;
     this.held = 0;
-    return taken;
   }
 }

@@ -4,7 +4,7 @@ import { finished } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { readArchiveFile, type ArchiveItem } from '../../archive/read.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
-import type { TableFields } from '../../warehouse/learned/drift.ts';
+import type { TableFields } from '../../warehouse/learned/field-sums.ts';
 import type { ArchiveFile } from '../archives.ts';
 import type { Load } from '../ledger.ts';
 import type { LoadOptions } from '../options.ts';

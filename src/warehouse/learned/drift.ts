@@ -1,4 +1,5 @@
 import type { Column, ColumnType, TableDefinition } from '../definition.ts';
+import { FieldSums, type LeftField, type TableFields } from './field-sums.ts';
 
 /** What a value is by its first byte. */
 const KINDS: Readonly<Record<string, string>> = {
@@ -9,26 +10,6 @@ const KINDS: Readonly<Record<string, string>> = {
   f: 'boolean',
   n: 'null',
 };
-
-/** A field that no column took. */
-export interface LeftField {
-  readonly table: string;
-  /** In the row's document. */
-  readonly path: string;
-  /** Of the column that reads the field and whose type its value did not fit; null when there is none. */
-  readonly type: ColumnType | null;
-  /** How often it was what: text, number, boolean, object, array, null. */
-  readonly found: Record<string, number>;
-}
-
-/** What rows of a table had. */
-export interface TableFields {
-  readonly table: string;
-  readonly rows: number;
-  /** Rows in which a column had a value of the document. */
-  readonly filled: ReadonlyMap<string, number>;
-  readonly left: readonly LeftField[];
-}
 
 /** @param first byte of the value */
 export function countLeft({ found }: LeftField, first: number | undefined): void {
@@ -68,8 +49,6 @@ export interface TableDrift {
 const MOST = 50;
 /** Rows with a value that must have been expected before it is said that there are none. */
 const EXPECTED = 10;
-/** Fields of one table that are remembered. */
-const MOST_FIELDS = 1000;
 
 /** What rows had that were made earlier. */
 export interface Earlier {
@@ -79,24 +58,10 @@ export interface Earlier {
 
 /** Gathers what rows had over several parts of a run, and says what has drifted. */
 export class Drift {
-  readonly #tables = new Map<
-    string,
-    { rows: number; filled: Map<string, number>; left: Map<string, LeftField> }
-  >();
+  readonly #sums = new FieldSums();
 
-  add({ table, rows, filled, left }: TableFields): void {
-    const all = this.#tables.get(table) ?? { rows: 0, filled: new Map(), left: new Map() };
-    this.#tables.set(table, all);
-    all.rows += rows;
-    for (const [column, count] of filled) all.filled.set(column, (all.filled.get(column) ?? 0) + count);
-    for (const field of left) {
-      const known = all.left.get(field.path);
-      if (known === undefined) {
-        if (all.left.size < MOST_FIELDS) all.left.set(field.path, { ...field, found: { ...field.found } });
-      } else
-        for (const [kind, count] of Object.entries(field.found))
-          known.found[kind] = (known.found[kind] ?? 0) + count;
-    }
+  add(fields: TableFields): void {
+    this.#sums.add(fields);
   }
 
   /**
@@ -107,10 +72,10 @@ export class Drift {
     definitionOf: (table: string) => TableDefinition | undefined,
     earlier: (table: string) => Earlier | undefined = () => undefined,
   ): TableDrift[] {
-    return [...this.#tables].flatMap(([table, { rows, filled, left }]) => {
+    return this.#sums.all().flatMap(({ table, rows, filled, left }) => {
       const definition = definitionOf(table);
       if (definition === undefined) return [];
-      const fields = [...left.values()].sort((a, b) => countOf(b) - countOf(a));
+      const fields = left.toSorted((a, b) => countOf(b) - countOf(a));
       const added = fields.filter(({ type }) => type === null);
       const changed = fields.flatMap(({ path, type, found }) =>
         type === null ? [] : [{ path, type, found }],

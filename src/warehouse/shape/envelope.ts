@@ -15,11 +15,24 @@ export interface RowEnvelope {
 
 const NOTHING = new Uint8Array(0);
 
+/** A value of the envelope as it was last asked for. */
+interface Value {
+  text: string | null;
+  bytes: Uint8Array;
+}
+
 /** The envelope's values as JSON, made when asked for and kept for as long as they stay the same. */
 export class EnvelopeValues {
   #envelope: RowEnvelope | null = null;
-  readonly #texts = new Map<EnvelopeField, string | null>();
-  readonly #values = new Map<EnvelopeField, Uint8Array>();
+  readonly #values: Readonly<Record<EnvelopeField, Value>> = {
+    event_id: nothing(),
+    event_type: nothing(),
+    resource: nothing(),
+    received_at: nothing(),
+    team_id: nothing(),
+    user_id: nothing(),
+    client_user_id: nothing(),
+  };
 
   set(envelope: RowEnvelope): void {
     this.#envelope = envelope;
@@ -28,13 +41,17 @@ export class EnvelopeValues {
   /** No bytes for what the event does not say. */
   of(field: EnvelopeField): Uint8Array {
     const text = this.#envelope?.[field === 'resource' ? 'event_type' : field] ?? null;
-    if (this.#texts.get(field) === text) return this.#values.get(field) ?? NOTHING;
-    this.#texts.set(field, text);
+    const value = this.#values[field];
+    if (value.text === text) return value.bytes;
     const made = text === null ? NOTHING : jsonOf(field === 'resource' ? resourceOf(text) : text);
-    const value = field === 'received_at' ? timeOf(made) : made;
-    this.#values.set(field, value);
-    return value;
+    value.text = text;
+    value.bytes = field === 'received_at' ? timeOf(made) : made;
+    return value.bytes;
   }
+}
+
+function nothing(): Value {
+  return { text: null, bytes: NOTHING };
 }
 
 function timeOf(text: Uint8Array): Uint8Array {

@@ -1,5 +1,6 @@
 import { canonicalString } from '../../lib/json-compact.ts';
-import { countLeft, type LeftField, type OnLeft } from '../learned/drift.ts';
+import { countLeft, type OnLeft } from '../learned/drift.ts';
+import type { LeftField } from '../learned/field-sums.ts';
 import { type Fields, pathOf } from './plan.ts';
 import type { RowState } from './row-state.ts';
 
@@ -13,6 +14,10 @@ export class LeftFields {
 
   constructor(onFirst?: OnLeft) {
     this.#onFirst = onFirst;
+  }
+
+  forget(): void {
+    this.#byObject.clear();
   }
 
   all(): LeftField[] {

@@ -58,6 +58,11 @@ export class RowOutputs {
     output.count += count;
   }
 
+  /** Begins to count anew. */
+  forget(): void {
+    for (const output of this.#outputs.values()) output.count = 0;
+  }
+
   /** @see Shaper.take */
   take(table: string, spare: ByteWriter): ByteWriter {
     const output = this.#output(table);

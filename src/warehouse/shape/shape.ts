@@ -11,7 +11,8 @@ import {
   skipWhite,
   unexpected,
 } from '../../lib/json-text.ts';
-import type { OnLeft, TableFields } from '../learned/drift.ts';
+import type { OnLeft } from '../learned/drift.ts';
+import type { TableFields } from '../learned/field-sums.ts';
 import type { TableEntry } from '../tables.ts';
 import { completeRow } from './complete-row.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
@@ -133,6 +134,13 @@ export class Shaper {
     this.#outputs.add(table, rows, count);
     const state = [this.#row, ...this.#inner.values()].find(({ plan }) => plan.table === table);
     filled.forEach((times, slot) => state?.countFilled(slot, times));
+  }
+
+  /** Begins to count anew. */
+  forget(): void {
+    this.#left.forget();
+    this.#outputs.forget();
+    for (const { filled } of [this.#row, ...this.#inner.values()]) filled.fill(0);
   }
 
   /**

@@ -1,0 +1,76 @@
+import { parseEnvelope } from '../core/archive-record.ts';
+import type { ColumnType } from '../warehouse/definition.ts';
+import type { TableFields } from '../warehouse/learned/field-sums.ts';
+import type { RowBatch } from './row-batch.ts';
+import { type ExportReject, Rows, type RowTerms } from './rows.ts';
+import { isWanted, type Selection } from './select.ts';
+import type { Unit } from './unit.ts';
+
+/** What came of a unit. */
+export interface ShapedUnit {
+  readonly batches: readonly RowBatch[];
+  /** Records that were wanted. */
+  readonly records: number;
+  readonly rejects: readonly ExportReject[];
+  readonly problems: readonly { readonly file: string; readonly line: number; readonly reason: string }[];
+  /** Event types, each as often as such an event had no table. */
+  readonly withoutTable: readonly string[];
+  readonly unknown: readonly {
+    readonly table: string;
+    readonly path: string;
+    readonly type: ColumnType | null;
+  }[];
+  /** What the rows had, by table. */
+  readonly met: readonly TableFields[];
+  /** The unit's, to be used again. */
+  readonly text: Uint8Array<ArrayBuffer>;
+}
+
+export interface UnitTerms extends RowTerms {
+  readonly selection: Selection;
+}
+
+/** Makes a function that shapes units in the calling thread. What it makes of a unit follows from the unit alone. */
+export function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
+  const { tables, table, selection } = terms;
+  const entry = tables.get(table);
+  if (entry === undefined) throw new TypeError(`there is no table ${table}`);
+  const takes = (type: string): boolean => tables.takes(entry, type);
+  let [rejects, problems]: [ExportReject[], ShapedUnit['problems'][number][]] = [[], []];
+  let [withoutTable, unknown]: [string[], ShapedUnit['unknown'][number][]] = [[], []];
+  const rows = new Rows(terms, {
+    onReject: (reject) => rejects.push(reject),
+    onUnknown: (left, path, type) => unknown.push({ table: left, path, type }),
+    onWithoutTable: (type) => withoutTable.push(type),
+  });
+  return (unit) => {
+    [rejects, problems, withoutTable, unknown] = [[], [], [], []];
+    let records = 0;
+    forEachLine(unit, (file, line, text) => {
+      const parsed = parseEnvelope(text);
+      if (!parsed.ok) problems.push({ file, line, reason: parsed.reason });
+      else if (isWanted(parsed.record, selection, takes)) {
+        records += 1;
+        rows.add({ file, line, record: parsed.record, text, body: parsed.body });
+      }
+    });
+    const { batches, met } = rows.take();
+    return { batches, records, rejects, problems, withoutTable, unknown, met, text: unit.text };
+  };
+}
+
+function forEachLine(
+  { text, ends, numbers, files }: Unit,
+  take: (file: string, line: number, text: Buffer) => void,
+): void {
+  const bytes = Buffer.from(text.buffer);
+  let from = 0;
+  for (const [nth, { file, from: first }] of files.entries()) {
+    const last = files[nth + 1]?.from ?? ends.length;
+    for (let at = first; at < last; at += 1) {
+      const to = ends[at] as number;
+      take(file, numbers[at] as number, bytes.subarray(from, to));
+      from = to;
+    }
+  }
+}

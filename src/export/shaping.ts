@@ -1,0 +1,67 @@
+import { stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { ThreadPool } from '../lib/thread-pool.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
+import type { EncodedGroup } from './parquet/row-group.ts';
+import { type Job, type Outcome, shapesJobs, type ThreadData } from './shaping-jobs.ts';
+import type { ShapedUnit, UnitTerms } from './shape-unit.ts';
+import type { Source } from './sources.ts';
+import type { Unit } from './unit.ts';
+
+/** Each takes 80 MB, and half a second of a core until its code is compiled. */
+const MOST_THREADS = 3;
+/** Bytes of files of an archive that surely become several units. */
+const MUCH = 4 * 1024 * 1024;
+
+/** Shapes units in threads; what there is little of, in this one. */
+export class Shaping {
+  readonly #pool: ThreadPool<Job, Outcome>;
+  readonly #terms: UnitTerms;
+  #here: ((job: Job) => Outcome) | null = null;
+
+  constructor({ tables, ...terms }: UnitTerms) {
+    const program = import.meta.url.endsWith('.ts') ? './shaping-thread.ts' : './shaping-thread.js';
+    const data: ThreadData = { ...terms, documents: tables.documents };
+    const threads = Math.min(Math.max(2, availableParallelism() - 1), MOST_THREADS);
+    this.#pool = new ThreadPool(new URL(program, import.meta.url), data, threads);
+    this.#terms = { ...terms, tables };
+  }
+
+  /** Units that are worth having at hand, those being shaped included. */
+  get ahead(): number {
+    return this.#pool.size + 1;
+  }
+
+  /** Says what is to come, so that threads are ready when it comes. */
+  async expect(sources: readonly Source[]): Promise<void> {
+    let bytes = 0;
+    for (const { root, file } of sources) {
+      bytes += (await stat(join(root, file)).catch(() => null))?.size ?? 0;
+      if (bytes >= MUCH) return this.#pool.start();
+    }
+  }
+
+  /** @param isAll there is no other unit beside it: not worth starting threads for */
+  async shape(unit: Unit, isAll: boolean): Promise<ShapedUnit> {
+    const outcome = await this.#perform({ unit }, isAll, [unit.text.buffer]);
+    if (!('shaped' in outcome)) throw new TypeError('a unit became something else');
+    return outcome.shaped;
+  }
+
+  async join(table: string, parts: readonly (readonly GatheredValues[])[]): Promise<EncodedGroup> {
+    const outcome = await this.#perform({ table, parts }, true, []);
+    if (!('group' in outcome)) throw new TypeError('columns became something else');
+    return outcome.group;
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async #perform(job: Job, isAll: boolean, handOver: readonly ArrayBuffer[]): Promise<Outcome> {
+    if (!isAll || this.#pool.isRunning) return this.#pool.run(job, handOver);
+    this.#here ??= shapesJobs(this.#terms);
+    return this.#here(job);
+  }
+}

@@ -1,0 +1,110 @@
+import { type Transferable, Worker } from 'node:worker_threads';
+
+/** What a thread of a pool answers a job with. */
+export type Answer<Result> =
+  | { readonly ok: true; readonly value: Result }
+  | { readonly ok: false; readonly error: unknown };
+
+/** For short-lived objects, of each thread: what V8 takes otherwise is several times as much, and hardly faster. */
+const YOUNG_MB = 16;
+
+interface Job<Work> {
+  readonly work: Work;
+  readonly handOver: readonly Transferable[];
+}
+
+interface Waiting<Result> {
+  readonly resolve: (value: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Threads of one program that take jobs, each whichever comes next, one at a time.
+ *
+ * Modes: idle → running, by `start` or with the first job. Either → ended, by `close` or when a thread dies: every job rejects.
+ */
+export class ThreadPool<Work, Result> {
+  readonly #program: URL;
+  readonly #data: unknown;
+  readonly #size: number;
+  readonly #threads: Worker[] = [];
+  readonly #free: Worker[] = [];
+  readonly #jobs: (Job<Work> & Waiting<Result>)[] = [];
+  readonly #running = new Map<Worker, Waiting<Result>>();
+  #ended: unknown = null;
+
+  /**
+   * @param program answers each message with an `Answer`
+   * @param data what each thread gets as `workerData`
+   */
+  constructor(program: URL, data: unknown, size: number) {
+    this.#program = program;
+    this.#data = data;
+    this.#size = size;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get isRunning(): boolean {
+    return this.#threads.length > 0;
+  }
+
+  /** Starts the threads before there are jobs: each takes a while to load its program. */
+  start(): void {
+    while (this.#threads.length < this.#size) this.#startOne();
+  }
+
+  /**
+   * Rejects with what the job threw, or what ended the pool.
+   * @param handOver buffers of the work that are the thread's from now on
+   */
+  run(work: Work, handOver: readonly Transferable[] = []): Promise<Result> {
+    if (this.#ended !== null) return Promise.reject(this.#ended as Error);
+    this.start();
+    return new Promise((resolve, reject) => {
+      this.#jobs.push({ work, handOver, resolve, reject });
+      this.#next();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#end(new Error('the threads were ended'));
+    await Promise.all(this.#threads.map((thread) => thread.terminate()));
+  }
+
+  #startOne(): void {
+    const thread = new Worker(this.#program, {
+      workerData: this.#data,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    });
+    this.#threads.push(thread);
+    this.#free.push(thread);
+    thread.on('message', (answer: Answer<Result>) => {
+      const waiting = this.#running.get(thread);
+      this.#running.delete(thread);
+      this.#free.push(thread);
+      if (answer.ok) waiting?.resolve(answer.value);
+      else waiting?.reject(answer.error);
+      this.#next();
+    });
+    thread.on('error', (error) => this.#end(error));
+    thread.on('exit', (code) => this.#end(new Error(`a thread ended with code ${code}`)));
+  }
+
+  #next(): void {
+    const thread = this.#free.at(-1);
+    const job = thread === undefined ? undefined : this.#jobs.shift();
+    if (thread === undefined || job === undefined) return;
+    this.#free.pop();
+    this.#running.set(thread, job);
+    thread.postMessage(job.work, job.handOver);
+  }
+
+  #end(why: unknown): void {
+    this.#ended ??= why;
+    for (const { reject } of [...this.#running.values(), ...this.#jobs.splice(0)]) reject(this.#ended);
+    this.#running.clear();
+  }
+}
