@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatRecords, parseSummary } from '../../src/core/archive-record.ts';
+import { formatRecords, parseEnvelope, parseSummary } from '../../src/core/archive-record.ts';
 import { makeEvent } from '../support/events.ts';
 
 /** Mostly what is read without JSON.parse; each kind of text that must not be is alone in some. */
@@ -57,7 +57,7 @@ function plainly(head: Buffer): Record<string, unknown> | null {
       headers !== null &&
       !Array.isArray(headers) &&
       isTexts(...Object.values(headers));
-    return isWhole ? { id, received_at, event_type } : null;
+    return isWhole ? { id, received_at, event_type, team_id, user_id, client_user_id } : null;
   } catch {
     return null;
   }
@@ -76,16 +76,19 @@ test('takes the lines that JSON.parse takes, and reads the same in them, whateve
         head = Buffer.concat([head.subarray(0, from), Buffer.from(other), head.subarray(from + length)]);
       }
       const expected = plainly(head);
-      const parsed = parseSummary(Buffer.concat([head, Buffer.from(AFTER_HEAD)]));
+      const whole = Buffer.concat([head, Buffer.from(AFTER_HEAD)]);
+      const [parsed, envelope] = [parseSummary(whole), parseEnvelope(whole)];
       if (expected === null) {
         refused += 1;
-        expect(parsed.ok).toBe(false);
+        expect([parsed.ok, envelope.ok]).toEqual([false, false]);
         return;
       }
       taken += 1;
-      if (!parsed.ok) throw new Error(parsed.reason);
-      expect(parsed.record).toMatchObject(expected);
-      expect(parsed.body.toString()).toBe('{"a":1}');
+      if (!parsed.ok || !envelope.ok) throw new Error('refused');
+      const { id, received_at, event_type } = expected;
+      expect(parsed.record).toMatchObject({ id, received_at, event_type });
+      expect(envelope.record).toMatchObject(expected);
+      expect([parsed.body.toString(), envelope.body.toString()]).toEqual(['{"a":1}', '{"a":1}']);
     }),
     { numRuns: 5000 },
   );
