@@ -47,7 +47,11 @@ export class GatheredRows<G extends Gathered> {
   }
 
   static ofLines(tables: readonly string[], compression: ExportCompression): GatheredRows<RowLines> {
-    return new GatheredRows(tables, () => new RowLines(), ({ text }) => packLines(text.view(), compression));
+    return new GatheredRows(
+      tables,
+      () => new RowLines(),
+      ({ text }) => packLines(text.view(), compression),
+    );
   }
 
   static ofColumns(

@@ -109,11 +109,7 @@ export class StepRun {
     }
   }
 
-  async #read(
-    file: string,
-    chunks: AsyncIterable<Iterable<Line>>,
-    read: number,
-  ): Promise<void> {
+  async #read(file: string, chunks: AsyncIterable<Iterable<Line>>, read: number): Promise<void> {
     for await (const lines of chunks) {
       for (const line of lines) {
         if (line.kind === 'problem') {
@@ -151,8 +147,7 @@ export class StepRun {
     for (const batch of batches) await this.#outputs.add(batch);
     this.#counts.records += records;
     for (const problem of problems) this.#note({ kind: 'problem', ...problem });
-    for (const type of withoutTable)
-      this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1);
+    for (const type of withoutTable) this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1);
     for (const { table, path, type } of unknown) {
       const name = `${table} ${path}`;
       if (this.#unknown.has(name)) continue;

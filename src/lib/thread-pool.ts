@@ -2,8 +2,7 @@ import { type Transferable, Worker } from 'node:worker_threads';
 
 /** What a thread of a pool answers a job with. */
 export type Answer<Result> =
-  | { readonly ok: true; readonly value: Result }
-  | { readonly ok: false; readonly error: unknown };
+  { readonly ok: true; readonly value: Result } | { readonly ok: false; readonly error: unknown };
 
 /** For short-lived objects, of each thread: what V8 takes otherwise is several times as much, and hardly faster. */
 const YOUNG_MB = 16;
@@ -31,7 +30,7 @@ export class ThreadPool<Work, Result> {
   readonly #free: Worker[] = [];
   readonly #jobs: (Job<Work> & Waiting<Result>)[] = [];
   readonly #running = new Map<Worker, Waiting<Result>>();
-  #ended: unknown = null;
+  #ended: Error | null = null;
 
   /**
    * @param program answers each message with an `Answer`
@@ -61,7 +60,7 @@ export class ThreadPool<Work, Result> {
    * @param handOver buffers of the work that are the thread's from now on
    */
   run(work: Work, handOver: readonly Transferable[] = []): Promise<Result> {
-    if (this.#ended !== null) return Promise.reject(this.#ended as Error);
+    if (this.#ended !== null) return Promise.reject(this.#ended);
     this.start();
     return new Promise((resolve, reject) => {
       this.#jobs.push({ work, handOver, resolve, reject });
@@ -102,7 +101,7 @@ export class ThreadPool<Work, Result> {
     thread.postMessage(job.work, job.handOver);
   }
 
-  #end(why: unknown): void {
+  #end(why: Error): void {
     this.#ended ??= why;
     for (const { reject } of [...this.#running.values(), ...this.#jobs.splice(0)]) reject(this.#ended);
     this.#running.clear();

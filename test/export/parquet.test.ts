@@ -153,6 +153,17 @@ describe('a Parquet file holds the rows it was made of', () => {
     }
   });
 
+  it('short numbers, which are long in pages: joined row groups have more than one page', async () => {
+    const count = 200_000;
+    const rows = Array.from({ length: count }, (_, n) => `{"id":"i","exact":${n}.5}\n`);
+    const { parquet } = await written(rows, 'none', 90_000);
+    const sql = await duckdb();
+    expect(
+      await sql(`SELECT count(*)::INT, sum(exact)::DOUBLE, count(DISTINCT exact)::INT FROM '${parquet}'`),
+    ).toEqual([[count, (count * count) / 2, count]]);
+    expect(await sql(`SELECT num_row_groups::INT FROM parquet_file_metadata('${parquet}')`)).toEqual([[3]]);
+  });
+
   it('bounds and counts of nulls are those of the values', async () => {
     const rows = Array.from({ length: 5000 }, (_, n) => rowOf(n));
     const { parquet, ndjson } = await written(rows, 'zstd', 5000);

@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ThreadPool } from '../../src/lib/thread-pool.ts';
 
-type Work = { readonly say?: string; readonly refuse?: string; readonly exit?: number; readonly hold?: boolean };
+type Work = {
+  readonly say?: string;
+  readonly refuse?: string;
+  readonly exit?: number;
+  readonly hold?: boolean;
+};
 
 /** Answers with what it was told and which thread it is; ends, refuses or never answers when it is told so. */
 const PROGRAM = new URL(
@@ -32,9 +37,7 @@ describe('a pool of threads', () => {
     const pool = poolOf(3);
     expect(pool.isRunning).toBe(false);
     const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => pool.run({ say: `job ${n}` })));
-    expect(answers.map(([data, said]) => [data, said])).toEqual(
-      answers.map((_, n) => ['data', `job ${n}`]),
-    );
+    expect(answers.map(([data, said]) => [data, said])).toEqual(answers.map((_, n) => ['data', `job ${n}`]));
     expect(new Set(answers.map(([, , thread]) => thread)).size).toBe(3);
   });
 
