@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import { changesAfter } from '../export/new-files.ts';
-import { COMPRESSIONS, type ExportCompression } from '../export/row-file.ts';
+import { COMPRESSIONS, type ExportCompression } from '../export/compression.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import type { ExportFormat } from '../export/rows.ts';
 import { runExport } from '../export/run.ts';

@@ -4,7 +4,7 @@ import { packLines } from './ndjson-file.ts';
 import { RowColumns } from './parquet/row-columns.ts';
 import { encodeGroup } from './parquet/row-group.ts';
 import type { ColumnsOfRows, RowBatch } from './row-batch.ts';
-import type { ExportCompression } from './row-file.ts';
+import type { ExportCompression } from './compression.ts';
 
 /** Fewer bytes of values than this wait for others before they become a row group. */
 const LEAST_GROUP = 1024 * 1024;

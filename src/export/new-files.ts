@@ -3,7 +3,7 @@ import { folderError, MillraceError } from '../core/errors.ts';
 import { z } from 'zod';
 import { errorCode } from '../lib/durable.ts';
 import { type ExportStep, readExport } from './ledger.ts';
-import { COMPRESSIONS } from './row-file.ts';
+import { COMPRESSIONS } from './compression.ts';
 
 /** A file of an export that came or went after a step. */
 export interface ChangedFile {

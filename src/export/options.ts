@@ -1,7 +1,7 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
 import type { Tables } from '../warehouse/tables.ts';
-import type { ExportCompression } from './row-file.ts';
+import type { ExportCompression } from './compression.ts';
 import type { ExportFormat, ExportReject } from './rows.ts';
 import type { Selection } from './select.ts';
 

@@ -5,7 +5,8 @@ import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
 import type { EncodedGroup } from './parquet/row-group.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
 import type { RowBatch } from './row-batch.ts';
-import type { ExportCompression, RowFile } from './row-file.ts';
+import type { ExportCompression } from './compression.ts';
+import type { RowFile } from './row-file.ts';
 import type { ExportFormat } from './rows.ts';
 
 /** Files open at once; then the one unused for longest is finished, and its partition continues in another. */

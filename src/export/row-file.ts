@@ -1,13 +1,5 @@
 import type { RowBatch } from './row-batch.ts';
 
-/** How rows are compressed inside a file. */
-export const COMPRESSIONS = ['gzip', 'zstd', 'none'] as const;
-
-export type ExportCompression = (typeof COMPRESSIONS)[number];
-
-/** On JSON two thirds faster than zlib's default, and 4 % larger. */
-export const GZIP_LEVEL = 4;
-
 /** A file of rows on its way out, under a temporary name. */
 export interface RowFile {
   readonly rows: number;

@@ -10,7 +10,7 @@ import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
 import { GatheredRows } from './gathered-rows.ts';
 import type { RowBatch } from './row-batch.ts';
-import type { ExportCompression } from './row-file.ts';
+import type { ExportCompression } from './compression.ts';
 
 /** Partitions whose rows are gathered at once. */
 const MOST_PARTITIONS = 32;

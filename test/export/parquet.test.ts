@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { GatheredRows } from '../../src/export/gathered-rows.ts';
 import { ParquetFile } from '../../src/export/parquet/parquet-file.ts';
 import type { RowColumns } from '../../src/export/parquet/row-columns.ts';
-import type { ExportCompression } from '../../src/export/row-file.ts';
+import type { ExportCompression } from '../../src/export/compression.ts';
 import { Shaping } from '../../src/export/shaping.ts';
 import { HashedFile } from '../../src/lib/new-file.ts';
 import { boolean, date, decimal, integer, json, text, timestamp } from '../../src/warehouse/definition.ts';

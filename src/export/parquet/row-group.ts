@@ -2,7 +2,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { RowGroup, SchemaElement } from 'hyparquet';
 import { joined } from '../../lib/byte-writer.ts';
 import type { Column } from '../../warehouse/definition.ts';
-import { GZIP_LEVEL, type ExportCompression } from '../row-file.ts';
+import { GZIP_LEVEL, type ExportCompression } from '../compression.ts';
 import { type Compress, encodeChunk } from './column-chunk.ts';
 import type { GatheredValues } from './column-values.ts';
 import { schemaOf } from './parquet-schema.ts';
