@@ -72,16 +72,17 @@ export class GuardedIngest implements Ingest {
   }
 
   // Looked at and handed on in one turn: an erasure either finds the event in flight, or it is dropped here.
-  async accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
+  accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
     const stored = this.#isErased(event)
       ? this.#store.countErased(event)
       : this.#store.accept(event, options);
-    const result = await stored;
-    this.#observer.stored(event, result);
-    return result;
+    return stored.then((result) => {
+      this.#observer.stored(event, result);
+      return result;
+    });
   }
 
-  async quarantine(
+  quarantine(
     event: Event,
     reasons: readonly InvalidReason[],
     options?: IngestOptions,
@@ -89,8 +90,9 @@ export class GuardedIngest implements Ingest {
     const stored = this.#isErased(event, reasons)
       ? this.#store.countErased(event)
       : this.#store.quarantine(event, reasons, options);
-    const result = await stored;
-    this.#observer.storedInvalid(event, reasons, result);
-    return result;
+    return stored.then((result) => {
+      this.#observer.storedInvalid(event, reasons, result);
+      return result;
+    });
   }
 }

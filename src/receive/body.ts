@@ -35,6 +35,7 @@ export function waitingBodies(): number {
  * it yet, and a few bytes can ask for the whole limit, so what they may become is bound by their number.
  * @param length declared length in bytes, `null` if it comes in chunks.
  * @param share counts what is held; the caller releases it.
+ * @param settle called once, or `fail` is for what nobody expects
  */
 export function readBody(
   request: IncomingMessage,
@@ -42,21 +43,22 @@ export function readBody(
   length: number | null,
   limits: BodyLimits,
   share: Share,
-): Promise<BodyResult> {
-  const reading = readBytes(request, length, limits.maxBodyBytes, share);
-  return encoding === 'identity' ? reading : undo(request, encoding, reading, limits, share);
+  fail: (error: unknown) => void,
+  settle: (result: BodyResult) => void,
+): void {
+  readBytes(request, length, limits.maxBodyBytes, share, (read) => {
+    if (encoding === 'identity' || !read.ok) settle(read);
+    else undo(request, encoding, read.body, limits, share).then(settle, fail);
+  });
 }
 
 async function undo(
   request: IncomingMessage,
   encoding: Compression,
-  reading: Promise<BodyResult>,
+  bytes: Buffer,
   { maxBodyBytes, maxDecompressionRatio }: BodyLimits,
   share: Share,
 ): Promise<BodyResult> {
-  const read = await reading;
-  if (!read.ok) return read;
-  const { body: bytes } = read;
   const most = Math.min(maxBodyBytes, Math.max(SMALL_BYTES, bytes.length * maxDecompressionRatio));
   if (bytes.length * LIKELY_RATIO <= SMALL_BYTES) {
     const limit = Math.min(most, SMALL_BYTES);

@@ -48,38 +48,44 @@ const PIECES_WORK = 4 * 1024 * 1024;
  * Reads the bytes of a request's body as they travel, at most `limit` of them.
  * @param length declared length in bytes, `null` if it comes in chunks.
  * @param share counts what is held; the caller releases it.
+ * @param done called once. By a callback, for a promise would have every body wait for another turn.
  */
 export function readBytes(
   request: IncomingMessage,
   length: number | null,
   limit: number,
   share: Share,
-): Promise<Bytes | Refusal> {
-  return new Promise((resolve) => {
-    const pieces: Buffer[] = [];
-    let bytes = 0;
-    const end = (result: Bytes | Refusal): void => {
-      request.off('data', add).off('end', complete).off('close', leave).off('error', leave);
-      share.work += result === CRUMBLED ? PIECES_WORK : bytes + pieces.length * PIECE_BYTES;
+  done: (result: Bytes | Refusal) => void,
+): void {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  let isDone = false;
+  const end = (result: Bytes | Refusal): void => {
+    if (isDone) return;
+    isDone = true;
+    share.work += result === CRUMBLED ? PIECES_WORK : bytes + pieces.length * PIECE_BYTES;
+    pieces = [];
+    if (!result.ok) {
       // Nothing more is taken in. What is left of the body is for whoever answers to deal with.
-      if (!result.ok) request.pause();
-      resolve(result);
-    };
-    const add = (piece: Buffer): void => {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > limit) end({ ok: false, code: 'body_too_large', detail: `more than ${limit} bytes` });
-      else if (!share.take(piece.length + PIECE_BYTES)) end(CROWDED);
-      else if (pieces.length > FREE_PIECES && bytes < pieces.length * MIN_PIECE) end(CRUMBLED);
-    };
-    const complete = (): void => {
-      const [only] = pieces;
-      if (length !== null && length !== bytes) end(INCOMPLETE);
-      else end({ ok: true, body: pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces) });
-    };
-    const leave = (): void => end(GONE);
-    request.on('data', add).on('end', complete).on('close', leave).on('error', leave);
-  });
+      request.off('data', add).off('end', complete).off('close', leave).off('error', leave);
+      request.pause();
+    }
+    done(result);
+  };
+  const add = (piece: Buffer): void => {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > limit) end({ ok: false, code: 'body_too_large', detail: `more than ${limit} bytes` });
+    else if (!share.take(piece.length + PIECE_BYTES)) end(CROWDED);
+    else if (pieces.length > FREE_PIECES && bytes < pieces.length * MIN_PIECE) end(CRUMBLED);
+  };
+  const complete = (): void => {
+    const [only] = pieces;
+    if (length !== null && length !== bytes) end(INCOMPLETE);
+    else end({ ok: true, body: pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces) });
+  };
+  const leave = (): void => end(GONE);
+  request.on('data', add).on('end', complete).on('close', leave).on('error', leave);
 }
 
 /**

@@ -1,56 +1,56 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
-import { ID_REUSED, type IngestOptions } from '../core/ingest.ts';
-import { traceOf, type TraceContext } from '../core/trace.ts';
-import { TRY_BYTES, type RequestHeaders } from '../core/verifier.ts';
+import { type AppendResult, ID_REUSED, type IngestOptions, type InvalidReason } from '../core/ingest.ts';
+import { traceOf } from '../core/trace.ts';
+import { TRY_BYTES } from '../core/verifier.ts';
 import { readBody } from './body.ts';
-import type { Share } from './budget.ts';
-import type { Examined } from './examine.ts';
+import type { Delivery } from './delivery.ts';
 import { isProblem, type Outcome, problem } from './outcome.ts';
-import type { Stages } from './stages.ts';
 
-/** How far one delivery has got; read by the deadline and by metrics. */
-export interface Progress {
-  stage: 'headers' | 'body' | 'journal';
-  bodyBytes: number;
-  /** Index of the secret that matched; `null` before that and without signatures. */
-  secret: number | null;
-  /** Event type, `null` as long as it is not known. */
-  type: string | null;
-  /** The trace of the span around this delivery; `null` when nobody records one. */
-  readonly trace: TraceContext | null;
+/**
+ * Takes one delivery from its body to its outcome; answers nothing itself. All of it happens in the turn in which the body
+ * is complete, but for decompression and the journal.
+ * @param settle called once
+ */
+export function handleDelivery(delivery: Delivery, settle: (outcome: Outcome) => void): void {
+  const { request, response, examined, stages, share } = delivery;
+  const fail = (error: unknown): void => {
+    stages.onError(error);
+    settle(problem('internal', 'the delivery could not be handled'));
+  };
+  // HTTP/1.0 does not know an answer before the answer.
+  if (request.headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
+  const { encoding, length } = examined;
+  readBody(request, encoding, length, stages.limits, share, fail, (read) => {
+    if (!read.ok) return settle(read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail));
+    let outcome: Outcome | Promise<Outcome>;
+    try {
+      outcome = store(delivery, read.body);
+    } catch (error) {
+      return fail(error);
+    }
+    if (outcome instanceof Promise) outcome.then(settle, fail);
+    else settle(outcome);
+  });
 }
 
-/** Takes one delivery from its body to its outcome; answers nothing itself. */
-export async function handleDelivery(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { receivedAt, encoding, length, tries }: Examined,
-  stages: Stages,
-  share: Share,
-  progress: Progress,
-): Promise<Outcome> {
-  const { headers } = request;
-  progress.stage = 'body';
-  // HTTP/1.0 does not know an answer before the answer.
-  if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
-  const read = await readBody(request, encoding, length, stages.limits, share);
-  if (!read.ok) return read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail);
-  const { body } = read;
-  progress.bodyBytes = body.length;
-
+/** Verifies and validates a body, and hands the event on. @returns a promise once the journal has it */
+function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
+  const { stages, share, examined } = delivery;
+  const { headers } = delivery.request;
+  const { receivedAt, tries } = examined;
+  delivery.bodyBytes = body.length;
   const verified = stages.verifier.verify(headers, body, receivedAt);
   if (!verified.ok) {
     share.work += body.length + tries * (TRY_BYTES + body.length);
     return problem(verified.code, verified.detail);
   }
   const { id } = verified;
-  if (verified.secret >= 0) progress.secret = verified.secret;
+  if (verified.secret >= 0) delivery.secret = verified.secret;
 
   const validation = stages.validate(body);
   const { type, team, user, clientUser } = validation.envelope;
-  if (type !== '') progress.type = type;
+  if (type !== '') delivery.type = type;
   const event: Event = {
     id,
     source: stages.source,
@@ -63,27 +63,38 @@ export async function handleDelivery(
     body,
   };
 
-  progress.stage = 'journal';
-  try {
-    const reasons = validation.fit ? null : validation.reasons;
-    const { status } =
-      reasons === null
-        ? await stages.ingest.accept(event, tracedBy(headers, progress))
-        : await stages.ingest.quarantine(event, reasons);
-    if (status === 'reused') return { kind: 'quarantined', id, reasons: [ID_REUSED, ...(reasons ?? [])] };
-    return reasons !== null && status === 'accepted'
-      ? { kind: 'quarantined', id, reasons }
-      : { kind: status, id };
-  } catch (error) {
-    if (error instanceof MillraceError && isProblem(error.code)) {
-      return problem(error.code, error.code === 'unfit' ? error.detail : 'nothing was stored');
-    }
-    stages.onError(error);
-    return problem('internal', 'the event could not be stored');
-  }
+  delivery.stage = 'journal';
+  const reasons = validation.fit ? null : validation.reasons;
+  const stored =
+    reasons === null
+      ? stages.ingest.accept(event, tracedBy(delivery))
+      : stages.ingest.quarantine(event, reasons);
+  return stored.then(
+    ({ status }) => outcomeOf(status, id, reasons),
+    (error: unknown) => refusalOf(error, stages.onError),
+  );
 }
 
-function tracedBy(headers: RequestHeaders, progress: Progress): IngestOptions | undefined {
-  const trace = progress.trace ?? traceOf(headers);
+function outcomeOf(
+  status: AppendResult['status'],
+  id: string,
+  reasons: readonly [InvalidReason, ...InvalidReason[]] | null,
+): Outcome {
+  if (status === 'reused') return { kind: 'quarantined', id, reasons: [ID_REUSED, ...(reasons ?? [])] };
+  return reasons !== null && status === 'accepted'
+    ? { kind: 'quarantined', id, reasons }
+    : { kind: status, id };
+}
+
+function refusalOf(error: unknown, onError: (error: unknown) => void): Outcome {
+  if (error instanceof MillraceError && isProblem(error.code)) {
+    return problem(error.code, error.code === 'unfit' ? error.detail : 'nothing was stored');
+  }
+  onError(error);
+  return problem('internal', 'the event could not be stored');
+}
+
+function tracedBy({ request, trace: begun }: Delivery): IngestOptions | undefined {
+  const trace = begun ?? traceOf(request.headers);
   return trace === null ? undefined : { handling: { trace } };
 }

@@ -3,13 +3,15 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
 import { waitingBodies } from './body.ts';
-import { Budget, type Share } from './budget.ts';
+import { Budget } from './budget.ts';
 import { stopReading } from './bytes.ts';
 import { clientAddress } from './client-address.ts';
 import { Connections } from './connections.ts';
 import { declaredLength } from './content.ts';
+import { Deadlines } from './deadlines.ts';
+import { Delivery } from './delivery.ts';
 import { type Examined, examine } from './examine.ts';
-import { handleDelivery, type Progress } from './handle-delivery.ts';
+import { handleDelivery } from './handle-delivery.ts';
 import type { Stages } from './stages.ts';
 import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
 import { hasUnreadBody, lingerOnClose } from './linger.ts';
@@ -40,6 +42,9 @@ class HttpReceiver implements Receiver {
   readonly #budget: Budget;
   readonly #unverified: UnverifiedWork;
   readonly #connections: Connections;
+  /** Of deliveries whose body has not come, or that the journal still has; of those that have then run out of time. */
+  readonly #bodies: Deadlines<Delivery>;
+  readonly #answers: Deadlines<Delivery>;
   readonly #server: Server;
   #stages: Stages;
   #quarantineStatus: 202 | 422;
@@ -54,6 +59,13 @@ class HttpReceiver implements Receiver {
     this.#budget = new Budget(this.#limits.maxBufferedBytes);
     this.#unverified = new UnverifiedWork(this.#limits.unverifiedBytes, this.#clock);
     this.#connections = new Connections(this.#limits.maxConnections);
+    const { bodyTimeout, answerTimeout } = this.#limits;
+    this.#bodies = new Deadlines(this.#clock, Math.min(bodyTimeout, answerTimeout), (delivery) =>
+      this.#bodyDue(delivery),
+    );
+    this.#answers = new Deadlines(this.#clock, answerTimeout, (delivery) =>
+      this.#end(delivery, problem('not_confirmed', 'neither the journal nor a sink answered in time')),
+    );
     this.#quarantineStatus = options.quarantineStatus;
     this.#stages = {
       admission: () => options.admission(),
@@ -168,7 +180,7 @@ class HttpReceiver implements Receiver {
     }
   }
 
-  /** Sets the deadline of a delivery, and sees that it ends once. @param address null when it is not counted */
+  /** @param address null when it is not counted */
   #begin(
     request: IncomingMessage,
     response: ServerResponse,
@@ -176,68 +188,48 @@ class HttpReceiver implements Receiver {
     address: string | null,
   ): void {
     const started = this.#clock.monotonic();
-    const share = this.#budget.share();
-    const span = this.#options.tracing?.receive(request.headers);
-    const progress: Progress = {
-      stage: 'headers',
-      bodyBytes: 0,
-      secret: null,
-      type: null,
-      trace: span?.trace ?? null,
-    };
-    let ended = false;
-    const end = (outcome: Outcome): void => {
-      if (ended) return;
-      ended = true;
-      cancel();
-      if (address !== null) {
-        if (progress.stage === 'journal') this.#unverified.verified(address);
-        else if (isOurs(outcome)) this.#unverified.released(address);
-        else this.#unverified.wasted(address, share.work);
-      }
-      span?.end(outcomeName(outcome), progress.type);
-      this.#settle(request, response, outcome, {
-        durationMs: this.#clock.monotonic() - started,
-        bodyBytes: progress.bodyBytes,
-        secret: progress.secret,
-        type: progress.type,
-      });
-      this.#inFlight -= 1;
-      if (this.#inFlight === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
-    };
-    const { bodyTimeout, answerTimeout } = this.#limits;
-    let cancel = this.#clock.after(Math.min(bodyTimeout, answerTimeout), () => {
-      if (progress.stage !== 'journal') {
-        end(problem('too_slow', 'the body did not arrive in time'));
-        stopReading(request, 'too slow');
-        return;
-      }
-      // Only now, because almost none gets so far: a second timer for each delivery would cost more than it says.
-      const left = Math.max(0, started + answerTimeout - this.#clock.monotonic());
-      cancel = this.#clock.after(left, () =>
-        end(problem('not_confirmed', 'neither the journal nor a sink answered in time')),
-      );
+    const delivery = new Delivery(request, response, {
+      examined,
+      stages: this.#stages,
+      share: this.#budget.share(),
+      span: this.#options.tracing?.receive(request.headers) ?? null,
+      address,
+      started,
     });
     this.#inFlight += 1;
-    void this.#run(request, response, examined, share, progress).then(end);
+    this.#bodies.add(delivery, started);
+    handleDelivery(delivery, (outcome) => {
+      delivery.share.release();
+      this.#end(delivery, outcome);
+    });
   }
 
-  /** Never rejects. The share is held until the journal releases the body, which can be after the deadline. */
-  async #run(
-    request: IncomingMessage,
-    response: ServerResponse,
-    examined: Examined,
-    share: Share,
-    progress: Progress,
-  ): Promise<Outcome> {
-    try {
-      return await handleDelivery(request, response, examined, this.#stages, share, progress);
-    } catch (error) {
-      this.#stages.onError(error);
-      return problem('internal', 'the delivery could not be handled');
-    } finally {
-      share.release();
+  /** The time for its body is over. */
+  #bodyDue(delivery: Delivery): void {
+    // Only now, because almost none gets so far.
+    if (delivery.stage === 'journal') this.#answers.add(delivery, delivery.started);
+    else {
+      this.#end(delivery, problem('too_slow', 'the body did not arrive in time'));
+      stopReading(delivery.request, 'too slow');
     }
+  }
+
+  /** Sees that a delivery ends once, by its outcome or by a deadline. */
+  #end(delivery: Delivery, outcome: Outcome): void {
+    if (delivery.isEnded) return;
+    delivery.isEnded = true;
+    this.#bodies.remove(delivery);
+    this.#answers.remove(delivery);
+    const { request, response, address, span } = delivery;
+    if (address !== null) {
+      if (delivery.stage === 'journal') this.#unverified.verified(address);
+      else if (isOurs(outcome)) this.#unverified.released(address);
+      else this.#unverified.wasted(address, delivery.share.work);
+    }
+    span?.end(outcomeName(outcome), delivery.type);
+    this.#settle(request, response, outcome, delivery.info(this.#clock.monotonic()));
+    this.#inFlight -= 1;
+    if (this.#inFlight === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   #settle(request: IncomingMessage, response: ServerResponse, outcome: Outcome, info: DeliveryInfo): void {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { Budget } from '../../src/receive/budget.ts';
-import { readBytes, stopReading } from '../../src/receive/bytes.ts';
+import { readBytes, stopReading, type Bytes, type Refusal } from '../../src/receive/bytes.ts';
 
 /** A request whose body comes in these pieces. `length`: as declared; the sum of them when left out. */
 function reading(
@@ -14,7 +14,9 @@ function reading(
   const share = budget.share();
   const request = new PassThrough();
   const length = options.length === undefined ? sum : options.length;
-  const result = readBytes(request as unknown as IncomingMessage, length, options.limit ?? 1e6, share);
+  const result = new Promise<Bytes | Refusal>((resolve) => {
+    readBytes(request as unknown as IncomingMessage, length, options.limit ?? 1e6, share, resolve);
+  });
   for (const [n, bytes] of pieces.entries()) request.emit('data', Buffer.alloc(bytes, 65 + (n % 26)));
   return { request, result, share, budget, end: () => request.emit('end') };
 }
