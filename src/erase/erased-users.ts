@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, randomBytes, type Hmac, type KeyObject } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { wordsOf, type ErasedUser, type Ownership, type Said, type Subject } from '../core/erasure.ts';
@@ -35,6 +36,8 @@ export class ErasedUsers {
   readonly #kinds = new Set<string>();
   readonly #tags = new Set<number>();
   readonly #ofNoTeam = new Set<string>();
+  /** Size and time of the list when it was read. */
+  #seen = '';
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -50,9 +53,17 @@ export class ErasedUsers {
     return users;
   }
 
+  /** Reads the list again if it has changed since, and says whether it has. @throws MillraceError erasure_unreadable */
+  refresh(): boolean {
+    if (stampOf(join(this.#folder, LIST)) === this.#seen) return false;
+    this.reload();
+    return true;
+  }
+
   /** Reads the list again: another process may have added to it. */
   reload(): void {
     try {
+      this.#seen = stampOf(join(this.#folder, LIST));
       const entries = readJsonLines<Entry>(join(this.#folder, LIST));
       this.#key = readKey(this.#folder);
       if (this.#key === null && entries.length > 0)
@@ -184,6 +195,12 @@ export class ErasedUsers {
       if (ofNoTeam !== undefined) this.#ofNoTeam.add(ofNoTeam);
     }
   }
+}
+
+/** Differs when a file is another than it was. */
+function stampOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? '' : `${stats.ino} ${stats.size} ${stats.mtimeMs}`;
 }
 
 /** Null when there is none yet. */

@@ -18,6 +18,8 @@ export interface ReplayOptions {
   readonly checkpoint: Checkpoint;
   readonly read: ReadUnit;
   readonly destinations: Destinations;
+  /** Whether an event's user was erased since it was read: it may have waited for long. */
+  readonly isErased: (event: Event) => boolean;
   /** Changes an event before it goes out; throws when it cannot. */
   readonly pseudonymiser: (event: Event) => Event;
   /** Events a second; null for as many as the sinks take. */
@@ -96,7 +98,7 @@ export class Replay {
   }
 
   async #hand(step: Step, unit: number, signal: AbortSignal): Promise<void> {
-    const { destinations, onProblem, turn } = this.#options;
+    const { destinations, onProblem, turn, isErased } = this.#options;
     for (const problem of step.problems) onProblem(problem);
     for (const candidate of step.found) {
       if (!destinations.wants(candidate)) continue;
@@ -107,6 +109,10 @@ export class Replay {
         await turn(signal);
         await this.#pace.next(signal);
         await this.log.room(signal);
+        if (isErased(candidate.event)) {
+          this.#tracker.erased();
+          continue;
+        }
         this.log.append(event, this.#handling);
       }
       const place = { unit, at: candidate.at };

@@ -70,6 +70,11 @@ export class Tracker {
     this.#read = { ...this.#read, problems: this.#read.problems + 1 };
   }
 
+  /** Something was erased after it was read. */
+  erased(): void {
+    this.#read = { ...this.#read, erased: this.#read.erased + 1 };
+  }
+
   /** Where an event that is not settled was found. */
   whereOf(seq: number): string | null {
     return this.#marks.find((mark) => mark.seq === seq && mark.event !== null)?.event?.where ?? null;

@@ -4,8 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { replayCommand } from '../../src/cli/replay/command.ts';
 import type { Event } from '../../src/core/event.ts';
+import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { run } from '../cli/run.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
 import { millraceProcess, writeConfig } from '../support/millrace.ts';
 import { expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { writeArchive } from './made-up-archive.ts';
@@ -34,6 +36,7 @@ async function setting(env: Record<string, string> = {}): Promise<Setting> {
   const source = join(folder, 'source');
   const events = writeArchive(source, { files: 2, each: 100 });
   const config = writeConfig(folder, {
+    erasure: { path: join(folder, 'erasure') },
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
       own: { type: CHOOSY, folder, refuses: 'labtest.order.updated' },
@@ -279,6 +282,22 @@ test('--pseudonymise and --map-user: other ids at the sink, of the same people',
   expect(users.size).toBe(new Set(ofType(events, 'daily.').map(({ user }) => user)).size);
   expect([...users.values()].every((names) => names.size === 1)).toBe(true);
   expect(users.get(first?.user ?? '')).toEqual(new Set(['made-up-tester']));
+});
+
+test('a user who is erased while a replay waits: what was read of theirs is not sent', async () => {
+  const { folder, events, replay, delivered } = await setting();
+  const { user, team } = events[199]!;
+  const users = ErasedUsers.open(join(folder, 'erasure'));
+  const replaying = replay('--to', 'own', '--rate', '150', '--json');
+  await until('the first events', () => existsSync(join(folder, 'delivered')));
+  await users.block({ request: 'made-up', by: 'user', id: user ?? '', team }, new Date().toISOString());
+  const summary = JSON.parse((await replaying).stdout) as { selected: number; erased: number };
+  expect(summary.erased).toBeGreaterThan(0);
+  expect(summary.selected + summary.erased).toBe(200);
+  // All was read long before, at this rate.
+  const late = new Set(idsOf(events.slice(150).filter((event) => event.user === user)));
+  expect(late.size).toBeGreaterThan(0);
+  expect(delivered().filter(({ id }) => late.has(id))).toEqual([]);
 });
 
 test('what else lies in the folder of the state stays there', async () => {

@@ -54,6 +54,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
       ...AHEAD,
       checkpoint,
       rate: order.rate,
+      isErased: (event) => work.erased.isErased(event),
       pseudonymiser: (event) => order.pseudonymiser?.apply(event) ?? event,
       turn: (signal) => backpressure?.turn(signal),
       onProblem: (problem) => progress.problem(problem),
@@ -132,11 +133,12 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
 async function tick(
   replay: Replay,
   dispatcher: Dispatcher,
-  { progress, report }: Playing,
+  { work, progress, report }: Playing,
   over: AbortSignal,
 ): Promise<void> {
   while (!over.aborted) {
     await wait(TICK, undefined, { signal: over }).catch(() => undefined);
+    work.erased.refresh();
     const { counts } = replay;
     progress.show(replay.read, counts, dispatcher.status());
     report.update({ done: counts.selected, total: null });

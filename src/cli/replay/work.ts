@@ -18,6 +18,8 @@ export interface ReplayWork {
   readonly list: () => AsyncIterable<Unit>;
   readonly read: ReadUnit;
   readonly destinations: Destinations;
+  /** Their events are not sent, whether they were erased before they are read or after. */
+  readonly erased: ErasedUsers;
 }
 
 /** What a replay reads with. */
@@ -32,11 +34,13 @@ export interface ReplayParts {
 export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
   const { loaded, ask, onPassedOver } = parts;
   const table = compileRoutes(loaded.config.routes);
+  const erased = ErasedUsers.open(loaded.config.erasure.path);
   return {
     loaded,
     order,
     list: () => listInputs(order, ask, onPassedOver),
-    read: readerOf(order, parts),
+    read: readerOf(order, parts, erased),
+    erased,
     destinations: destinationsOf(order.to, order.sinks, (type) => table.routesFor(type).targets),
   };
 }
@@ -52,12 +56,15 @@ async function* listInputs(
   }
 }
 
-function readerOf({ selection, sinks }: ReplayOrder, { loaded, opener, ask }: ReplayParts): ReadUnit {
+function readerOf(
+  { selection, sinks }: ReplayOrder,
+  { loaded, opener, ask }: ReplayParts,
+  { isErased }: ErasedUsers,
+): ReadUnit {
   const { type, team, user, clientUser, maxDepth } = loaded.config.envelope;
   const fields = { type, team, user, clientUser };
   // What an archive holds was judged when it came in, and old ones can lack ids.
   const validate = createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
-  const { isErased } = ErasedUsers.open(loaded.config.erasure.path);
   const files = new FileReader({ selection, validate, opener, isErased });
   const stores = new StoreReader({ selection, sinks, ask, isErased });
   return (unit, from, signal) => {
