@@ -1,12 +1,11 @@
 import { createHmac, createSecretKey, randomBytes, type Hmac, type KeyObject } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { wordsOf, type ErasedUser, type Ownership, type Said, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { USER_MALFORMED, type IsErased } from '../core/ingest.ts';
 import { canonicalId, namedIds } from '../core/named-ids.ts';
-import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import { HalfSip } from '../lib/half-sip.ts';
 import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
@@ -213,7 +212,7 @@ function readKey(folder: string): KeyObject | null {
 
 /** The key of the folder; made once, and never replaced: the list would be of no use with another. */
 async function makeKey(folder: string): Promise<KeyObject | null> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder, 0o700);
   await writeOnce(join(folder, KEY), Buffer.from(`${randomBytes(32).toString('hex')}\n`), OWNER_ONLY);
   return readKey(folder);
 }

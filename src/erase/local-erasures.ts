@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.ts';
 import {
@@ -15,6 +14,7 @@ import {
 import { MillraceError } from '../core/errors.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
+import { makeFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
 import type { ErasedUsers } from './erased-users.ts';
@@ -182,7 +182,7 @@ export class LocalErasures implements Erasures {
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.#serial.run(async () => {
       const { folder } = this.#options;
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      makeFolder(folder, 0o700);
       const refusal = (by: string) => new MillraceError('erasure_in_use', `${folder} is used by ${by}`);
       const lock = await own(join(folder, 'lock'), refusal);
       try {

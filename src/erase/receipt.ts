@@ -1,11 +1,10 @@
-import { mkdir } from 'node:fs/promises';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import type { ReceiptFile, Receipts } from '../core/proof.ts';
 import { isWaiting } from './requests.ts';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
-import { OWNER_ONLY } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'receipts';
@@ -49,7 +48,7 @@ export async function writeReceipt(
   signer?: Signer,
 ): Promise<ErasureReceipt> {
   const receipts = join(folder, FOLDER);
-  await mkdir(receipts, { recursive: true, mode: 0o700 });
+  makeFolder(receipts, 0o700);
   const plain = JSON.stringify(receipt);
   const text = signer === undefined ? plain : signJson('receipt', plain, signer);
   const written = JSON.parse(text) as ErasureReceipt;

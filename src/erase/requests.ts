@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasureRequest, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { canonicalId } from '../core/named-ids.ts';
-import { OWNER_ONLY, syncFolder } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, syncFolder } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'requests';
@@ -53,7 +53,7 @@ export class Requests {
   }
 
   async save(request: ErasureRequest): Promise<void> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    makeFolder(this.#folder, 0o700);
     const text = `${JSON.stringify(request)}\n`;
     await writeDurably(this.#folder, `${request.request}${SUFFIX}`, text, OWNER_ONLY);
   }

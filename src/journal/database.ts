@@ -1,8 +1,8 @@
-import { chmodSync, closeSync, existsSync, lstatSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, lstatSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { OWNER_ONLY } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, syncNames } from '../lib/durable.ts';
 import { IDS_OF_BEFORE } from './dedup.ts';
 import { readOwner } from './owner.ts';
 
@@ -57,7 +57,9 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` creates it`);
   }
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder, 0o700);
+    // Who made it may have been killed before its name was durable, and with it all that comes to lie in it.
+    syncNames(folder);
   } catch (error) {
     throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
       cause: error,

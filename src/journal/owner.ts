@@ -1,7 +1,8 @@
-import { mkdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
+import { makeFolder } from '../lib/durable.ts';
 import { readAdvice, writeAdvice } from '../lib/advice.ts';
 
 /** Who holds the journal; advice for people and commands, never the lock itself. */
@@ -26,7 +27,7 @@ export function ownerFolder(config: {
 
 /** @throws the system's error when the folder cannot be written */
 export function writeOwner(folder: string, owner: Owner): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder, 0o700);
   writeAdvice(join(folder, FILE), owner);
 }
 

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppendFile } from './append-file.ts';
-import { errorCode, OWNER_ONLY, readIfThere } from './durable.ts';
+import { errorCode, makeFolder, OWNER_ONLY, readIfThere } from './durable.ts';
 import { writeDurably } from './new-file.ts';
 import { lockInTurn } from './file-lock.ts';
 import { Serial } from './serial.ts';
@@ -46,7 +46,7 @@ export class ChainedLog {
   append(entries: readonly object[]): Promise<void> {
     return this.#serial.run(async () => {
       const { folder, name } = this.#options;
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      makeFolder(folder, 0o700);
       const lock = await lockInTurn(join(folder, `${name}.lock`), PATIENCE);
       try {
         const cleared = await this.#rotate();

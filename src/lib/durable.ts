@@ -1,6 +1,6 @@
-import { constants, readFileSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
 // Windows has neither flag; there, lstat in the callers is all the protection there is.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
@@ -110,6 +110,31 @@ export async function syncFolder(path: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+/**
+ * Makes a folder, and those it lies in where they are missing; each that is made has a durable name. Costs nothing where it
+ * exists.
+ * @throws the system's error
+ */
+export function makeFolder(path: string, mode: number): void {
+  const first = mkdirSync(path, { recursive: true, mode });
+  if (first !== undefined) syncNames(path, first);
+}
+
+/** Makes the names of a folder survive a power cut, and those of the folders it lies in up to `first`. */
+export function syncNames(path: string, first = path): void {
+  if (process.platform === 'win32') return;
+  const end = dirname(resolve(first));
+  for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
+    const handle = openSync(folder, constants.O_RDONLY);
+    try {
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    if (folder === end) return;
   }
 }
 

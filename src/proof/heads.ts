@@ -1,10 +1,9 @@
 import { hash } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Heads, ManifestHead, NotedHead } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
-import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 /** What is noted of one archive, as its file has it, but for the signature. */
@@ -61,7 +60,7 @@ export class HeadFiles implements Heads {
     const all = lost === null ? before : [...before, { head: lost.head, bytes: lost.bytes }];
     const note: Note = { archive: root, head, bytes, lost: all };
     const text = signJson('head', JSON.stringify(note), this.#signer);
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    makeFolder(this.#folder, 0o700);
     await writeDurably(this.#folder, nameOf(root), `${text}\n`, OWNER_ONLY);
     this.#known.set(root, { head, bytes, lost: all.length });
   }

@@ -1,8 +1,8 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { KeyLedger, LedgerEntry } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
+import { makeFolder } from '../lib/durable.ts';
 import { lockInTurn } from '../lib/file-lock.ts';
 import { appendLines, readJsonLines } from '../lib/json-lines.ts';
 
@@ -48,7 +48,7 @@ export class LedgerFile implements KeyLedger {
     const lines = entries.map(({ store, epoch, key }) =>
       signJson('ledger', JSON.stringify({ store, epoch, key }), signer),
     );
-    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(this.path), 0o700);
     // Other processes have key stores of their own, and this ledger.
     const lock = await lockInTurn(`${this.path}.lock`, PATIENCE);
     try {

@@ -1,9 +1,8 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Signer } from '../core/signature.ts';
-import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
 
 /**
@@ -28,7 +27,7 @@ export async function openSigner(path: string): Promise<Signer> {
   const known = readSigner(path);
   if (known !== null) return known;
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path), 0o700);
     const { privateKey } = generateKeyPairSync('ed25519');
     const pem = Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));
     await writeOnce(path, pem, OWNER_ONLY);

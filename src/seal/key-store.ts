@@ -1,12 +1,12 @@
 import { randomBytes, type KeyObject } from 'node:crypto';
 import { lstatSync } from 'node:fs';
-import { mkdir, realpath, rm } from 'node:fs/promises';
+import { realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { KeyLedger } from '../core/proof.ts';
 import { AppendFile } from '../lib/append-file.ts';
-import { openPlain, OWNER_ONLY, READ_WRITE, writeAll } from '../lib/durable.ts';
+import { makeFolder, openPlain, OWNER_ONLY, READ_WRITE, writeAll } from '../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
 import { own, type FileLock } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
@@ -90,7 +90,7 @@ export class KeyStore {
     let lock: FileLock | null = null;
     let open: AppendFile | null = null;
     try {
-      await mkdir(wanted, { recursive: true, mode: 0o700 });
+      makeFolder(wanted, 0o700);
       const folder = await realpath(wanted);
       const refusal = (by: string) => new MillraceError('keys_in_use', `${folder} is held by ${by}`);
       lock = await own(join(folder, LOCK), refusal);

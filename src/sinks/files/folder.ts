@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
-import { access, lstat, mkdir, realpath, stat } from 'node:fs/promises';
+import { access, lstat, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MANIFEST } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { identityOf, isMissing, syncFolder } from '../../lib/durable.ts';
+import { identityOf, isMissing, makeFolder, syncFolder } from '../../lib/durable.ts';
 import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
 
 /** The archive's folder on the disk, and the writers' folders in it that are ours. It may be taken away at any time. */
@@ -39,7 +39,7 @@ export class ArchiveFolder {
   /** Makes it if it is missing, and claims every writer's folder that is free, or a new one. */
   async take(): Promise<void> {
     this.release();
-    await mkdir(this.path, { recursive: true, mode: 0o750 });
+    makeFolder(this.path, 0o750);
     this.#root = await realpath(this.path);
     await syncFolder(dirname(this.#root));
     this.#writers = await claimWriterFolders(this.#root, this.#log);
