@@ -1,0 +1,80 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import build from '../support/build.ts';
+import { lacksRecorder } from './recorder.ts';
+import { Run, type Options } from './run.ts';
+
+const USAGE = `Usage: npm run torture -- [--seed N] [--states M] [--minutes K] [--jobs J]
+       npm run torture -- --history FOLDER [--only STATE]
+
+  --seed N          the first history's seed (default: another one each time); the others count on from it
+  --states M        ends when so many different states were tried (default 10000)
+  --minutes K       ends after so many minutes, whichever comes first
+  --jobs J          processes (default 2)
+  --per-point P     states at each crash point, at most (default 12)
+  --history FOLDER  tries the states of a history that a failure has left
+  --only STATE      only this one, as the failure names it
+
+Progress goes to stderr, one line with the counts to stdout. Exit code 0 when all held, 1 when something was found or it
+cannot run here, 2 for wrong usage.
+`;
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(argv: readonly string[]): Promise<number> {
+  let options: Options;
+  try {
+    options = parseOptions(argv);
+  } catch (error) {
+    note(`${(error as Error).message}\n\n${USAGE}`);
+    return 2;
+  }
+  const lack = lacksRecorder();
+  if (lack !== null) {
+    note(`torture cannot run here: ${lack}`);
+    return 1;
+  }
+  const clean = await build();
+  const base = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-torture-'));
+  try {
+    return await new Run(options, base).end();
+  } finally {
+    clean();
+    // Histories that failed stay.
+    if (readdirSync(base).every((name) => name.startsWith('job-')))
+      rmSync(base, { recursive: true, force: true });
+  }
+}
+
+/** @throws TypeError for a flag that is not known or not a number */
+function parseOptions(argv: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(
+      ['seed', 'states', 'minutes', 'jobs', 'per-point', 'history', 'only'].map((name) => [
+        name,
+        { type: 'string' },
+      ]),
+    ),
+  }) as { values: Partial<Record<string, string>> };
+  const number = (name: string, otherwise: number): number => {
+    const value = Number(values[name] ?? otherwise);
+    if (!Number.isFinite(value) || value < 0) throw new TypeError(`--${name} must be a number`);
+    return value;
+  };
+  return {
+    seed: number('seed', Date.now() % 2 ** 31),
+    states: number('states', 10_000),
+    minutes: number('minutes', 24 * 60),
+    jobs: number('jobs', 2),
+    perPoint: number('per-point', 12),
+    kept: values['history'],
+    only: values['only'],
+  };
+}
+
+function note(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

@@ -1,0 +1,171 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import pino from 'pino';
+import type { ResolvedConfig } from '../../src/config/config.ts';
+import type { Clock } from '../../src/core/clock.ts';
+import { MillraceError } from '../../src/core/errors.ts';
+import { GuardedIngest } from '../../src/core/ingest.ts';
+import type { Event } from '../../src/core/event.ts';
+import { answer } from '../../src/journal/perform.ts';
+import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { Store } from '../../src/journal/store.ts';
+import type { Writer } from '../../src/journal/writer-thread.ts';
+import { Cell } from '../../src/lib/live.ts';
+import { type Part, startParts, type Stop } from '../../src/lib/parts.ts';
+import { foundation, PARTS, type System } from '../../src/parts.ts';
+import { makePlan } from '../../src/plan.ts';
+import type { Sent } from './history.ts';
+
+/** What a receiver answered that was started on a state. */
+export interface Recovered {
+  /** By id: what it said to events that had been acknowledged, and to new ones. */
+  readonly answers: ReadonlyMap<string, string>;
+  /** Ids in quarantine. */
+  readonly quarantined: ReadonlySet<string>;
+}
+
+const PARTS_OF_A_RECOVERY = new Set(['delivery', 'erasures', 'sinks']);
+/** Milliseconds; more than anything takes that is not stuck. */
+const PATIENCE = 30_000;
+/** So much faster than the wall's goes the time of a recovery, which then hardly waits. */
+const FASTER = 25;
+
+/**
+ * Starts the receiver in this process on the state that lies on the disk, without its listeners: it recovers and delivers
+ * what waits; then it is sent events, old and new, finishes erasures, delivers, and stops.
+ * @throws what a start or a stop throws
+ */
+export async function recover(
+  config: ResolvedConfig,
+  now: number,
+  again: readonly Sent[],
+  fresh: readonly Sent[],
+): Promise<Recovered> {
+  const clock = new FastClock(now);
+  const failures: MillraceError[] = [];
+  const options = {
+    log: pino({ level: 'silent' }),
+    onFailure: (error: MillraceError) => failures.push(error),
+  };
+  // What the parts make is not there yet: each fills in its own.
+  const system = { ...foundation(new Cell(makePlan(config)), options), clock } as unknown as System;
+  const parts = [STORE, ...PARTS.filter(({ name }) => PARTS_OF_A_RECOVERY.has(name))];
+  const stop = await startParts(parts, system, (error) => failures.push(error as MillraceError));
+  const answers = new Map<string, string>();
+  const quarantined = new Set<string>();
+  try {
+    const ask = async (sent: Sent): Promise<void> => {
+      const { status } = await system.ingest.accept(eventOf(sent, now));
+      answers.set(sent.id, status);
+    };
+    await Promise.all(again.map(ask));
+    await clock.during(system.erasures.run());
+    await Promise.all(fresh.map(ask));
+    await drain(system, clock);
+    const held = await system.journal?.listQuarantine({ limit: 100_000 }, false);
+    for (const { id } of held ?? []) quarantined.add(id);
+  } finally {
+    await clock.during(stop(new AbortController().signal));
+  }
+  if (failures[0] !== undefined) throw failures[0];
+  return { answers, quarantined };
+}
+
+async function drain({ dispatcher, store }: System, clock: FastClock): Promise<void> {
+  for (const end = performance.now() + PATIENCE; dispatcher.slowestCursor() < store.lastSeq;) {
+    if (performance.now() > end)
+      throw new Error(`events wait for ever: ${JSON.stringify(dispatcher.status())}`);
+    await clock.step();
+  }
+}
+
+/** The journal without its thread: what it does on the disk is the same. */
+const STORE: Part<System> = {
+  name: 'store',
+  start: (system): Stop => {
+    const { config, clock, onFailure, users, meter } = system;
+    const options = { ...config.journal, create: true, clock, onFailure, isErased: users.isErased };
+    const journal = new SqliteJournal(new InlineWriter(new Store(options)), options);
+    system.journal = journal;
+    system.store = journal;
+    system.ingest = new GuardedIngest(journal, users.isErased, meter);
+    return () => journal.close();
+  },
+};
+
+class InlineWriter implements Writer {
+  readonly #store: Store;
+  readonly lastSeq: number;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.lastSeq = store.lastSeq;
+  }
+
+  readonly call: Writer['call'] = async (call) => {
+    const reply = answer(this.#store, call);
+    if (!reply.ok) throw new MillraceError(reply.code, reply.detail);
+    return reply.value;
+  };
+
+  async close(): Promise<void> {
+    this.#store.close();
+  }
+}
+
+class FastClock implements Clock {
+  readonly #start: number;
+  readonly #since = performance.now();
+  #now = 0;
+  #timers: { readonly at: number; readonly callback: () => void }[] = [];
+
+  constructor(start: number) {
+    this.#start = start;
+  }
+
+  now(): number {
+    return this.#start + this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    const timer = { at: this.#now + ms, callback };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  async step(): Promise<void> {
+    await turn();
+    this.#now = (performance.now() - this.#since) * FASTER;
+    const due = this.#timers.filter(({ at }) => at <= this.#now);
+    this.#timers = this.#timers.filter(({ at }) => at > this.#now);
+    for (const { callback } of due) callback();
+  }
+
+  /** Lets time go by until something is over. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    const state = { isOver: false };
+    const ended = work.finally(() => (state.isOver = true));
+    ended.catch(() => undefined);
+    while (!state.isOver) await this.step();
+    return ended;
+  }
+}
+
+function eventOf({ id, body, type, user, valid }: Sent, now: number): Event {
+  return {
+    id,
+    source: 'webhooks',
+    type,
+    team: valid ? '6b0e9a52-0000-4000-8000-000000000001' : null,
+    user,
+    clientUser: `client of ${user}`,
+    receivedAt: now,
+    headers: {},
+    body: Buffer.from(body),
+  };
+}

@@ -1,0 +1,106 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import type { Counts, Failure, Order, Report } from './job.ts';
+
+export interface Options extends Pick<Order, 'kept' | 'only'> {
+  readonly seed: number;
+  readonly states: number;
+  readonly minutes: number;
+  readonly jobs: number;
+  readonly perPoint: number;
+}
+
+const NOTHING: Counts = { histories: 0, points: 0, states: 0, recoveries: 0, served: 0, failed: 0 };
+
+/** One run of all its processes. */
+export class Run {
+  readonly #options: Options;
+  readonly #jobs = new Map<ChildProcess, { counts: Counts; at: string }>();
+  readonly #failures: Failure[] = [];
+  readonly #started = performance.now();
+  readonly #over = Promise.withResolvers<void>();
+  #broken = false;
+
+  constructor(options: Options, base: string) {
+    this.#options = options;
+    const { seed, jobs, perPoint, kept, only } = options;
+    const count = kept === undefined ? jobs : 1;
+    for (let job = 0; job < count; job += 1) {
+      const child = fork(new URL('job.ts', import.meta.url));
+      this.#jobs.set(child, { counts: NOTHING, at: '' });
+      child.on('message', (report: Report) => this.#hear(child, report));
+      child.on('exit', (code) => this.#ended(child, code));
+      child.send({ seed: seed + job, stride: count, perPoint, base, kept, only } satisfies Order);
+    }
+    const timer = setTimeout(() => this.#over.resolve(), options.minutes * 60_000);
+    void this.#over.promise.then(() => clearTimeout(timer));
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => this.#over.resolve());
+  }
+
+  /** @returns the exit code */
+  async end(): Promise<number> {
+    await this.#over.promise;
+    const children = [...this.#jobs.keys()].filter(
+      ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
+    );
+    const ends = children.map((child) => new Promise((resolve) => child.once('exit', resolve)));
+    // What was being tried then has no result.
+    for (const child of children) child.disconnect();
+    await Promise.all(ends);
+    for (const { seed, state, folder } of this.#failures)
+      note(`failed: seed ${seed}, state ${state}: npm run torture -- --history ${folder} --only ${state}`);
+    process.stdout.write(`${this.#line()}; seed ${this.#options.seed}\n`);
+    return this.#failures.length > 0 || this.#broken ? 1 : 0;
+  }
+
+  #hear(child: ChildProcess, report: Report): void {
+    switch (report.kind) {
+      case 'counts':
+        this.#jobs.set(child, report);
+        note(`${this.#line()} (history and state ${report.at})`);
+        if (this.#sum('states') >= this.#options.states && this.#options.kept === undefined)
+          this.#over.resolve();
+        break;
+      case 'failure': {
+        const { seed, state, faults, lost } = report.failure;
+        this.#failures.push(report.failure);
+        note(`seed ${seed}, state ${state}:`);
+        for (const fault of faults.slice(0, 5)) note(`  ${fault}`);
+        note(`  when this is lost, and nothing else:`);
+        for (const text of lost.slice(0, 20)) note(`    ${text}`);
+        break;
+      }
+      case 'over':
+        this.#over.resolve();
+        break;
+      default:
+        report satisfies never;
+    }
+  }
+
+  #ended(child: ChildProcess, code: number | null): void {
+    if (code === 0) return;
+    this.#broken = true;
+    note(`a process ended with ${code} after state ${this.#jobs.get(child)?.at}`);
+    this.#over.resolve();
+  }
+
+  #sum(name: keyof Counts): number {
+    return [...this.#jobs.values()].reduce((sum, { counts }) => sum + counts[name], 0);
+  }
+
+  #line(): string {
+    const seconds = (performance.now() - this.#started) / 1000;
+    const rate = (this.#sum('states') / seconds).toFixed(1);
+    return [
+      `${this.#sum('histories')} histories`,
+      `${this.#sum('points')} crash points`,
+      `${this.#sum('states')} states (${rate} a second)`,
+      `${this.#sum('recoveries')} recoveries, ${this.#sum('served')} by serve`,
+      `${this.#sum('failed')} failed`,
+    ].join(', ');
+  }
+}
+
+function note(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
