@@ -3,10 +3,34 @@ import type { FileHandle } from 'node:fs/promises';
 const TAIL_BYTES = 64 * 1024;
 const LINE_FEED = 10;
 
-/** Where the last line break below `size` ends; 0 when there is none. */
+/** The smallest unit in which disks write. */
+const SECTOR = 512;
+
+/**
+ * Where the lines end that are whole: behind the last line break below `size`, but in front of a line of the tail of which a
+ * sector never came to the disk; 0 when there are none. Lines hold no NUL.
+ */
 export async function lastEnd(handle: FileHandle, size: number): Promise<number> {
   const { bytes, from } = await readBack(handle, size, (tail) => tail.includes(LINE_FEED));
-  return from + bytes.lastIndexOf(LINE_FEED) + 1;
+  const end = bytes.lastIndexOf(LINE_FEED) + 1;
+  const hole = holeIn(bytes.subarray(0, end), from);
+  return from + (hole === -1 ? end : bytes.subarray(0, hole).lastIndexOf(LINE_FEED) + 1);
+}
+
+/**
+ * Where a sector is empty that a write was to fill, as a power cut leaves it; -1 where none is. A NUL by itself is no hole but
+ * damage.
+ * @param bytes whole lines, without a NUL when they were written
+ * @param from their position in the file
+ */
+export function holeIn(bytes: Buffer, from: number): number {
+  for (let nul = bytes.indexOf(0); nul !== -1; nul = bytes.indexOf(0, nul + 1)) {
+    const sector = Math.max(0, (Math.floor((from + nul) / SECTOR) + 1) * SECTOR - from);
+    const stretch = bytes.subarray(nul, sector);
+    const begins = nul === 0 || bytes[nul - 1] === LINE_FEED || (from + nul) % SECTOR === 0;
+    if (begins && stretch.every((byte) => byte === 0)) return nul;
+  }
+  return -1;
 }
 
 /** The line whose line break ends at `end`, without it; empty at the beginning of the file. */

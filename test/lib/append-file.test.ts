@@ -103,6 +103,28 @@ test('an incomplete last line is cut off when a file of lines is opened', async 
   }
 });
 
+test('a line of which a sector never came to the disk is cut off, with what follows; one that is damaged stays', async () => {
+  const whole = `${'w'.repeat(699)}\n`;
+  const last = `${'l'.repeat(999)}\n`;
+  const lines = Buffer.from(whole + last + last);
+  const holes: [from: number, to: number, kept: number][] = [
+    [700, 1024, 700],
+    [1024, 1536, 700],
+    [1700, 2048, 1700],
+    [2048, 2560, 1700],
+    [512, 1024, 0],
+    [1100, 1101, 2700],
+    [1100, 1536, 2700],
+  ];
+  for (const [from, to, kept] of holes) {
+    const path = await newPath();
+    writeFileSync(path, Buffer.from(lines).fill(0, from, to));
+    const { file, cut } = await AppendFile.openLines(path);
+    expect([from, file.length, cut]).toEqual([from, kept, lines.length - kept]);
+    await file.close();
+  }
+});
+
 test('where it may have been read, an incomplete last line is ended', async () => {
   const cases: [before: string, kept: string][] = [
     ['', ''],

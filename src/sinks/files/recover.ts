@@ -8,13 +8,12 @@ import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../cor
 import type { SinkLog } from '../../core/sink.ts';
 import { errorCode, readPlain } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
+import { holeIn } from '../../lib/tail.ts';
 import { Part, PartStats, type PartPlace } from './part.ts';
 import { identityOf } from './recovered-ids.ts';
 import { isLockFile } from './writer-folders.ts';
 
 const COMPRESSIONS: readonly Compression[] = ['none', 'gzip', 'zstd'];
-/** What a power cut leaves where a write had not reached the disk; records hold no NUL. One could be a flipped bit. */
-const HOLE = Buffer.alloc(64);
 
 /** A part found at open, mended. */
 export interface RecoveredPart {
@@ -117,7 +116,7 @@ async function mendPart(
   reading: for await (const lines of cutLines(readPlain(path))) {
     for (const { number, bytes, end, ended } of lines) {
       // A batch is one write and one sync: from a hole on, nothing was acknowledged.
-      if (!ended || bytes === null || bytes.includes(HOLE)) break reading;
+      if (!ended || bytes === null || holeIn(bytes, length) !== -1) break reading;
       const found = readLine(bytes, opener);
       if (found === null) {
         log.error({ path, line: number }, 'damaged record in an unfinished file; left as it is');
