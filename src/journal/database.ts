@@ -6,7 +6,8 @@ import { makeFolder, OWNER_ONLY, syncNames } from '../lib/durable.ts';
 import { IDS_OF_BEFORE } from './dedup.ts';
 import { readOwner } from './owner.ts';
 
-const VERSION = 3;
+/** From 4 on the events lie in segments. */
+export const VERSION = 4;
 const FILE = 'journal.db';
 
 /** Columns that hold an event, the same in every table that holds one. */
@@ -17,10 +18,7 @@ const EVENT_DDL = `
   id TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL, team TEXT, user TEXT, client_user TEXT,
   received_at INTEGER NOT NULL, headers TEXT NOT NULL, handling TEXT, body BLOB NOT NULL`;
 
-// `upto` is the sum of body bytes up to and including the row: the size of any backlog is one subtraction.
 const DDL = `
-CREATE TABLE IF NOT EXISTS events (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, upto INTEGER NOT NULL, crc INTEGER, ${EVENT_DDL});
 -- Records that turned out not to be what was written; those that could be read are in quarantine as well.
 CREATE TABLE IF NOT EXISTS damaged (seq INTEGER PRIMARY KEY, id TEXT, found_at INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS cursors (sink TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
@@ -32,6 +30,7 @@ CREATE TABLE IF NOT EXISTS dead_letters (
 -- Counting goes through these small indexes, never through the bodies.
 CREATE INDEX IF NOT EXISTS quarantine_by_id ON quarantine (id);
 CREATE INDEX IF NOT EXISTS dead_letters_by_sink ON dead_letters (sink);
+-- Ids that stand in no record of the segments: of events in quarantine, and of those whose segment is gone.
 CREATE TABLE IF NOT EXISTS recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL);
 -- An age is in milliseconds, against the newest of the generation.
 CREATE TABLE IF NOT EXISTS sealed_ids (
@@ -42,8 +41,7 @@ CREATE TABLE IF NOT EXISTS generations (
 CREATE TABLE IF NOT EXISTS hour_counts (
   hour INTEGER NOT NULL, kind TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (hour, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dropped_letters (
-  sink TEXT NOT NULL, id TEXT NOT NULL, received_at INTEGER NOT NULL, PRIMARY KEY (sink, id)) WITHOUT ROWID;
-PRAGMA user_version = ${VERSION};`;
+  sink TEXT NOT NULL, id TEXT NOT NULL, received_at INTEGER NOT NULL, PRIMARY KEY (sink, id)) WITHOUT ROWID;`;
 
 /**
  * Opens the journal's database as its only owner. SQLite's exclusive lock is the single-writer lock: the kernel drops
@@ -86,14 +84,7 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     db.exec('BEGIN IMMEDIATE; COMMIT');
     const version = Number(db.pragma('user_version', { simple: true }));
     if (version > VERSION) throw new Error(`it was written by a newer millrace (format ${version})`);
-    // Records of format 1 have no checksum and are not checked.
-    if (version === 1) db.exec('ALTER TABLE events ADD COLUMN crc INTEGER');
-    // Ids of formats 1 and 2 have no digest of their bytes, and count for any bytes until their window is over.
-    const knewIdsOnly = version === 1 || version === 2;
-    if (knewIdsOnly) db.exec('ALTER TABLE sealed_ids ADD COLUMN age INTEGER');
-    db.exec(DDL);
-    if (knewIdsOnly)
-      db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, unixepoch() * 1000)').run(IDS_OF_BEFORE);
+    db.transaction(() => prepareTables(db, version))();
     // After the first write: better-sqlite3 drops WAL databases to NORMAL, which would not fsync each commit.
     db.pragma('synchronous = FULL');
     if (db.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not taken');
@@ -105,6 +96,19 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     db.close();
     throw explain(error, folder, file);
   }
+}
+
+/** Makes the tables of a new journal, and those of an older one what they were in format 3: its events are still among them. */
+function prepareTables(db: Database.Database, version: number): void {
+  // Records of format 1 have no checksum and are not checked.
+  if (version === 1) db.exec('ALTER TABLE events ADD COLUMN crc INTEGER');
+  // Ids of formats 1 and 2 have no digest of their bytes, and count for any bytes until their window is over.
+  const knewIdsOnly = version === 1 || version === 2;
+  if (knewIdsOnly) db.exec('ALTER TABLE sealed_ids ADD COLUMN age INTEGER');
+  db.exec(DDL);
+  if (knewIdsOnly)
+    db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, unixepoch() * 1000)').run(IDS_OF_BEFORE);
+  db.pragma(`user_version = ${version === 0 ? VERSION : Math.max(version, VERSION - 1)}`);
 }
 
 /** SQLite would follow a symbolic link, and write to whatever is at its end. */

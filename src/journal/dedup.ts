@@ -1,46 +1,46 @@
 import { hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { BloomFilter } from '../lib/bloom.ts';
+import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
 
 /** Ids a generation holds before it is sealed. */
 const GENERATION = 65_536;
-/** Sealed ids written with a commit, for each id the commit adds: sealing keeps ahead without a stall. */
-const SEAL_PER_ID = 4;
-const SEAL_LEAST = 256;
+/** Ids of a generation that is not full, cleared away at once. */
+const EXPIRE_AT_ONCE = 5000;
+
+/** What is remembered under one key. */
+interface Known {
+  /** Of the bytes; null in older journals, which knew ids only. */
+  readonly digest: string | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Of the event in the segments; 0 for what is in `recent_ids` alone. */
+  readonly seq: number;
+  /** In `recent_ids`; 0 for what is not there. */
+  readonly row: number;
+}
 
 interface Sealing {
   readonly generation: number;
-  /** By first byte; each is sorted when its turn comes, for to sort all at once would hold up a commit. */
+  /** By first byte; each is sorted when its turn comes, for to sort all at once would take long. */
   readonly buckets: readonly string[][];
   readonly members: ReadonlyMap<string, Known>;
   readonly lastAt: number;
-  readonly lastRow: number;
+  /** The newest event whose id is in it or was before. */
+  readonly lastSeq: number;
   readonly filter: BloomFilter;
   /** Buckets written. */
   done: number;
 }
 
-/** Rows of sealed ids that are still to be taken out of `recent_ids`; after a restart they are sealed once more, in vain. */
-interface Leftover {
-  next: number;
-  readonly last: number;
-}
-
-/** What is remembered under one key. */
-interface Known {
-  /** Row among the recent ones. */
-  readonly n: number;
-  /** Of the bytes; null in older journals, which knew ids only. */
-  readonly digest: string | null;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-}
-
-/** Where an event came in, its id there, and its bytes: together they tell a repetition. */
+/** What tells a repetition. */
 export interface Identity {
-  readonly source: string;
-  readonly id: string;
-  readonly body: Uint8Array;
+  /** Of where an event came in, and its id there. */
+  readonly key: string;
+  /** Of its bytes. */
+  readonly digest: string;
+  /** Its id alone, as older journals knew it. */
+  former(): string;
 }
 
 /**
@@ -49,34 +49,40 @@ export interface Identity {
  */
 export type Seen = 'new' | 'repeated' | 'reused';
 
+/** Makes the memory what the transaction has made the database; to be called once that is committed. */
+type Apply<T = void> = () => T;
+
 /**
  * The events seen within the dedup window, at a cost that does not grow with their number.
  *
  * A B-tree over random ids dirties one page an insert once it outgrows a few hundred pages (measured: the commit rate
- * halves at two million ids). So an id goes through three states instead:
- * recent (appended to a plain table, looked up in a Set) → sealing (a full generation, sorted, written a few rows with
- * each commit) → sealed (sequential in one table; a Bloom filter in memory answers for it, the table confirms a hit).
- * Each id counts for the window and no longer; what is past it is cleared away by generations. Every change happens inside the transaction of the events it is for.
+ * halves at two million ids). So an id goes through three states instead: recent (in memory; on disk it stands in the
+ * record of its event, or, without one, in a plain table) → sealing (a full generation, sorted, written a few rows at a
+ * time between the commits) → sealed (sequential in one table; a Bloom filter in memory answers for it, the table confirms
+ * a hit). Each id counts for the window and no longer; what is past it is cleared away by generations.
  */
 export class SeenIds {
   readonly #db: Database.Database;
   readonly #insertRecent;
-  readonly #insertSealed;
   readonly #deleteRecent;
+  readonly #insertSealed;
   readonly #findSealed;
   #recent = new Map<string, Known>();
   #sealing: Sealing | null = null;
-  #leftover: Leftover | null = null;
   readonly #sealed = new Map<number, { lastAt: number; filter: BloomFilter }>();
+  /** Added since the last commit, and of these, what has no record. */
+  #added: string[] = [];
+  #aside: string[] = [];
+  /** Rows whose ids are known better by now. */
+  #stale: number[] = [];
   #nextGeneration = 1;
   #nextRow = 1;
   #lastAt = 0;
-  /** True while the memory is ahead of what is committed. */
-  #dirty = false;
   /** Until then ids of an older journal may still count. */
-  #formerUntil = 0;
+  readonly #formerUntil: number;
   readonly #window: number;
   readonly #size: number;
+  #savedUpTo: number;
 
   /** @param window milliseconds an id is remembered */
   constructor(db: Database.Database, window: number, generationSize: number = GENERATION) {
@@ -84,33 +90,27 @@ export class SeenIds {
     this.#window = window;
     this.#size = generationSize;
     this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
-    this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n < ?');
+    this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n = ?');
+    // A generation that was begun before a restart is begun anew, and ages are told from its newest.
     this.#insertSealed = db.prepare(
-      'INSERT OR IGNORE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)',
+      'INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)',
     );
     this.#findSealed = db.prepare(
       'SELECT hash, age FROM sealed_ids WHERE generation = ? AND hash >= ? AND hash < ?',
     );
+    const noted = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck();
+    const before = noted.get(IDS_OF_BEFORE);
+    this.#formerUntil = before === undefined ? 0 : Number(before) + window;
+    this.#savedUpTo = Number(noted.get(SAVED_UP_TO) ?? 0);
     this.#load();
   }
 
-  committed(): void {
-    this.#dirty = false;
-  }
-
-  /** Takes back what the rolled back transaction had added. */
-  rolledBack(): void {
-    if (this.#dirty) this.#load();
-    this.#dirty = false;
+  /** The newest event whose id, and those of all before it, need not be looked for in the segments. */
+  get savedUpTo(): number {
+    return this.#savedUpTo;
   }
 
   #load(): void {
-    this.#recent.clear();
-    this.#sealed.clear();
-    this.#sealing = null;
-    this.#leftover = null;
-    this.#nextGeneration = 1;
-    this.#nextRow = 1;
     for (const row of this.#db.prepare('SELECT generation, last_at, filter FROM generations').iterate()) {
       const { generation, last_at, filter } = row as { generation: number; last_at: number; filter: Buffer };
       this.#sealed.set(generation, { lastAt: last_at, filter: BloomFilter.from(filter) });
@@ -118,92 +118,127 @@ export class SeenIds {
     }
     for (const row of this.#db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
       const { n, hash: entry, at } = row as { n: number; hash: Buffer; at: number };
-      const key = entry.toString('latin1', 0, KEY);
-      // Taken out first, so that the Map has the oldest in front.
-      this.#recent.delete(key);
-      this.#note(key, { n, digest: digestIn(entry), at });
+      this.#note(entry.toString('latin1', 0, KEY_BYTES), { digest: digestIn(entry), at, seq: 0, row: n });
     }
-    const { value } = (this.#db.prepare('SELECT value FROM checkpoints WHERE key = ?').get(IDS_OF_BEFORE) ??
-      {}) as {
-      value?: string;
-    };
-    this.#formerUntil = value === undefined ? 0 : Number(value) + this.#window;
   }
 
-  /** What is not `repeated` is remembered, if the transaction commits. @param now milliseconds since the epoch */
-  add({ source, id, body }: Identity, now: number): Seen {
-    const digest = digestOf(body, BODY);
-    // The length tells where the source ends, so that no id can be spelled like another source's.
-    const key = digestOf(`${source.length}:${source}${id}`);
+  /** An id as the record of its event has it. @param at since when it counts, milliseconds since the epoch */
+  restore({ key, digest }: Pick<Identity, 'key' | 'digest'>, seq: number, at: number): void {
+    this.#note(key, { digest, at, seq, row: 0 });
+  }
+
+  /**
+   * What is not `repeated` is remembered, until `takeBack` or for good.
+   * @param now milliseconds since the epoch
+   * @param seq which its event gets if it is `new`; 0 for one that has no record
+   */
+  add({ key, digest, former }: Identity, now: number, seq: number): Seen {
     const known = this.#find(key, now);
     if (known === null) {
-      if (now <= this.#formerUntil && this.#find(digestOf(id), now)?.digest === null) return 'repeated';
-      this.#remember(key, digest, now);
+      if (now <= this.#formerUntil && this.#find(former(), now)?.digest === null) return 'repeated';
+      this.#remember(key, { digest, at: now, seq, row: 0 });
       return 'new';
     }
     if (known.digest === digest) return 'repeated';
     const other = digestOf(`${key}${digest}`);
     if (this.#find(other, now) !== null) return 'repeated';
-    this.#remember(other, digest, now);
+    this.#remember(other, { digest, at: now, seq: 0, row: 0 });
     return 'reused';
   }
 
-  /** Moves sealing on in step with the ids a commit added; call it inside that commit. */
-  advance(added: number): void {
-    if (this.#sealing === null && this.#recent.size >= this.#size) this.#beginSealing();
-    const rows = Math.max(SEAL_LEAST, added * SEAL_PER_ID);
-    if (this.#sealing !== null) this.#seal(this.#sealing, rows);
-    else if (this.#leftover !== null) this.#clearLeftover(this.#leftover, rows);
+  /** Writes what was added and has no record. Inside the transaction of what it is of. */
+  saveAside(): Apply {
+    const rows = this.#insertRows(this.#aside);
+    return () => {
+      const saved = new Set(this.#aside);
+      this.#added = this.#added.filter((key) => !saved.has(key));
+      this.#aside = [];
+      this.#haveRows(rows);
+    };
   }
 
-  /** Clears away a bounded amount of what is older than the window; true when there may be more. */
-  expire(now: number): boolean {
+  /** What was added stands in the segments by now. */
+  committed(): void {
+    this.#added = [];
+  }
+
+  /** What was added and is not on disk is not known. */
+  takeBack(): void {
+    for (const key of this.#added) this.#recent.delete(key);
+    this.#added = [];
+    this.#aside = [];
+  }
+
+  /**
+   * Writes rows of a full generation, if there is one. Inside a transaction.
+   * @param lastSeq the newest event
+   * @returns whether there is more to do
+   */
+  advance(rows: number, lastSeq: number): Apply<boolean> {
+    if (this.#sealing === null && this.#recent.size >= this.#size) this.#beginSealing(lastSeq);
+    return this.#sealing === null ? () => false : this.#seal(this.#sealing, rows);
+  }
+
+  /**
+   * Makes sure that the ids of all events up to a seq stay without their records, as far as they still count. Inside a
+   * transaction.
+   */
+  keep(upTo: number, now: number): Apply {
+    if (upTo <= this.#savedUpTo) return () => undefined;
+    const sealed = this.#sealing === null ? null : this.#seal(this.#sealing, Infinity);
+    const oldest = now - this.#window;
+    const keys = [...this.#recent].filter(([, { seq, row, at }]) => {
+      return row === 0 && seq <= upTo && at >= oldest;
+    });
+    const rows = this.#insertRows(keys.map(([key]) => key));
+    const savedUpTo = Math.max(upTo, this.#sealing?.lastSeq ?? 0);
+    this.#saveUpTo(savedUpTo);
+    return () => {
+      sealed?.();
+      this.#haveRows(rows);
+      this.#savedUpTo = savedUpTo;
+    };
+  }
+
+  /** Clears away a bounded amount of what is older than the window. Inside a transaction. @returns whether there may be more */
+  expire(now: number): Apply<boolean> {
     const before = now - this.#window;
     for (const [generation, { lastAt }] of this.#sealed) {
       if (lastAt >= before) continue;
-      this.#dirty = true;
       const { changes } = this.#db
         .prepare(
           'DELETE FROM sealed_ids WHERE generation = ? AND hash IN (SELECT hash FROM sealed_ids WHERE generation = ? LIMIT 5000)',
         )
         .run(generation, generation);
-      if (changes === 0) {
-        this.#db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);
-        this.#sealed.delete(generation);
-      }
-      return true;
+      if (changes > 0) return () => true;
+      this.#db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);
+      return () => this.#sealed.delete(generation);
     }
     return this.#expireRecent(before);
   }
 
   /** A generation that never fills is never sealed: its oldest go one by one. */
-  #expireRecent(before: number): boolean {
-    // What is being sealed has its rows in front of them.
-    if (this.#sealing !== null || this.#leftover !== null) return false;
-    let last: number | null = null;
-    let count = 0;
-    for (const [key, { n, at }] of this.#recent) {
-      if (at >= before || count === EXPIRE_AT_ONCE) break;
-      this.#recent.delete(key);
-      last = n;
-      count += 1;
+  #expireRecent(before: number): Apply<boolean> {
+    const old: string[] = [];
+    for (const [key, { at, row }] of this.#recent) {
+      if (at >= before || old.length === EXPIRE_AT_ONCE) break;
+      old.push(key);
+      if (row > 0) this.#deleteRecent.run(row);
     }
-    if (last === null) return false;
-    this.#dirty = true;
-    this.#deleteRecent.run(last + 1);
-    return count === EXPIRE_AT_ONCE;
+    const stale = this.#stale.slice(0, EXPIRE_AT_ONCE);
+    for (const row of stale) this.#deleteRecent.run(row);
+    return () => {
+      for (const key of old) this.#recent.delete(key);
+      this.#stale.splice(0, stale.length);
+      return old.length === EXPIRE_AT_ONCE;
+    };
   }
 
   /** What is known under a key and within the window, the newest where there are several. */
   #find(key: string, now: number): Pick<Known, 'digest'> | null {
     const oldest = now - this.#window;
     const near = this.#recent.get(key) ?? this.#sealing?.members.get(key);
-    if (near !== undefined && near.at >= oldest) return near;
-    if (near !== undefined) {
-      // Out of the way of what may be remembered now, so that the Map has the oldest in front. What is sealed is older.
-      this.#recent.delete(key);
-      return null;
-    }
+    if (near !== undefined) return near.at >= oldest ? near : null;
     if (this.#sealed.size === 0) return null;
     const bytes = Buffer.from(key, 'latin1');
     const high = bytes.readUInt32LE(0);
@@ -220,19 +255,43 @@ export class SeenIds {
     return newest;
   }
 
-  #remember(key: string, digest: string, now: number): void {
-    this.#dirty = true;
-    this.#insertRecent.run(this.#nextRow, Buffer.from(key + digest, 'latin1'), now);
-    this.#note(key, { n: this.#nextRow, digest, at: now });
+  #remember(key: string, known: Known): void {
+    this.#note(key, known);
+    this.#added.push(key);
+    if (known.seq === 0) this.#aside.push(key);
   }
 
   #note(key: string, known: Known): void {
+    const before = this.#recent.get(key);
+    const isOlder = before !== undefined && before.at > known.at;
+    const stale = isOlder ? known.row : (before?.row ?? 0);
+    if (stale > 0) this.#stale.push(stale);
+    this.#nextRow = Math.max(this.#nextRow, known.row + 1);
+    if (isOlder) return;
+    // Taken out first, so that the Map has the oldest in front.
+    if (before !== undefined) this.#recent.delete(key);
     this.#recent.set(key, known);
-    this.#nextRow = known.n + 1;
     this.#lastAt = Math.max(this.#lastAt, known.at);
   }
 
-  #beginSealing(): void {
+  #insertRows(keys: readonly string[]): readonly (readonly [key: string, row: number])[] {
+    return keys.map((key, index) => {
+      const { digest, at } = this.#recent.get(key) as Known;
+      const row = this.#nextRow + index;
+      this.#insertRecent.run(row, Buffer.from(key + (digest ?? ''), 'latin1'), at);
+      return [key, row];
+    });
+  }
+
+  #haveRows(rows: readonly (readonly [key: string, row: number])[]): void {
+    for (const [key, row] of rows) {
+      const known = this.#recent.get(key);
+      if (known !== undefined) this.#recent.set(key, { ...known, row });
+      this.#nextRow = Math.max(this.#nextRow, row + 1);
+    }
+  }
+
+  #beginSealing(lastSeq: number): void {
     const members = this.#recent;
     const buckets = Array.from({ length: 256 }, (): string[] => []);
     for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
@@ -241,7 +300,7 @@ export class SeenIds {
       buckets,
       members,
       lastAt: this.#lastAt,
-      lastRow: this.#nextRow - 1,
+      lastSeq,
       filter: BloomFilter.sized(members.size),
       done: 0,
     };
@@ -250,11 +309,11 @@ export class SeenIds {
   }
 
   /** Whole buckets until `rows` are written or none is left; then the generation is complete. */
-  #seal(sealing: Sealing, rows: number): void {
-    const { generation, buckets, members, filter, lastAt, lastRow } = sealing;
-    this.#dirty = true;
-    for (let written = 0; written < rows && sealing.done < buckets.length; sealing.done += 1) {
-      const keys = buckets[sealing.done]?.sort() ?? [];
+  #seal(sealing: Sealing, rows: number): Apply<boolean> {
+    const { generation, buckets, members, filter, lastAt, lastSeq } = sealing;
+    let { done } = sealing;
+    for (let written = 0; written < rows && done < buckets.length; done += 1) {
+      const keys = buckets[done]?.sort() ?? [];
       for (const key of keys) {
         const known = members.get(key);
         const entry = Buffer.from(key + (known?.digest ?? ''), 'latin1');
@@ -263,45 +322,53 @@ export class SeenIds {
       }
       written += keys.length;
     }
-    if (sealing.done < buckets.length) return;
+    if (done < buckets.length)
+      return () => {
+        sealing.done = done;
+        return true;
+      };
     this.#db
       .prepare('INSERT INTO generations (generation, last_at, ids, filter) VALUES (?, ?, ?, ?)')
       .run(generation, lastAt, members.size, filter.bytes);
-    this.#sealed.set(generation, { lastAt, filter });
-    this.#sealing = null;
-    this.#leftover = { next: lastRow - members.size + 1, last: lastRow };
+    for (const { row } of members.values()) if (row > 0) this.#deleteRecent.run(row);
+    const savedUpTo = Math.max(this.#savedUpTo, lastSeq);
+    this.#saveUpTo(savedUpTo);
+    return () => {
+      this.#sealed.set(generation, { lastAt, filter });
+      this.#sealing = null;
+      this.#savedUpTo = savedUpTo;
+      return this.#recent.size >= this.#size;
+    };
   }
 
-  #clearLeftover(leftover: Leftover, rows: number): void {
-    this.#dirty = true;
-    leftover.next = Math.min(leftover.next + rows, leftover.last + 1);
-    this.#deleteRecent.run(leftover.next);
-    if (leftover.next > leftover.last) this.#leftover = null;
+  #saveUpTo(seq: number): void {
+    this.#db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?)').run(SAVED_UP_TO, String(seq));
   }
 }
 
-/** Ids of a generation that is not full, cleared away at once. */
-const EXPIRE_AT_ONCE = 5000;
-
 /** Where the database notes when it was one that knew ids only, milliseconds since the epoch. */
 export const IDS_OF_BEFORE = 'ids-of-before';
+/** Where it notes the newest event whose id, and those of all before it, are in its tables as far as they count. */
+export const SAVED_UP_TO = 'ids-saved-up-to';
+
+/** Above any digest. */
+const LAST = Buffer.alloc(DIGEST_BYTES + 1, 0xff);
 
 /**
- * Bytes of a key: two of 2^32 meet with a chance of 2^-33, and none can be made to fit. Twelve, because V8 copies a piece of
- * a string that is so short, and keeps the whole of a longer one.
+ * What stands for where an event came in and its id there, a character for each byte: two of 2^32 meet with a chance of
+ * 2^-33, and none can be made to fit. Twelve, because V8 copies a piece of a string that is so short, and keeps the whole of
+ * a longer one.
  */
-const KEY = 12;
-/** Bytes of a body's digest, after the key: to make another body fit a given one takes 2^64 tries. */
-const BODY = 8;
-/** Above any digest. */
-const LAST = Buffer.alloc(BODY + 1, 0xff);
-
-/** A character for each byte. */
-function digestOf(data: string | Uint8Array, length: number = KEY): string {
+export function digestOf(data: string | Uint8Array, length: number = KEY_BYTES): string {
   return hash('sha256', data, 'binary').slice(0, length);
+}
+
+/** What stands for the bytes of an event: to make another body fit a given one takes 2^64 tries. */
+export function bodyDigestOf(body: Uint8Array): string {
+  return digestOf(body, DIGEST_BYTES);
 }
 
 /** Of what is stored of an event; null in older journals. */
 function digestIn(entry: Buffer): string | null {
-  return entry.length < KEY + BODY ? null : entry.toString('latin1', KEY);
+  return entry.length < KEY_BYTES + DIGEST_BYTES ? null : entry.toString('latin1', KEY_BYTES);
 }

@@ -1,15 +1,19 @@
 import type Database from 'better-sqlite3';
 import { Owners, type Subject } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
-import { Checkpoints } from './checkpoints.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
+import type { SegmentLog } from './segments/log.ts';
 
-/** Rows looked at in one transaction: a few milliseconds, so that deliveries hardly wait. */
-const SLICE = 5000;
+/** Events or rows looked at in one step: a few milliseconds, so that deliveries hardly wait. */
+const SLICE = 2000;
 /** A journal up to this size is rebuilt in a few seconds, which senders do not notice. */
 const REBUILD_BYTES = 256 * 2 ** 20;
 /** Free pages overwritten in one transaction. */
 const SCRUB_PAGES = 2000;
 const COUNTS = 'erasure/';
+/** Events that are counted as erased, and about to be. */
+const INTENT = 'erasing';
 
 /** Records taken out, by table. */
 export interface ErasedCounts {
@@ -27,7 +31,7 @@ export type EraseStep =
   /** The receipt has them. */
   | { readonly do: 'forget' };
 
-type Table = keyof ErasedCounts;
+type Table = 'quarantine' | 'dead_letters';
 type Row = [
   key: number,
   team: string | null,
@@ -41,31 +45,40 @@ type Row = [
 
 /** Where the envelope does not say whose an event is: what stands as the user of an invalid one may be no id. */
 const NAMES_NOBODY: Readonly<Record<Table, string>> = {
-  events: 'user IS NULL',
   dead_letters: 'user IS NULL',
   // Nor what stands in a record that is not what was written.
   quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%' OR reasons LIKE '%"damaged"%'`,
 };
 
+export interface EraserParts {
+  readonly db: Database.Database;
+  readonly transaction: <T>(work: () => T) => T;
+  readonly checkpoints: Checkpoints;
+  readonly log: SegmentLog;
+}
+
 /**
- * Takes users out of the journal so that no byte of theirs stays in its file.
+ * Takes users out of the journal so that no byte of theirs stays in its files.
  *
- * An event is overwritten where it stands, by one of nearly its size that goes to no sink: positions are counted by
- * subtraction, so no hole may be left, and SQLite does not move rows that keep their size. Retention clears it away.
+ * An event is overwritten where it stands, and keeps its place: it goes to no sink, and retention clears it away. Which
+ * ones, is noted in the transaction that counts them; whoever opens the journal after a crash does it again.
  */
 export class Eraser {
   readonly #db: Database.Database;
   readonly #transaction: <T>(work: () => T) => T;
   readonly #rebuildBytes: number;
   readonly #checkpoints: Checkpoints;
+  readonly #log: SegmentLog;
   #heldBytes = 0;
 
-  /** @param rebuildBytes size up to which the file is rebuilt while deliveries wait; above, free pages are written over */
-  constructor(db: Database.Database, transaction: <T>(work: () => T) => T, rebuildBytes = REBUILD_BYTES) {
+  /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
+  constructor({ db, transaction, checkpoints, log }: EraserParts, rebuildBytes = REBUILD_BYTES) {
     this.#db = db;
     this.#transaction = transaction;
     this.#rebuildBytes = rebuildBytes;
-    this.#checkpoints = new Checkpoints(db);
+    this.#checkpoints = checkpoints;
+    this.#log = log;
+    this.#finish();
     // Left by a process that was ended in the middle.
     db.exec('DROP TABLE IF EXISTS scrub');
   }
@@ -82,12 +95,11 @@ export class Eraser {
     try {
       switch (step.do) {
         case 'events':
-          return this.#transaction(() => this.#events(subjects, step));
+          return this.#events(subjects, step);
         case 'setAside':
           return this.#transaction(() => {
             for (const table of ['quarantine', 'dead_letters'] as const) this.#eraseSetAside(subjects, table);
-            const upTo = Number(this.#db.prepare('SELECT max(seq) FROM events').pluck().get() ?? 0);
-            return { do: 'events', after: 0, upTo };
+            return { do: 'events', after: 0, upTo: this.#log.lastSeq };
           });
         case 'scrub':
           return this.#scrub(step.alone) ? step : null;
@@ -111,18 +123,32 @@ export class Eraser {
   }
 
   #events(subjects: readonly Subject[], { after, upTo }: EraseStep & { do: 'events' }): EraseStep {
-    const found = this.#find(subjects, 'events', 'seq', after);
-    const overwrite = this.#db.prepare(OVERWRITE);
-    for (const { key } of found.owned) overwrite.run(key);
-    this.#count('events', found.owned);
-    if (found.last === null || found.last >= upTo) return { do: 'scrub', alone: false };
-    return { do: 'events', after: found.last, upTo };
+    const owners = new Owners(subjects);
+    const { owned, last } = ownedAfter(this.#log, owners, after, SLICE);
+    if (owned.length > 0) {
+      this.#transaction(() => {
+        this.#count('events', owned);
+        this.#checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
+      });
+      this.#finish();
+    }
+    if (last !== null && last < upTo) return { do: 'events', after: last, upTo };
+    eraseGaps(this.#log, owners);
+    return { do: 'scrub', alone: false };
   }
 
-  #eraseSetAside(subjects: readonly Subject[], table: 'quarantine' | 'dead_letters'): void {
+  /** Overwrites what has been counted. */
+  #finish(): void {
+    const text = this.#checkpoints.load(INTENT);
+    if (text === null) return;
+    eraseRecords(this.#log, JSON.parse(text) as number[]);
+    this.#checkpoints.remove(INTENT);
+  }
+
+  #eraseSetAside(subjects: readonly Subject[], table: Table): void {
     const remove = this.#db.prepare(`DELETE FROM ${table} WHERE key = ?`);
     for (let after: number | null = 0; after !== null;) {
-      const found = this.#find(subjects, table, 'key', after);
+      const found = this.#find(subjects, table, after);
       for (const { key } of found.owned) remove.run(key);
       this.#count(table, found.owned);
       after = found.last;
@@ -133,15 +159,14 @@ export class Eraser {
   #find(
     subjects: readonly Subject[],
     table: Table,
-    key: string,
     after: number,
   ): { owned: { key: number; requests: readonly string[] }[]; last: number | null } {
     const owners = new Owners(subjects);
     // A body is read only where the envelope does not say whose it is: bodies are nearly all of the file.
     const rows = this.#db
       .prepare(
-        `SELECT ${key}, team, user, client_user, id, headers, CASE WHEN ${NAMES_NOBODY[table]} THEN body END
-         FROM ${table} WHERE ${key} > ? ORDER BY ${key} LIMIT ${SLICE}`,
+        `SELECT key, team, user, client_user, id, headers, CASE WHEN ${NAMES_NOBODY[table]} THEN body END
+         FROM ${table} WHERE key > ? ORDER BY key LIMIT ${SLICE}`,
       )
       .raw()
       .iterate(after) as IterableIterator<Row>;
@@ -160,7 +185,7 @@ export class Eraser {
     return { owned, last };
   }
 
-  #count(table: Table, owned: readonly { readonly requests: readonly string[] }[]): void {
+  #count(table: keyof ErasedCounts, owned: readonly { readonly requests: readonly string[] }[]): void {
     const added = new Map<string, number>();
     for (const request of owned.flatMap(({ requests }) => requests)) {
       added.set(request, (added.get(request) ?? 0) + 1);
@@ -223,14 +248,3 @@ const SINGLY = 8;
 const OVERFLOW_LINK = 4;
 /** Bytes of a page that a row which has it for itself leaves free. */
 const ROW_OVERHEAD = 100;
-
-/** Handling of an event whose content is gone: there is no sink for it. */
-const HANDLING = '{"only":[],"erased":true}';
-
-// A little shorter than it was: a row that grows is moved, and leaves a copy.
-const OVERWRITE = `
-UPDATE events SET id = '', type = '', team = NULL, user = NULL, client_user = NULL, headers = '{}',
-  handling = '${HANDLING}', crc = NULL,
-  body = zeroblob(max(0, length(body) + length(id) + length(type) + coalesce(length(team), 0) + coalesce(length(user), 0)
-    + coalesce(length(client_user), 0) + length(headers) + coalesce(length(handling), 0) - ${HANDLING.length + 8}))
-WHERE seq = ?`;

@@ -1,86 +1,125 @@
+import { randomInt } from 'node:crypto';
 import type Database from 'better-sqlite3';
-import type { CursorStatus } from '../core/journal.ts';
-import { EVENT_COLUMNS } from './database.ts';
-import { checksumOf, type EventRow } from './rows.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import { HourCounts, Tally, type Counted } from './hour-counts.ts';
+import type { Frame } from './segments/frame.ts';
+import { SegmentLog } from './segments/log.ts';
+import type { Position } from './segments/recovery.ts';
+import { saltOf, segmentsIn } from './segments/segment.ts';
 
-/** Events cleared away in one transaction. */
-const PURGE = 1000;
+/** Rows that an event's frame puts back into the journal proper: the frame is written first, then they go. */
+export interface Consumed {
+  readonly table: 'quarantine' | 'dead_letters';
+  readonly keys: readonly number[];
+  /** The newest event before the frame. */
+  readonly after: number;
+}
 
-/** Where the events end; reset when a transaction fails. */
-export interface End {
-  readonly lastSeq: number;
-  /** Sum of the body bytes of all events that ever were. */
-  readonly upto: number;
+/** What a frame says beside its events: JSON, in its head. */
+interface Note {
+  readonly counted: Counted;
+  readonly consumed?: Consumed;
+}
+
+/** What the database knows of the segments. */
+interface Known {
+  readonly salt: number;
+  readonly position: Position | null;
+}
+
+/** Under which the database has what it knows of the segments. */
+export const SEGMENTS = 'segments';
+
+export interface EventsOptions {
+  readonly path: string;
+  readonly segmentBytes: number;
+  /** No event gets a seq up to this one; that of the farthest cursor when left out. */
+  readonly least?: number;
 }
 
 /**
- * The events themselves. They are appended at the end and cleared away from the front, without holes, so that positions
- * can be counted by subtraction.
+ * The events, in their segments, and what their frames say beside them: counts, and rows that are to go. That is kept in
+ * memory, and written to the database together with the position up to which it is; an opening reads it again from there
+ * on, so that a commit is one write and one sync.
  */
 export class Events {
-  readonly #db: Database.Database;
-  readonly #insert;
-  end: End;
+  readonly #checkpoints: Checkpoints;
+  readonly #salt: number;
+  readonly log: SegmentLog;
+  readonly counts: HourCounts;
+  /** Not in the database yet. */
+  readonly #tally = new Tally();
+  #consumed: Consumed[] = [];
+  #isUnsaved = false;
 
-  constructor(db: Database.Database) {
-    this.#db = db;
-    const places = EVENT_COLUMNS.split(',').fill('?').join();
-    this.#insert = db.prepare(`INSERT INTO events (upto, crc, ${EVENT_COLUMNS}) VALUES (?, ?, ${places})`);
-    const one = (sql: string): number => Number(db.prepare(sql).pluck().get() ?? 0);
-    this.end = {
-      lastSeq: one(`SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'`),
-      upto: one('SELECT upto FROM events ORDER BY seq DESC LIMIT 1'),
-    };
+  constructor(db: Database.Database, checkpoints: Checkpoints, { path, segmentBytes, least }: EventsOptions) {
+    this.#checkpoints = checkpoints;
+    this.counts = new HourCounts(db);
+    const text = checkpoints.load(SEGMENTS);
+    const known = text === null ? null : (JSON.parse(text) as Known);
+    this.#salt = known?.salt ?? saltOf(path, segmentsIn(path)) ?? randomInt(1, 2 ** 32);
+    // Before the first segment, which begins with it.
+    if (known === null) this.savePosition(null);
+    const cursors = Number(db.prepare('SELECT max(seq) FROM cursors').pluck().get() ?? 0);
+    const position = known?.position ?? null;
+    const options = { folder: path, salt: this.#salt, segmentBytes, position, least: least ?? cursors };
+    this.log = new SegmentLog(options, ({ note }) => {
+      this.#isUnsaved = true;
+      const { counted, consumed } = JSON.parse(note) as Note;
+      this.#tally.addAll(counted);
+      if (consumed !== undefined) this.#consumed.push(consumed);
+    });
   }
 
   get lastSeq(): number {
-    return this.end.lastSeq;
+    return this.log.lastSeq;
   }
 
-  /** The oldest seq still held; one past the newest when none is. */
   get firstSeq(): number {
-    return Number(this.#db.prepare('SELECT min(seq) FROM events').pluck().get() ?? this.lastSeq + 1);
+    return this.log.firstSeq;
   }
 
-  /** @returns its seq */
-  put(row: EventRow, body: Buffer): number {
-    const upto = this.end.upto + body.length;
-    const lastSeq = Number(this.#insert.run(upto, checksumOf(row, body), ...row, body).lastInsertRowid);
-    this.end = { lastSeq, upto };
-    return lastSeq;
+  /** Counts that are not in the database yet. */
+  get tally(): Tally {
+    return this.#tally;
   }
 
-  /**
-   * Clears away some that are settled, and received before a time if one is given.
-   * @param upTo the newest seq that may go
-   * @returns how many are gone, and whether there may be more
-   */
-  clear(upTo: number, before = Infinity): { readonly count: number; readonly more: boolean } {
-    const old = this.#db
-      .prepare('SELECT seq, received_at FROM events WHERE seq <= ? ORDER BY seq LIMIT ?')
-      .raw()
-      .all(upTo, PURGE) as [seq: number, receivedAt: number][];
-    const young = old.findIndex(([, receivedAt]) => receivedAt >= before);
-    const count = young === -1 ? old.length : young;
-    const last = old[count - 1];
-    if (last !== undefined) this.#db.prepare('DELETE FROM events WHERE seq <= ?').run(last[0]);
-    return { count, more: count > 0 && old.length === PURGE };
+  /** Written, and not gone from the database yet. */
+  get consumed(): readonly Consumed[] {
+    return this.#consumed;
   }
 
-  /** What waits behind a cursor. */
-  behind(sink: string, seq: number, now: number): CursorStatus {
-    const next = this.#db
-      .prepare('SELECT upto - length(body), received_at FROM events WHERE seq > ? ORDER BY seq LIMIT 1')
-      .raw()
-      .get(seq) as [before: number, at: number] | undefined;
-    if (next === undefined) return { sink, seq, backlog: 0, backlogBytes: 0, backlogAge: 0 };
-    const [before, at] = next;
-    return {
-      sink,
-      seq,
-      backlog: this.lastSeq - Math.max(seq, this.firstSeq - 1),
-      backlogBytes: this.end.upto - before,
-      backlogAge: Math.max(0, now - at),
+  /** Whether frames have said what is not in the database yet. */
+  get isUnsaved(): boolean {
+    return this.#isUnsaved;
+  }
+
+  newFrame(): Frame {
+    return this.log.newFrame();
+  }
+
+  /** @throws MillraceError journal_full, and all is as it was */
+  append(frame: Frame, { counted }: Tally, now: number, consumed?: Consumed): void {
+    const note: Note = consumed === undefined ? { counted } : { counted, consumed };
+    this.log.append(frame, JSON.stringify(note), now);
+    this.#isUnsaved = true;
+    this.#tally.addAll(counted);
+    if (consumed !== undefined) this.#consumed.push(consumed);
+  }
+
+  /** Writes what the frames have said. Inside the transaction that takes the consumed rows out. @returns to be called after it */
+  save(): () => void {
+    this.counts.save(this.#tally);
+    this.savePosition(this.log.position);
+    return () => {
+      this.#isUnsaved = false;
+      this.#tally.clear();
+      this.#consumed = [];
     };
+  }
+
+  /** Up to where the frames have been heard. Inside a transaction. */
+  savePosition(position: Position | null): void {
+    this.#checkpoints.save(SEGMENTS, JSON.stringify({ salt: this.#salt, position } satisfies Known));
   }
 }

@@ -1,46 +1,21 @@
 import type Database from 'better-sqlite3';
-import type { EventHead, JournalAccount } from '../core/journal.ts';
-import type { Handling } from '../core/event.ts';
+import type { JournalAccount } from '../core/journal.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import { HourCounts } from './hour-counts.ts';
+import type { Events } from './events.ts';
 
 const STARTED = 'sink-started/';
-/** Heads of one answer: a few milliseconds of the writer thread. */
-const PAGE = 2000;
+const HOUR = 3_600_000;
 
-type HeadRow = [seq: number, id: string, type: string, receivedAt: number, handling: string | null];
-
-/** Reads what a reconciliation needs: heads without bodies, and the counts. */
+/** Reads what a reconciliation needs beside the events: counts, and where sinks began. */
 export class LedgerReader {
   readonly #db: Database.Database;
   readonly #checkpoints: Checkpoints;
-  readonly #heads;
-  readonly counts: HourCounts;
+  readonly #events: Pick<Events, 'counts' | 'tally'>;
 
-  constructor(db: Database.Database, checkpoints: Checkpoints) {
+  constructor(db: Database.Database, checkpoints: Checkpoints, events: Pick<Events, 'counts' | 'tally'>) {
     this.#db = db;
     this.#checkpoints = checkpoints;
-    this.counts = new HourCounts(db);
-    // The columns in front of the body only: what a body has overflowed into is not touched.
-    this.#heads = db
-      .prepare('SELECT seq, id, type, received_at, handling FROM events WHERE seq > ? ORDER BY seq LIMIT ?')
-      .raw();
-  }
-
-  /** Heads of the events after `seq`, as many as an answer should hold. */
-  heads(after: number): EventHead[] {
-    return (this.#heads.all(after, PAGE) as HeadRow[]).map(([seq, id, type, receivedAt, text]) => {
-      const handling = text === null ? {} : (JSON.parse(text) as Handling & { erased?: boolean });
-      return {
-        seq,
-        id,
-        type,
-        receivedAt,
-        only: handling.only ?? null,
-        replayed: handling.replayId !== undefined,
-        erased: handling.erased === true,
-      };
-    });
+    this.#events = events;
   }
 
   /** Remembers where a sink that is new begins: it never gets what came before. */
@@ -67,10 +42,12 @@ export class LedgerReader {
     const dropped = this.#db
       .prepare('SELECT id, sink FROM dropped_letters WHERE received_at >= ? AND received_at < ?')
       .all(since, until) as JournalAccount['dropped'];
+    const { counts, tally } = this.#events;
     const first = this.#db.prepare('SELECT min(hour) FROM hour_counts').pluck().get() as number | null;
+    const hours = [...(first === null ? [] : [first]), ...tally.counted.map(([, hour]) => hour)];
     return {
-      counts: this.counts.read(since, until),
-      countedSince: first === null ? null : first * 3_600_000,
+      counts: counts.read(since, until, tally),
+      countedSince: hours.length === 0 ? null : Math.min(...hours) * HOUR,
       started,
       dropped,
     };

@@ -13,7 +13,7 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'status',
   'setAside.list',
   'setAside.listQuarantine',
-  'ledger.heads',
+  'heads',
   'account',
   'eraser.counts',
 ]);
@@ -23,8 +23,8 @@ export function answer(store: Store, call: Call): Reply {
   try {
     return { ok: true, value: perform(store, call) };
   } catch (error) {
-    // A full disk is a state that passes. Everything else SQLite reports while writing means that what is on disk is
-    // no longer known: the process has to end and recover from what was committed.
+    // A full disk is a state that passes. Everything else that goes wrong while writing means that what is on disk is no
+    // longer known: the process has to end and recover from what was committed.
     const full =
       sqliteCode(error) === 'SQLITE_FULL' ||
       (error instanceof MillraceError && error.code === 'journal_full');

@@ -1,9 +1,8 @@
-import { crc32 } from 'node:zlib';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
 
 /**
- * An event beside its body, in the tables and on its way between threads and processes alike, in the order of
- * ROW_COLUMNS. It is a flat tuple: cloning an object an event costs more than the insert it is for.
+ * An event beside its body, in the tables and on its way between processes alike, in the order of ROW_COLUMNS. It is a flat
+ * tuple: cloning an object an event costs more than the insert it is for.
  */
 export type EventRow = readonly [
   id: string,
@@ -40,7 +39,7 @@ function rowOf({ event, handling }: Handled): EventRow {
   return [id, source, type, team, user, clientUser, receivedAt, JSON.stringify(headers), text];
 }
 
-function eventOf(row: EventRow, body: Buffer, seq: number): JournalEvent {
+export function eventOf(row: EventRow, body: Buffer, seq: number): JournalEvent {
   const [id, source, type, team, user, clientUser, receivedAt, headers, handling] = row;
   return {
     seq,
@@ -91,11 +90,4 @@ export function bodiesOf({ bodies, sizes }: Omit<Packed, 'rows'>): Buffer[] {
     at += size;
     return body;
   });
-}
-
-/** CRC-32 over all that is stored of an event: what a disk gives back wrong is noticed before it is delivered. */
-export function checksumOf(row: EventRow, body: Uint8Array): number {
-  const [id, source, type, team, user, clientUser, receivedAt, headers, handling] = row;
-  const head = `${id}\n${source}\n${type}\n${team}\n${user}\n${clientUser}\n${receivedAt}\n${headers}\n${handling}`;
-  return crc32(body, crc32(head));
 }

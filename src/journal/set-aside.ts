@@ -1,9 +1,9 @@
 import type Database from 'better-sqlite3';
 import type { InvalidReason } from '../core/ingest.ts';
-import type { DeadLetterBatch, DeadLetter, Selection } from '../core/journal.ts';
+import type { DeadLetter, Selection } from '../core/journal.ts';
 import { formatTarget } from '../core/route.ts';
 import { EVENT_COLUMNS, ROW_COLUMNS } from './database.ts';
-import { bodiesOf, packRows, type EventRow, type Packed } from './rows.ts';
+import { bodiesOf, eventOf, packRows, type EventRow, type Handled, type Packed } from './rows.ts';
 
 /** A dead letter without its event. */
 export type LetterRow = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'> & { readonly seq: number };
@@ -34,14 +34,11 @@ interface Found {
 /** Dead letters and quarantine: events that wait for a person, each a whole copy that no retention touches. */
 export class SetAside {
   readonly #db: Database.Database;
-  readonly #put: (row: EventRow, body: Buffer) => number;
   readonly #quarantine;
   readonly #add;
 
-  /** @param put appends an event to the journal proper, inside the running transaction. */
-  constructor(db: Database.Database, put: (row: EventRow, body: Buffer) => number) {
+  constructor(db: Database.Database) {
     this.#db = db;
-    this.#put = put;
     this.#quarantine = db.prepare(insertInto('quarantine'));
     this.#add = db.prepare(insertInto('dead_letters'));
   }
@@ -52,22 +49,16 @@ export class SetAside {
   }
 
   add(letter: LetterRow, event: Packed): void {
-    const { sink, destination, code, reason, attempts, diedAt, seq } = letter;
-    for (const [index, body] of bodiesOf(event).entries()) {
-      const row = event.rows[index] as EventRow;
-      this.#add.run(sink, destination, code, reason, attempts, diedAt, seq, ...row, body);
-    }
+    for (const [index, body] of bodiesOf(event).entries())
+      this.addRow(letter, event.rows[index] as EventRow, body);
   }
 
-  /** A dead letter of an event that the journal holds. */
-  addCopy(sink: string, letter: DeadLetterBatch['letters'][number]): void {
-    const { seq, destination, code, reason, diedAt } = letter;
-    this.#db
-      .prepare(
-        `INSERT INTO dead_letters (${ABOUT.dead_letters.join()}, ${EVENT_COLUMNS})
-         SELECT ?, ?, ?, ?, 0, ?, seq, ${EVENT_COLUMNS} FROM events WHERE seq = ?`,
-      )
-      .run(sink, destination, code, reason, diedAt, seq);
+  addRow(
+    { sink, destination, code, reason, attempts, diedAt, seq }: LetterRow,
+    row: EventRow,
+    body: Buffer,
+  ): void {
+    this.#add.run(sink, destination, code, reason, attempts, diedAt, seq, ...row, body);
   }
 
   list(selection: Selection, bodies: boolean): LetterPage<LetterRow> {
@@ -86,24 +77,31 @@ export class SetAside {
     });
   }
 
-  /** Puts letters back at the end of the journal, for the target that refused them and no other. */
-  retry(selection: Selection): { readonly count: number; readonly sinks: ReadonlySet<string> } {
-    const sinks = new Set<string>();
-    let count = 0;
-    let page: Found[];
-    do {
-      page = this.#select('dead_letters', { ...selection, limit: 500 }, true);
-      for (const { key, about, row, body } of page) {
-        const [sink, destination] = about as AboutLetter;
-        const handling = JSON.parse(row[8] ?? '{}') as object;
-        const only = [formatTarget({ sink, destination })];
-        this.#put(row.with(8, JSON.stringify({ ...handling, only })) as unknown as EventRow, body);
-        this.#db.prepare('DELETE FROM dead_letters WHERE key = ?').run(key);
-        sinks.add(sink);
-        count += 1;
-      }
-    } while (page.length > 0);
-    return { count, sinks };
+  /** The next letters of a selection as they go back into the journal: for the target that refused them and no other. */
+  toRetry(selection: Selection): { readonly keys: readonly number[]; readonly events: readonly Handled[] } {
+    const page = this.#select('dead_letters', { ...selection, limit: 500 }, true);
+    const events = page.map(({ about, row, body }) => {
+      const [sink, destination] = about as AboutLetter;
+      const { handling, ...event } = eventOf(row, body, 0);
+      return { event, handling: { ...handling, only: [formatTarget({ sink, destination })] } };
+    });
+    return { keys: page.map(({ key }) => key), events };
+  }
+
+  has(table: Table, key: number): boolean {
+    return this.#db.prepare(`SELECT 1 FROM ${table} WHERE key = ?`).get(key) !== undefined;
+  }
+
+  /** Takes out what was put back. @returns the sinks it is for */
+  remove(table: Table, keys: readonly number[]): readonly string[] {
+    const among = 'key IN (SELECT value FROM json_each(?))';
+    const values = JSON.stringify(keys);
+    const sinks =
+      table === 'quarantine'
+        ? []
+        : this.#db.prepare(`SELECT DISTINCT sink FROM dead_letters WHERE ${among}`).pluck().all(values);
+    this.#db.prepare(`DELETE FROM ${table} WHERE ${among}`).run(values);
+    return sinks as string[];
   }
 
   drop(table: Table, selection: Selection): number {

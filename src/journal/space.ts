@@ -8,11 +8,21 @@ export class Space {
   readonly #counters;
   readonly #pageSize: number;
   readonly #disk: DiskRoom;
+  readonly #segmentBytes: () => number;
   readonly #heldBytes: () => number;
 
-  /** @param heldBytes bytes in use that an erasure is about to give back */
-  constructor(db: Database.Database, options: JournalOptions, heldBytes: () => number) {
+  /**
+   * @param segmentBytes bytes of all segments
+   * @param heldBytes bytes in use that an erasure is about to give back
+   */
+  constructor(
+    db: Database.Database,
+    options: JournalOptions,
+    segmentBytes: () => number,
+    heldBytes: () => number,
+  ) {
     this.#options = options;
+    this.#segmentBytes = segmentBytes;
     this.#heldBytes = heldBytes;
     // Prepared once: they run with each commit, and to compile them takes longer than to run them.
     this.#counters = {
@@ -25,15 +35,16 @@ export class Space {
 
   /** Bytes in use, free pages not counted. */
   bytes(): number {
-    return (this.#pages('page_count') - this.#pages('freelist_count')) * this.#pageSize - this.#heldBytes();
+    const pages = this.#pages('page_count') - this.#pages('freelist_count');
+    return this.#segmentBytes() + pages * this.#pageSize - this.#heldBytes();
   }
 
-  /** Why no more can be taken; null when it can. Pages that were cleared away are as good as free space. */
+  /** Why no more can be taken; null when it can. */
   shortage(): string | null {
     const { path, maxBytes } = this.#options;
     const bytes = this.bytes();
     if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
-    const free = this.#disk.free() + this.#pages('freelist_count') * this.#pageSize + this.#heldBytes();
+    const free = this.#disk.free();
     return free < this.#disk.reserve ? `the disk of ${path} has ${free} bytes left` : null;
   }
 
@@ -43,6 +54,13 @@ export class Space {
 }
 
 const MIB = 2 ** 20;
+
+/** Bytes of a segment: few enough that what is settled can go soon, and enough that there are not too many of them. */
+export function segmentBytesFor({ path, maxBytes }: Pick<JournalOptions, 'path' | 'maxBytes'>): number {
+  const { blocks, bsize } = statfsSync(path);
+  const share = Math.min(64 * MIB, maxBytes / 16, (blocks * bsize) / 16);
+  return Math.max(16 * 1024, share, maxBytes / 512);
+}
 
 /**
  * The space on the journal's disk, and the part of it that is left alone: what is already acknowledged needs some to be

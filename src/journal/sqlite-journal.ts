@@ -7,6 +7,7 @@ import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core
 import type { QuarantinedEvent, Selection } from '../core/journal.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
+import { APPENDED, type Batch } from './appending.ts';
 import { eraseFrom } from './erasure.ts';
 import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
 import { LateWrites } from './late-writes.ts';
@@ -14,7 +15,8 @@ import { maintain } from './maintenance.ts';
 import { clearOwner } from './owner.ts';
 import type { JournalOptions } from './protocol.ts';
 import { NO_HANDLING, pack, unpack } from './rows.ts';
-import { APPENDED, type Damage, type Store } from './store.ts';
+import { encodeRecords, eventsOf } from './segments/records.ts';
+import type { Damage, Store } from './store.ts';
 import { Tail } from './tail.ts';
 import { WriterThread, type Writer } from './writer-thread.ts';
 
@@ -33,7 +35,7 @@ export interface SqliteJournalOptions extends JournalOptions {
 }
 
 /**
- * The journal on SQLite, main-thread side.
+ * The journal on this machine's disk, main-thread side.
  *
  * Modes: open → failed (a write went wrong in a way that is not "full": every call rejects, `onFailure` has been
  * called) or open → closing → closed. `#mode` changes in `#fail` and `close` only.
@@ -88,7 +90,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#store.setAside.drop('dead_letters', selection);
   readonly dropQuarantine: Journal['dropQuarantine'] = (selection) =>
     this.#store.setAside.drop('quarantine', selection);
-  readonly heads: Journal['heads'] = (after) => this.#store.ledger.heads(after);
+  readonly heads: Journal['heads'] = (after) => this.#store.heads(after);
 
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
     return this.#enqueue({ event, handling, invalid: null, dedupKey });
@@ -118,7 +120,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     if (recent !== null) return recent;
     const page = await this.#store.read(after, limits, this.#options.clock.now());
     for (const record of page.damaged) this.#options.onDamage?.(record);
-    return unpack(page, page.seqs);
+    return eventsOf(page);
   }
 
   subscribe(listener: (lastSeq: number) => void): () => void {
@@ -191,7 +193,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async retryDeadLetters(selection: Selection): Promise<number> {
-    const { count, lastSeq } = await this.#store.retryDeadLetters(selection);
+    const { count, lastSeq } = await this.#store.retryDeadLetters(selection, this.#options.clock.now());
     this.#announce(lastSeq);
     return count;
   }
@@ -204,7 +206,10 @@ export class SqliteJournal implements Journal, ErasableStore {
   async release(key: number, event: Event): Promise<void> {
     // Looked at anew, it may turn out to be of a user who has been erased since.
     if (this.#options.isErased?.(event) === true) await this.dropQuarantine({ keys: [key] });
-    else this.#announce(await this.#store.release(key, pack([{ event }])));
+    else {
+      const batch = { records: encodeRecords([{ event }]) };
+      this.#announce(await this.#store.release(key, batch, this.#options.clock.now()));
+    }
   }
 
   /** Nothing of the subjects may be in flight. */
@@ -243,9 +248,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     const { clock, onCommit } = this.#options;
     const started = clock.monotonic();
     try {
-      const invalid = batch.map((waiting) => waiting.invalid);
-      const keys = batch.map(({ dedupKey }) => dedupKey);
-      const answers = await this.#store.append({ ...pack(batch), invalid, keys }, clock.now());
+      const answers = await this.#store.append(batchOf(batch), clock.now());
       onCommit?.(batch.length, clock.monotonic() - started);
       this.#answer(batch, answers);
     } catch (error) {
@@ -288,6 +291,18 @@ export class SqliteJournal implements Journal, ErasableStore {
   #unavailable(): MillraceError {
     return new MillraceError('journal_failed', `the journal is ${this.#mode}`);
   }
+}
+
+/** What hardly any batch has is not sent. */
+function batchOf(waiting: readonly Waiting[]): Batch {
+  const isInvalid = waiting.some(({ invalid }) => invalid !== null);
+  const isKeyed = waiting.some(({ dedupKey }) => dedupKey !== undefined);
+  return {
+    records: encodeRecords(waiting),
+    count: waiting.length,
+    invalid: isInvalid ? waiting.map(({ invalid }) => invalid) : null,
+    keys: isKeyed ? waiting.map(({ dedupKey }) => dedupKey) : null,
+  };
 }
 
 function resultOf(seq: number): AppendResult {

@@ -1,19 +1,22 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
+import { Events } from '../../src/journal/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { eventOf, find, secretOf, userId } from './support.ts';
 
 const NOTHING_LARGE = 0;
 
-/** A journal too large to be rebuilt while deliveries wait. */
+/** A database too large to be rebuilt while deliveries wait. */
 test('where rebuilding would take too long, free pages are written over', async () => {
   const folder = join(await temporaryFolder(), 'journal');
   const db = openDatabase(folder, true);
   const insert = db.prepare(
-    `INSERT INTO events (upto, id, source, type, team, user, client_user, received_at, headers, handling, body)
-     VALUES (0, ?, 'webhooks', ?, ?, ?, ?, ?, '{}', NULL, ?)`,
+    `INSERT INTO dead_letters (sink, code, reason, attempts, died_at, seq, id, source, type, team, user, client_user,
+       received_at, headers, handling, body)
+     VALUES ('hubs', 'made_up', '', 1, 0, 1, ?, 'webhooks', ?, ?, ?, ?, ?, '{}', NULL, ?)`,
   );
   const put = (user: number, n: number, body?: Buffer): void => {
     const event = eventOf(user, n);
@@ -25,13 +28,16 @@ test('where rebuilding would take too long, free pages are written over', async 
     for (let n = 0; n < 200; n += 1) put(1, n, n % 20 === 0 ? long : undefined);
     for (let n = 0; n < 200; n += 1) for (const user of [1, 2]) put(user, 200 + n);
   })();
-  // As retention does: what was cleared away long ago still stands in free pages.
-  db.prepare('DELETE FROM events WHERE seq <= 200').run();
+  // What was dropped long ago still stands in free pages.
+  db.prepare('DELETE FROM dead_letters WHERE key <= 200').run();
   db.pragma('wal_checkpoint(TRUNCATE)');
   expect(find([folder], [secretOf(1)])).not.toEqual([]);
   const size = Number(db.pragma('page_count', { simple: true }));
 
-  const eraser = new Eraser(db, (work) => db.transaction(work)(), NOTHING_LARGE);
+  const checkpoints = new Checkpoints(db);
+  const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
+  const transaction = <T>(work: () => T): T => db.transaction(work)();
+  const eraser = new Eraser({ db, transaction, checkpoints, log }, NOTHING_LARGE);
   const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
   let step: EraseStep | null = { do: 'setAside' };
   const taken: string[] = [];
@@ -40,11 +46,12 @@ test('where rebuilding would take too long, free pages are written over', async 
     step = eraser.perform(subjects, step);
   }
   expect([...new Set(taken)]).toEqual(['setAside', 'events', 'scrub']);
-  expect(eraser.counts('r1')).toEqual({ events: 200, quarantine: 0, dead_letters: 0 });
+  expect(eraser.counts('r1')).toEqual({ events: 0, quarantine: 0, dead_letters: 200 });
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
   expect(find([folder], [secretOf(2)])).not.toEqual([]);
   expect(Number(db.pragma('page_count', { simple: true }))).toBeLessThanOrEqual(size + 2);
   expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
-  expect(db.prepare('SELECT count(*) FROM events').pluck().get()).toBe(400);
+  expect(db.prepare('SELECT count(*) FROM dead_letters').pluck().get()).toBe(200);
+  log.close();
   db.close();
 });

@@ -4,51 +4,61 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/journal/database.ts';
-import { SeenIds, type Identity, type Seen } from '../../src/journal/dedup.ts';
+import { bodyDigestOf, digestOf, SeenIds, type Identity, type Seen } from '../../src/journal/dedup.ts';
+import { identityOf } from '../../src/journal/segments/records.ts';
 import { BloomFilter } from '../../src/lib/bloom.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const WEEK = 7 * 86_400_000;
-const named = (id: string): Identity => ({ source: 'webhooks', id, body: Buffer.from(`body of ${id}`) });
+const named = (id: string, source = 'webhooks', body = `body of ${id}`): Identity => ({
+  key: digestOf(identityOf(source, id)),
+  digest: bodyDigestOf(Buffer.from(body)),
+  former: () => digestOf(id),
+});
 
 const hashOf = (id: string): Buffer => createHash('sha256').update(id).digest().subarray(0, 16);
 
-function commit<T>(db: Database.Database, seen: SeenIds, work: () => T): T {
-  db.exec('BEGIN');
-  const value = work();
-  db.exec('COMMIT');
-  seen.committed();
-  return value;
+/** What stands in the records of the segments: all that was added with a seq. */
+type Records = (readonly [id: Identity, seq: number, at: number])[];
+
+function commit<T>(db: Database.Database, work: () => () => T): T {
+  return db.transaction(work)()();
 }
 
-test('ids are found in every state of a generation, across reloads, and after rollbacks', async () => {
+/** As after a restart: what the tables do not have is found in the records. */
+function reopen(db: Database.Database, window: number, size: number, records: Records): SeenIds {
+  const seen = new SeenIds(db, window, size);
+  for (const [id, seq, at] of records) if (seq > seen.savedUpTo) seen.restore(id, seq, at);
+  return seen;
+}
+
+test('ids are found in every state of a generation, across restarts, and after batches that failed', async () => {
   const db = openDatabase(await temporaryFolder(), true);
+  const records: Records = [];
   let seen = new SeenIds(db, WEEK, 500);
   for (let batch = 0; batch < 60; batch += 1) {
-    const ids = Array.from({ length: 50 }, (_, index) => `id-${batch * 50 + index}`);
-    db.exec('BEGIN');
-    for (const id of ids) expect(seen.add(named(id), batch)).toBe('new');
-    seen.advance(50);
+    const ids = Array.from({ length: 50 }, (_, index) => named(`id-${batch * 50 + index}`));
+    const add = (): void => {
+      for (const [index, id] of ids.entries())
+        expect(seen.add(id, batch, batch * 50 + index + 1)).toBe('new');
+    };
+    add();
     if (batch % 7 === 3) {
-      db.exec('ROLLBACK');
-      seen.rolledBack();
-      commit(db, seen, () => {
-        for (const id of ids) expect(seen.add(named(id), batch)).toBe('new');
-        seen.advance(50);
-      });
-    } else {
-      db.exec('COMMIT');
-      seen.committed();
+      seen.takeBack();
+      add();
     }
-    if (batch % 11 === 5) seen = new SeenIds(db, WEEK, 500);
+    for (const [index, id] of ids.entries()) records.push([id, batch * 50 + index + 1, batch]);
+    seen.committed();
+    commit(db, () => seen.advance(300, records.length));
+    // Their segments are removed before they are sealed.
+    if (batch % 13 === 4) commit(db, () => seen.keep(records.length - 70, batch));
+    if (batch % 11 === 5) seen = reopen(db, WEEK, 500, records);
   }
-  commit(db, seen, () => {
-    for (let n = 0; n < 3000; n += 1) expect(seen.add(named(`id-${n}`), 99), `id-${n}`).toBe('repeated');
-  });
+  for (let n = 0; n < 3000; n += 1) expect(seen.add(named(`id-${n}`), 99, 1e6), `id-${n}`).toBe('repeated');
   expect(Number(db.prepare('SELECT count(*) FROM generations').pluck().get())).toBeGreaterThan(3);
-  while (commit(db, seen, () => seen.expire(WEEK + 1000)));
+  while (commit(db, () => seen.expire(WEEK + 1000)));
   expect(db.prepare('SELECT count(*) FROM sealed_ids').pluck().get()).toBe(0);
-  commit(db, seen, () => expect(seen.add(named('id-0'), WEEK + 1000)).toBe('new'));
+  expect(seen.add(named('id-0'), WEEK + 1000, 1e6)).toBe('new');
   db.close();
 });
 
@@ -60,54 +70,59 @@ test('what tells a repetition is source, id and bytes, within the window and no 
     id: fc.constantFrom('1', 'b1', 'x', 'y', 'z'),
     body: fc.constantFrom('one', 'two', 'three'),
     pass: fc.constantFrom(0, 0, 1, 30, 70, 150),
-    next: fc.constantFrom('nothing', 'nothing', 'reopen', 'clear', 'roll back'),
+    isAside: fc.boolean(),
+    next: fc.constantFrom('nothing', 'nothing', 'reopen', 'clear', 'roll back', 'keep'),
   });
   let run = 0;
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const db = openDatabase(join(folder, String((run += 1))), true);
       let seen = new SeenIds(db, window, 4);
+      const records: Records = [];
       // The oracle: a plain list of all that was ever remembered.
       const remembered: { source: string; id: string; body: string; at: number; first: boolean }[] = [];
       let now = 1000;
-      for (const { source, id, body, pass, next } of steps) {
+      for (const { source, id, body, pass, next, isAside } of steps) {
         now += pass;
         const young = remembered.filter(
           (one) => one.source === source && one.id === id && one.at >= now - window,
         );
         const first = young.findLast((one) => one.first);
-        const expected =
+        const expected: Seen =
           first === undefined ? 'new' : young.some((one) => one.body === body) ? 'repeated' : 'reused';
-        const add = (): Seen => {
-          const answer = seen.add({ source, id, body: Buffer.from(body) }, now);
-          seen.advance(1);
-          return answer;
-        };
+        const seq = isAside ? 0 : records.length + 1;
+        const identity = named(id, source, body);
         if (next === 'roll back') {
-          db.exec('BEGIN');
-          add();
-          db.exec('ROLLBACK');
-          seen.rolledBack();
+          seen.add(identity, now, seq);
+          seen.takeBack();
         }
-        expect(commit(db, seen, add)).toBe(expected);
+        expect(seen.add(identity, now, seq)).toBe(expected);
+        if (expected === 'new' && !isAside) records.push([identity, seq, now]);
+        commit(db, () => seen.saveAside());
+        seen.committed();
+        commit(db, () => seen.advance(1, records.length));
         if (expected !== 'repeated')
           remembered.push({ source, id, body, at: now, first: expected === 'new' });
-        if (next === 'reopen') seen = new SeenIds(db, window, 4);
-        if (next === 'clear') while (commit(db, seen, () => seen.expire(now)));
+        if (next === 'reopen') seen = reopen(db, window, 4, records);
+        if (next === 'clear') while (commit(db, () => seen.expire(now)));
+        if (next === 'keep') commit(db, () => seen.keep(records.length, now));
       }
       db.close();
     }),
-    { numRuns: 60 },
+    { numRuns: 100 },
   );
 });
 
 test('few ids a day are forgotten when their window is over, on disk too', async () => {
   const db = openDatabase(await temporaryFolder(), true);
   const seen = new SeenIds(db, 1000);
-  commit(db, seen, () => expect(seen.add(named('once'), 0)).toBe('new'));
-  commit(db, seen, () => expect(seen.add(named('once'), 1000)).toBe('repeated'));
-  commit(db, seen, () => expect(seen.add(named('once'), 28_000)).toBe('new'));
-  while (commit(db, seen, () => seen.expire(60_000)));
+  const add = (now: number): Seen => {
+    const answer = seen.add(named('once'), now, 0);
+    commit(db, () => seen.saveAside());
+    return answer;
+  };
+  expect([add(0), add(1000), add(28_000)]).toEqual(['new', 'repeated', 'new']);
+  while (commit(db, () => seen.expire(60_000)));
   expect(db.prepare('SELECT count(*) FROM recent_ids').pluck().get()).toBe(0);
   db.close();
 });
@@ -132,13 +147,11 @@ test('ids of an older journal count as they did, until their window is over', as
   old.close();
   const db = openDatabase(folder, true);
   const seen = new SeenIds(db, 1000);
-  commit(db, seen, () => {
-    expect(seen.add(named('recent'), 1400)).toBe('repeated');
-    expect(seen.add(named('sealed'), 1400)).toBe('repeated');
-    expect(seen.add(named('other'), 1400)).toBe('new');
-    expect(seen.add(named('sealed'), 1450)).toBe('new');
-    expect(seen.add(named('recent'), 1600)).toBe('new');
-  });
+  expect(seen.add(named('recent'), 1400, 1)).toBe('repeated');
+  expect(seen.add(named('sealed'), 1400, 1)).toBe('repeated');
+  expect(seen.add(named('other'), 1400, 1)).toBe('new');
+  expect(seen.add(named('sealed'), 1450, 2)).toBe('new');
+  expect(seen.add(named('recent'), 1600, 3)).toBe('new');
   db.close();
 });
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { openSync, ftruncateSync, statSync, closeSync, appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -9,6 +9,7 @@ import { MillraceError } from '../../src/core/errors.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { segmentsOf } from '../support/journal-files.ts';
 
 const DAY = 86_400_000;
 const ALL = { count: 1000, bytes: 1e9 };
@@ -198,7 +199,8 @@ describe('limits', () => {
     journal.moveCursor('slow', 3);
     await journal.flush();
     expect(await journal.accept(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
-    expect((await journal.status()).firstSeq).toBe(4);
+    // A segment here has one event: the oldest goes, and what is not settled stays.
+    expect((await journal.status()).firstSeq).toBe(2);
   });
 
   test('settled events go when their retention is over, ids when the dedup window is', async () => {
@@ -216,6 +218,9 @@ describe('limits', () => {
     const journal = await open(path, { clock });
     await journal.openCursor('archive');
     await journal.accept(makeEvent({ receivedAt: now }));
+    now += DAY;
+    for (const callback of tick.splice(0)) callback();
+    // In a segment of its own: the first is as old as they may become before another is begun.
     await journal.accept(makeEvent({ receivedAt: now }));
     journal.moveCursor('archive', 1);
     await journal.flush();
@@ -248,7 +253,8 @@ describe('one owner, and recovery', () => {
     await expect(open(path)).resolves.toBeDefined();
   });
 
-  test('fault 3: a journal torn at its end starts and keeps every committed event', async () => {
+  /** A journal of 50 events, each its own commit, whose process was killed; its only segment. */
+  async function killed(): Promise<{ path: string; segment: string }> {
     const path = await temporaryFolder();
     const holder = join(import.meta.dirname, 'hold-journal.ts');
     const child = execFile(process.execPath, [holder, path, '50']);
@@ -256,29 +262,37 @@ describe('one owner, and recovery', () => {
     const gone = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGKILL');
     await gone;
-    const wal = join(path, 'journal.db-wal');
-    expect(existsSync(wal)).toBe(true);
-    appendFileSync(wal, Buffer.alloc(5000, 0x5a));
+    const [segment = '', ...others] = segmentsOf(path);
+    expect(others).toEqual([]);
+    return { path, segment };
+  }
+
+  test('fault 3: a journal torn at its end starts and keeps every committed event', async () => {
+    const { path, segment } = await killed();
+    const { size } = statSync(segment);
+    appendFileSync(segment, Buffer.alloc(5000, 0x5a));
+    appendFileSync(join(path, 'journal.db-wal'), Buffer.alloc(5000, 0x5a));
     const whole = await open(path);
     expect(await whole.read(0, ALL)).toHaveLength(50);
+    expect(statSync(segment).size).toBe(size);
     await whole.close();
   });
 
   test('fault 3: a torn write inside the last commit costs that commit only', async () => {
-    const path = await temporaryFolder();
-    const holder = join(import.meta.dirname, 'hold-journal.ts');
-    const child = execFile(process.execPath, [holder, path, '50']);
-    await new Promise((resolve) => child.stdout?.once('data', resolve));
-    const gone = new Promise((resolve) => child.once('exit', resolve));
-    child.kill('SIGKILL');
-    await gone;
-    const wal = join(path, 'journal.db-wal');
-    const file = openSync(wal, 'r+');
-    ftruncateSync(file, statSync(wal).size - 100);
-    closeSync(file);
+    const { path, segment } = await killed();
+    truncateSync(segment, statSync(segment).size - 100);
     const torn = await open(path);
     expect(await torn.read(0, ALL)).toHaveLength(49);
-    expect(await torn.accept(makeEvent())).toMatchObject({ status: 'accepted' });
+    expect(await torn.accept(makeEvent())).toEqual({ status: 'accepted', seq: 50 });
+    expect((await torn.account(0, Date.now())).counts).toMatchObject([{ kind: 'accepted', n: 50 }]);
+  });
+
+  test('without its database a journal still has its events, and begins no seq again', async () => {
+    const { path } = await killed();
+    for (const name of ['journal.db', 'journal.db-wal']) rmSync(join(path, name));
+    const journal = await open(path);
+    expect(await journal.read(0, ALL)).toHaveLength(50);
+    expect(await journal.accept(makeEvent())).toEqual({ status: 'accepted', seq: 51 });
   });
 
   test('looking at a journal that is not there is an error, not a new journal', async () => {

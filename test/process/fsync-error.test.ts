@@ -5,6 +5,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { FIRST_SEGMENT } from '../support/journal-files.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
@@ -14,7 +15,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const lack = lacksStrace();
 
-/** Which fsync of the journal's log fails first; some belong to the start. */
+/** Which fsync of the journal's segment fails first; some belong to the start. */
 const FAILS_FROM = 20;
 
 /** In place of a status: the receiver had ended before it read the request. */
@@ -36,7 +37,7 @@ test.skipIf(lack !== null)(
     const folder = await temporaryFolder();
     const archive = join(folder, 'archive');
     const config = writeConfig(folder);
-    const log = join(folder, 'journal', 'journal.db-wal');
+    const log = join(folder, 'journal', FIRST_SEGMENT);
     const receiver = await ReceiverProcess.start(config, {
       program: underStrace(`error=EIO:when=${FAILS_FROM}+`, log),
     });
@@ -64,7 +65,7 @@ test.skipIf(lack !== null)(
       expect.objectContaining({
         level: 60,
         code: 'journal_failed',
-        detail: expect.stringContaining('IOERR'),
+        detail: expect.stringContaining('EIO'),
       }),
     );
 

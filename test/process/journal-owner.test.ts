@@ -3,6 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
+import { FIRST_SEGMENT } from '../support/journal-files.ts';
 import { millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
@@ -30,7 +31,7 @@ test('fault 08: a killed receiver leaves no lock, and its name is not given for 
   expect((await millraceProcess(['serve', '--config', config])).stderr).toContain(`process ${next.pid}`);
 });
 
-for (const name of ['journal.db', 'journal.db-wal', 'owner.json', 'owner.json.tmp']) {
+for (const name of ['journal.db', 'journal.db-wal', FIRST_SEGMENT, 'owner.json', 'owner.json.tmp']) {
   test(`fault 30: a symbolic link in the place of ${name} is not followed`, async () => {
     const folder = await temporaryFolder();
     const config = writeConfig(folder);
@@ -58,13 +59,13 @@ for (const name of ['journal.db', 'journal.db-wal', 'owner.json', 'owner.json.tm
   );
 }
 
-/** What a start says: of a database that is not plain, that; of the owner's note, which is written anew, what it holds. */
+/** What a start says: of a file of the journal that is not plain, that; of the owner's note, which is written anew, what it holds. */
 function saying(name: string): string {
-  return name.startsWith('journal.db') ? `${name} is not a plain file` : 'is held by process ';
+  return name.startsWith('owner') ? 'is held by process ' : `${name} is not a plain file`;
 }
 
 async function said(config: string, name: string): Promise<string> {
-  if (!name.startsWith('journal.db')) await ReceiverProcess.start(config);
+  if (!name.startsWith('owner')) await ReceiverProcess.start(config);
   const { code, stderr } = await millraceProcess(['serve', '--config', config]);
   return `${code} ${stderr}`;
 }

@@ -1,0 +1,114 @@
+import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
+import { bodyDigestOf, digestOf, type Identity, type SeenIds } from './dedup.ts';
+import type { Events } from './events.ts';
+import { Tally } from './hour-counts.ts';
+import { partsAt, type RecordParts } from './segments/format.ts';
+import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
+import type { SetAside } from './set-aside.ts';
+
+/** Events of one commit, and what to do with each besides storing it. */
+export interface Batch {
+  /** One after the other; a buffer that is all theirs. */
+  readonly records: Uint8Array;
+  readonly count: number;
+  /** Reasons as JSON for an event that goes to quarantine, and null for one that does not; null when none does. */
+  readonly invalid: readonly (string | null)[] | null;
+  /** What stands for the id within the source; the event's id where left out, and for all when null. */
+  readonly keys: readonly (string | undefined)[] | null;
+}
+
+/** What became of an event of a batch, beside its seq. */
+export const APPENDED = { duplicate: 0, quarantined: -1, reused: -2 } as const;
+
+interface Aside {
+  /** JSON. */
+  readonly reasons: string;
+  readonly at: number;
+  readonly parts: RecordParts;
+}
+
+export interface AppendingParts {
+  readonly transaction: <T>(work: () => T) => T;
+  readonly events: Events;
+  readonly seen: SeenIds;
+  readonly setAside: SetAside;
+}
+
+/** Makes batches durable: what is valid in one frame, what is quarantined in one transaction before it. */
+export class Appending {
+  readonly #transaction: <T>(work: () => T) => T;
+  readonly #events: Events;
+  readonly #seen: SeenIds;
+  readonly #setAside: SetAside;
+
+  constructor({ transaction, events, seen, setAside }: AppendingParts) {
+    this.#transaction = transaction;
+    this.#events = events;
+    this.#seen = seen;
+    this.#setAside = setAside;
+  }
+
+  /** @returns the seq of each, or one of `APPENDED`; when it throws, none of those with a seq is kept */
+  append(batch: Batch, now: number): number[] {
+    const { records } = batch;
+    const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+    const frame = this.#events.newFrame();
+    const tally = new Tally();
+    const asides: Aside[] = [];
+    const answers: number[] = [];
+    try {
+      for (let at = 0; answers.length < batch.count;) {
+        const parts = partsAt(bytes, at);
+        const invalid = batch.invalid?.[answers.length] ?? null;
+        const id = identify(bytes, at, parts, batch.keys?.[answers.length]);
+        const seen = this.#seen.add(id, now, invalid === null ? frame.nextSeq : 0);
+        if (seen === 'repeated') {
+          tally.add('duplicates', parts.receivedAt);
+          answers.push(APPENDED.duplicate);
+        } else if (seen === 'new' && invalid === null) {
+          tally.add(parts.replayed ? 'replayed' : 'accepted', parts.receivedAt);
+          answers.push(frame.add(bytes, at, id));
+        } else {
+          asides.push({ reasons: seen === 'new' ? String(invalid) : withReuse(invalid), at, parts });
+          answers.push(seen === 'reused' ? APPENDED.reused : APPENDED.quarantined);
+        }
+        at += parts.size;
+      }
+      if (asides.length > 0) this.#putAside(bytes, asides);
+      if (asides.length < answers.length) this.#events.append(frame, tally, now);
+      this.#seen.committed();
+      return answers;
+    } catch (error) {
+      this.#seen.takeBack();
+      throw error;
+    }
+  }
+
+  #putAside(bytes: Buffer, asides: readonly Aside[]): void {
+    const tally = new Tally();
+    const saved = this.#transaction(() => {
+      for (const { reasons, at, parts } of asides) {
+        this.#setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
+        tally.add('quarantined', parts.receivedAt);
+      }
+      this.#events.counts.save(tally);
+      return this.#seen.saveAside();
+    });
+    saved();
+  }
+}
+
+/** @param key what stands for the id, where it is not the id itself */
+function identify(bytes: Buffer, at: number, parts: RecordParts, key: string | undefined): Identity {
+  const identity = identityAt(bytes, at, parts);
+  return {
+    key: digestOf(key === undefined ? identity : identityOf(sourceAndId(identity).source, key)),
+    digest: bodyDigestOf(bodyAt(bytes, at, parts)),
+    former: () => digestOf(key ?? sourceAndId(identity).id),
+  };
+}
+
+/** Reasons as JSON, with that of the id in front. */
+function withReuse(invalid: string | null): string {
+  return JSON.stringify([ID_REUSED, ...(invalid === null ? [] : (JSON.parse(invalid) as InvalidReason[]))]);
+}

@@ -1,0 +1,208 @@
+import { crc32 } from 'node:zlib';
+
+/**
+ * How a segment lies on disk: a header, then frames, one a group commit; a frame is its head and then its records. Every
+ * item begins at a multiple of 8 bytes, and numbers are little-endian; seqs and other large ones are doubles.
+ *
+ * Checksums begin with the journal's salt, a random number that nobody outside knows: bytes that a sender has chosen are
+ * never taken for an item when what stands in front of them is damaged.
+ */
+export const ALIGN = 8;
+export const SEGMENT_HEADER = 64;
+export const FRAME_HEADER = 64;
+export const RECORD_HEADER = 64;
+/** Bytes of what tells an id, and of what tells a body, from all others. */
+export const KEY_BYTES = 12;
+export const DIGEST_BYTES = 8;
+
+const MAGIC = Buffer.from('millrace');
+const VERSION = 1;
+export const FRAME_MAGIC = Buffer.from([0xf7, 0x4d, 0x52, 0x01]);
+const LIVE = 0x4556_494c;
+const ERASED = 0x5341_5245;
+
+export interface SegmentHeader {
+  readonly salt: number;
+  readonly firstSeq: number;
+  readonly firstFrame: number;
+  /** Sum of the body bytes of all events before it. */
+  readonly upto: number;
+  /** When the youngest event of the segment before was received; milliseconds since the epoch. */
+  readonly youngestBefore: number;
+}
+
+export interface FrameHead {
+  /** Counts the frames of a journal, those without records too. */
+  readonly number: number;
+  readonly firstSeq: number;
+  /** Records, and their bytes. */
+  readonly count: number;
+  readonly size: number;
+  readonly upto: number;
+  /** When it was written, milliseconds since the epoch: from then on its ids count. */
+  readonly writtenAt: number;
+  /** JSON, of the journal's own. */
+  readonly note: string;
+}
+
+/** Where the parts of a record stand behind its header. */
+export interface RecordHead {
+  readonly seq: number;
+  readonly receivedAt: number;
+  /** Bytes of the whole record, rounded up. */
+  readonly size: number;
+  readonly identityBytes: number;
+  readonly headBytes: number;
+  readonly bodyBytes: number;
+  /** Sent again by a replay. */
+  readonly replayed: boolean;
+  readonly erased: boolean;
+}
+
+/** What is known of a record before it has a place. */
+export type RecordParts = Omit<RecordHead, 'seq' | 'erased'>;
+
+export const aligned = (bytes: number): number => (bytes + ALIGN - 1) & -ALIGN;
+
+export function encodeSegmentHeader(header: SegmentHeader): Buffer {
+  const bytes = Buffer.alloc(SEGMENT_HEADER);
+  MAGIC.copy(bytes);
+  bytes.writeUInt32LE(VERSION, 8);
+  const { salt, firstSeq, firstFrame, upto, youngestBefore } = header;
+  bytes.writeUInt32LE(salt, 16);
+  for (const [index, value] of [firstSeq, firstFrame, upto, youngestBefore].entries())
+    bytes.writeDoubleLE(value, 24 + 8 * index);
+  bytes.writeUInt32LE(crc32(bytes.subarray(16)), 12);
+  return bytes;
+}
+
+/** Null when it is not what was written. @throws when a newer program has written it */
+export function decodeSegmentHeader(bytes: Buffer): SegmentHeader | null {
+  if (bytes.length < SEGMENT_HEADER || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return null;
+  if (bytes.readUInt32LE(12) !== crc32(bytes.subarray(16, SEGMENT_HEADER))) return null;
+  const version = bytes.readUInt32LE(8);
+  if (version > VERSION) throw new Error(`a segment was written by a newer millrace (format ${version})`);
+  const [firstSeq, firstFrame, upto, youngestBefore] = [0, 1, 2, 3].map((index) =>
+    bytes.readDoubleLE(24 + 8 * index),
+  ) as [number, number, number, number];
+  return { salt: bytes.readUInt32LE(16), firstSeq, firstFrame, upto, youngestBefore };
+}
+
+/** Header and note; the records follow. */
+export function encodeFrameHead(frame: FrameHead, salt: number): Buffer {
+  const note = Buffer.byteLength(frame.note);
+  const size = FRAME_HEADER + aligned(note);
+  const bytes = Buffer.alloc(size);
+  FRAME_MAGIC.copy(bytes);
+  bytes.writeUInt32LE(size, 8);
+  bytes.writeUInt32LE(note, 12);
+  bytes.writeUInt32LE(frame.size, 16);
+  bytes.writeUInt32LE(frame.count, 20);
+  bytes.writeDoubleLE(frame.number, 24);
+  bytes.writeDoubleLE(frame.firstSeq, 32);
+  bytes.writeDoubleLE(frame.upto, 40);
+  bytes.writeDoubleLE(frame.writtenAt, 48);
+  bytes.write(frame.note, FRAME_HEADER);
+  bytes.writeUInt32LE(crc32(bytes.subarray(8), salt), 4);
+  return bytes;
+}
+
+/** Bytes of the frame's head that begins at `at`; 0 when none can begin there. Its header must be within the bytes. */
+export function frameHeadSize(bytes: Buffer, at: number): number {
+  if (bytes.readUInt32LE(at) !== FRAME_MAGIC.readUInt32LE()) return 0;
+  const size = bytes.readUInt32LE(at + 8);
+  const note = bytes.readUInt32LE(at + 12);
+  return size === FRAME_HEADER + aligned(note) && note < 2 ** 24 ? size : 0;
+}
+
+/** Null when it is not what was written. @param size what `frameHeadSize` says, all of it within the bytes */
+export function decodeFrameHead(bytes: Buffer, at: number, size: number, salt: number): FrameHead | null {
+  if (bytes.readUInt32LE(at + 4) !== crc32(bytes.subarray(at + 8, at + size), salt)) return null;
+  const note = bytes.readUInt32LE(at + 12);
+  return {
+    number: bytes.readDoubleLE(at + 24),
+    firstSeq: bytes.readDoubleLE(at + 32),
+    count: bytes.readUInt32LE(at + 20),
+    size: bytes.readUInt32LE(at + 16),
+    upto: bytes.readDoubleLE(at + 40),
+    writtenAt: bytes.readDoubleLE(at + 48),
+    note: bytes.toString('utf8', at + FRAME_HEADER, at + FRAME_HEADER + note),
+  };
+}
+
+/** What the sender's side knows of a record: all but its place and its checksums. */
+export function startRecord(bytes: Buffer, at: number, parts: Omit<RecordParts, 'size'>): void {
+  bytes.writeUInt32LE(LIVE, at);
+  bytes.writeUInt32LE(parts.identityBytes, at + 8);
+  bytes.writeUInt32LE(parts.headBytes, at + 12);
+  bytes.writeUInt32LE(parts.bodyBytes, at + 16);
+  bytes.writeUInt32LE(parts.replayed ? 1 : 0, at + 20);
+  bytes.writeDoubleLE(parts.receivedAt, at + 32);
+}
+
+/** Of a record whose id says nothing of repetitions: it was seen before. */
+export const NO_ID = { key: '\0'.repeat(KEY_BYTES), digest: '\0'.repeat(DIGEST_BYTES) } as const;
+
+/** Gives a record its place, what its id and its body are known by, and its checksums. */
+export function finishRecord(
+  bytes: Buffer,
+  at: number,
+  { seq, key, digest }: { readonly seq: number; readonly key: string; readonly digest: string },
+  salt: number,
+): void {
+  bytes.writeDoubleLE(seq, at + 24);
+  bytes.write(key, at + 40, KEY_BYTES, 'latin1');
+  bytes.write(digest, at + 52, DIGEST_BYTES, 'latin1');
+  bytes.writeUInt32LE(crc32(bytes.subarray(at + 8, at + 60), salt), at + 60);
+  bytes.writeUInt32LE(contentChecksum(bytes, at, salt), at + 4);
+}
+
+/** Null when no record begins there. Its header must be within the bytes; what follows need not. */
+export function decodeRecord(bytes: Buffer, at: number, salt: number): RecordHead | null {
+  if (bytes.readUInt32LE(at + 60) !== crc32(bytes.subarray(at + 8, at + 60), salt)) return null;
+  return { ...partsAt(bytes, at), seq: bytes.readDoubleLE(at + 24), erased: isErasedAt(bytes, at) };
+}
+
+/** Of a record that is not finished yet, too. */
+export function partsAt(bytes: Buffer, at: number): RecordParts {
+  const identityBytes = bytes.readUInt32LE(at + 8);
+  const headBytes = bytes.readUInt32LE(at + 12);
+  const bodyBytes = bytes.readUInt32LE(at + 16);
+  const size = aligned(RECORD_HEADER + identityBytes + headBytes + bodyBytes);
+  const replayed = bytes.readUInt32LE(at + 20) === 1;
+  return { identityBytes, headBytes, bodyBytes, size, replayed, receivedAt: bytes.readDoubleLE(at + 32) };
+}
+
+/** Makes of a record one that is not what was written: it was found so elsewhere. */
+export function spoil(bytes: Buffer, at: number): void {
+  bytes.writeUInt32LE(~bytes.readUInt32LE(at + 4) >>> 0, at + 4);
+}
+
+/** A character for each byte. */
+export function idOf(bytes: Buffer, at: number): { readonly key: string; readonly digest: string } {
+  return {
+    key: bytes.toString('latin1', at + 40, at + 52),
+    digest: bytes.toString('latin1', at + 52, at + 60),
+  };
+}
+
+/** Whether all of a record is what was written; it is within the bytes. What was erased has only its header. */
+export function isSound(bytes: Buffer, at: number, { erased }: RecordHead, salt: number): boolean {
+  return erased || bytes.readUInt32LE(at + 4) === contentChecksum(bytes, at, salt);
+}
+
+export function isErasedAt(bytes: Buffer, at: number): boolean {
+  return bytes.readUInt32LE(at) === ERASED;
+}
+
+/** What is written over the beginning of a record first when it is erased: a record that says so is not checked. */
+export function erasedMark(): Buffer {
+  const mark = Buffer.alloc(4);
+  mark.writeUInt32LE(ERASED);
+  return mark;
+}
+
+function contentChecksum(bytes: Buffer, at: number, salt: number): number {
+  const { identityBytes, headBytes, bodyBytes } = partsAt(bytes, at);
+  return crc32(bytes.subarray(at + 8, at + RECORD_HEADER + identityBytes + headBytes + bodyBytes), salt);
+}

@@ -1,0 +1,68 @@
+import type { CursorStatus, EventHead } from '../../core/journal.ts';
+import { NO_ID, RECORD_HEADER, idOf } from './format.ts';
+import type { SegmentLog } from './log.ts';
+import { textsAt } from './records.ts';
+import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
+import type { FoundRecord } from './walker.ts';
+
+/** Heads of one answer: a few milliseconds of the writer thread. */
+const HEADS = 2000;
+/** A head that is not there, or not what was written: nobody's. */
+const NOBODY = { id: '', type: '', receivedAt: 0, only: [], replayed: false, erased: false };
+
+/** Heads of the events after `after`, as many as an answer should hold, without their bodies. */
+export function headsAfter(log: SegmentLog, after: number): EventHead[] {
+  const heads: EventHead[] = [];
+  let seq = Math.max(after + 1, log.firstSeq);
+  const miss = (upTo: number): void => {
+    for (; seq <= upTo && heads.length < HEADS; seq += 1) heads.push({ seq, ...NOBODY });
+  };
+  for (const found of recordsFrom(log, seq)) {
+    miss(found.item.seq - 1);
+    if (heads.length === HEADS) return heads;
+    heads.push(headOf(found));
+    seq = found.item.seq + 1;
+    if (heads.length === HEADS) return heads;
+  }
+  miss(log.lastSeq);
+  return heads;
+}
+
+function headOf({ item, walker }: Walked<FoundRecord>): EventHead {
+  const { seq, receivedAt } = item;
+  if (item.erased) return { ...NOBODY, seq, receivedAt, erased: true };
+  const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
+  try {
+    const { id, head } = textsAt(bytes, pos, item);
+    const [type, , , , , handling] = head;
+    const { only = null, replayId } = handling ?? {};
+    return { seq, id, type, receivedAt, only, replayed: replayId !== undefined, erased: false };
+  } catch {
+    return { ...NOBODY, seq, receivedAt };
+  }
+}
+
+/** What waits behind a cursor. @param now milliseconds since the epoch */
+export function behind(log: SegmentLog, sink: string, seq: number, now: number): CursorStatus {
+  const next = seq < log.lastSeq ? recordsFrom(log, seq + 1).next().value : undefined;
+  const backlog = Math.max(0, log.lastSeq - Math.max(seq, log.firstSeq - 1));
+  if (next === undefined) return { sink, seq, backlog, backlogBytes: 0, backlogAge: 0 };
+  const { upto, receivedAt } = next.item;
+  return { sink, seq, backlog, backlogBytes: log.upto - upto, backlogAge: Math.max(0, now - receivedAt) };
+}
+
+/** Tells by what the events after a seq are known, and since when: milliseconds since the epoch. */
+export function idsAfter(
+  log: SegmentLog,
+  seq: number,
+  tell: (id: { readonly key: string; readonly digest: string }, seq: number, at: number) => void,
+): void {
+  let since = 0;
+  for (const { item } of itemsFrom(log, seq + 1)) {
+    if (item.kind === 'frame') since = item.writtenAt;
+    else if (item.kind === 'record' && item.seq > seq) {
+      const id = idOf(item.bytes, item.pos);
+      if (id.key !== NO_ID.key) tell(id, item.seq, since);
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import { encodeFrameHead } from './format.ts';
+import { Frame } from './frame.ts';
+import { recover, type End, type Position } from './recovery.ts';
+import { Segment, segmentsIn, syncNames } from './segment.ts';
+import type { FoundFrame } from './walker.ts';
+
+export interface LogOptions {
+  readonly folder: string;
+  readonly salt: number;
+  /** Bytes after which a new segment begins. */
+  readonly segmentBytes: number;
+  /** Null for a journal that has no segment yet. */
+  readonly position: Position | null;
+  /** No event gets a seq up to this one. */
+  readonly least: number;
+}
+
+/**
+ * The events, in segments: appended at the end, cleared away from the front by whole segments, without holes in their seqs.
+ * Modes: it is open from the start, and `close` is for good. An error of `append` other than journal_full leaves it unusable.
+ */
+export class SegmentLog {
+  readonly #folder: string;
+  readonly #segmentBytes: number;
+  /** In order; the last one grows. */
+  readonly #segments: Segment[];
+  #end: End;
+  /** When the first frame of the newest segment was written, milliseconds since the epoch. */
+  #begunAt: number | null = null;
+  readonly salt: number;
+
+  /** @param onFrame told of each frame after the position, in order */
+  constructor(
+    { folder, salt, segmentBytes, position, least }: LogOptions,
+    onFrame: (frame: FoundFrame) => void,
+  ) {
+    this.#folder = folder;
+    this.#segmentBytes = segmentBytes;
+    this.salt = salt;
+    const names = segmentsIn(folder);
+    for (const name of names.filter((one) => one < (position?.oldest ?? '')))
+      Segment.open(folder, name, salt).remove();
+    this.#segments = names
+      .filter((name) => name >= (position?.oldest ?? ''))
+      .map((name) => Segment.open(folder, name, salt));
+    const end = recover(this.#segments, position, onFrame);
+    this.#end = { ...end, lastSeq: Math.max(end.lastSeq, least) };
+    const newest = this.#segments.at(-1);
+    // Frames that were found and not synced yet count from now on, and so do those behind what is missing.
+    newest?.cut(newest.size);
+    if (newest === undefined || newest.name < (position?.segment ?? '') || this.#end.lastSeq > end.lastSeq)
+      this.roll();
+    else {
+      syncNames(folder);
+      const first = newest.walk(0).sound();
+      if (first?.kind === 'frame') this.#begunAt = first.writtenAt;
+    }
+  }
+
+  get lastSeq(): number {
+    return this.#end.lastSeq;
+  }
+
+  /** The oldest seq still held; one past the newest when none is. */
+  get firstSeq(): number {
+    return Math.min(this.lastSeq + 1, this.#segments[0]?.header.firstSeq ?? Infinity);
+  }
+
+  /** Sum of the body bytes of all events that ever were. */
+  get upto(): number {
+    return this.#end.upto;
+  }
+
+  /** On disk. */
+  get bytes(): number {
+    return this.#segments.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  get segments(): readonly Segment[] {
+    return this.#segments;
+  }
+
+  get position(): Position {
+    const { name, size } = this.#newest;
+    return { oldest: this.#segments[0]?.name ?? name, segment: name, at: size, ...this.#end };
+  }
+
+  get #newest(): Segment {
+    return this.#segments.at(-1) as Segment;
+  }
+
+  newFrame(): Frame {
+    return new Frame(this.lastSeq, this.salt);
+  }
+
+  /**
+   * Writes a frame; it is on disk when this returns.
+   * @param note JSON, given back by the opening that follows a crash
+   * @throws MillraceError journal_full, and all is as it was
+   */
+  append(frame: Frame, note: string, now: number): void {
+    if (this.#newest.size >= this.#segmentBytes) this.roll();
+    const { lastSeq, upto, youngest } = this.#end;
+    const { count, size, bodyBytes, pieces } = frame;
+    const number = this.#end.frame + 1;
+    const head = encodeFrameHead(
+      { number, firstSeq: lastSeq + 1, count, size, upto, writtenAt: now, note },
+      this.salt,
+    );
+    this.#newest.append([head, ...pieces], { seq: lastSeq + 1, upto });
+    this.#begunAt ??= now;
+    this.#end = {
+      frame: number,
+      lastSeq: lastSeq + count,
+      upto: upto + bodyBytes,
+      youngest: Math.max(youngest, frame.youngest),
+    };
+  }
+
+  /** The next event comes after this seq: those up to it are nowhere to be found. */
+  skipTo(seq: number): void {
+    this.#end = { ...this.#end, lastSeq: Math.max(this.lastSeq, seq) };
+  }
+
+  /** Begins a new segment. @throws MillraceError journal_full, and all is as it was */
+  roll(): void {
+    const { lastSeq, frame, upto, youngest } = this.#end;
+    const header = {
+      salt: this.salt,
+      firstSeq: lastSeq + 1,
+      firstFrame: frame + 1,
+      upto,
+      youngestBefore: youngest,
+    };
+    this.#segments.push(Segment.create(this.#folder, header));
+    this.#end = { ...this.#end, youngest: 0 };
+    this.#begunAt = null;
+  }
+
+  /** Whether the newest segment has events, and got the first one before a time. */
+  isDue(before: number): boolean {
+    return this.#newest.header.firstSeq <= this.lastSeq && (this.#begunAt ?? 0) < before;
+  }
+
+  /** The oldest segment that may go: all of its events are settled, and were received before a time. Null when none may. */
+  removable(upTo: number, before = Infinity): { readonly lastSeq: number } | null {
+    const next = this.#segments[1];
+    if (next === undefined) return null;
+    const { firstSeq, youngestBefore } = next.header;
+    return firstSeq - 1 <= upTo && youngestBefore < before ? { lastSeq: firstSeq - 1 } : null;
+  }
+
+  /** What `position` says once the oldest segment is removed. */
+  get positionAfter(): Position {
+    return { ...this.position, oldest: this.#segments[1]?.name ?? this.position.oldest };
+  }
+
+  removeOldest(): void {
+    this.#segments.shift()?.remove();
+    syncNames(this.#folder);
+  }
+
+  /** The segment that holds a seq, or the next one that is held. */
+  holding(seq: number): Segment {
+    const next = this.#segments.findIndex(({ header }) => header.firstSeq > seq);
+    return this.#segments[next === -1 ? this.#segments.length - 1 : Math.max(0, next - 1)] as Segment;
+  }
+
+  close(): void {
+    for (const segment of this.#segments) segment.close();
+  }
+}

@@ -1,0 +1,154 @@
+import type { Handling, JournalEvent } from '../../core/event.ts';
+import { NO_HANDLING, type EventRow, type Handled } from '../rows.ts';
+import { RECORD_HEADER, aligned, isErasedAt, partsAt, startRecord, type RecordParts } from './format.ts';
+
+/**
+ * Events as records, made by whoever hands them in: the bytes that travel between the threads are those on disk. Behind the
+ * header of a record stand its identity (`8:webhooksmsg_1`: the length tells where the source ends, so that no id can be
+ * spelled like another source's), its head (JSON of what else stands beside the body), and the body.
+ */
+type Head = readonly [
+  type: string,
+  team: string | null,
+  user: string | null,
+  clientUser: string | null,
+  headers: Readonly<Record<string, string>>,
+  handling: Handling | null,
+];
+
+/** Handling of an event whose content is gone: there is no sink for it. */
+const ERASED_HANDLING: Handling = Object.freeze({ only: [], erased: true });
+const NOTHING = Buffer.alloc(0);
+
+export function identityOf(source: string, id: string): string {
+  return `${source.length}:${source}${id}`;
+}
+
+/** One after the other, in a buffer that is all theirs: it is transferred. Their places are still to be filled in. */
+export function encodeRecords(events: readonly Handled[]): Uint8Array {
+  const texts = events.map(textsOf);
+  const bytes = Buffer.allocUnsafeSlow(texts.reduce((sum, { size }) => sum + size, 0));
+  let at = 0;
+  for (const [index, { event, handling }] of events.entries()) {
+    const { identity, head, identityBytes, headBytes, size } = texts[index] as Texts;
+    const { body, receivedAt } = event;
+    const replayed = handling?.replayId !== undefined;
+    startRecord(bytes, at, { identityBytes, headBytes, bodyBytes: body.length, replayed, receivedAt });
+    let end = at + RECORD_HEADER;
+    end += bytes.write(identity, end);
+    end += bytes.write(head, end);
+    bytes.set(body, end);
+    bytes.fill(0, end + body.length, at + size);
+    at += size;
+  }
+  return bytes;
+}
+
+interface Texts {
+  readonly identity: string;
+  readonly head: string;
+  readonly identityBytes: number;
+  readonly headBytes: number;
+  readonly size: number;
+}
+
+function textsOf({ event, handling }: Handled): Texts {
+  const { id, source, type, team, user, clientUser, headers, body } = event;
+  const isEmpty = handling === undefined || Object.keys(handling).length === 0;
+  const identity = identityOf(source, id);
+  const fields: Head = [type, team, user, clientUser, headers, isEmpty ? null : handling];
+  const head = JSON.stringify(fields);
+  const identityBytes = Buffer.byteLength(identity);
+  const headBytes = Buffer.byteLength(head);
+  const size = aligned(RECORD_HEADER + identityBytes + headBytes + body.length);
+  return { identity, head, identityBytes, headBytes, size };
+}
+
+type Sizes = Pick<RecordParts, 'identityBytes' | 'headBytes' | 'bodyBytes'>;
+
+/** What a sound record holds; its body is a view. */
+function eventAt(bytes: Buffer, at: number, seq: number): JournalEvent {
+  const parts = partsAt(bytes, at);
+  if (isErasedAt(bytes, at)) return emptyEvent(seq, parts.receivedAt, ERASED_HANDLING);
+  const { source, id, head } = textsAt(bytes, at, parts);
+  const [type, team, user, clientUser, headers, handling] = head;
+  const { receivedAt } = parts;
+  const body = bodyAt(bytes, at, parts);
+  return {
+    seq,
+    id,
+    source,
+    type,
+    team,
+    user,
+    clientUser,
+    receivedAt,
+    headers,
+    handling: handling ?? NO_HANDLING,
+    body,
+  };
+}
+
+/** Events of a page, whose bodies are views into its bytes. */
+export function eventsOf({ firstSeq, places, records }: Page): JournalEvent[] {
+  const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+  return places.map((at, index) =>
+    at < 0 ? emptyEvent(firstSeq + index, 0, { only: [] }) : eventAt(bytes, at, firstSeq + index),
+  );
+}
+
+/** Events in order, without a hole, as they travel to the main thread: the bytes are those of the segment. */
+export interface Page {
+  /** Of the first; the others follow. */
+  readonly firstSeq: number;
+  /** Where each record begins; -1 for one that cannot be used: nobody's stands in its place. */
+  readonly places: readonly number[];
+  /** A buffer that is all theirs: it is transferred. */
+  readonly records: Uint8Array;
+}
+
+/** Stands in a place whose content is not there. */
+function emptyEvent(seq: number, receivedAt: number, handling: Handling): JournalEvent {
+  const nobody = { id: '', source: '', type: '', team: null, user: null, clientUser: null };
+  return { seq, ...nobody, receivedAt, headers: {}, handling, body: NOTHING };
+}
+
+/** The same as a row of the tables, without the body. @throws SyntaxError when it is not what was written */
+export function rowAt(bytes: Buffer, at: number, parts: RecordParts = partsAt(bytes, at)): EventRow {
+  const { source, id, head } = textsAt(bytes, at, parts);
+  const [type, team, user, clientUser, headers, handling] = head;
+  const text = handling === null ? null : JSON.stringify(handling);
+  return [id, source, type, team, user, clientUser, parts.receivedAt, JSON.stringify(headers), text];
+}
+
+export function identityAt(
+  bytes: Buffer,
+  at: number,
+  { identityBytes }: Pick<Sizes, 'identityBytes'>,
+): Buffer {
+  return bytes.subarray(at + RECORD_HEADER, at + RECORD_HEADER + identityBytes);
+}
+
+/** A view. */
+export function bodyAt(bytes: Buffer, at: number, { identityBytes, headBytes, bodyBytes }: Sizes): Buffer {
+  const from = at + RECORD_HEADER + identityBytes + headBytes;
+  return bytes.subarray(from, from + bodyBytes);
+}
+
+/** @throws SyntaxError */
+export function textsAt(
+  bytes: Buffer,
+  at: number,
+  parts: Pick<Sizes, 'identityBytes' | 'headBytes'>,
+): { readonly source: string; readonly id: string; readonly head: Head } {
+  const from = at + RECORD_HEADER + parts.identityBytes;
+  const head = JSON.parse(bytes.toString('utf8', from, from + parts.headBytes)) as Head;
+  return { ...sourceAndId(identityAt(bytes, at, parts)), head };
+}
+
+export function sourceAndId(identity: Buffer): { readonly source: string; readonly id: string } {
+  const text = identity.toString();
+  const colon = text.indexOf(':');
+  const end = colon + 1 + Number(text.slice(0, colon));
+  return { source: text.slice(colon + 1, end), id: text.slice(end) };
+}

@@ -1,0 +1,93 @@
+import { SEGMENT_HEADER } from './format.ts';
+import type { Segment } from './segment.ts';
+import type { FoundFrame, Walker } from './walker.ts';
+
+/** How far the journal's database knows of the frames: what they say beside their events is in it up to here. */
+export interface Position {
+  /** Name of the oldest segment that counts: those before it are settled, and about to be removed. */
+  readonly oldest: string;
+  /** Where the next frame begins, and in which segment. */
+  readonly segment: string;
+  readonly at: number;
+  /** Of the last frame. */
+  readonly frame: number;
+  readonly lastSeq: number;
+  /** Sum of the body bytes of all events up to there. */
+  readonly upto: number;
+  /** When the youngest event of that segment was received, milliseconds since the epoch; 0 when it has none. */
+  readonly youngest: number;
+}
+
+export type End = Pick<Position, 'frame' | 'lastSeq' | 'upto' | 'youngest'>;
+
+/**
+ * Finds the frames that were written after a position, in order, and cuts off what the last write has left of a frame that
+ * was not whole: it was never acknowledged. What is followed by a sound frame, or lies in front of the position, was
+ * acknowledged: it is damage, and stays for who reads it.
+ *
+ * @param segments in order
+ * @returns where the events end
+ */
+export function recover(
+  segments: readonly Segment[],
+  position: Position | null,
+  onFrame: (frame: FoundFrame) => void,
+): End {
+  let end: End = position ?? { frame: 0, lastSeq: 0, upto: 0, youngest: 0 };
+  const take = (frame: FoundFrame, rest: Pick<Rest, 'upto' | 'youngest'>): void => {
+    onFrame(frame);
+    end = {
+      frame: frame.number,
+      lastSeq: Math.max(end.lastSeq, frame.firstSeq + frame.count - 1),
+      upto: rest.upto,
+      youngest: Math.max(end.youngest, rest.youngest),
+    };
+  };
+  for (const segment of segments) {
+    if (position !== null && segment.name < position.segment) continue;
+    const isNoted = position?.segment === segment.name;
+    if (!isNoted) end = { ...end, youngest: 0, lastSeq: Math.max(end.lastSeq, segment.header.firstSeq - 1) };
+    for (let at: number | null = isNoted ? position.at : SEGMENT_HEADER; at !== null && at < segment.size;) {
+      const walker: Walker = segment.walkFrom(at, end.upto);
+      let frame = walker.sound();
+      let rest = restOf(walker, frame);
+      while (frame?.kind === 'frame' && rest.isWhole) {
+        segment.noteAt({ seq: frame.firstSeq, at, upto: frame.upto });
+        take(frame, rest);
+        at = walker.at;
+        frame = walker.sound();
+        rest = restOf(walker, frame);
+      }
+      if (at >= segment.size) break;
+      const later = segment.nextFrame(at + 1);
+      if (later === null && segment === segments.at(-1)) segment.cut(at);
+      // What it says beside its events was acknowledged as they were.
+      else if (frame?.kind === 'frame') take(frame, rest);
+      at = later?.at ?? null;
+    }
+  }
+  return end;
+}
+
+interface Rest {
+  readonly isWhole: boolean;
+  readonly upto: number;
+  readonly youngest: number;
+}
+
+/** Goes through the records of a frame. */
+function restOf(walker: Walker, frame: ReturnType<Walker['sound']>): Rest {
+  let upto = frame?.upto ?? 0;
+  let youngest = 0;
+  let count = 0;
+  if (frame?.kind !== 'frame') return { isWhole: false, upto, youngest };
+  const end = frame.at + frame.headSize + frame.size;
+  while (walker.at < end) {
+    const record = walker.sound();
+    if (record?.kind !== 'record' || !walker.isWhole(record)) break;
+    upto += record.bodyBytes;
+    youngest = Math.max(youngest, record.receivedAt);
+    count += 1;
+  }
+  return { isWhole: count === frame.count && walker.at === end, upto, youngest };
+}

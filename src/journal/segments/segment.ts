@@ -1,0 +1,272 @@
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  unlinkSync,
+  writeSync,
+  writevSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { MillraceError } from '../../core/errors.ts';
+import { errorCode, OWNER_ONLY } from '../../lib/durable.ts';
+import { SEGMENT_HEADER, decodeSegmentHeader, encodeSegmentHeader, type SegmentHeader } from './format.ts';
+import { nextFrame, readFully, Walker, type FoundFrame } from './walker.ts';
+
+// Windows has neither flag.
+const NO_FOLLOW = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+/** Bytes between two points of the index. */
+const SPARSE = 64 * 1024;
+
+/** Where a frame or a record begins: from here on everything is at or after `seq`. */
+export interface Point {
+  readonly seq: number;
+  readonly at: number;
+  readonly upto: number;
+}
+
+/** A file of frames, which grows at its end while it is the newest. `size` bytes of it are durable, or were found so. */
+export class Segment {
+  readonly name: string;
+  readonly path: string;
+  readonly header: SegmentHeader;
+  #fd: number | null;
+  /** In order, never nearer to each other than `SPARSE`; filled in by whoever walks through. */
+  readonly #points: Point[];
+  #size: number;
+
+  private constructor(folder: string, name: string, fd: number, header: SegmentHeader, size: number) {
+    this.name = name;
+    this.path = join(folder, name);
+    this.header = header;
+    this.#fd = fd;
+    this.#size = size;
+    this.#points = [{ seq: header.firstSeq, at: SEGMENT_HEADER, upto: header.upto }];
+  }
+
+  /** Makes the file; its name and its header are durable when it returns. */
+  static create(folder: string, header: SegmentHeader): Segment {
+    const name = nameOf(header);
+    const path = join(folder, name);
+    const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW;
+    const fd = unlessFull(path, () => openSync(path, flags, OWNER_ONLY));
+    unlessFull(
+      path,
+      () => writeSync(fd, encodeSegmentHeader(header), 0, SEGMENT_HEADER, 0),
+      () => {
+        closeSync(fd);
+        unlinkSync(path);
+      },
+    );
+    fsyncSync(fd);
+    syncNames(folder);
+    return new Segment(folder, name, fd, header, SEGMENT_HEADER);
+  }
+
+  /**
+   * What of a header that is damaged can be known otherwise is: by its name, and the time of the file.
+   * @param salt of the journal
+   * @throws MillraceError journal_unreadable when it is another journal's
+   */
+  static open(folder: string, name: string, salt: number): Segment {
+    const path = join(folder, name);
+    const fd = openSync(path, constants.O_RDWR | NO_FOLLOW);
+    const { size, mode, mtimeMs } = fstatSync(fd);
+    if ((mode & 0o077) !== 0) fchmodSync(fd, OWNER_ONLY);
+    const header = headerIn(fd) ?? {
+      ...(partsOf(name) as { firstSeq: number; firstFrame: number }),
+      salt,
+      upto: 0,
+      youngestBefore: mtimeMs,
+    };
+    if (header.salt !== salt) {
+      closeSync(fd);
+      throw new MillraceError('journal_unreadable', `${path} belongs to another journal`);
+    }
+    return new Segment(folder, name, fd, header, Math.max(size, SEGMENT_HEADER));
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get #open(): number {
+    if (this.#fd === null) throw new Error(`${this.name} is closed`);
+    return this.#fd;
+  }
+
+  /**
+   * Adds a frame; it is on disk when this returns.
+   * @throws MillraceError journal_full, and all is as it was; anything else means that what is on disk is not known
+   */
+  append(parts: readonly Uint8Array[], point: Omit<Point, 'at'>): void {
+    const fd = this.#open;
+    const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+    unlessFull(
+      this.path,
+      () => writeFully(fd, parts, this.#size),
+      () => ftruncateSync(fd, this.#size),
+    );
+    fdatasyncSync(fd);
+    this.noteAt({ ...point, at: this.#size });
+    this.#size += bytes;
+  }
+
+  /** Writes over bytes that are there; durable with the next `sync`. */
+  overwrite(bytes: Uint8Array, at: number): void {
+    writeFully(this.#open, [bytes], at);
+  }
+
+  read(at: number, size: number): Buffer {
+    const bytes = Buffer.allocUnsafe(size);
+    return bytes.subarray(0, readFully(this.#open, bytes, at));
+  }
+
+  sync(): void {
+    fdatasyncSync(this.#open);
+  }
+
+  /** Cuts off what lies behind the last frame that counts, and makes sure of the rest. */
+  cut(size: number): void {
+    if (size < this.#size) ftruncateSync(this.#open, size);
+    this.#size = size;
+    fsyncSync(this.#open);
+  }
+
+  /** From the last point at or before a seq. */
+  walk(seq: number, chunk?: number): Walker {
+    const { at, upto } = this.#points[Math.max(0, this.#after(seq) - 1)] as Point;
+    return this.walkFrom(at, upto, chunk);
+  }
+
+  /** @param at where an item begins */
+  walkFrom(at: number, upto: number, chunk?: number): Walker {
+    const options = { fd: this.#open, salt: this.header.salt, end: this.#size, at, upto };
+    return new Walker(chunk === undefined ? options : { ...options, chunk });
+  }
+
+  /** Where a sound frame begins at or after `at`; null when there is none. */
+  nextFrame(at: number): FoundFrame | null {
+    return nextFrame(this.#open, at, this.#size, this.header.salt);
+  }
+
+  /** Remembers where an item begins, for who looks for it later. */
+  noteAt(point: Point): void {
+    const index = this.#after(point.seq);
+    const before = this.#points[index - 1];
+    const after = this.#points[index];
+    if (before !== undefined && point.at - before.at < SPARSE) return;
+    if (after !== undefined && after.at - point.at < SPARSE) return;
+    this.#points.splice(index, 0, point);
+  }
+
+  close(): void {
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+
+  remove(): void {
+    this.close();
+    unlinkSync(this.path);
+  }
+
+  /** Index of the first point behind a seq. */
+  #after(seq: number): number {
+    let low = 0;
+    let high = this.#points.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#points[middle] as Point).seq <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** @throws MillraceError journal_unreadable for what is no plain file */
+export function segmentsIn(folder: string): string[] {
+  const names = readdirSync(folder)
+    .filter((name) => partsOf(name) !== null)
+    .toSorted();
+  for (const name of names) {
+    if (lstatSync(join(folder, name)).isFile()) continue;
+    throw new MillraceError(
+      'journal_unreadable',
+      `${join(folder, name)} is not a plain file; it is not followed`,
+    );
+  }
+  return names;
+}
+
+const NAME = /^events-(\d{16})-(\d{16})\.seg$/;
+
+/** Names sort as their segments do. */
+function nameOf({ firstSeq, firstFrame }: Pick<SegmentHeader, 'firstSeq' | 'firstFrame'>): string {
+  const digits = (n: number): string => String(n).padStart(16, '0');
+  return `events-${digits(firstSeq)}-${digits(firstFrame)}.seg`;
+}
+
+/** Null when it is no segment's name. */
+function partsOf(name: string): { readonly firstSeq: number; readonly firstFrame: number } | null {
+  const found = NAME.exec(name);
+  return found === null ? null : { firstSeq: Number(found[1]), firstFrame: Number(found[2]) };
+}
+
+/** Of the first of these segments that says it; null when none does. */
+export function saltOf(folder: string, names: readonly string[]): number | null {
+  for (const name of names) {
+    const fd = openSync(join(folder, name), constants.O_RDONLY | NO_FOLLOW);
+    const header = headerIn(fd);
+    closeSync(fd);
+    if (header !== null) return header.salt;
+  }
+  return null;
+}
+
+function headerIn(fd: number): SegmentHeader | null {
+  const bytes = Buffer.alloc(SEGMENT_HEADER);
+  return readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
+}
+
+/** Makes the names inside the folder survive a power cut. */
+export function syncNames(folder: string): void {
+  // Windows cannot open a folder for syncing, and does not need it.
+  if (process.platform === 'win32') return;
+  const fd = openSync(folder, constants.O_RDONLY);
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** A full disk is a state that passes: what was begun is taken back, and it is told as such. */
+function unlessFull<T>(path: string, write: () => T, takeBack?: () => void): T {
+  try {
+    return write();
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes(errorCode(error))) throw error;
+    takeBack?.();
+    throw new MillraceError('journal_full', `no space left for ${path}`, { cause: error });
+  }
+}
+
+function writeFully(fd: number, parts: readonly Uint8Array[], at: number): void {
+  let left = parts.filter(({ length }) => length > 0);
+  let done = at;
+  while (left.length > 0) {
+    let written = writevSync(fd, left, done);
+    done += written;
+    while (left[0] !== undefined && written >= left[0].length) {
+      written -= left[0].length;
+      left = left.slice(1);
+    }
+    if (left[0] !== undefined && written > 0) left = [left[0].subarray(written), ...left.slice(1)];
+  }
+}

@@ -1,0 +1,11 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Name of the segment that a new journal begins with. */
+export const FIRST_SEGMENT = 'events-0000000000000001-0000000000000001.seg';
+
+/** Paths of a journal's segments, the oldest first. */
+export function segmentsOf(folder: string): string[] {
+  const names = readdirSync(folder).filter((name) => name.endsWith('.seg'));
+  return names.toSorted().map((name) => join(folder, name));
+}
