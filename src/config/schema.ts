@@ -156,7 +156,7 @@ export const CONFIG = section({
   ),
   journal: section({
     path: text('./data/journal', 'Folder of the journal.', NOT_EMPTY),
-    retention: duration('7d', 'How long delivered events are kept for replays.'),
+    retention: duration('7d', 'How long delivered events are kept for replays; a sixteenth longer at most.'),
     maxBytes: bytes('10GiB', 'Largest size of the journal; above it deliveries are answered with 503.', {
       min: 1024 * 1024,
     }),

@@ -238,7 +238,7 @@ export class SeenIds {
   #find(key: string, now: number): Pick<Known, 'digest'> | null {
     const oldest = now - this.#window;
     const near = this.#recent.get(key) ?? this.#sealing?.members.get(key);
-    if (near !== undefined) return near.at >= oldest ? near : null;
+    if (near !== undefined && near.at >= oldest) return near;
     if (this.#sealed.size === 0) return null;
     const bytes = Buffer.from(key, 'latin1');
     const high = bytes.readUInt32LE(0);

@@ -65,6 +65,6 @@ export class HourCounts {
     all.addAll(this.#select.all(first, end) as unknown as Counted);
     all.addAll(more.counted.filter(([, hour]) => hour >= first && hour < end));
     const counts = all.counted.map(([kind, hour, n]) => ({ hour: hour * HOUR, kind, n }));
-    return counts.toSorted((one, other) => one.hour - other.hour);
+    return counts.toSorted((one, other) => one.hour - other.hour || (one.kind < other.kind ? -1 : 1));
   }
 }

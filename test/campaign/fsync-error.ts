@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Campaign } from './campaign.ts';
 import { endOf } from './scene.ts';
+import { newestSegment } from '../support/journal-files.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
 
 export const fsyncError: Campaign = {
@@ -15,7 +16,8 @@ export const fsyncError: Campaign = {
       // The first few belong to the start, and to the recovery of what the cycle before left.
       const from = scene.broken ? 40 : scene.upTo(80);
       if (scene.chance(0.3)) scene.change();
-      const log = join(scene.journalRoot, 'journal', 'journal.db-wal');
+      // That which is written to; none is begun while it lasts.
+      const log = newestSegment(join(scene.journalRoot, 'journal'));
       const receiver = await scene.launch({
         program: underStrace(`error=EIO:when=${from}+`, everywhere ? undefined : log),
         // strace counts for each thread.

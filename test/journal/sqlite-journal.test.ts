@@ -236,6 +236,20 @@ describe('limits', () => {
   });
 });
 
+/** A journal of 50 events, each its own commit, whose process was killed; its only segment. */
+async function killed(): Promise<{ path: string; segment: string }> {
+  const path = await temporaryFolder();
+  const holder = join(import.meta.dirname, 'hold-journal.ts');
+  const child = execFile(process.execPath, [holder, path, '50']);
+  await new Promise((resolve) => child.stdout?.once('data', resolve));
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await gone;
+  const [segment = '', ...others] = segmentsOf(path);
+  expect(others).toEqual([]);
+  return { path, segment };
+}
+
 describe('one owner, and recovery', () => {
   test('fault 8: a second process exits with a clear error, and a killed owner leaves nothing stale', async () => {
     const path = await temporaryFolder();
@@ -252,20 +266,6 @@ describe('one owner, and recovery', () => {
     await gone;
     await expect(open(path)).resolves.toBeDefined();
   });
-
-  /** A journal of 50 events, each its own commit, whose process was killed; its only segment. */
-  async function killed(): Promise<{ path: string; segment: string }> {
-    const path = await temporaryFolder();
-    const holder = join(import.meta.dirname, 'hold-journal.ts');
-    const child = execFile(process.execPath, [holder, path, '50']);
-    await new Promise((resolve) => child.stdout?.once('data', resolve));
-    const gone = new Promise((resolve) => child.once('exit', resolve));
-    child.kill('SIGKILL');
-    await gone;
-    const [segment = '', ...others] = segmentsOf(path);
-    expect(others).toEqual([]);
-    return { path, segment };
-  }
 
   test('fault 3: a journal torn at its end starts and keeps every committed event', async () => {
     const { path, segment } = await killed();

@@ -188,8 +188,8 @@ test.each([
     first.close();
     const [segment = ''] = segmentsOf(path);
     const bytes = readFileSync(segment);
-    const at = bytes.indexOf(text) + text.length - 3;
-    bytes[at] = bytes[at]! ^ flip;
+    const inside = bytes.indexOf(text) + text.length - 3;
+    bytes[inside] = bytes[inside]! ^ flip;
     writeFileSync(segment, bytes);
     const store = open(path);
     const { damaged } = store.read(0, ALL, NOW);

@@ -65,7 +65,7 @@ function saying(name: string): string {
 }
 
 async function said(config: string, name: string): Promise<string> {
-  if (!name.startsWith('owner')) await ReceiverProcess.start(config);
+  if (name.startsWith('owner')) await ReceiverProcess.start(config);
   const { code, stderr } = await millraceProcess(['serve', '--config', config]);
   return `${code} ${stderr}`;
 }

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Name of the segment that a new journal begins with. */
@@ -8,4 +8,9 @@ export const FIRST_SEGMENT = 'events-0000000000000001-0000000000000001.seg';
 export function segmentsOf(folder: string): string[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.seg'));
   return names.toSorted().map((name) => join(folder, name));
+}
+
+/** Path of the segment that is written to, or will be. */
+export function newestSegment(folder: string): string {
+  return (existsSync(folder) ? segmentsOf(folder).at(-1) : undefined) ?? join(folder, FIRST_SEGMENT);
 }

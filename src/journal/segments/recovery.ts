@@ -51,7 +51,7 @@ export function recover(
       const walker: Walker = segment.walkFrom(at, end.upto);
       let frame = walker.sound();
       let rest = restOf(walker, frame);
-      while (frame?.kind === 'frame' && rest.isWhole) {
+      while (frame?.kind === 'frame' && rest.isWhole && frame.number > end.frame) {
         segment.noteAt({ seq: frame.firstSeq, at, upto: frame.upto });
         take(frame, rest);
         at = walker.at;
@@ -59,10 +59,10 @@ export function recover(
         rest = restOf(walker, frame);
       }
       if (at >= segment.size) break;
-      const later = segment.nextFrame(at + 1);
+      const later = segment.nextFrame(at + 1, end.frame);
       if (later === null && segment === segments.at(-1)) segment.cut(at);
       // What it says beside its events was acknowledged as they were.
-      else if (frame?.kind === 'frame') take(frame, rest);
+      else if (frame?.kind === 'frame' && frame.number > end.frame) take(frame, rest);
       at = later?.at ?? null;
     }
   }

@@ -151,9 +151,12 @@ export class Segment {
     return new Walker(chunk === undefined ? options : { ...options, chunk });
   }
 
-  /** Where a sound frame begins at or after `at`; null when there is none. */
-  nextFrame(at: number): FoundFrame | null {
-    return nextFrame(this.#open, at, this.#size, this.header.salt);
+  /** The first sound frame at or after `at` whose number is above `number`; null when there is none. */
+  nextFrame(at: number, number: number): FoundFrame | null {
+    let found = nextFrame(this.#open, at, this.#size, this.header.salt);
+    while (found !== null && found.number <= number)
+      found = nextFrame(this.#open, found.at + 1, this.#size, this.header.salt);
+    return found;
   }
 
   /** Remembers where an item begins, for who looks for it later. */
@@ -208,8 +211,8 @@ const NAME = /^events-(\d{16})-(\d{16})\.seg$/;
 
 /** Names sort as their segments do. */
 function nameOf({ firstSeq, firstFrame }: Pick<SegmentHeader, 'firstSeq' | 'firstFrame'>): string {
-  const digits = (n: number): string => String(n).padStart(16, '0');
-  return `events-${digits(firstSeq)}-${digits(firstFrame)}.seg`;
+  const [seq, frame] = [firstSeq, firstFrame].map((n) => String(n).padStart(16, '0'));
+  return `events-${seq}-${frame}.seg`;
 }
 
 /** Null when it is no segment's name. */

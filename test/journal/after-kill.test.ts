@@ -1,0 +1,103 @@
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { JournalAccount } from '../../src/core/journal.ts';
+import { encodeRecords } from '../../src/journal/segments/records.ts';
+import type { Store } from '../../src/journal/store.ts';
+import { makeEvent } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { allIn, append, batchOf, named, NOW, openStore } from './support.ts';
+
+/** What a process that is killed now leaves behind. */
+async function killed(path: string): Promise<string> {
+  const copy = join(await temporaryFolder(), 'copy');
+  cpSync(path, copy, { recursive: true });
+  return copy;
+}
+
+const countsOf = (store: Store): Record<string, number> =>
+  Object.fromEntries(store.account(0, 2 * NOW).counts.map(({ kind, n }) => [kind, n]));
+
+test('counts are those of before the kill, those of repetitions alone too', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  append(store, 'a', 'b');
+  append(store, 'a');
+  append(store, 'b', 'c');
+  store.append(batchOf(named('q'), '[]'), NOW);
+  store.maintain(NOW);
+  append(store, 'd', 'a');
+  append(store, 'a', 'b');
+  const expected = { accepted: 4, duplicates: 5, quarantined: 1 };
+  expect(countsOf(store)).toEqual(expected);
+  const again = openStore(await killed(path));
+  expect(countsOf(again)).toEqual(expected);
+  expect(again.account(0, 2 * NOW)).toMatchObject<Partial<JournalAccount>>({
+    countedSince: Math.floor(NOW / 3_600_000) * 3_600_000,
+  });
+  again.maintain(NOW);
+  expect(countsOf(again)).toEqual(expected);
+});
+
+test('ids are those of before the kill, wherever they stand', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  append(store, 'a', 'b');
+  store.append(batchOf(named('q'), '[]'), NOW);
+  const other = makeEvent({ id: 'a', receivedAt: NOW, body: Buffer.from('{}') });
+  expect(store.append(batchOf([other]), NOW + 1)).toEqual([-2]);
+  const again = openStore(await killed(path));
+  expect(again.append(batchOf([...named('a', 'b', 'q'), other, ...named('new')]), NOW + 60_000)).toEqual([
+    0, 0, 0, 0, 3,
+  ]);
+  const later = openStore(await killed(path));
+  expect(later.append(batchOf(named('a', 'q')), NOW + 60_001)).toEqual([3, 4]);
+});
+
+/** Puts something back, and is killed when its frame is written and the database does not say so yet. */
+async function putBack(path: string, work: (store: Store) => void): Promise<string> {
+  const store = openStore(path);
+  const copy = join(await temporaryFolder(), 'copy');
+  const remove = vi.spyOn(store.setAside, 'remove').mockImplementationOnce(() => {
+    cpSync(path, copy, { recursive: true });
+    return [];
+  });
+  onTestFinished(() => remove.mockRestore());
+  work(store);
+  expect(remove).toHaveBeenCalled();
+  return copy;
+}
+
+test('killed while an event is released, it is in the journal once and in quarantine no more', async () => {
+  const copy = await putBack(await temporaryFolder(), (store) => {
+    store.append(batchOf(named('q', 'r'), '[]'), NOW);
+    store.release(1, { records: encodeRecords([{ event: named('q')[0]! }]) }, NOW);
+  });
+  const store = openStore(copy);
+  expect(allIn(store).map(({ id }) => id)).toEqual(['q']);
+  expect(store.setAside.listQuarantine({}, true).rows.map(([id]) => id)).toEqual(['r']);
+  expect(countsOf(store)).toEqual({ quarantined: 2, released: 1 });
+  expect(store.release(1, { records: encodeRecords([{ event: named('q')[0]! }]) }, NOW)).toBe(1);
+});
+
+test('killed while dead letters are retried, they wait for their sink, which had left, and are letters no more', async () => {
+  const copy = await putBack(await temporaryFolder(), (store) => {
+    store.cursors.open('hubs');
+    append(store, 'a', 'b', 'c');
+    const about = { destination: 'events', code: 'made_up', reason: '', diedAt: NOW };
+    const letters = [1, 2].map((seq) => ({ seq, ...about }));
+    store.addDeadLetters({ sink: 'hubs', upTo: 3, letters });
+    store.cursors.leave('hubs');
+    store.retryDeadLetters({ keys: [1, 2] }, NOW);
+  });
+  const store = openStore(copy);
+  expect(store.status(NOW)).toMatchObject({ deadLetters: 0, lastSeq: 5 });
+  expect(allIn(store).map(({ id, handling }) => [id, handling.only])).toEqual([
+    ['a', undefined],
+    ['b', undefined],
+    ['c', undefined],
+    ['a', ['hubs:events']],
+    ['b', ['hubs:events']],
+  ]);
+  expect(store.cursors.open('hubs')).toBe(3);
+});
