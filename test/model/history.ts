@@ -53,6 +53,8 @@ export class History {
   }
 
   async accept(ids: readonly number[]): Promise<void> {
+    // A segment for each batch: they are cleared away as a whole.
+    await this.#writer.call({ op: 'maintain', args: [this.#clock.now() + RETENTION / 8] });
     const answers = await Promise.all(ids.map((id) => this.#journal.accept(this.#event(id))));
     const repeated = ids.filter((_, index) => answers[index]?.status === 'duplicate');
     const seqs = answers.flatMap((answer) => (answer.status === 'accepted' ? [answer.seq] : []));
