@@ -10,6 +10,7 @@ export const kill: Campaign = {
   breaksAnswers: true,
   lacks: () => null,
   prepare(scene) {
+    scene.sealSome();
     if (scene.chance(0.2)) scene.plain();
     else scene.change();
     return async () => {

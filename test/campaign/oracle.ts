@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import type { OpensSealed } from '../seal/open-sealed.ts';
 import { dueAt, type Table } from './tables.ts';
 
 // What is right, and no code of the product with it: the sender's list of ids against lines of files.
@@ -60,12 +61,17 @@ function namesOf(folder: string): string[] {
   }
 }
 
-export function readFinished(folder: string, names = finishedNames(folder)): FinishedFiles {
+/** @param opens sealed lines; null where none are expected */
+export function readFinished(
+  folder: string,
+  names = finishedNames(folder),
+  opens: OpensSealed | null = null,
+): FinishedFiles {
   const copies = new Map<string, Copy[]>();
   const torn: string[] = [];
   for (const file of names) {
     try {
-      for (const [id, digest] of recordsOf(join(folder, file))) {
+      for (const [id, digest] of recordsOf(join(folder, file), opens)) {
         const known = copies.get(id);
         if (known === undefined) copies.set(id, [{ file, digest }]);
         else known.push({ file, digest });
@@ -79,14 +85,15 @@ export function readFinished(folder: string, names = finishedNames(folder)): Fin
 
 const EVENT = Buffer.from(',"event":');
 
-function* recordsOf(path: string): Generator<[id: string, digest: string]> {
+function* recordsOf(path: string, opens: OpensSealed | null): Generator<[id: string, digest: string]> {
   const bytes = readFileSync(path);
   const text = path.endsWith('.gz') ? gunzipSync(bytes) : bytes;
   if (text.length === 0) throw new Error('it is empty');
   if (text.at(-1) !== 0x0a) throw new Error('its last line has no end');
   for (let start = 0; start < text.length;) {
     const end = text.indexOf(0x0a, start);
-    const line = text.subarray(start, end);
+    const stored = text.subarray(start, end);
+    const line = opens === null ? stored : opens.text(stored.toString());
     const { id } = JSON.parse(line.toString()) as { id: string };
     // The body is the last value of its line, verbatim.
     yield [id, digestOf(line.subarray(line.indexOf(EVENT) + EVENT.length, -1))];

@@ -16,6 +16,7 @@ export const powerCut: Campaign = {
     scene.onClose(() => disk.unmount());
     scene.journalRoot = disk.path;
     scene.archiveRoot = disk.path;
+    scene.sealSome();
     scene.change();
     const program = scene.broken ? { program: underStrace('retval=0') } : {};
     return async () => {

@@ -1,10 +1,12 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { OpensSealed } from '../seal/open-sealed.ts';
 import { millrace, ROOT, type RunOptions, writeConfig } from '../support/millrace.ts';
 import { type Exit, ServeProcess } from '../support/serve-process.ts';
 import { until, within } from '../support/until.ts';
 import type { Load } from './load.ts';
 import {
+  type FinishedFiles,
   finishedNames,
   judge,
   readFinished,
@@ -16,6 +18,7 @@ import { randomTable, type Table } from './tables.ts';
 
 /** Receivers keep their compiled code here: they are started hundreds of times. */
 const CACHE = join(ROOT, 'node_modules/.cache/millrace-campaign');
+const MASTER_KEY = Buffer.alloc(32, 11);
 const SINKS = ['archive', 'labs', 'other'];
 /** Events that have to be accepted after a fault. */
 const LIVELY = 20;
@@ -49,6 +52,7 @@ export class Scene {
   readonly #workers: number;
   #table: Table = { routes: [] };
   #plain = false;
+  readonly #sealed = new Set<string>();
   readonly #stretches: (readonly Table[])[] = [];
   readonly #seen = new Set<string>();
 
@@ -76,6 +80,11 @@ export class Scene {
     return this.random() < share;
   }
 
+  /** Some of its archives are sealed, from the first record on. Their keys lie beside them. */
+  sealSome(): void {
+    for (const sink of SINKS) if (this.chance(0.4)) this.#sealed.add(sink);
+  }
+
   /**
    * Writes a config with other routes, and perhaps one sink more and files of another size. Sinks are never taken away:
    * that is refused while events wait for them.
@@ -96,7 +105,9 @@ export class Scene {
    */
   plain(): void {
     this.#sinks = SINKS.slice(0, 1);
-    this.#options = { archive: { type: 'files', path: this.#pathOf('archive') } };
+    this.#options = {
+      archive: { type: 'files', path: this.#pathOf('archive'), ...this.#encryption('archive') },
+    };
     this.#table = { routes: [{ match: '*', to: ['archive'] }] };
     this.#config = this.configBelow(this.folder, this.journalRoot);
     this.#plain = true;
@@ -117,11 +128,33 @@ export class Scene {
   #filesOptions(name: string): object {
     const bytes = ['4KiB', '64KiB', '128MiB'][Math.floor(this.random() * 3)];
     const compress = this.chance(0.5) ? 'gzip' : 'none';
-    return { type: 'files', path: this.#pathOf(name), compress, rotate: { bytes } };
+    return {
+      type: 'files',
+      path: this.#pathOf(name),
+      compress,
+      rotate: { bytes },
+      ...this.#encryption(name),
+    };
   }
 
   #pathOf(sink: string): string {
     return join(this.archiveRoot, sink);
+  }
+
+  #keysOf(sink: string): string {
+    return join(this.archiveRoot, 'keys', sink);
+  }
+
+  #encryption(sink: string): object {
+    if (!this.#sealed.has(sink)) return {};
+    return { encrypt: { store: this.#keysOf(sink), masterKey: MASTER_KEY.toString('base64') } };
+  }
+
+  /** What is in a sink's finished files, opened where they are sealed. */
+  #read(sink: string, names = finishedNames(this.#pathOf(sink))): FinishedFiles {
+    const opens =
+      this.#sealed.has(sink) && names.length > 0 ? new OpensSealed(this.#keysOf(sink), MASTER_KEY) : null;
+    return readFinished(this.#pathOf(sink), names, opens);
   }
 
   get config(): string {
@@ -195,7 +228,7 @@ export class Scene {
   inspect(): void {
     for (const sink of SINKS) {
       const names = finishedNames(this.#pathOf(sink)).filter((name) => !this.#seen.has(join(sink, name)));
-      const { torn } = readFinished(this.#pathOf(sink), names);
+      const { torn } = this.#read(sink, names);
       for (const name of names) this.#seen.add(join(sink, name));
       this.findings.push(...torn.map((text) => `${sink}: torn after the fault: ${text}`));
     }
@@ -211,7 +244,7 @@ export class Scene {
     const exit = await receiver.kill('SIGTERM');
     if (exit.code !== 0) this.findings.push(`SIGTERM: ended with ${JSON.stringify(exit)}`);
     this.events = await this.load.report();
-    const found = new Map(this.#sinks.map((sink) => [sink, readFinished(this.#pathOf(sink))]));
+    const found = new Map(this.#sinks.map((sink) => [sink, this.#read(sink)]));
     this.verdict = judge(this.events, found, this.#stretches);
     this.findings.push(...this.verdict.lost, ...this.verdict.wrong);
     if (this.#plain && this.verdict.repeated > 0)

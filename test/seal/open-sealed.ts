@@ -29,16 +29,20 @@ export class OpensSealed {
 
   /** The record inside a line; `erased` where its key is destroyed. @throws Error when it does not open */
   open(line: string): unknown {
+    const { key } = JSON.parse(line) as { key: string };
+    return this.destroyed.has(key) ? 'erased' : JSON.parse(this.text(line).toString());
+  }
+
+  /** The bytes of the record. @throws Error when it does not open */
+  text(line: string): Buffer {
     const fields = JSON.parse(line) as Record<'key' | 'received_at' | 'nonce' | 'data', string>;
-    if (this.destroyed.has(fields.key)) return 'erased';
     const key = this.#keys.get(fields.key);
     if (key === undefined) throw new Error(`there is no key ${fields.key}`);
     const nonce = Buffer.from(fields.nonce, 'base64');
     const own = createHmac('sha256', key).update('record').update(nonce.subarray(0, 12)).digest();
     const about = Buffer.from(`millrace sealed 1 ${fields.key} ${fields.received_at}`);
     const text = opened(own, nonce.subarray(12), about, Buffer.from(fields.data, 'base64'));
-    const record = inflateRawSync(text.subarray(1), { dictionary: DICTIONARY }).toString();
-    return JSON.parse(record);
+    return inflateRawSync(text.subarray(1), { dictionary: DICTIONARY });
   }
 
   /** Ids of the records of a file of lines, in their order; `erased` for those that are closed for good. */
