@@ -47,8 +47,17 @@ function recordHead(event: Event): string {
   );
 }
 
+/** The last second that was asked for, and its text up to the milliseconds: events come in the order of their time. */
+let second = Number.NaN;
+let upToSecond = '';
+
 function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
+  const own = Math.floor(ms / 1000);
+  if (own !== second) {
+    upToSecond = new Date(own * 1000).toISOString().slice(0, -'000Z'.length);
+    second = own;
+  }
+  return `${upToSecond}${String(Math.floor(ms - own * 1000)).padStart(3, '0')}Z`;
 }
 
 function quoteOrNull(text: string | null): string {
@@ -68,7 +77,7 @@ function quote(text: string): string {
 export function bodyText(body: Buffer): Buffer {
   if (!isObjectShaped(body) || !isUtf8(body)) return NULL;
   const breaks = body.includes(LINE_FEED) || body.includes(CARRIAGE_RETURN);
-  const surrogates = body.includes('\\ud') || body.includes('\\uD');
+  const surrogates = body.includes(BACKSLASH) && (body.includes('\\ud') || body.includes('\\uD'));
   if (!breaks && !surrogates) return body;
   const copy = Buffer.from(body);
   const mended = surrogates && mendSurrogates(copy);

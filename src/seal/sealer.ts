@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import {
   SEALED_TYPE,
   type OpenedRecord,
@@ -41,8 +42,16 @@ export class Sealer implements RecordOpener {
    */
   seal<T>(events: readonly Event[], write: (lines: Buffer) => Promise<T>): Promise<T> {
     return this.store.lend(events, async (keys) => {
-      const jobs = Array.from(jobsFor(events, keys), (job) => this.#threads.seal(job));
-      return await write(Buffer.concat(await Promise.all(jobs)));
+      const work: Promise<Uint8Array>[] = [];
+      for (const job of jobsFor(events, keys)) {
+        // Deliveries that come in meanwhile are not to wait for a whole batch.
+        if (work.length > 0) await setImmediate();
+        const lines = this.#threads.seal(job);
+        // Before the last job is handed over nobody looks at the first.
+        lines.catch(() => undefined);
+        work.push(lines);
+      }
+      return await write(Buffer.concat(await Promise.all(work)));
     });
   }
 

@@ -40,6 +40,24 @@ describe('archive record', () => {
     );
   });
 
+  it('has the time to the millisecond, whatever times came before', () => {
+    const near = fc.array(fc.nat({ max: 2500 }), { minLength: 1 });
+    const any = fc.integer({ min: -1e12, max: 3e14 });
+    fc.assert(
+      fc.property(any, near, (base, steps) => {
+        const times = steps.map((step) => base + step);
+        const lines = formatRecords(times.map((receivedAt) => contractEvent(1, { receivedAt }))).toString();
+        const found = lines
+          .trimEnd()
+          .split('\n')
+          .map((line) => JSON.parse(line) as ArchiveRecord);
+        expect(found.map((record) => record.received_at)).toEqual(
+          times.map((ms) => new Date(ms).toISOString()),
+        );
+      }),
+    );
+  });
+
   it('fault 25: gives back the bytes of awkward bodies', () => {
     for (const body of awkwardBodies()) {
       expect(roundTrip(contractEvent(1, { body })).body.equals(body)).toBe(true);
