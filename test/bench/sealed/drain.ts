@@ -41,14 +41,13 @@ export async function drain(order: DrainOrder): Promise<Drained> {
     const memory = new MemoryWatch(() => receiver.memory());
     memory.start();
     const before = { at: performance.now(), main: receiver.mainThreadSeconds(), all: receiver.cpuSeconds() };
-    await receiver.untilDelivered();
+    await receiver.untilDelivered().finally(() => memory.pause());
     const drained: Drained = {
       perSecond: (counted * 1000) / (performance.now() - before.at),
       mainUs: ((receiver.mainThreadSeconds() - before.main) / counted) * 1e6,
       allUs: ((receiver.cpuSeconds() - before.all) / counted) * 1e6,
       memory: memory.figures(),
     };
-    memory.pause();
     const opener = order.sealed ? await KeyStore.read(join(order.folder, KEYS), MASTER_KEY) : undefined;
     const { records, ids } = await receiver.settle(opener);
     if (records !== events || ids !== events)
