@@ -20,7 +20,9 @@ interface Waiting<Result> {
 /**
  * Threads of one program that take jobs, each whichever comes next, one at a time.
  *
- * Modes: idle → running, by `start` or with the first job. Either → ended, by `close` or when a thread dies: every job rejects.
+ * Modes: idle → running, by `start` or with the first job. Either → ended, by `close` or when a thread dies: every job rejects, and the
+ * other threads end.
+ * Without `start` a thread is started when a job finds no other free.
  */
 export class ThreadPool<Work, Result> {
   readonly #program: URL;
@@ -50,6 +52,11 @@ export class ThreadPool<Work, Result> {
     return this.#threads.length > 0;
   }
 
+  /** No job is taken any more. */
+  get hasEnded(): boolean {
+    return this.#ended !== null;
+  }
+
   /** Starts the threads before there are jobs: each takes a while to load its program. */
   start(): void {
     while (this.#threads.length < this.#size) this.#startOne();
@@ -61,7 +68,7 @@ export class ThreadPool<Work, Result> {
    */
   run(work: Work, handOver: readonly Transferable[] = []): Promise<Result> {
     if (this.#ended !== null) return Promise.reject(this.#ended);
-    this.start();
+    if (this.#free.length === 0 && this.#threads.length < this.#size) this.#startOne();
     return new Promise((resolve, reject) => {
       this.#jobs.push({ work, handOver, resolve, reject });
       this.#next();
@@ -102,6 +109,7 @@ export class ThreadPool<Work, Result> {
   }
 
   #end(why: Error): void {
+    if (this.#ended === null) for (const thread of this.#threads) void thread.terminate();
     this.#ended ??= why;
     for (const { reject } of [...this.#running.values(), ...this.#jobs.splice(0)]) reject(this.#ended);
     this.#running.clear();

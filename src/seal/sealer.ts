@@ -51,6 +51,8 @@ export class Sealer implements RecordOpener {
         lines.catch(() => undefined);
         work.push(lines);
       }
+      // Also when one has failed: until the last is done its keys are in use.
+      await Promise.allSettled(work);
       return await write(Buffer.concat(await Promise.all(work)));
     });
   }

@@ -1,12 +1,7 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
-import { messageOf } from '../core/errors.ts';
+import type { Answer } from '../lib/thread-pool.ts';
 import { sealed, type SealJob } from './job.ts';
-
-/** What a thread answers to a job. */
-export type Sealed =
-  | { readonly ok: true; readonly lines: Uint8Array<ArrayBuffer> }
-  | { readonly ok: false; readonly reason: string };
 
 /** How much later than the thread that receives it has its turn, where cores are short: it gets a third of its time. */
 const NICER = 5;
@@ -21,8 +16,8 @@ if (process.platform === 'linux')
 port.on('message', (job: SealJob) => {
   try {
     const lines = sealed(job);
-    port.postMessage({ ok: true, lines } satisfies Sealed, [lines.buffer]);
+    port.postMessage({ ok: true, value: lines } satisfies Answer<Uint8Array>, [lines.buffer]);
   } catch (error) {
-    port.postMessage({ ok: false, reason: messageOf(error) } satisfies Sealed);
+    port.postMessage({ ok: false, error } satisfies Answer<Uint8Array>);
   }
 });
