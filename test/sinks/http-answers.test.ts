@@ -90,6 +90,15 @@ describe('what an answer means', () => {
     expect(JSON.stringify(result)).not.toMatch(/made-up/);
   });
 
+  test('the status is the answer, however long or slow the rest of it is', async () => {
+    const delivered = { status: 'delivered' };
+    expect((await answered((response) => response.end(Buffer.alloc(2 ** 22)))).result).toEqual(delivered);
+    expect((await answered((response) => response.write('{'))).result).toEqual(delivered);
+    const cut = (await answered((response) => response.write('{', () => response.destroy()))).result;
+    expect(cut).toEqual(delivered);
+    expect((await answered((response) => response.destroy())).result).toMatchObject({ status: 'retry' });
+  });
+
   test('a route to a target that is not there waits for a better config', async () => {
     const endpoint = await startEndpoint();
     const sink = await openHttp({ url: endpoint.url('/') });

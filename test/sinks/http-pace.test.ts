@@ -116,6 +116,29 @@ describe('a target in trouble', () => {
     expect(context.lines.at(-1)).toMatchObject({ level: 'info', message: 'target works again' });
   });
 
+  test('is tried by one of many, and what failed before counts once', async () => {
+    const endpoint = await startEndpoint();
+    const held: (() => void)[] = [];
+    endpoint.reply = async () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held.push(resolve);
+      await promise;
+      return 500;
+    };
+    const context = makeContext();
+    const sink = await openHttp({ url: endpoint.url('/'), concurrency: 8 }, context);
+    const first = sink.send(eight, signal);
+    await expect.poll(() => held.length).toBe(8);
+    for (const release of held.splice(0)) release();
+    await first;
+    context.clock.advance(500);
+    endpoint.reply = () => 500;
+    const results = await sink.send(eight, signal);
+    expect(endpoint.posts).toHaveLength(9);
+    // The second pause, and no longer one.
+    expect(results.at(-1)).toMatchObject({ delayMs: 1000 });
+  });
+
   test('is left alone as long as it asks for', async () => {
     const endpoint = await startEndpoint();
     endpoint.reply = () => [429, { 'retry-after': '30' }];
@@ -146,11 +169,9 @@ describe('a target in trouble', () => {
 test('one that hangs does not delay another, as long as the window has room', async () => {
   const [slow, quick] = [await startEndpoint(), await startEndpoint()];
   slow.reply = () => 'hang';
-  const sink = await openHttp({
-    targets: { slow: { url: slow.url('/') }, quick: { url: quick.url('/') } },
-    concurrency: 2,
-    timeout: '1h',
-  });
+  const targets = { slow: { url: slow.url('/') }, quick: { url: quick.url('/') } };
+  // Its clock stands still: nobody's patience ends.
+  const sink = await openHttp({ targets, concurrency: 2, timeout: '1h' }, makeContext());
   const { journal, settled } = await startDelivering({ http: sink }, ({ user }) => [
     { sink: 'http', destination: user === 'quick' ? 'quick' : 'slow' },
   ]);

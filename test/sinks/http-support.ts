@@ -22,8 +22,12 @@ export interface Post {
   readonly status: number;
 }
 
-/** What is answered: a status, with headers if need be; `hang` never answers. */
-export type Reply = number | readonly [status: number, headers: Record<string, string>] | 'hang';
+/** What is answered: a status, with headers if need be; `hang` never answers, a function answers by itself. */
+export type Reply =
+  | number
+  | readonly [status: number, headers: Record<string, string>]
+  | 'hang'
+  | ((response: ServerResponse) => void);
 
 /** An endpoint that events are posted to, over real sockets. It answers 204 until `reply` says something else. */
 export class Endpoint {
@@ -50,6 +54,7 @@ export class Endpoint {
         .then(async (body) => {
           const reply = await this.reply(path, body, headers);
           if (reply === 'hang') return;
+          if (typeof reply === 'function') return reply(response);
           const [status, more] = typeof reply === 'number' ? [reply, {}] : reply;
           this.posts.push({ path, headers, body, status });
           response.writeHead(status, more).end();

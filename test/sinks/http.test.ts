@@ -113,4 +113,16 @@ describe('what a target gets', () => {
     await sent;
     expect(endpoint.ids().slice(3)).toEqual(['msg_1', 'msg_2', 'msg_3']);
   });
+
+  test('nothing of a user follows what has to be sent again', async () => {
+    const endpoint = await startEndpoint();
+    endpoint.reply = (_, __, headers) => (headers['idempotency-key'] === 'msg_2' ? 500 : 204);
+    const sink = await openHttp({ url: endpoint.url('/') });
+    const results = await sink.send(
+      [...deliver(1, 3, { user: 'a' }), ...deliver(4, 1, { user: 'b' })],
+      signal,
+    );
+    expect(results.map(({ status }) => status)).toEqual(['delivered', 'retry', 'retry', 'delivered']);
+    expect(endpoint.ids().toSorted()).toEqual(['msg_1', 'msg_4']);
+  });
 });

@@ -134,7 +134,8 @@ export class Target {
         body: event.body,
         signal: stop.signal,
       });
-      await body.dump({ limit: ANSWER_BYTES, signal: stop.signal });
+      // The status is the answer. The rest is read so that the connection can be used again, whatever becomes of that.
+      await body.dump({ limit: ANSWER_BYTES, signal: stop.signal }).catch(() => undefined);
       const retryAfter = headers['retry-after'];
       const answer: Answer = { status: statusCode, retryAfter: [retryAfter].flat()[0] };
       return { result: resultOf(this.#place, answer, retry, now), throttles: THROTTLING.has(statusCode) };
