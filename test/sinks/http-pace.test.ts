@@ -10,33 +10,42 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 describe('rate', () => {
   test.each([
-    [50, 1],
-    [300, 1],
-    [1000, 1],
+    { rate: 20, step: 1, concurrency: 1000 },
+    { rate: 50, step: 1, concurrency: 1000 },
+    { rate: 300, step: 1, concurrency: 1000 },
+    { rate: 1000, step: 1, concurrency: 1000 },
     // A machine so busy that timers come late.
-    [300, 37],
-    [1000, 25],
-  ])('%i a second, looked at every %i ms: held within 5 %%, over any second', async (rate, step) => {
-    const clock = new TestClock();
-    const turns = new Turns({ concurrency: 1_000_000, rate }, 1e9, clock);
-    const times: number[] = [];
-    for (let n = 0; n < rate * 6; n += 1)
-      void Promise.resolve(turns.take()).then(() => {
-        times.push(clock.monotonic());
-        turns.done();
-      });
-    await turn();
-    while (clock.monotonic() < 5000) {
-      clock.advance(step);
+    { rate: 20, step: 30, concurrency: 1000 },
+    { rate: 300, step: 37, concurrency: 1000 },
+    { rate: 1000, step: 25, concurrency: 1000 },
+    // Hardly more lanes than it takes: now and then all are taken.
+    { rate: 300, step: 1, concurrency: 2 },
+    { rate: 1000, step: 1, concurrency: 6 },
+  ])(
+    '$rate a second, looked at every $step ms, at most $concurrency: held within 5 %, over any second',
+    async ({ rate, step, concurrency }) => {
+      const clock = new TestClock();
+      const turns = new Turns({ concurrency, rate }, 1e9, clock);
+      const times: number[] = [];
+      for (let n = 0; n < rate * 6; n += 1)
+        void Promise.resolve(turns.take()).then(() => {
+          times.push(clock.monotonic());
+          // So long, and irregularly, is the answer on its way.
+          clock.after(1 + (times.length % 7), () => turns.done());
+        });
       await turn();
-    }
-    const seconds = clock.monotonic() / 1000;
-    expect(times.length / seconds / rate).toBeGreaterThan(0.95);
-    for (let from = 0; from + 1000 <= 5000; from += 50) {
-      const within = times.filter((at) => at >= from && at < from + 1000).length;
-      expect(within / rate, `from ${from}`).toBeLessThanOrEqual(1.05);
-    }
-  });
+      while (clock.monotonic() < 5000) {
+        clock.advance(step);
+        await turn();
+      }
+      const seconds = clock.monotonic() / 1000;
+      expect(times.length / seconds / rate).toBeGreaterThan(0.95);
+      for (let from = 0; from + 1000 <= 5000; from += 50) {
+        const within = times.filter((at) => at >= from && at < from + 1000).length;
+        expect(within / rate, `from ${from}`).toBeLessThanOrEqual(1.05);
+      }
+    },
+  );
 
   test('after a pause nothing is made up for', async () => {
     const clock = new TestClock();
@@ -45,7 +54,7 @@ describe('rate', () => {
     let told = 0;
     for (let n = 0; n < 50; n += 1) void Promise.resolve(turns.take()).then(() => (told += 1));
     await turn();
-    expect(told).toBeLessThanOrEqual(4);
+    expect(told).toBeLessThanOrEqual(5);
   });
 });
 

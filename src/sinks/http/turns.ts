@@ -7,8 +7,10 @@ export interface Pace {
   readonly rate: number;
 }
 
-/** What may be made up for after a delay, as a part of a second: with more, a second could have too many requests. */
-const CATCH_UP = 0.04;
+/** What is made up for after a delay, as a part of a second: with more, a second would have too many requests. */
+const CATCH_UP = 0.05;
+/** Less than two, so that two never go at once, and more than one, so that a timer that is late does not slow the next. */
+const LEAST = 1.99;
 
 interface Waiting {
   readonly since: number;
@@ -30,7 +32,8 @@ export class Turns {
   #running = 0;
   #tokens: number;
   #filledAt: number;
-  #isTimerSet = false;
+  /** The timer that is set: when it is due, and what cancels it. */
+  #timer: { readonly at: number; readonly cancel: () => void } | null = null;
   /** Set while one at a time is enough. */
   narrow = false;
 
@@ -39,7 +42,7 @@ export class Turns {
     this.#pace = pace;
     this.#patience = patience;
     this.#clock = clock;
-    this.#most = Math.max(1, pace.rate * CATCH_UP);
+    this.#most = Math.max(LEAST, pace.rate * CATCH_UP);
     this.#tokens = 1;
     this.#filledAt = clock.monotonic();
   }
@@ -82,10 +85,10 @@ export class Turns {
     }
     while ((this.#waiting[this.#told]?.since ?? Infinity) <= now - this.#patience) this.#tellFirst(false);
     const first = this.#waiting[this.#told];
-    if (first === undefined || this.#isTimerSet) return;
+    if (first === undefined) return;
     // Without a free lane `done` is what it waits for.
     const token = this.#running < this.#lanes ? ((1 - this.#tokens) * 1000) / this.#pace.rate : Infinity;
-    this.#wakeIn(Math.min(first.since + this.#patience - now, token));
+    this.#wakeAt(now + Math.max(1, Math.ceil(Math.min(first.since + this.#patience - now, token))));
   }
 
   #hasToken(now: number): boolean {
@@ -107,11 +110,13 @@ export class Turns {
     this.#told = 0;
   }
 
-  #wakeIn(ms: number): void {
-    this.#isTimerSet = true;
-    this.#clock.after(Math.max(1, Math.ceil(ms)), () => {
-      this.#isTimerSet = false;
+  #wakeAt(at: number): void {
+    if (this.#timer !== null && this.#timer.at <= at) return;
+    this.#timer?.cancel();
+    const cancel = this.#clock.after(at - this.#clock.monotonic(), () => {
+      this.#timer = null;
       this.#next();
     });
+    this.#timer = { at, cancel };
   }
 }
