@@ -9,7 +9,8 @@ const OVERHEAD = 512;
 
 /**
  * How far files are read before their turn. One thread can decompress a file no faster than another program can, so several
- * do; what is found in the files after the first waits, 8 MiB for each of them at most.
+ * do; what is found in the files after the first waits, 8 MiB for each of them at most. The lines are looked at in the main
+ * thread: that is the smaller part, and other threads would need the keys, the envelope's rules and the list of the erased.
  */
 export const AHEAD: Pick<ReadAhead<unknown, Step>, 'width' | 'most' | 'weightOf'> = {
   width: Math.min(POOL, availableParallelism()),
