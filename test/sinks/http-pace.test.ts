@@ -163,6 +163,26 @@ describe('a target in trouble', () => {
     expect(endpoint.posts).toHaveLength(2);
   });
 
+  test('is left alone although an answer from before comes in', async () => {
+    const endpoint = await startEndpoint();
+    const held = Promise.withResolvers<void>();
+    endpoint.reply = async (_, __, headers) => {
+      if (headers['idempotency-key'] === 'msg_0') return [429, { 'retry-after': '30' }];
+      await held.promise;
+      return 204;
+    };
+    const context = makeContext();
+    const sink = await openHttp({ url: endpoint.url('/'), concurrency: 2 }, context);
+    const [throttled, other] = eight.map((delivery) => [delivery]);
+    const late = sink.send(other ?? [], signal);
+    await expect.poll(() => endpoint.open).toBe(1);
+    expect(await sink.send(throttled ?? [], signal)).toMatchObject([{ delayMs: 30_000 }]);
+    held.resolve();
+    expect(await late).toEqual([{ status: 'delivered' }]);
+    expect(await sink.send(throttled ?? [], signal)).toMatchObject([{ delayMs: 30_000 }]);
+    expect(endpoint.posts).toHaveLength(2);
+  });
+
   test('is not one that has an error for some events', async () => {
     const endpoint = await startEndpoint();
     endpoint.reply = (_, __, headers) => (headers['idempotency-key'] === 'msg_3' ? 500 : 204);

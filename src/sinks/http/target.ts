@@ -87,8 +87,7 @@ export class Target {
       const pauses = this.#pauses;
       const { result, throttles } = await this.#request(event, signal);
       // What was sent before a pause says nothing about the time after it.
-      if (result !== ABORTED && (pauses === this.#pauses || result.status !== 'retry'))
-        this.#note(result, throttles);
+      if (result !== ABORTED && pauses === this.#pauses) this.#note(result, throttles);
       return result.status === 'retry' ? { ...result, ...this.#pause() } : result;
     } finally {
       this.#turns.done();
