@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { changesAfter } from '../export/new-files.ts';
+import type { Dialect } from '../warehouse/sql/dialects/dialect.ts';
 import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { dayOf, type SourceFormat } from '../warehouse/sql/dialects/source.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/sql/schema.ts';
@@ -10,7 +11,7 @@ import { print, usageError, type Io } from './io.ts';
 import { collect, option, wholeNumber } from './options.ts';
 import { addTablesOption, tablesOf, type TablesFlags } from './tables-option.ts';
 
-const PARTS = ['tables', 'views', 'load', 'erase'] as const;
+const PARTS = ['tables', 'upgrade', 'views', 'load', 'erase'] as const;
 
 const HELP = `
 Examples:
@@ -18,6 +19,7 @@ Examples:
   millrace schema --dialect duckdb --load --export ./export/meals --after 6 | duckdb health.db
   millrace schema meals --dialect postgres --load --from ./export/meals/meals/ | psql
   millrace schema meals --dialect redshift --load --replace --from s3://acme/meals/meals/dt=2026-11-21/ | psql
+  millrace schema --dialect postgres --upgrade | psql
   millrace schema --dialect bigquery --erase 6b0e9a52-0000-4000-8000-0000000000aa
 
 Prints SQL: the tables for the rows of \`millrace export\`, \`ndjson\` and \`backfill\`, partitioned and sorted as the warehouse
@@ -32,7 +34,13 @@ in place of what the table has of it. With --from they name the place where the 
 
 A load replaces the rows of the same events, so a load that is repeated or was interrupted changes nothing. With --replace it
 also removes the other rows of that day: what an erasure took out of the export leaves the table. Use it for tables that are
-loaded from one export only.`;
+loaded from one export only.
+
+--upgrade completes tables that an earlier version has made: it adds the columns that are missing and makes the views anew.
+Redshift and Databricks have no statement for that which may be repeated.
+
+--erase removes the rows that say they are the user's, and then those of the user's events whose documents name somebody else:
+these are found in the table events, which has to exist and comes last.`;
 
 interface Options extends TablesFlags {
   readonly dialect?: DialectName;
@@ -44,6 +52,7 @@ interface Options extends TablesFlags {
   readonly format?: SourceFormat['format'];
   readonly compress?: SourceFormat['compression'];
   readonly replace?: boolean;
+  readonly upgrade?: boolean;
   readonly erase?: readonly string[];
   readonly eraseDay?: string;
   readonly clientUser?: boolean;
@@ -71,6 +80,7 @@ export function schemaCommand(io: Io): Command {
       new Option('--compress <how>', 'how its NDJSON is compressed').choices(['gzip', 'zstd', 'none']),
     )
     .option('--replace', 'also remove other rows of the day whose folder --from names')
+    .option('--upgrade', 'only statements that complete tables of an earlier version')
     .option('--erase <user>', 'only statements that remove the rows of this user; may be repeated', collect)
     .addOption(
       option(
@@ -83,7 +93,7 @@ export function schemaCommand(io: Io): Command {
     .option('--config <file>', 'the config, whose `tables` are added')
     .option(
       '--json',
-      'print one JSON document: [{table, createTable, createIndexes, createView, load, erase}]',
+      'print one JSON document: [{table, createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent}]',
     )
     .addHelpText('after', HELP)
     .action(async (table: string | undefined, options: Options) => {
@@ -109,7 +119,7 @@ export function schemaCommand(io: Io): Command {
         entries.map((entry) => schemaOf(entry, dialect, from, detailsOf(options))),
       );
       if (json === true) print(io, JSON.stringify(schemas, null, 2));
-      else print(io, render(schemas, parts));
+      else print(io, render(schemas, parts, DIALECTS[dialect]));
     });
   return addTablesOption(command).addCommand(inferCommand(io));
 }
@@ -151,8 +161,9 @@ function detailsOf({ format, compress, replace, erase, eraseDay, clientUser }: O
   };
 }
 
-function wantedParts({ only, load, erase, eraseDay }: Options): readonly Part[] {
+function wantedParts({ only, load, upgrade, erase, eraseDay }: Options): readonly Part[] {
   if (only !== undefined) return only;
+  if (upgrade === true) return ['upgrade', 'views'];
   if (erase !== undefined || eraseDay !== undefined) return ['erase'];
   return load === true ? ['load'] : ['tables', 'views', 'load'];
 }
@@ -166,17 +177,29 @@ function readable<T>(work: () => T): T {
   }
 }
 
-function render(schemas: readonly TableSchema[], parts: readonly Part[]): string {
-  const pick: Readonly<Record<Part, (schema: TableSchema) => readonly (string | null)[]>> = {
-    tables: ({ createTable, createIndexes }) => [createTable, createIndexes],
-    views: ({ createView }) => [createView],
-    load: ({ load }) => [load],
-    erase: ({ erase }) => [erase],
+function render(schemas: readonly TableSchema[], parts: readonly Part[], { preamble }: Dialect): string {
+  const pick: Readonly<Record<Part, () => readonly (string | null)[]>> = {
+    tables: () => schemas.flatMap(({ createTable, createIndexes }) => [createTable, createIndexes]),
+    // What is nested first: its view reads that of its document.
+    upgrade: () => schemas.map(({ upgrade }) => upgrade).toReversed(),
+    views: () => schemas.map(({ createView }) => createView),
+    load: () => schemas.map(({ load }) => load),
+    erase: () => {
+      const [events, others] = [true, false].map((is) =>
+        schemas.filter(({ table }) => (table === 'events') === is),
+      );
+      return [
+        ...(others ?? []).map(({ erase }) => erase),
+        ...(others ?? []).map(({ eraseByEvent }) => eraseByEvent),
+        ...(events ?? []).map(({ erase }) => erase),
+      ];
+    },
   };
-  return PARTS.filter((part) => parts.includes(part))
-    .flatMap((part) => schemas.flatMap(pick[part]))
-    .filter((statement) => statement !== null)
-    .join('\n\n');
+  const statements = PARTS.filter((part) => parts.includes(part))
+    .flatMap((part) => pick[part]())
+    .filter((statement) => statement !== null);
+  const isMade = parts.some((part) => part !== 'erase');
+  return [...(preamble !== undefined && isMade ? [preamble] : []), ...statements].join('\n\n');
 }
 
 function dayText(text: string): string {

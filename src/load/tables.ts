@@ -3,7 +3,7 @@ import { MillraceError } from '../core/errors.ts';
 import { columnsOf } from '../warehouse/definition.ts';
 import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { latestOf } from '../warehouse/sql/latest.ts';
-import { schemaOf } from '../warehouse/sql/schema.ts';
+import { addColumns, schemaOf } from '../warehouse/sql/schema.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
 import { inTransaction, LOAD_COLUMN, type Database } from './database.ts';
 
@@ -85,13 +85,12 @@ export function viewsOf(entries: readonly TableEntry[], dialect: DialectName): s
 
 async function createTable(database: Database, entry: TableEntry): Promise<void> {
   const { definition } = entry;
-  const { quote, types } = DIALECTS[database.dialect];
+  const { quote } = DIALECTS[database.dialect];
   const table = quote(definition.name);
   const { createTable: create, createIndexes } = schemaOf(entry, database.dialect);
   await database.run(create);
   // Of a version of the table before.
-  for (const { name, type } of columnsOf(definition))
-    await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${quote(name)} ${types[type]}`);
+  for (const added of addColumns(definition, DIALECTS[database.dialect]) ?? []) await database.run(added);
   await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
   // They can be of columns that have just been added.
   if (createIndexes !== null) await database.run(createIndexes);

@@ -65,8 +65,7 @@ class Items {
     this.#rejects = rejects;
   }
 
-  read({ table }: Nesting, data: Tree): void {
-    if (data.kind !== 'object') throw new Refused('wrong_type');
+  read({ table }: Nesting, data: Tree & { readonly kind: 'object' }): void {
     for (const [key, value] of data.members) {
       const row = new Row(table, this.#position, key);
       this.#position += 1;
@@ -115,10 +114,11 @@ class Row {
         else extra.push([key, value]);
       } else if (isNull(value)) {
         continue;
+      } else if (value.kind !== 'object') {
+        extra.push([key, value]);
       } else if ('table' in known) {
         items?.read(known, value);
       } else {
-        if (value.kind !== 'object') throw new Refused('wrong_type');
         const inner = this.read(value, at, items);
         if (inner.length > 0) extra.push([key, { kind: 'object', members: inner }]);
       }

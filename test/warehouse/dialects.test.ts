@@ -40,8 +40,11 @@ function loadsOf(dialect: DialectName, table: string): { name: string; sql: stri
   ]);
 }
 
-function statementsOf({ createTable, createIndexes, createView, load, erase }: TableSchema): string[] {
-  return [createTable, createIndexes, createView, load, erase].filter((sql) => sql !== null);
+function statementsOf(schema: TableSchema): string[] {
+  const { createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent } = schema;
+  return [createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent].filter(
+    (sql) => sql !== null,
+  );
 }
 
 const lack = lacksWorking('sqlglot (pip install sqlglot)', PYTHON, ['-c', 'import sqlglot']);

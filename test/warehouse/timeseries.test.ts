@@ -91,14 +91,16 @@ test('a type that nobody knows yet has rows when its data is a list of samples, 
     ],
     'timeseries',
   );
-  expect(all['timeseries']).toMatchObject([{ resource: 'brand.new', value: 1.5, timestamp: at(1) }]);
+  expect(all['timeseries']).toMatchObject([
+    { resource: 'brand.new', value: 1.5, timestamp: at(1) },
+    { resource: 'odd_source', value: 1, batch_extra: { source: 'text' } },
+  ]);
   expect(rejects).toBe(0);
   expect(without_table).toEqual({
     'daily.data.not_a_list.created': 1,
     'daily.data.not_a_list.updated': 1,
     'daily.data.numbers.created': 1,
     'daily.data.a_text.created': 1,
-    'daily.data.odd_source.created': 1,
   });
 });
 

@@ -135,10 +135,9 @@ export class Fields {
     return this.#members.values();
   }
 
-  /** Type of the column that reads the member; null when none does. */
+  /** Type of the column that reads the member, or what is inside it; null when none does. */
   typeOf(name: string): ColumnType | null {
-    const field = this.#members.get(name);
-    return field === undefined || field.slot < 0 ? null : field.type;
+    return this.#members.get(name)?.type ?? null;
   }
 
   /** For a key with escapes, whose bytes say nothing. */

@@ -15,7 +15,7 @@ import {
   skipWhite,
   unexpected,
 } from '../../lib/json-text.ts';
-import { type Field, type Fields, hashByte, type NestedPlan, pathOf } from './plan.ts';
+import { type Field, type Fields, hashByte, type NestedPlan, pathOf, type RowPlan } from './plan.ts';
 import { readColumn } from './read-column.ts';
 import { InvalidRow } from './reject.ts';
 import type { RowState } from './row-state.ts';
@@ -110,6 +110,9 @@ export class RowReader {
       throw new InvalidRow('wrong_type', `${pathOf(fields.path, field.name)} has to be a ${field.type}`);
     }
     if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
+    const opens = nested?.each === 'array' ? OPEN_BRACKET : OPEN_BRACE;
+    if (bytes[at] !== opens && !holdsFrame(row.plan, pathOf(fields.path, field.name)))
+      return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
     if (nested !== null) return this.#nested(nested, bytes, at, depth + 1);
     if (bytes[at] !== OPEN_BRACE || inner === null)
       throw wrongType(bytes, at, depth, 'an object', pathOf(fields.path, field.name));
@@ -208,6 +211,11 @@ export class RowReader {
       return skipValue(bytes, at, depth);
     }
   }
+}
+
+/** Whether the rows of a frame stand at this path or below: where they cannot be, the frame is of another shape. */
+function holdsFrame({ ownRows, nested }: RowPlan, path: string): boolean {
+  return !ownRows && nested.some((one) => one.path === path || one.path.startsWith(`${path}.`));
 }
 
 /** JSON that is none at all is the graver fault, so the value is looked at first. */

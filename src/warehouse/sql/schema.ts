@@ -1,10 +1,11 @@
-import { columnsOf, type TableDefinition } from '../definition.ts';
-import type { Dialect } from './dialects/dialect.ts';
+import { type Column, columnsOf, type TableDefinition } from '../definition.ts';
+import { type Dialect, script } from './dialects/dialect.ts';
 import { DIALECTS, type DialectName } from './dialects/registry.ts';
 import { dayOf, formatOf, type Source, type SourceFormat } from './dialects/source.ts';
 import { eventColumnsOf } from './identity.ts';
-import { createView } from './latest.ts';
+import { createView, latestOf } from './latest.ts';
 import { deleteDay } from './replace.ts';
+import { EVENTS } from '../tables/events.ts';
 import type { TableEntry } from '../tables.ts';
 
 /** Everything a warehouse needs for a table, in the order it is to be run. */
@@ -18,8 +19,18 @@ export interface TableSchema {
   readonly createView: string | null;
   /** Brings rows in; run again, it changes nothing. */
   readonly load: string;
+  /**
+   * Makes the table, or completes one that an earlier version has made; null where the dialect cannot add a column that may
+   * be there. The view of its newest rows goes, and has to be made again.
+   */
+  readonly upgrade: string | null;
   /** Removes the rows of users or of a day; null for a table that says nothing of users. */
   readonly erase: string | null;
+  /**
+   * Removes the rows of events of these users that are another's by their document; null where there are none. The table
+   * `events` has to have its rows still.
+   */
+  readonly eraseByEvent: string | null;
 }
 
 export interface SchemaOptions {
@@ -52,7 +63,9 @@ export function schemaOf(
     createIndexes: createIndexes(definition, dialect),
     createView: createView(entry, dialect),
     load: dialect.load(definition, document, sourceOf(place, dialect, options)),
+    upgrade: upgrade(definition, dialect),
     erase: eraseFrom(definition, dialect, options),
+    eraseByEvent: eraseByEvent(definition, dialect, options),
   };
 }
 
@@ -64,17 +77,45 @@ function sourceOf(place: string, { reads }: Dialect, { format, replace }: Schema
 }
 
 function createTable(definition: TableDefinition, dialect: Dialect): string {
-  const { quote, types, typeOf, storage } = dialect;
+  const { quote, storage } = dialect;
   const columns = columnsOf(definition);
   const lines = columns.map((column, i) => {
-    const { name, type, required, description, unit } = column;
+    const { name, required, description, unit } = column;
     const comma = i === columns.length - 1 ? '' : ',';
     const what = unit === undefined ? description : `${description} [${unit}]`;
-    const typed = `${typeOf?.(column, definition) ?? types[type]}${required === true ? ' NOT NULL' : ''}`;
+    const typed = `${typeIn(definition, column, dialect)}${required === true ? ' NOT NULL' : ''}`;
     return `  ${quote(name)} ${typed}${comma} -- ${comment(what)}`;
   });
   const made = `CREATE TABLE IF NOT EXISTS ${quote(definition.name)} (\n${lines.join('\n')}\n)${storage(definition)};`;
   return `-- ${comment(definition.description)}\n${made}`;
+}
+
+function typeIn(definition: TableDefinition, column: Column, { types, typeOf }: Dialect): string {
+  return typeOf?.(column, definition) ?? types[column.type];
+}
+
+/** Statements that add each column that is not there; null where the dialect has none that may be repeated. */
+export function addColumns(definition: TableDefinition, dialect: Dialect): string[] | null {
+  const { quote, addsMissing } = dialect;
+  if (addsMissing !== true) return null;
+  // Rows that are there have no value in it, so none can be demanded.
+  return columnsOf(definition).map(
+    (column) =>
+      `ALTER TABLE ${quote(definition.name)} ADD COLUMN IF NOT EXISTS ${quote(column.name)} ${typeIn(definition, column, dialect)}`,
+  );
+}
+
+function upgrade(definition: TableDefinition, dialect: Dialect): string | null {
+  const added = addColumns(definition, dialect);
+  if (added === null) return null;
+  // Most dialects refuse to change the columns of a view.
+  const dropped = `DROP VIEW IF EXISTS ${dialect.quote(latestOf(definition.name))}`;
+  const indexes = createIndexes(definition, dialect);
+  return [
+    createTable(definition, dialect),
+    script([dropped, ...added]),
+    ...(indexes === null ? [] : [indexes]),
+  ].join('\n');
 }
 
 function createIndexes(definition: TableDefinition, { indexes }: Dialect): string | null {
@@ -91,9 +132,26 @@ function eraseFrom(definition: TableDefinition, dialect: Dialect, options: Schem
   const { users, eraseDay } = options;
   if (eraseDay !== undefined)
     return eventColumnsOf(definition) === null ? null : `${deleteDay(definition, eraseDay, dialect)};`;
-  const { quote, literal } = dialect;
-  const { ids, column } = users ?? { ids: ['USER_ID'], column: 'user_id' };
+  const { column } = users ?? SOMEBODY;
   if (!columnsOf(definition).some(({ name }) => name === column)) return null;
-  const wanted = ids.map(literal).join(', ');
-  return `DELETE FROM ${quote(definition.name)} WHERE ${quote(column)} IN (${wanted});`;
+  return `DELETE FROM ${dialect.quote(definition.name)} WHERE ${isOneOf(users, dialect)};`;
+}
+
+/** An event can say that it is of one user, and its document that it is of another. */
+function eraseByEvent(
+  definition: TableDefinition,
+  dialect: Dialect,
+  { users, eraseDay }: SchemaOptions,
+): string | null {
+  const event = eventColumnsOf(definition);
+  if (eraseDay !== undefined || event === null || definition === EVENTS) return null;
+  const { quote } = dialect;
+  const events = `SELECT ${quote('id')} FROM ${quote(EVENTS.name)} WHERE ${isOneOf(users, dialect)}`;
+  return `DELETE FROM ${quote(definition.name)} WHERE ${quote(event.id)} IN (${events});`;
+}
+
+const SOMEBODY = { ids: ['USER_ID'], column: 'user_id' } as const;
+
+function isOneOf(users: SchemaOptions['users'] = SOMEBODY, { quote, literal }: Dialect): string {
+  return `${quote(users.column)} IN (${users.ids.map(literal).join(', ')})`;
 }

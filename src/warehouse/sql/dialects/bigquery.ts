@@ -20,6 +20,7 @@ export const bigquery: Dialect = {
   },
   deletes: 'exists',
   reads: { format: 'parquet', compression: 'gzip' },
+  addsMissing: true,
   quote,
   literal: escaped,
   location: (table) => `gs://BUCKET/${table}/`,

@@ -23,6 +23,7 @@ export const clickhouse: Dialect = {
   },
   deletes: 'exists',
   reads: { format: 'parquet', compression: 'gzip' },
+  addsMissing: true,
   quote,
   literal: escaped,
   typeOf: ({ type, required }: Column) =>

@@ -26,6 +26,10 @@ export interface Dialect {
   location(table: string): string;
   /** What stands behind the columns of a new table: how its rows are divided and sorted. */
   storage(table: TableDefinition): string;
+  /** What a script begins with. */
+  readonly preamble?: string;
+  /** `ADD COLUMN` can be told to do nothing where the column is there. */
+  readonly addsMissing?: true;
   /** Statements that follow the one that makes the table. */
   indexes?(table: TableDefinition): readonly string[];
   /** The first moment of a day, in UTC. */

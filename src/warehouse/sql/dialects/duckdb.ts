@@ -31,6 +31,7 @@ export const duckdb: Dialect = {
   deletes: 'using',
   rowId: 'rowid',
   reads: { format: 'parquet', compression: 'gzip' },
+  addsMissing: true,
   quote: doubleQuoted,
   literal,
   location: (table) => `./${table}/`,

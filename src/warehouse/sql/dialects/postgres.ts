@@ -24,6 +24,9 @@ export const postgres: Dialect = {
   rowId: 'ctid',
   // It reads no Parquet.
   reads: { format: 'ndjson', compression: 'gzip' },
+  // Else it says of each table and index that is there already that it is.
+  preamble: 'SET client_min_messages = warning;',
+  addsMissing: true,
   quote: doubleQuoted,
   literal,
   location: (table) => `./${table}/`,

@@ -33,6 +33,7 @@ export const snowflake: Dialect = {
   },
   deletes: 'using',
   reads: { format: 'parquet', compression: 'gzip' },
+  addsMissing: true,
   quote,
   literal: escaped,
   location: (table) => `@STAGE/${table}/`,
