@@ -15,8 +15,10 @@ const MEAL = `STRUCT(
   source STRUCT(${typed(['app_id', 'device_id', 'provider', 'type', 'name', 'slug', 'logo'], 'VARCHAR')}),
   energy STRUCT(unit VARCHAR, "value" DOUBLE), data MAP(VARCHAR, ${FOOD}))`;
 
-const [, , path = ''] = process.argv;
-const db = await (await DuckDBInstance.create()).connect();
+// As many threads as there are cores, unless their number is given.
+const [, , path = '', threads] = process.argv;
+const options = threads === undefined ? {} : { threads };
+const db = await (await DuckDBInstance.create(':memory:', options)).connect();
 await db.run(`CREATE TABLE meals AS SELECT unnest(meals) AS meal FROM read_json('${path}',
   columns = {meals: '${MEAL}[]'}, maximum_object_size = ${statSync(path).size + 1})`);
 const result = await db.runAndReadAll('SELECT count(meal.id) FROM meals');
