@@ -114,6 +114,50 @@ describe('the quick way shapes', () => {
     expect(taken).toBeGreaterThan(15);
   });
 
+  test.each([
+    ...['1900-02-29', '2026-02-30', '2026-04-31', '2026-13-01', '0000-01-01', '2026-05-01T24:00:00Z'],
+    ...['2026-05-01T08:60:00', '2026-05-01T08:00:00.', '2026-05-01T08:00:00.1234567', '2026-05-01T08:00'],
+    ...['2026-05-01T08:00:00+15:00', '2026-05-01T08:00:00+05:60', '2026-05-01x08:00:00', ' 2026-05-01'],
+  ])('no meal with the time %j', (time) => {
+    expect(shapeQuick(newItems(), Buffer.from(`[{"id":"a","timestamp":"${time}"}]`)).elements).toBe(0);
+  });
+
+  test.each([
+    ...[
+      '"source_id":1.5',
+      '"source_id":1e2',
+      '"source_id":01',
+      '"source_id":-',
+      '"source_id":1234567890123456789',
+    ],
+    ...['"source_id":"7"', '"energy":{"value":1.}', '"energy":{"value":1E5}', '"energy":{"value":+1}'],
+    ...['"energy":{"value":true}', '"energy":[]', '"energy":"x"', '"name":7', String.raw`"name":"\u0041"`],
+    ...[
+      String.raw`"name":"\/"`,
+      String.raw`"name":"\x"`,
+      '"name":"a\tb"',
+      '"name":nul',
+      '"name":tru',
+      '"id":"b"',
+    ],
+    ...[
+      '"name":"a","name":"b"',
+      '"made_up":1',
+      '"nam":"a"',
+      '"names":"a"',
+      '"calendar_date":"2026-05-01T08:00:00"',
+    ],
+    ...['"data":[]', '"data":{"Tea":[]}', '"data":{"Tea":1}', '"data":{"Tea":{},}', '"data":{"Tea"}'],
+    ...['"data":{"Tea":{"energy":{"value":1}}', '"name":"a",', '"name" "a"', '"user_id":"\xff"'],
+  ])('no meal with %s', (member) => {
+    const array = Buffer.from(`[{"id":"a",${member}}]`, member.includes('\xff') ? 'latin1' : 'utf8');
+    expect(shapeQuick(newItems(), array).elements).toBe(0);
+  });
+
+  test.each(['{}', '{"id":""}', '{"id":null}', '{"name":"a"}'])('no meal without an id: %s', (meal) => {
+    expect(shapeQuick(newItems(), Buffer.from(`[${meal}]`)).elements).toBe(0);
+  });
+
   test('and leaves the rest of a text to others, in order', async () => {
     const [usual, odd] = [usualMeal, anyMeal].map((meal, seed) => fc.sample(meal, { numRuns: 300, seed }));
     const meals = usual!.flatMap((meal, n) => [meal, ...(n % 3 === 0 ? [odd![n] ?? meal] : [])]);
