@@ -44,7 +44,7 @@ export async function resolveModules(
   const read = async <Module extends SinkModule | SourceModule>(
     [section, name]: readonly ['sinks' | 'sources', string],
     loading: Promise<Module>,
-    use: (module: Module, options: unknown) => void,
+    use: (module: Module, written: unknown) => void,
   ): Promise<void> => {
     const key = `${section}.${name}`;
     const written = config[section][name]?.options ?? {};
@@ -56,7 +56,7 @@ export async function resolveModules(
       if (module === undefined) return;
       schemas.set(key, module.optionsSchema?.() ?? {});
       // A module cannot judge what could not be resolved.
-      if (!loaded.unset.some((hole) => hole.startsWith(`${key}.`))) use(module, module.parseOptions(written));
+      if (!loaded.unset.some((hole) => hole.startsWith(`${key}.`))) use(module, written);
       const described = descriptionOf(module, written);
       descriptions.set(key, described);
       const lack = lackOf(described.packages ?? []);
@@ -68,12 +68,12 @@ export async function resolveModules(
     }
   };
   for (const [name, { type }] of Object.entries(config.sinks))
-    await read(['sinks', name], modules.sink(type, dirname(file)), (module, options) => {
-      sinks.set(name, { name, module, options });
+    await read(['sinks', name], modules.sink(type, dirname(file)), (module, written) => {
+      sinks.set(name, { name, module, options: module.parseOptions(written, { tables: config.tables }) });
     });
   for (const [name, { type }] of Object.entries(config.sources))
-    await read(['sources', name], modules.source(type), (module, options) => {
-      sources.push({ name, module, options });
+    await read(['sources', name], modules.source(type), (module, written) => {
+      sources.push({ name, module, options: module.parseOptions(written) });
     });
   return { sinks, sources, descriptions, schemas, problems };
 }

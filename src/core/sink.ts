@@ -213,10 +213,16 @@ export interface SinkKeys {
   masterKey(): Buffer;
 }
 
+/** What the rest of the config says that a sink may need. */
+export interface ConfigAround {
+  /** Files with table definitions: `tables`. */
+  readonly tables: readonly string[];
+}
+
 /** A module that makes sinks of one type: the built-in ones and a user's own (`type: ./my-sink.js`) alike. */
 export interface SinkModule<Options = unknown> {
   /** Checks what stands under `sinks.<name>` (without `type`) and fills in defaults; throws an Error that names the key. */
-  parseOptions(options: unknown): Options;
+  parseOptions(options: unknown, around?: ConfigAround): Options;
   createSink(options: Options, context: SinkContext): Sink;
   /**
    * What the sink will be, told without I/O.

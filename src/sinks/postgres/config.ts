@@ -1,37 +1,55 @@
 import { z } from 'zod';
+import type { ConfigAround, SinkDescription } from '../../core/sink.ts';
 import { texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
+import type { TableDefinition } from '../../warehouse/definition.ts';
+import { readTables } from '../../warehouse/learned/read-tables.ts';
 import { TABLES } from '../../warehouse/tables.ts';
-import type { SinkDescription } from '../../core/sink.ts';
-import { erasureOf } from './erasure.ts';
 import { connectionFields, PACKAGES } from './connection.ts';
+import { erasureOf } from './erasure.ts';
 
-const NAMES = TABLES.ofEvents().map(({ definition }) => definition.name);
+/** @param learned tables that stand beside the built-in ones */
+function schemaWith(learned: readonly TableDefinition[]) {
+  const names = TABLES.with(learned)
+    .ofEvents()
+    .map(({ definition }) => definition.name);
+  return z
+    .strictObject({
+      ...connectionFields,
+      tables: texts(
+        'Tables that events become rows of, learned ones of the files in `tables` included; `all` for every one. None: `events`.',
+      ),
+    })
+    .transform(({ tables, ...connection }, context) => {
+      for (const name of tables) {
+        if (name === 'all' || names.includes(name)) continue;
+        const message = `${JSON.stringify(name)} must be all, or one of ${names.join(', ')}`;
+        context.addIssue({ code: 'custom', path: ['tables'], message });
+      }
+      const named = tables.length === 0 ? ['events'] : tables;
+      return { ...connection, tables: tables.includes('all') ? names : named, learned };
+    });
+}
 
-const schema = z
-  .strictObject({
-    ...connectionFields,
-    tables: texts('Tables that events become rows of; `all` for every one. None: `events`.'),
-  })
-  .transform(({ tables, ...connection }, context) => {
-    for (const name of tables) {
-      if (name === 'all' || NAMES.includes(name)) continue;
-      const message = `${JSON.stringify(name)} must be all, or one of ${NAMES.join(', ')}`;
-      context.addIssue({ code: 'custom', path: ['tables'], message });
-    }
-    const named = tables.length === 0 ? ['events'] : tables;
-    return { ...connection, tables: tables.includes('all') ? NAMES : named };
-  });
-
-export const { parseOptions, optionsSchema } = optionsOf(schema);
+export const { optionsSchema } = optionsOf(schemaWith([]));
 
 /** What the PostgreSQL sink works with. */
-export type PostgresOptions = z.output<typeof schema>;
+export type PostgresOptions = z.output<ReturnType<typeof schemaWith>>;
+
+/** @throws OptionsError, or MillraceError tables_invalid when a file of the config defines no tables */
+export function parseOptions(
+  options: unknown,
+  { tables: files }: ConfigAround = { tables: [] },
+): PostgresOptions {
+  return optionsOf(schemaWith(files.flatMap(readTables))).parseOptions(options);
+}
+
+const connection = optionsOf(z.object(connectionFields));
 
 /** Its rows are of users, which an erasure removes. */
 export function describe(written: Readonly<Record<string, unknown>>): SinkDescription {
   return {
     packages: PACKAGES,
-    erases: () => erasureOf(written['connectionString'], () => parseOptions(written)),
+    erases: () => erasureOf(written['connectionString'], () => connection.parseOptions(written)),
   };
 }

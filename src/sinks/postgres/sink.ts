@@ -63,7 +63,7 @@ export class PostgresSink implements Sink {
       this.#open.add(database);
       forget = onAbort(signal, () => database?.destroy());
       await createLedger(database);
-      this.#tables = await ensureTables(database, TABLES, this.#options.tables);
+      this.#tables = await ensureTables(database, TABLES.with(this.#options.learned), this.#options.tables);
       this.#load = await this.#numberIn(database);
       this.#idle.push(database);
     } catch (error) {

@@ -1,0 +1,77 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { parseOptions } from '../../src/sinks/postgres/config.ts';
+import { createSink } from '../../src/sinks/postgres/sink.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { lacksPostgres, Postgres } from '../support/postgres.ts';
+import { skipped } from '../support/requirements.ts';
+import { makeContext, signal } from './support.ts';
+
+const lack = lacksPostgres();
+
+async function definitionFile(column = 'score'): Promise<string> {
+  const file = join(await temporaryFolder(), 'tables.yaml');
+  const columns = [
+    { name: 'id', type: 'text', required: true },
+    { name: column, type: 'decimal' },
+  ];
+  const table = { name: 'readings', events: ['daily.data.reading.'], key: ['id'], columns };
+  writeFileSync(file, JSON.stringify({ version: 1, tables: [table] }));
+  return file;
+}
+
+const address = { connectionString: 'postgres://nobody@127.0.0.1/none' };
+
+async function optionsWith(column: string): Promise<string> {
+  const around = { tables: [await definitionFile(column)] };
+  return JSON.stringify(parseOptions({ ...address, tables: ['all'] }, around));
+}
+
+describe('tables of the postgres sink', () => {
+  test('a config takes those of its definition files, and no others', async () => {
+    const folder = await temporaryFolder();
+    const sinks = { rows: { type: 'postgres', ...address, tables: ['events', 'readings'] } };
+    const without = await millrace(['check', '--config', writeConfig(folder, { sinks })]);
+    expect([without.code, without.stderr]).toEqual([
+      2,
+      expect.stringContaining('"readings" must be all, or one of events'),
+    ]);
+    const tables = [await definitionFile()];
+    const { code, stderr } = await millrace(['check', '--config', writeConfig(folder, { sinks, tables })]);
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
+  test('a reload notices that a definition has changed', async () => {
+    expect(await optionsWith('score')).toBe(await optionsWith('score'));
+    expect(await optionsWith('score')).not.toBe(await optionsWith('points'));
+    expect(JSON.parse(await optionsWith('score'))).toMatchObject({
+      tables: expect.arrayContaining(['readings']),
+    });
+  });
+});
+
+describe.skipIf(lack !== null)(`learned tables of the postgres sink${skipped(lack)}`, () => {
+  let server: Postgres;
+  beforeAll(() => (server = Postgres.start()));
+  afterAll(() => server.stop());
+
+  test('have the rows of their events', async () => {
+    const written = { connectionString: server.url, schema: 'learned', tables: ['events', 'readings'] };
+    const sink = createSink(parseOptions(written, { tables: [await definitionFile()] }), makeContext());
+    await sink.open(signal);
+    const event = contractEvent(1, {
+      type: 'daily.data.reading.created',
+      body: Buffer.from('{"data":{"id":"a","score":0.1000000000000000001,"more":1},"user_id":"user-1"}'),
+    });
+    const batch = [event, contractEvent(2)].map((one) => ({ event: one, destination: null }));
+    expect(await sink.send(batch, signal)).toEqual(batch.map(() => ({ status: 'delivered' })));
+    await sink.close(signal);
+    expect(server.sql('SELECT id, score, extra, _event_id FROM learned.readings')).toBe(
+      'a|0.1000000000000000001|{"more":1}|msg_1',
+    );
+    expect(server.sql('SELECT count(*) FROM learned.events')).toBe('2');
+  });
+});
