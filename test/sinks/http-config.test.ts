@@ -61,6 +61,7 @@ describe('http options', () => {
     [{ ...signed, headers: { a: 'x\r\ny: z' } }, /^headers\.a: must be one line/],
     [{ ...signed, tls: { cert: PEM } }, /^tls: cert and key must be set together$/],
     [{ ...signed, privateNetworks: ['10.0.0.0/99'] }, /^privateNetworks: .* no network/],
+    [{ ...signed, sign: 'original' }, /^secrets: must be left out with sign: original$/],
     [{ ...signed, sign: 'sha1' }, /^sign: must be one of/],
     [{ ...signed, retry: [500] }, /^retry\[0\]/],
     [{ ...signed, concurrency: 0 }, /^concurrency/],

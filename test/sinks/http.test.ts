@@ -60,6 +60,17 @@ describe('what a target gets', () => {
     await sink.send(one(), signal);
     expect(endpoint.posts[0]?.headers).toMatchObject(contractEvent(1).headers);
     expect(endpoint.posts[0]?.headers).not.toHaveProperty('webhook-signature');
+    // An archive that is replayed may hold anything.
+    const headers = {
+      'svix-id': 'x',
+      host: 'y',
+      'content-length': '1',
+      'transfer-encoding': 'z',
+      te: 'a\nb',
+      'a b': 'c',
+    };
+    expect(await sink.send(one({ headers }), signal)).toEqual([{ status: 'delivered' }]);
+    expect(endpoint.posts[1]?.headers).toMatchObject({ 'svix-id': 'x', host: `127.0.0.1:${endpoint.port}` });
   });
 
   test('headers of the sink and of the target, and its own secrets', async () => {

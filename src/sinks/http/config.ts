@@ -8,10 +8,8 @@ import { bytes, choice, count, duration, optionalText, texts } from '../../lib/f
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseStandardSecret, type StandardSecret } from '../../verify/standard-secret.ts';
 import { networks, problemWith } from './addresses.ts';
+import { FRAMING, OF_THE_EVENT } from './header-names.ts';
 
-/** Of a request; what it says about itself must not be said twice. */
-const OWN_HEADERS =
-  /^(host|connection|content-(length|type|encoding)|transfer-encoding|expect|upgrade|keep-alive|te|trailer|idempotency-key|event-type|replay-id|claim-check|traceparent|tracestate|webhook-.*)$/;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
 /** Statuses between these that can be told to be retried; the others are decided. */
@@ -171,7 +169,10 @@ function urlOf(text: string, allowed: BlockList, wrong: Say): URL {
 }
 
 function secretsOf(written: readonly string[], sign: HttpOptions['sign'], wrong: Say): StandardSecret[] {
-  if (sign !== 'standard-webhooks') return [];
+  if (sign !== 'standard-webhooks') {
+    if (written.length > 0) wrong(`must be left out with sign: ${sign}`);
+    return [];
+  }
   const each = written.flatMap(splitSecrets);
   if (each.length === 0) wrong('must hold a secret to sign with; or write sign: original, or none');
   return each.flatMap((secret, index) => {
@@ -192,7 +193,7 @@ function headersOf(written: Readonly<Record<string, string>>, wrong: Say): Recor
     Object.entries(written).map(([name, value]) => {
       const lower = name.toLowerCase();
       if (!TOKEN.test(name)) wrong(`${JSON.stringify(name)} is not the name of a header`);
-      if (OWN_HEADERS.test(lower)) wrong(`${name} is set by millrace`);
+      if (FRAMING.test(lower) || OF_THE_EVENT.test(lower)) wrong(`${name} is set by millrace`);
       return [lower, value];
     }),
   );

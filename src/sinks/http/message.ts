@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
 import { signWith } from '../../verify/sign-standard-webhooks.ts';
 import type { HttpOptions, TargetOptions } from './config.ts';
+import { FRAMING } from './header-names.ts';
 
 /** What every receiver takes in a header, and how long it may get. */
 const PLAIN = /^[\x21-\x7e]{1,256}$/;
@@ -22,8 +23,8 @@ export function headersFor(
   const id = fitted(event.id);
   return {
     'user-agent': 'millrace',
-    ...headers,
     ...(sign === 'original' ? original(event.headers) : {}),
+    ...headers,
     ...(sign === 'standard-webhooks' ? signWith(secrets, id, now, body) : {}),
     'content-type': 'application/json',
     'idempotency-key': id,
@@ -45,6 +46,8 @@ function fitted(text: string): string {
 
 function original(headers: JournalEvent['headers']): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(headers).filter(([name, value]) => NAME.test(name) && VALUE.test(value)),
+    Object.entries(headers).filter(
+      ([name, value]) => NAME.test(name) && VALUE.test(value) && !FRAMING.test(name),
+    ),
   );
 }
