@@ -125,6 +125,8 @@ async function openStore(system: System): Promise<Stop> {
           onFailure,
           isErased: users.isErased,
           onCommit: (events, ms) => meter.committed(events, ms),
+          onCarryOver: (progress) =>
+            log.info({ path, ...progress }, 'carrying the journal over to a new format'),
           onDamage: (record) => log.error({ path, ...record }, 'a journal record is damaged'),
         });
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.

@@ -5,6 +5,7 @@ import { Tally } from './hour-counts.ts';
 import { partsAt, type RecordParts } from './segments/format.ts';
 import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
 import type { SetAside } from './set-aside.ts';
+import type { Transactions } from './transactions.ts';
 
 /** Events of one commit, and what to do with each besides storing it. */
 export interface Batch {
@@ -28,7 +29,7 @@ interface Aside {
 }
 
 export interface AppendingParts {
-  readonly transaction: <T>(work: () => T) => T;
+  readonly transactions: Transactions;
   readonly events: Events;
   readonly seen: SeenIds;
   readonly setAside: SetAside;
@@ -36,13 +37,13 @@ export interface AppendingParts {
 
 /** Makes batches durable: what is valid in one frame, what is quarantined in one transaction before it. */
 export class Appending {
-  readonly #transaction: <T>(work: () => T) => T;
+  readonly #transactions: Transactions;
   readonly #events: Events;
   readonly #seen: SeenIds;
   readonly #setAside: SetAside;
 
-  constructor({ transaction, events, seen, setAside }: AppendingParts) {
-    this.#transaction = transaction;
+  constructor({ transactions, events, seen, setAside }: AppendingParts) {
+    this.#transactions = transactions;
     this.#events = events;
     this.#seen = seen;
     this.#setAside = setAside;
@@ -86,7 +87,7 @@ export class Appending {
 
   #putAside(bytes: Buffer, asides: readonly Aside[]): void {
     const tally = new Tally();
-    const saved = this.#transaction(() => {
+    const saved = this.#transactions.run(() => {
       for (const { reasons, at, parts } of asides) {
         this.#setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
         tally.add('quarantined', parts.receivedAt);

@@ -13,6 +13,8 @@ import { erasedMark, NO_ID, partsAt, spoil } from './segments/format.ts';
 import { encodeRecords } from './segments/records.ts';
 import { segmentsIn } from './segments/segment.ts';
 
+/** Milliseconds between two times that progress is told. */
+const TELL_EVERY = 5000;
 /** Body bytes, and events, of one frame. */
 const FRAME = { bytes: 8 * 2 ** 20, count: 4096 };
 
@@ -21,9 +23,13 @@ type Found = [...row: EventRow, body: Buffer, crc: number | null, seq: number];
 /**
  * Carries the events of a journal of format 3 from its table over into segments, each under its seq. The table is there
  * until all of them are on disk: what a crash has left half done is done again from its beginning.
- * @param now milliseconds since the epoch
+ * @param onProgress told now and then how many events are done, of how many
  */
-export function carryOver(db: Database.Database, options: EventsOptions, now: number): void {
+export function carryOver(
+  db: Database.Database,
+  options: EventsOptions,
+  onProgress?: (done: number, total: number) => void,
+): void {
   if (Number(db.pragma('user_version', { simple: true })) === VERSION) return;
   const checkpoints = new Checkpoints(db);
   removeUnfinished(options.path, checkpoints);
@@ -33,12 +39,20 @@ export function carryOver(db: Database.Database, options: EventsOptions, now: nu
   const events = new Events(db, checkpoints, { ...options, least: firstSeq - 1 });
   let waiting: Found[] = [];
   let bytes = 0;
+  let told = Date.now();
   const write = (): void => {
+    const now = Date.now();
     writeFrame(events, waiting, now);
+    if (now - told > TELL_EVERY) {
+      onProgress?.(events.lastSeq - firstSeq + 1, lastSeq - firstSeq + 1);
+      told = now;
+    }
     waiting = [];
     bytes = 0;
   };
-  for (const found of readable(db, firstSeq, lastSeq)) {
+  let isDamaged = false;
+  const onDamage = (): void => void (isDamaged = true);
+  for (const found of readable(db, firstSeq, lastSeq, onDamage)) {
     const seq = found[11];
     // A page of the table that cannot be read: its seqs have no record, and are told as damaged.
     const isBehindHole = seq !== events.lastSeq + waiting.length + 1;
@@ -52,8 +66,8 @@ export function carryOver(db: Database.Database, options: EventsOptions, now: nu
   db.transaction(() => {
     events.save();
     db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?)').run(SAVED_UP_TO, String(lastSeq));
-    db.exec('DROP TABLE events');
     db.pragma(`user_version = ${VERSION}`);
+    dropEvents(db, isDamaged);
   })();
   events.log.close();
   // What was in the table stays in free pages otherwise, and the file as large as it was.
@@ -63,6 +77,16 @@ export function carryOver(db: Database.Database, options: EventsOptions, now: nu
     if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
   }
   db.pragma('wal_checkpoint(TRUNCATE)');
+}
+
+/** @param isDamaged a page that cannot be read cannot be given back: then the rebuilding that follows leaves out the table */
+function dropEvents(db: Database.Database, isDamaged: boolean): void {
+  if (!isDamaged) return void db.exec('DROP TABLE events');
+  db.unsafeMode(true);
+  db.pragma('writable_schema = ON');
+  db.exec(`DELETE FROM sqlite_master WHERE name = 'events'`);
+  db.pragma('writable_schema = RESET');
+  db.unsafeMode(false);
 }
 
 /** @throws MillraceError journal_unreadable when segments are there that no carrying over has begun */
@@ -107,7 +131,12 @@ function isErased(found: Found): boolean {
 }
 
 /** Rows in order, past pages of the database that cannot be read. */
-function* readable(db: Database.Database, firstSeq: number, lastSeq: number): Generator<Found> {
+function* readable(
+  db: Database.Database,
+  firstSeq: number,
+  lastSeq: number,
+  onDamage: () => void,
+): Generator<Found> {
   const columns = `${EVENT_COLUMNS}, crc, seq`;
   const following = db.prepare(`SELECT ${columns} FROM events WHERE seq >= ? ORDER BY seq`).raw();
   const single = db.prepare(`SELECT ${columns} FROM events WHERE seq = ?`).raw();
@@ -120,6 +149,7 @@ function* readable(db: Database.Database, firstSeq: number, lastSeq: number): Ge
       return;
     } catch (error) {
       if (!isDamage(error)) throw error;
+      onDamage();
     }
     seq = nextReadable(single, seq, lastSeq);
   }

@@ -3,6 +3,7 @@ import type { RouteRecord } from '../core/route-record.ts';
 import type { Events } from './events.ts';
 import type { LedgerReader } from './ledger-reader.ts';
 import type { RouteRecords } from './route-records.ts';
+import type { Transactions } from './transactions.ts';
 
 interface CursorParts {
   readonly ledger: LedgerReader;
@@ -13,7 +14,7 @@ interface CursorParts {
 /** How far each sink is, in the database and in memory. */
 export class Cursors {
   readonly #db: Database.Database;
-  readonly #transaction: <T>(work: () => T) => T;
+  readonly #transactions: Transactions;
   readonly #ledger: LedgerReader;
   readonly #routes: RouteRecords;
   readonly #events: Pick<Events, 'lastSeq'>;
@@ -25,13 +26,9 @@ export class Cursors {
   /** Placed by the last `open` of their sink, and not moved since. */
   readonly #fresh = new Map<string, 'new' | 'back'>();
 
-  constructor(
-    db: Database.Database,
-    transaction: <T>(work: () => T) => T,
-    { ledger, routes, events }: CursorParts,
-  ) {
+  constructor(db: Database.Database, transactions: Transactions, { ledger, routes, events }: CursorParts) {
     this.#db = db;
-    this.#transaction = transaction;
+    this.#transactions = transactions;
     this.#ledger = ledger;
     this.#routes = routes;
     this.#events = events;
@@ -61,7 +58,7 @@ export class Cursors {
     }
     // A sink added later starts at the end: history goes to it by replay, on purpose and counted. The very first
     // start has no history, so that it too starts at 0.
-    this.#transaction(() => this.place(sink, end));
+    this.#transactions.run(() => this.place(sink, end));
     this.placed(sink, end);
     this.#fresh.set(sink, before === undefined ? 'new' : 'back');
     return end;
@@ -89,7 +86,7 @@ export class Cursors {
     this.#fresh.delete(sink);
     if (since === undefined || !forget) return;
     if (since === 'back') return void this.leave(sink);
-    this.#transaction(() => {
+    this.#transactions.run(() => {
       this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
       this.#ledger.sinkForgotten(sink);
     });
@@ -98,7 +95,7 @@ export class Cursors {
 
   /** The sink is taken out for good: nothing waits for it. */
   leave(sink: string): RouteRecord {
-    const record = this.#transaction(() => this.#routes.leave(sink));
+    const record = this.#transactions.run(() => this.#routes.leave(sink));
     this.#left.add(sink);
     return record;
   }
@@ -107,7 +104,7 @@ export class Cursors {
   succeed(from: string, to: string): RouteRecord {
     const seq = this.#seqs.get(from);
     if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot continue for ${from}`);
-    const record = this.#transaction(() => {
+    const record = this.#transactions.run(() => {
       this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
       this.#db.prepare('UPDATE dead_letters SET sink = ? WHERE sink = ?').run(to, from);
       this.#ledger.sinkRenamed(from, to);
@@ -121,7 +118,8 @@ export class Cursors {
   move(moves: readonly (readonly [sink: string, seq: number])[]): void {
     // A sink that has left, or goes by another name now, is not brought back by a move that was on its way.
     const known = moves.filter(([sink]) => this.#seqs.has(sink) && !this.#left.has(sink));
-    this.#transaction(() => {
+    // One that is behind costs repeated deliveries after a power cut.
+    this.#transactions.runLate(() => {
       for (const [sink, seq] of known) this.#set(sink, seq);
     });
     for (const [sink, seq] of known) {

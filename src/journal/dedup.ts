@@ -1,37 +1,12 @@
 import { hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
-import { BloomFilter } from '../lib/bloom.ts';
+import { digestIn, SealedIds, type Apply, type Known } from './sealed-ids.ts';
 import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
 
 /** Ids a generation holds before it is sealed. */
 const GENERATION = 65_536;
 /** Ids of a generation that is not full, cleared away at once. */
 const EXPIRE_AT_ONCE = 5000;
-
-/** What is remembered under one key. */
-interface Known {
-  /** Of the bytes; null in older journals, which knew ids only. */
-  readonly digest: string | null;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  /** Of the event in the segments; 0 for what is in `recent_ids` alone. */
-  readonly seq: number;
-  /** In `recent_ids`; 0 for what is not there. */
-  readonly row: number;
-}
-
-interface Sealing {
-  readonly generation: number;
-  /** By first byte; each is sorted when its turn comes, for to sort all at once would take long. */
-  readonly buckets: readonly string[][];
-  readonly members: ReadonlyMap<string, Known>;
-  readonly lastAt: number;
-  /** The newest event whose id is in it or was before. */
-  readonly lastSeq: number;
-  readonly filter: BloomFilter;
-  /** Buckets written. */
-  done: number;
-}
 
 /** What tells a repetition. */
 export interface Identity {
@@ -49,9 +24,6 @@ export interface Identity {
  */
 export type Seen = 'new' | 'repeated' | 'reused';
 
-/** Makes the memory what the transaction has made the database; to be called once that is committed. */
-type Apply<T = void> = () => T;
-
 /**
  * The events seen within the dedup window, at a cost that does not grow with their number.
  *
@@ -65,17 +37,14 @@ export class SeenIds {
   readonly #db: Database.Database;
   readonly #insertRecent;
   readonly #deleteRecent;
-  readonly #insertSealed;
-  readonly #findSealed;
+  readonly #upsertSavedUpTo;
+  readonly #sealed: SealedIds;
   #recent = new Map<string, Known>();
-  #sealing: Sealing | null = null;
-  readonly #sealed = new Map<number, { lastAt: number; filter: BloomFilter }>();
   /** Added since the last commit, and of these, what has no record. */
   #added: string[] = [];
   #aside: string[] = [];
   /** Rows whose ids are known better by now. */
   #stale: number[] = [];
-  #nextGeneration = 1;
   #nextRow = 1;
   #lastAt = 0;
   /** Until then ids of an older journal may still count. */
@@ -91,13 +60,11 @@ export class SeenIds {
     this.#size = generationSize;
     this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
     this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n = ?');
-    // A generation that was begun before a restart is begun anew, and ages are told from its newest.
-    this.#insertSealed = db.prepare(
-      'INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)',
+    this.#upsertSavedUpTo = db.prepare(
+      `INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+       WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)`,
     );
-    this.#findSealed = db.prepare(
-      'SELECT hash, age FROM sealed_ids WHERE generation = ? AND hash >= ? AND hash < ?',
-    );
+    this.#sealed = new SealedIds(db);
     const noted = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck();
     const before = noted.get(IDS_OF_BEFORE);
     this.#formerUntil = before === undefined ? 0 : Number(before) + window;
@@ -111,11 +78,6 @@ export class SeenIds {
   }
 
   #load(): void {
-    for (const row of this.#db.prepare('SELECT generation, last_at, filter FROM generations').iterate()) {
-      const { generation, last_at, filter } = row as { generation: number; last_at: number; filter: Buffer };
-      this.#sealed.set(generation, { lastAt: last_at, filter: BloomFilter.from(filter) });
-      this.#nextGeneration = Math.max(this.#nextGeneration, generation + 1);
-    }
     for (const row of this.#db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
       const { n, hash: entry, at } = row as { n: number; hash: Buffer; at: number };
       this.#note(entry.toString('latin1', 0, KEY_BYTES), { digest: digestIn(entry), at, seq: 0, row: n });
@@ -175,8 +137,11 @@ export class SeenIds {
    * @returns whether there is more to do
    */
   advance(rows: number, lastSeq: number): Apply<boolean> {
-    if (this.#sealing === null && this.#recent.size >= this.#size) this.#beginSealing(lastSeq);
-    return this.#sealing === null ? () => false : this.#seal(this.#sealing, rows);
+    if (!this.#sealed.isSealing && this.#recent.size >= this.#size) {
+      this.#sealed.begin(this.#recent, this.#lastAt, lastSeq);
+      this.#recent = new Map();
+    }
+    return this.#seal(rows);
   }
 
   /**
@@ -185,36 +150,28 @@ export class SeenIds {
    */
   keep(upTo: number, now: number): Apply {
     if (upTo <= this.#savedUpTo) return () => undefined;
-    const sealed = this.#sealing === null ? null : this.#seal(this.#sealing, Infinity);
+    // All of a generation that is being sealed: its rows would stand in the way of those that are made here.
+    const sealed = this.#seal(Infinity);
     const oldest = now - this.#window;
-    const keys = [...this.#recent].filter(([, { seq, row, at }]) => {
-      return row === 0 && seq <= upTo && at >= oldest;
-    });
+    const keys = [...this.#recent].filter(([, { seq, row, at }]) => row === 0 && seq <= upTo && at >= oldest);
     const rows = this.#insertRows(keys.map(([key]) => key));
-    const savedUpTo = Math.max(upTo, this.#sealing?.lastSeq ?? 0);
-    this.#saveUpTo(savedUpTo);
+    this.#saveUpTo(upTo);
     return () => {
-      sealed?.();
+      sealed();
       this.#haveRows(rows);
-      this.#savedUpTo = savedUpTo;
+      this.#savedUpTo = Math.max(upTo, this.#savedUpTo);
     };
   }
 
   /** Clears away a bounded amount of what is older than the window. Inside a transaction. @returns whether there may be more */
   expire(now: number): Apply<boolean> {
     const before = now - this.#window;
-    for (const [generation, { lastAt }] of this.#sealed) {
-      if (lastAt >= before) continue;
-      const { changes } = this.#db
-        .prepare(
-          'DELETE FROM sealed_ids WHERE generation = ? AND hash IN (SELECT hash FROM sealed_ids WHERE generation = ? LIMIT 5000)',
-        )
-        .run(generation, generation);
-      if (changes > 0) return () => true;
-      this.#db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);
-      return () => this.#sealed.delete(generation);
-    }
-    return this.#expireRecent(before);
+    const apply = this.#sealed.expire(before);
+    if (apply === null) return this.#expireRecent(before);
+    return () => {
+      apply();
+      return true;
+    };
   }
 
   /** A generation that never fills is never sealed: its oldest go one by one. */
@@ -237,22 +194,8 @@ export class SeenIds {
   /** What is known under a key and within the window, the newest where there are several. */
   #find(key: string, now: number): Pick<Known, 'digest'> | null {
     const oldest = now - this.#window;
-    const near = this.#recent.get(key) ?? this.#sealing?.members.get(key);
-    if (near !== undefined && near.at >= oldest) return near;
-    if (this.#sealed.size === 0) return null;
-    const bytes = Buffer.from(key, 'latin1');
-    const high = bytes.readUInt32LE(0);
-    const low = bytes.readUInt32LE(4);
-    let newest: { digest: string | null; at: number } | null = null;
-    for (const [generation, { filter, lastAt }] of this.#sealed) {
-      if (lastAt < oldest || !filter.has(high, low)) continue;
-      const row = this.#findSealed.get(generation, bytes, Buffer.concat([bytes, LAST])) as
-        { hash: Buffer; age: number | null } | undefined;
-      const at = lastAt - (row?.age ?? 0);
-      if (row === undefined || at < oldest || (newest !== null && at < newest.at)) continue;
-      newest = { digest: digestIn(row.hash), at };
-    }
-    return newest;
+    const near = this.#recent.get(key) ?? this.#sealed.member(key);
+    return near !== undefined && near.at >= oldest ? near : this.#sealed.find(key, oldest);
   }
 
   #remember(key: string, known: Known): void {
@@ -291,58 +234,22 @@ export class SeenIds {
     }
   }
 
-  #beginSealing(lastSeq: number): void {
-    const members = this.#recent;
-    const buckets = Array.from({ length: 256 }, (): string[] => []);
-    for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
-    this.#sealing = {
-      generation: this.#nextGeneration,
-      buckets,
-      members,
-      lastAt: this.#lastAt,
-      lastSeq,
-      filter: BloomFilter.sized(members.size),
-      done: 0,
-    };
-    this.#nextGeneration += 1;
-    this.#recent = new Map();
-  }
-
-  /** Whole buckets until `rows` are written or none is left; then the generation is complete. */
-  #seal(sealing: Sealing, rows: number): Apply<boolean> {
-    const { generation, buckets, members, filter, lastAt, lastSeq } = sealing;
-    let { done } = sealing;
-    for (let written = 0; written < rows && done < buckets.length; done += 1) {
-      const keys = buckets[done]?.sort() ?? [];
-      for (const key of keys) {
-        const known = members.get(key);
-        const entry = Buffer.from(key + (known?.digest ?? ''), 'latin1');
-        filter.add(entry.readUInt32LE(0), entry.readUInt32LE(4));
-        this.#insertSealed.run(generation, entry, lastAt - (known?.at ?? lastAt));
-      }
-      written += keys.length;
-    }
-    if (done < buckets.length)
-      return () => {
-        sealing.done = done;
-        return true;
-      };
-    this.#db
-      .prepare('INSERT INTO generations (generation, last_at, ids, filter) VALUES (?, ?, ?, ?)')
-      .run(generation, lastAt, members.size, filter.bytes);
-    for (const { row } of members.values()) if (row > 0) this.#deleteRecent.run(row);
-    const savedUpTo = Math.max(this.#savedUpTo, lastSeq);
-    this.#saveUpTo(savedUpTo);
+  #seal(rows: number): Apply<boolean> {
+    let savedUpTo = 0;
+    const apply = this.#sealed.seal(rows, (members, lastSeq) => {
+      for (const { row } of members) if (row > 0) this.#deleteRecent.run(row);
+      savedUpTo = lastSeq;
+      this.#saveUpTo(lastSeq);
+    });
     return () => {
-      this.#sealed.set(generation, { lastAt, filter });
-      this.#sealing = null;
-      this.#savedUpTo = savedUpTo;
-      return this.#recent.size >= this.#size;
+      this.#savedUpTo = Math.max(this.#savedUpTo, savedUpTo);
+      return apply() || this.#recent.size >= this.#size;
     };
   }
 
+  /** In the table it only grows. */
   #saveUpTo(seq: number): void {
-    this.#db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?)').run(SAVED_UP_TO, String(seq));
+    this.#upsertSavedUpTo.run(SAVED_UP_TO, String(seq));
   }
 }
 
@@ -350,9 +257,6 @@ export class SeenIds {
 export const IDS_OF_BEFORE = 'ids-of-before';
 /** Where it notes the newest event whose id, and those of all before it, are in its tables as far as they count. */
 export const SAVED_UP_TO = 'ids-saved-up-to';
-
-/** Above any digest. */
-const LAST = Buffer.alloc(DIGEST_BYTES + 1, 0xff);
 
 /**
  * What stands for where an event came in and its id there, a character for each byte: two of 2^32 meet with a chance of
@@ -366,9 +270,4 @@ export function digestOf(data: string | Uint8Array, length: number = KEY_BYTES):
 /** What stands for the bytes of an event: to make another body fit a given one takes 2^64 tries. */
 export function bodyDigestOf(body: Uint8Array): string {
   return digestOf(body, DIGEST_BYTES);
-}
-
-/** Of what is stored of an event; null in older journals. */
-function digestIn(entry: Buffer): string | null {
-  return entry.length < KEY_BYTES + DIGEST_BYTES ? null : entry.toString('latin1', KEY_BYTES);
 }

@@ -4,6 +4,7 @@ import { USER_MALFORMED } from '../core/ingest.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
 import type { SegmentLog } from './segments/log.ts';
+import type { Transactions } from './transactions.ts';
 
 /** Events or rows looked at in one step: a few milliseconds, so that deliveries hardly wait. */
 const SLICE = 2000;
@@ -52,7 +53,7 @@ const NAMES_NOBODY: Readonly<Record<Table, string>> = {
 
 export interface EraserParts {
   readonly db: Database.Database;
-  readonly transaction: <T>(work: () => T) => T;
+  readonly transactions: Transactions;
   readonly checkpoints: Checkpoints;
   readonly log: SegmentLog;
 }
@@ -65,16 +66,16 @@ export interface EraserParts {
  */
 export class Eraser {
   readonly #db: Database.Database;
-  readonly #transaction: <T>(work: () => T) => T;
+  readonly #transactions: Transactions;
   readonly #rebuildBytes: number;
   readonly #checkpoints: Checkpoints;
   readonly #log: SegmentLog;
   #heldBytes = 0;
 
   /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
-  constructor({ db, transaction, checkpoints, log }: EraserParts, rebuildBytes = REBUILD_BYTES) {
+  constructor({ db, transactions, checkpoints, log }: EraserParts, rebuildBytes = REBUILD_BYTES) {
     this.#db = db;
-    this.#transaction = transaction;
+    this.#transactions = transactions;
     this.#rebuildBytes = rebuildBytes;
     this.#checkpoints = checkpoints;
     this.#log = log;
@@ -97,14 +98,14 @@ export class Eraser {
         case 'events':
           return this.#events(subjects, step);
         case 'setAside':
-          return this.#transaction(() => {
+          return this.#transactions.run(() => {
             for (const table of ['quarantine', 'dead_letters'] as const) this.#eraseSetAside(subjects, table);
             return { do: 'events', after: 0, upTo: this.#log.lastSeq };
           });
         case 'scrub':
           return this.#scrub(step.alone) ? step : null;
         case 'forget':
-          this.#transaction(() => {
+          this.#transactions.run(() => {
             for (const { request } of subjects) this.#checkpoints.remove(COUNTS + request);
           });
           return null;
@@ -126,7 +127,7 @@ export class Eraser {
     const owners = new Owners(subjects);
     const { owned, last } = ownedAfter(this.#log, owners, after, SLICE);
     if (owned.length > 0) {
-      this.#transaction(() => {
+      this.#transactions.run(() => {
         this.#count('events', owned);
         this.#checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
       });
@@ -225,7 +226,7 @@ export class Eraser {
   #overwriteFree(pageSize: number): boolean {
     const free = (): number => Number(this.#db.pragma('freelist_count', { simple: true }));
     const before = free();
-    const more = this.#transaction(() => {
+    const more = this.#transactions.run(() => {
       this.#db.exec('CREATE TABLE IF NOT EXISTS scrub (zeros BLOB NOT NULL)');
       const insert = this.#db.prepare('INSERT INTO scrub VALUES (zeroblob(?))');
       const bulk = Math.min(before, SCRUB_PAGES) - SINGLY;

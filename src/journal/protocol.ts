@@ -21,7 +21,14 @@ export type Reply =
       readonly detail: string;
     };
 
-/** The writer thread's first message. */
+/** What the writer thread says before it has opened the journal, when it carries an older one over and that takes long. */
+export interface CarryingOver {
+  readonly done: number;
+  /** Events. */
+  readonly total: number;
+}
+
+/** Whether it has; the answers to calls follow. */
 export type Opened =
   | { readonly opened: true; readonly lastSeq: number }
   | { readonly opened: false; readonly code: ErrorCode; readonly detail: string };

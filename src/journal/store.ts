@@ -13,20 +13,21 @@ import { Appending, type Batch } from './appending.ts';
 import { carryOver } from './carry-over.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
-import { openDatabase, sqliteCode } from './database.ts';
+import { openDatabase } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { Eraser } from './erase.ts';
-import { Events, type Consumed } from './events.ts';
+import { Events } from './events.ts';
 import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
+import { Progress } from './progress.ts';
 import type { JournalOptions } from './protocol.ts';
 import { RouteRecords } from './route-records.ts';
-import { NO_ID, partsAt } from './segments/format.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
 import { encodeRecords, type Page } from './segments/records.ts';
 import { SetAside } from './set-aside.ts';
 import { segmentBytesFor, Space } from './space.ts';
+import { Transactions } from './transactions.ts';
 
 /** A record that is not what was written. */
 export interface Damage {
@@ -34,12 +35,8 @@ export interface Damage {
   readonly id: string | null;
 }
 
-/** Milliseconds without another try after the disk was full. */
-const FULL_PAUSE = 500;
 /** Ids sealed in one transaction: about two milliseconds. */
 const SEAL = 1024;
-/** Segments begun within the time that settled events are kept: what is past it goes with the last of its segment. */
-const SEGMENTS_KEPT = 16;
 
 /**
  * The journal, synchronous, inside the writer thread, where the main thread calls this and its parts (`Remote<Store>`): the
@@ -49,11 +46,11 @@ const SEGMENTS_KEPT = 16;
 export class Store {
   readonly #db: Database.Database;
   readonly #options: JournalOptions;
-  readonly #begin;
-  readonly #commit;
+  readonly #transactions: Transactions;
   readonly #seen: SeenIds;
   readonly #events: Events;
   readonly #appending: Appending;
+  readonly #progress: Progress;
   readonly #space: Space;
   readonly checkpoints: Checkpoints;
   readonly cursors: Cursors;
@@ -61,20 +58,18 @@ export class Store {
   readonly ledger: LedgerReader;
   readonly setAside: SetAside;
   readonly routes: RouteRecords;
-  #fullUntil = 0;
 
-  constructor(options: JournalOptions) {
+  /** @param onCarryOver told how many events of an older journal are carried over, of how many, when that takes long */
+  constructor(options: JournalOptions, onCarryOver?: (done: number, total: number) => void) {
     const db = openDatabase(options.path, options.create);
-    const transaction = <T>(work: () => T): T => this.#transaction(work);
+    const transactions = new Transactions(db);
     this.#db = db;
     this.#options = options;
-    // Prepared once: to compile them takes longer than to run them.
-    this.#begin = db.prepare('BEGIN IMMEDIATE');
-    this.#commit = db.prepare('COMMIT');
+    this.#transactions = transactions;
     this.checkpoints = new Checkpoints(db);
     const { checkpoints } = this;
     const where = { path: options.path, segmentBytes: segmentBytesFor(options) };
-    carryOver(db, where, Date.now());
+    carryOver(db, where, onCarryOver);
     this.#events = new Events(db, checkpoints, where);
     const { log } = this.#events;
     this.#seen = new SeenIds(db, options.dedupWindow);
@@ -88,13 +83,15 @@ export class Store {
     this.ledger = new LedgerReader(db, checkpoints, this.#events);
     this.routes = new RouteRecords(checkpoints);
     const { ledger, routes } = this;
-    this.cursors = new Cursors(db, transaction, { ledger, routes, events: this.#events });
+    this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events });
     this.setAside = new SetAside(db);
-    this.eraser = new Eraser({ db, transaction, checkpoints, log });
-    const { setAside } = this;
-    this.#appending = new Appending({ transaction, events: this.#events, seen: this.#seen, setAside });
+    this.eraser = new Eraser({ db, transactions, checkpoints, log });
+    const { cursors, setAside } = this;
+    const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside };
+    this.#appending = new Appending(parts);
+    this.#progress = new Progress({ ...parts, space: this.#space });
     // What a crash has left undone.
-    if (this.#events.consumed.length > 0) this.#save();
+    if (this.#events.consumed.length > 0) this.#progress.save();
   }
 
   get lastSeq(): number {
@@ -106,10 +103,10 @@ export class Store {
    * @throws MillraceError journal_full when the limit is reached and nothing settled can make room.
    */
   append(batch: Batch, now: number): readonly number[] {
-    if (now < this.#fullUntil)
+    if (now < this.#transactions.fullUntil)
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
-    this.#makeRoom(now);
-    return this.#noticingFull(now, () => this.#appending.append(batch, now));
+    this.#progress.makeRoom(now);
+    return this.#transactions.noticingFull(now, () => this.#appending.append(batch, now));
   }
 
   /**
@@ -131,12 +128,12 @@ export class Store {
 
   /** What is appended from now on was accepted under these routes. */
   acceptUnder(routes: readonly Route[]): RouteRecord {
-    return this.#transaction(() => this.routes.accept(routes, this.lastSeq, this.#events.firstSeq));
+    return this.#transactions.run(() => this.routes.accept(routes, this.lastSeq, this.#events.firstSeq));
   }
 
   /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
   addDeadLetters({ sink, upTo, letters }: DeadLetterBatch): number {
-    this.#transaction(() => {
+    this.#transactions.run(() => {
       for (const letter of letters) {
         // What cannot be read was told as damaged when it was looked at for this.
         const found = rowOf(this.#events.log, letter.seq);
@@ -151,7 +148,7 @@ export class Store {
   /** @param batch the event as it is released @returns the newest seq */
   release(key: number, { records }: Pick<Batch, 'records'>, now: number): number {
     if (this.setAside.has('quarantine', key))
-      this.#putBack(records, { table: 'quarantine', keys: [key] }, now);
+      this.#progress.putBack(records, { table: 'quarantine', keys: [key] }, now);
     return this.lastSeq;
   }
 
@@ -161,20 +158,17 @@ export class Store {
     for (;;) {
       const { keys, events } = this.setAside.toRetry(selection);
       if (keys.length === 0) return { count, lastSeq: this.lastSeq };
-      this.#putBack(encodeRecords(events), { table: 'dead_letters', keys }, now);
+      this.#progress.putBack(encodeRecords(events), { table: 'dead_letters', keys }, now);
       count += keys.length;
     }
   }
 
   /** Clears away a bounded amount of what is past its time, and what can be done later than a commit; true when there is more. */
   maintain(now: number): boolean {
-    const { retention } = this.#options;
-    const { log } = this.#events;
-    const isSealing = this.#transaction(() => this.#seen.advance(SEAL, log.lastSeq))();
-    const isExpiring = this.#transaction(() => this.#seen.expire(now))();
-    if (log.isDue(now - retention / SEGMENTS_KEPT)) log.roll();
-    if (this.#events.isUnsaved) this.#save();
-    return this.#clear(now, now - retention) || isExpiring || isSealing;
+    const isSealing = this.#transactions.runLate(() => this.#seen.advance(SEAL, this.lastSeq))();
+    const isExpiring = this.#transactions.runLate(() => this.#seen.expire(now))();
+    this.#progress.save();
+    return this.#progress.retain(now, this.#options.retention) || isExpiring || isSealing;
   }
 
   status(now: number): JournalStatus {
@@ -200,7 +194,7 @@ export class Store {
   countErased(receivedAt: readonly number[]): void {
     const tally = new Tally();
     for (const at of receivedAt) tally.add('erased', at);
-    this.#transaction(() => this.#events.counts.save(tally));
+    this.#transactions.run(() => this.#events.counts.save(tally));
   }
 
   /** What has been counted, and how far each sink is: all of one moment. */
@@ -211,93 +205,16 @@ export class Store {
   }
 
   close(): void {
-    if (this.#events.isUnsaved) this.#save();
+    this.#progress.save();
     this.#db.pragma('wal_checkpoint(TRUNCATE)');
     this.#db.close();
     this.#events.log.close();
   }
 
-  /** In a frame, and then out of its table; its id was seen when it came. */
-  #putBack(records: Uint8Array, { table, keys }: Omit<Consumed, 'after'>, now: number): void {
-    const frame = this.#events.newFrame();
-    const tally = new Tally();
-    const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
-    for (let at = 0; at < bytes.length;) {
-      const { size, receivedAt } = partsAt(bytes, at);
-      frame.add(bytes, at, NO_ID);
-      if (table === 'quarantine') tally.add('released', receivedAt);
-      at += size;
-    }
-    const consumed = { table, keys, after: this.lastSeq };
-    this.#noticingFull(now, () => this.#events.append(frame, tally, now, consumed));
-    this.#save();
-  }
-
-  /** Writes to the database what the frames have said. */
-  #save(): void {
-    const { consumed } = this.#events;
-    const back: (readonly [sink: string, after: number])[] = [];
-    const saved = this.#transaction(() => {
-      for (const { table, keys, after } of consumed) {
-        for (const sink of this.setAside.remove(table, keys)) {
-          // A sink that had left begins in front of them, and not behind, when it opens again.
-          this.cursors.place(sink, after);
-          back.push([sink, after]);
-        }
-      }
-      return this.#events.save();
-    });
-    for (const [sink, after] of back) this.cursors.placed(sink, after);
-    saved();
-  }
-
-  /** Removes the oldest segment that is settled, and received before a time. */
-  #clear(now: number, before?: number): boolean {
-    const { log } = this.#events;
-    const oldest = log.removable(this.cursors.settled(), before);
-    if (oldest === null) return false;
-    // What it says is in the database before it goes, and so is that it goes.
-    if (this.#events.isUnsaved) this.#save();
-    const kept = this.#transaction(() => {
-      this.#events.savePosition(log.positionAfter);
-      return this.#seen.keep(oldest.lastSeq, now);
-    });
-    kept();
-    log.removeOldest();
-    return true;
-  }
-
-  #transaction<T>(work: () => T, now = 0): T {
-    return this.#noticingFull(now, () => {
-      this.#begin.run();
-      try {
-        const value = work();
-        this.#commit.run();
-        return value;
-      } catch (error) {
-        if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
-        throw error;
-      }
-    });
-  }
-
-  /** A full disk is asked again now and then, not by each of a thousand requests a second. */
-  #noticingFull<T>(now: number, work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      const isFull =
-        sqliteCode(error) === 'SQLITE_FULL' ||
-        (error instanceof MillraceError && error.code === 'journal_full');
-      if (isFull) this.#fullUntil = now + FULL_PAUSE;
-      throw error;
-    }
-  }
-
   /** Each is noted once, however many sinks come across it; returns those that were new. */
   #noteDamage(found: readonly DamagedRecord[], now: number): readonly Damage[] {
     const note = this.#db.prepare('INSERT OR IGNORE INTO damaged VALUES (?, ?, ?)');
-    return this.#transaction(() =>
+    return this.#transactions.run(() =>
       found.flatMap(({ seq, row, body }) => {
         const id = row?.[0] ?? null;
         if (note.run(seq, id, now).changes === 0) return [];
@@ -306,15 +223,5 @@ export class Store {
         return [{ seq, id }];
       }),
     );
-  }
-
-  /** When space is short, what is settled goes before its retention is over; an unsettled event never does. */
-  #makeRoom(now: number): void {
-    const { log } = this.#events;
-    for (let shortage = this.#space.shortage(); shortage !== null; shortage = this.#space.shortage()) {
-      // When all is settled, the newest segment can go as well once another is begun.
-      if (this.cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
-      if (!this.#clear(now)) throw new MillraceError('journal_full', shortage);
-    }
   }
 }

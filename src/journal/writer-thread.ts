@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
-import type { JournalOptions, Opened, Reply } from './protocol.ts';
+import type { CarryingOver, JournalOptions, Opened, Reply } from './protocol.ts';
 
 interface Waiting {
   readonly resolve: (value: unknown) => void;
@@ -40,15 +40,20 @@ export class WriterThread {
   static async start(
     { path, retention, maxBytes, dedupWindow, create }: JournalOptions,
     onFailure: (error: MillraceError) => void,
+    onCarryOver?: (progress: CarryingOver) => void,
   ): Promise<WriterThread> {
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
     const worker = new Worker(new URL(file, import.meta.url), {
       workerData: { path, retention, maxBytes, dedupWindow, create } satisfies JournalOptions,
     });
     const opened = await new Promise<Opened>((resolve, reject) => {
-      worker.once('message', resolve);
+      worker.on('message', (message: CarryingOver | Opened) => {
+        if ('opened' in message) resolve(message);
+        else onCarryOver?.(message);
+      });
       worker.once('error', reject);
     });
+    worker.removeAllListeners('message');
     if (opened.opened) return new WriterThread(worker, opened.lastSeq, onFailure);
     throw new MillraceError(opened.code, opened.detail);
   }

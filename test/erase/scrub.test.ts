@@ -4,6 +4,7 @@ import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
 import { Events } from '../../src/journal/events.ts';
+import { Transactions } from '../../src/journal/transactions.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { eventOf, find, secretOf, userId } from './support.ts';
 
@@ -36,8 +37,8 @@ test('where rebuilding would take too long, free pages are written over', async 
 
   const checkpoints = new Checkpoints(db);
   const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
-  const transaction = <T>(work: () => T): T => db.transaction(work)();
-  const eraser = new Eraser({ db, transaction, checkpoints, log }, NOTHING_LARGE);
+  const transactions = new Transactions(db);
+  const eraser = new Eraser({ db, transactions, checkpoints, log }, NOTHING_LARGE);
   const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
   let step: EraseStep | null = { do: 'setAside' };
   const taken: string[] = [];

@@ -1,11 +1,14 @@
-import { cpSync } from 'node:fs';
+import { cpSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { JournalAccount } from '../../src/core/journal.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
+import { Transactions } from '../../src/journal/transactions.ts';
+import { openDatabase } from '../../src/journal/database.ts';
 import type { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { segmentsOf } from '../support/journal-files.ts';
 import { allIn, append, batchOf, named, NOW, openStore } from './support.ts';
 
 /** What a process that is killed now leaves behind. */
@@ -100,4 +103,37 @@ test('killed while dead letters are retried, they wait for their sink, which had
     ['b', ['hubs:events']],
   ]);
   expect(store.cursors.open('hubs')).toBe(3);
+});
+
+test('a segment that has lost its end is named, and what comes after it is kept', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  for (const id of ['a', 'b', 'c']) append(store, id);
+  store.close();
+  const [segment = ''] = segmentsOf(path);
+  truncateSync(segment, statSync(segment).size - 150);
+  const short = openStore(path);
+  expect(short.read(0, { count: 9, bytes: 1e6 }, NOW).damaged).toEqual([{ seq: 3, id: null }]);
+  expect(append(short, 'd')).toEqual([4]);
+  const again = openStore(await killed(path));
+  const seen: string[] = [];
+  for (const { id, seq } of allIn(again)) seen.push(`${seq}${id}`);
+  expect(seen).toEqual(['1a', '2b', '3', '4d']);
+  expect(again.status(NOW)).toMatchObject({ damaged: 1, lastSeq: 4 });
+  expect(append(again, 'e')).toEqual([5]);
+});
+
+test('what may be late is on disk later, and what comes after it at once', async () => {
+  const db = openDatabase(await temporaryFolder(), true);
+  const transactions = new Transactions(db);
+  const level = (): unknown => db.pragma('synchronous', { simple: true });
+  expect(transactions.runLate(level)).toBe(1);
+  expect(transactions.run(level)).toBe(2);
+  expect(() =>
+    transactions.runLate(() => {
+      throw new Error('made-up');
+    }),
+  ).toThrow('made-up');
+  expect(level()).toBe(2);
+  db.close();
 });

@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, existsSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -96,6 +96,29 @@ test('a journal of format 3 has the same events under the same seqs, and one own
   expect(db.prepare(`SELECT name FROM sqlite_master WHERE name = 'events'`).all()).toEqual([]);
   db.close();
   expect(allIn(openStore(path))).toHaveLength(LAST + 1 - FIRST + 1);
+});
+
+test('a page of the former journal that cannot be read costs the events on it, and no start', async () => {
+  const path = await former();
+  const name = join(path, 'journal.db');
+  const file = readFileSync(name);
+  const page = Math.floor(file.indexOf('<250>') / 4096) * 4096;
+  file.fill(0xff, page, page + 16);
+  writeFileSync(name, file);
+  const store = openStore(path);
+  const all = allIn(store);
+  const lost = all.filter(({ id }) => id === '').map(({ seq }) => seq);
+  expect(lost).toContain(250);
+  expect(lost.length).toBeLessThan(20);
+  expect(all.map(({ seq }) => seq)).toEqual(
+    Array.from({ length: LAST - FIRST + 1 }, (_, index) => FIRST + index),
+  );
+  expect(append(store, 'new')).toEqual([LAST + 1]);
+  store.close();
+  const db = new Database(name);
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+  db.close();
+  expect(readFileSync(name).includes('<251>')).toBe(false);
 });
 
 test('killed in any step, it is carried over by the next start all the same', async () => {

@@ -46,10 +46,11 @@ export class SegmentLog {
     const end = recover(this.#segments, position, onFrame);
     this.#end = { ...end, lastSeq: Math.max(end.lastSeq, least) };
     const newest = this.#segments.at(-1);
-    // Frames that were found and not synced yet count from now on, and so do those behind what is missing.
+    // Frames that were found and are not synced yet count from now on.
     newest?.cut(newest.size);
-    if (newest === undefined || newest.name < (position?.segment ?? '') || this.#end.lastSeq > end.lastSeq)
-      this.roll();
+    const isShort = position !== null && newest?.name === position.segment && newest.size < position.at;
+    const isLost = newest === undefined || newest.name < (position?.segment ?? '');
+    if (isLost || isShort || this.#end.lastSeq > end.lastSeq) this.roll();
     else {
       syncNames(folder);
       const first = newest.walk(0).sound();

@@ -1,0 +1,109 @@
+import { MillraceError } from '../core/errors.ts';
+import type { Cursors } from './cursors.ts';
+import type { SeenIds } from './dedup.ts';
+import type { Consumed, Events } from './events.ts';
+import { Tally } from './hour-counts.ts';
+import { NO_ID, partsAt } from './segments/format.ts';
+import type { SetAside } from './set-aside.ts';
+import type { Space } from './space.ts';
+import type { Transactions } from './transactions.ts';
+
+/** Segments begun within the time that settled events are kept: what is past it goes with the last of its segment. */
+const SEGMENTS_KEPT = 16;
+
+export interface ProgressParts {
+  readonly transactions: Transactions;
+  readonly events: Events;
+  readonly seen: SeenIds;
+  readonly cursors: Cursors;
+  readonly setAside: SetAside;
+  readonly space: Space;
+}
+
+/** Brings the database up to what the segments say, and the segments down to what is still wanted. */
+export class Progress {
+  readonly #transactions: Transactions;
+  readonly #events: Events;
+  readonly #seen: SeenIds;
+  readonly #cursors: Cursors;
+  readonly #setAside: SetAside;
+  readonly #space: Space;
+
+  constructor({ transactions, events, seen, cursors, setAside, space }: ProgressParts) {
+    this.#transactions = transactions;
+    this.#events = events;
+    this.#seen = seen;
+    this.#cursors = cursors;
+    this.#setAside = setAside;
+    this.#space = space;
+  }
+
+  /** Appends events in a frame, and then takes them out of their table; their ids were seen when they came. */
+  putBack(records: Uint8Array, { table, keys }: Omit<Consumed, 'after'>, now: number): void {
+    const frame = this.#events.newFrame();
+    const tally = new Tally();
+    const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+    for (let at = 0; at < bytes.length;) {
+      const { size, receivedAt } = partsAt(bytes, at);
+      frame.add(bytes, at, NO_ID);
+      if (table === 'quarantine') tally.add('released', receivedAt);
+      at += size;
+    }
+    const consumed = { table, keys, after: this.#events.lastSeq };
+    this.#transactions.noticingFull(now, () => this.#events.append(frame, tally, now, consumed));
+    this.save();
+  }
+
+  /** Writes to the database what the frames have said since it was last done. */
+  save(): void {
+    if (!this.#events.isUnsaved) return;
+    const back: (readonly [sink: string, after: number])[] = [];
+    const saved = this.#transactions.run(() => {
+      for (const { table, keys, after } of this.#events.consumed) {
+        for (const sink of this.#setAside.remove(table, keys)) {
+          // A sink that had left begins in front of them, and not behind, when it opens again.
+          this.#cursors.place(sink, after);
+          back.push([sink, after]);
+        }
+      }
+      return this.#events.save();
+    });
+    for (const [sink, after] of back) this.#cursors.placed(sink, after);
+    saved();
+  }
+
+  /** Clears away at most one segment whose events are settled and older than `retention`; true when one is gone. */
+  retain(now: number, retention: number): boolean {
+    const { log } = this.#events;
+    if (log.isDue(now - retention / SEGMENTS_KEPT)) log.roll();
+    return this.#clear(now, now - retention);
+  }
+
+  /**
+   * When space is short, what is settled goes before its retention is over; an unsettled event never does.
+   * @throws MillraceError journal_full
+   */
+  makeRoom(now: number): void {
+    const { log } = this.#events;
+    for (let shortage = this.#space.shortage(); shortage !== null; shortage = this.#space.shortage()) {
+      // When all is settled, the newest segment can go as well once another is begun.
+      if (this.#cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
+      if (!this.#clear(now)) throw new MillraceError('journal_full', shortage);
+    }
+  }
+
+  #clear(now: number, before?: number): boolean {
+    const { log } = this.#events;
+    const oldest = log.removable(this.#cursors.settled(), before);
+    if (oldest === null) return false;
+    // What it says is in the database before it goes, and so is that it goes.
+    this.save();
+    const kept = this.#transactions.run(() => {
+      this.#events.savePosition(log.positionAfter);
+      return this.#seen.keep(oldest.lastSeq, now);
+    });
+    kept();
+    log.removeOldest();
+    return true;
+  }
+}

@@ -1,0 +1,155 @@
+import type Database from 'better-sqlite3';
+import { BloomFilter } from '../lib/bloom.ts';
+import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
+
+/** What is remembered under one key. */
+export interface Known {
+  /** Of the bytes; null in older journals, which knew ids only. */
+  readonly digest: string | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Of the event in the segments; 0 for what is in `recent_ids` alone. */
+  readonly seq: number;
+  /** In `recent_ids`; 0 for what is not there. */
+  readonly row: number;
+}
+
+/** A full generation on its way into the table. */
+interface Sealing {
+  readonly generation: number;
+  /** By first byte; each is sorted when its turn comes, for to sort all at once would take long. */
+  readonly buckets: readonly string[][];
+  readonly members: ReadonlyMap<string, Known>;
+  readonly lastAt: number;
+  /** The newest event whose id is in it or was before. */
+  readonly lastSeq: number;
+  readonly filter: BloomFilter;
+  /** Buckets written. */
+  done: number;
+}
+
+/** Makes the memory what the transaction has made the database; to be called once that is committed. */
+export type Apply<T = void> = () => T;
+
+/**
+ * Generations of ids that are full: sorted, written a few rows at a time, and then answered for by a Bloom filter in memory
+ * and the table, which confirms a hit.
+ */
+export class SealedIds {
+  readonly #db: Database.Database;
+  readonly #insert;
+  readonly #find;
+  readonly #generations = new Map<number, { lastAt: number; filter: BloomFilter }>();
+  #next = 1;
+  #sealing: Sealing | null = null;
+
+  constructor(db: Database.Database) {
+    this.#db = db;
+    // A generation that was begun before a restart is begun anew, and ages are told from its newest.
+    this.#insert = db.prepare('INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)');
+    this.#find = db.prepare(
+      'SELECT hash, age FROM sealed_ids WHERE generation = ? AND hash >= ? AND hash < ?',
+    );
+    for (const row of db.prepare('SELECT generation, last_at, filter FROM generations').iterate()) {
+      const { generation, last_at, filter } = row as { generation: number; last_at: number; filter: Buffer };
+      this.#generations.set(generation, { lastAt: last_at, filter: BloomFilter.from(filter) });
+      this.#next = Math.max(this.#next, generation + 1);
+    }
+  }
+
+  get isSealing(): boolean {
+    return this.#sealing !== null;
+  }
+
+  /** Of those that are being written. */
+  member(key: string): Known | undefined {
+    return this.#sealing?.members.get(key);
+  }
+
+  /** What is known under a key since `oldest` at most, the newest where there are several. */
+  find(key: string, oldest: number): Pick<Known, 'digest'> | null {
+    if (this.#generations.size === 0) return null;
+    const bytes = Buffer.from(key, 'latin1');
+    const high = bytes.readUInt32LE(0);
+    const low = bytes.readUInt32LE(4);
+    let newest: { digest: string | null; at: number } | null = null;
+    for (const [generation, { filter, lastAt }] of this.#generations) {
+      if (lastAt < oldest || !filter.has(high, low)) continue;
+      const row = this.#find.get(generation, bytes, Buffer.concat([bytes, LAST])) as
+        { hash: Buffer; age: number | null } | undefined;
+      const at = lastAt - (row?.age ?? 0);
+      if (row === undefined || at < oldest || (newest !== null && at < newest.at)) continue;
+      newest = { digest: digestIn(row.hash), at };
+    }
+    return newest;
+  }
+
+  /** @param lastSeq the newest event whose id is among them or was before */
+  begin(members: ReadonlyMap<string, Known>, lastAt: number, lastSeq: number): void {
+    const buckets = Array.from({ length: 256 }, (): string[] => []);
+    for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
+    const filter = BloomFilter.sized(members.size);
+    this.#sealing = { generation: this.#next, buckets, members, lastAt, lastSeq, filter, done: 0 };
+    this.#next += 1;
+  }
+
+  /**
+   * Writes whole buckets until there are so many rows, or none is left; then the generation is complete, and `complete` is
+   * told of it. Inside a transaction.
+   * @returns whether there is more to do
+   */
+  seal(rows: number, complete: (members: Iterable<Known>, lastSeq: number) => void): Apply<boolean> {
+    const sealing = this.#sealing;
+    if (sealing === null) return () => false;
+    const { generation, buckets, members, filter, lastAt, lastSeq } = sealing;
+    let { done } = sealing;
+    for (let written = 0; written < rows && done < buckets.length; done += 1) {
+      const keys = buckets[done]?.sort() ?? [];
+      for (const key of keys) {
+        const known = members.get(key);
+        const entry = Buffer.from(key + (known?.digest ?? ''), 'latin1');
+        filter.add(entry.readUInt32LE(0), entry.readUInt32LE(4));
+        this.#insert.run(generation, entry, lastAt - (known?.at ?? lastAt));
+      }
+      written += keys.length;
+    }
+    if (done < buckets.length)
+      return () => {
+        sealing.done = done;
+        return true;
+      };
+    this.#db
+      .prepare('INSERT INTO generations (generation, last_at, ids, filter) VALUES (?, ?, ?, ?)')
+      .run(generation, lastAt, members.size, filter.bytes);
+    complete(members.values(), lastSeq);
+    return () => {
+      this.#generations.set(generation, { lastAt, filter });
+      this.#sealing = null;
+      return false;
+    };
+  }
+
+  /** Clears away a part of a generation that is older than a time; null when there is none. Inside a transaction. */
+  expire(before: number): Apply | null {
+    for (const [generation, { lastAt }] of this.#generations) {
+      if (lastAt >= before) continue;
+      const { changes } = this.#db
+        .prepare(
+          'DELETE FROM sealed_ids WHERE generation = ? AND hash IN (SELECT hash FROM sealed_ids WHERE generation = ? LIMIT 5000)',
+        )
+        .run(generation, generation);
+      if (changes > 0) return () => undefined;
+      this.#db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);
+      return () => void this.#generations.delete(generation);
+    }
+    return null;
+  }
+}
+
+/** Above any digest. */
+const LAST = Buffer.alloc(DIGEST_BYTES + 1, 0xff);
+
+/** Of what is stored of an event; null in older journals. */
+export function digestIn(entry: Buffer): string | null {
+  return entry.length < KEY_BYTES + DIGEST_BYTES ? null : entry.toString('latin1', KEY_BYTES);
+}

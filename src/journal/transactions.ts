@@ -1,0 +1,63 @@
+import type Database from 'better-sqlite3';
+import { MillraceError } from '../core/errors.ts';
+import { sqliteCode } from './database.ts';
+
+/** Milliseconds without another try after the disk was full. */
+const FULL_PAUSE = 500;
+
+/** What is written, to the database or to the segments, and whether there was room for it. */
+export class Transactions {
+  readonly #db: Database.Database;
+  readonly #begin;
+  readonly #commit;
+  /** Milliseconds since the epoch: until then nothing is tried. */
+  fullUntil = 0;
+
+  constructor(db: Database.Database) {
+    this.#db = db;
+    // Prepared once: to compile them takes longer than to run them.
+    this.#begin = db.prepare('BEGIN IMMEDIATE');
+    this.#commit = db.prepare('COMMIT');
+  }
+
+  /** All of it or nothing, on disk when this returns. */
+  run<T>(work: () => T): T {
+    return this.noticingFull(0, () => {
+      this.#begin.run();
+      try {
+        const value = work();
+        this.#commit.run();
+        return value;
+      } catch (error) {
+        if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * The same for what may be lost in a power cut (not by a kill), because it is only behind then: on disk with the next
+   * transaction that `run` performs. A sync is most of what a small transaction costs, and commits would wait for it.
+   */
+  runLate<T>(work: () => T): T {
+    this.#db.pragma('synchronous = NORMAL');
+    try {
+      return this.run(work);
+    } finally {
+      this.#db.pragma('synchronous = FULL');
+    }
+  }
+
+  /** A full disk is asked again now and then, not by each of a thousand requests a second. */
+  noticingFull<T>(now: number, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      const isFull =
+        sqliteCode(error) === 'SQLITE_FULL' ||
+        (error instanceof MillraceError && error.code === 'journal_full');
+      if (isFull) this.fullUntil = now + FULL_PAUSE;
+      throw error;
+    }
+  }
+}
