@@ -1,7 +1,7 @@
 import type { CursorStatus, EventHead } from '../../core/journal.ts';
 import { NO_ID, RECORD_HEADER, idOf } from './format.ts';
 import type { SegmentLog } from './log.ts';
-import { textsAt } from './records.ts';
+import { titleAt } from './records.ts';
 import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
 import type { FoundRecord } from './walker.ts';
 
@@ -33,8 +33,7 @@ function headOf({ item, walker }: Walked<FoundRecord>): EventHead {
   if (item.erased) return { ...NOBODY, seq, receivedAt, erased: true };
   const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
   try {
-    const { id, head } = textsAt(bytes, pos, item);
-    const [type, , , , , handling] = head;
+    const { id, type, handling } = titleAt(bytes, pos, item);
     const { only = null, replayId } = handling ?? {};
     return { seq, id, type, receivedAt, only, replayed: replayId !== undefined, erased: false };
   } catch {

@@ -15,17 +15,17 @@ const NOTE_EVERY = 64 * 1024;
 /**
  * All items at or after the last known point in front of a seq, in order, segment by segment: a frame is told before its
  * records only where the walk begins in front of it.
- * @param chunkOf bytes to read at once
+ * @param keepingOf as the walker takes it
  */
 export function* itemsFrom(
   log: SegmentLog,
   seq: number,
-  chunkOf?: (segment: Segment) => number,
+  keepingOf?: (segment: Segment) => number,
 ): Generator<Walked<FoundFrame | FoundRecord | Gap>> {
   const { segments } = log;
   const first = segments.indexOf(log.holding(seq));
   for (const segment of segments.slice(first)) {
-    const walker = segment.walk(seq, chunkOf?.(segment));
+    const walker = segment.walk(seq, keepingOf?.(segment));
     let noted = walker.at;
     for (let item = walker.next(); item !== null; item = walker.next()) {
       if (item.kind !== 'gap' && item.at - noted > NOTE_EVERY) {
@@ -45,8 +45,8 @@ export function* itemsFrom(
 export function* recordsFrom(
   log: SegmentLog,
   seq: number,
-  chunkOf?: (segment: Segment) => number,
+  keepingOf?: (segment: Segment) => number,
 ): Generator<Walked<FoundRecord>> {
-  for (const { item, walker, segment } of itemsFrom(log, seq, chunkOf))
+  for (const { item, walker, segment } of itemsFrom(log, seq, keepingOf))
     if (item.kind === 'record' && item.seq >= seq) yield { item, walker, segment };
 }

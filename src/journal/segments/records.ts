@@ -146,6 +146,22 @@ export function textsAt(
   return { ...sourceAndId(identityAt(bytes, at, parts)), head };
 }
 
+/** Of a sound record: its id, type and handling, without what stands between. @throws SyntaxError */
+export function titleAt(
+  bytes: Buffer,
+  at: number,
+  parts: Pick<Sizes, 'identityBytes' | 'headBytes'>,
+): { readonly id: string; readonly type: string; readonly handling: Handling | null } {
+  const { id } = sourceAndId(identityAt(bytes, at, parts));
+  const from = at + RECORD_HEADER + parts.identityBytes;
+  const text = bytes.toString('utf8', from, from + parts.headBytes);
+  const end = text.indexOf('"', 2);
+  const isPlain = text.startsWith('["') && text.endsWith(',null]') && text.lastIndexOf('\\', end) === -1;
+  if (isPlain) return { id, type: text.slice(2, end), handling: null };
+  const [type, , , , , handling] = JSON.parse(text) as Head;
+  return { id, type, handling };
+}
+
 export function sourceAndId(identity: Buffer): { readonly source: string; readonly id: string } {
   const text = identity.toString();
   const colon = text.indexOf(':');

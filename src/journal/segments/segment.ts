@@ -139,16 +139,16 @@ export class Segment {
     fsyncSync(this.#open);
   }
 
-  /** From the last point at or before a seq. */
-  walk(seq: number, chunk?: number): Walker {
+  /** From the last point at or before a seq. @param keeping as the walker takes it */
+  walk(seq: number, keeping?: number): Walker {
     const { at, upto } = this.#points[Math.max(0, this.#after(seq) - 1)] as Point;
-    return this.walkFrom(at, upto, chunk);
+    return this.walkFrom(at, upto, keeping);
   }
 
   /** @param at where an item begins */
-  walkFrom(at: number, upto: number, chunk?: number): Walker {
+  walkFrom(at: number, upto: number, keeping?: number): Walker {
     const options = { fd: this.#open, salt: this.header.salt, end: this.#size, at, upto };
-    return new Walker(chunk === undefined ? options : { ...options, chunk });
+    return new Walker(keeping === undefined ? options : { ...options, keeping });
   }
 
   /** The first sound frame at or after `at` whose number is above `number`; null when there is none. */

@@ -15,7 +15,7 @@ import {
 const LEAST = 4096;
 const USUAL = 256 * 1024;
 
-/** A record as the walker comes to it: `bytes` are its window, where it begins at `pos`. */
+/** A record as the walker comes to it: `bytes` are its window, where it begins at `pos`, until the walker goes on. */
 export interface FoundRecord extends RecordHead {
   readonly kind: 'record';
   /** In the file. */
@@ -48,8 +48,8 @@ interface WalkerOptions {
   readonly end: number;
   readonly at: number;
   readonly upto: number;
-  /** Bytes read at once. */
-  readonly chunk?: number;
+  /** Bytes read at once, for who keeps what is found: then each window is new, and stays as it is. */
+  readonly keeping?: number;
 }
 
 /**
@@ -61,6 +61,8 @@ export class Walker {
   readonly #salt: number;
   readonly #end: number;
   readonly #chunk: number;
+  readonly #isKept: boolean;
+  #buffer = Buffer.alloc(0);
   #window = Buffer.alloc(0);
   /** Of the window, in the file. */
   #from = 0;
@@ -68,13 +70,14 @@ export class Walker {
   #upto: number;
   #last = 0;
 
-  constructor({ fd, salt, end, at, upto, chunk = USUAL }: WalkerOptions) {
+  constructor({ fd, salt, end, at, upto, keeping }: WalkerOptions) {
     this.#fd = fd;
     this.#salt = salt;
     this.#end = end;
     this.#at = at;
     this.#upto = upto;
-    this.#chunk = chunk;
+    this.#chunk = keeping ?? USUAL;
+    this.#isKept = keeping !== undefined;
   }
 
   get at(): number {
@@ -147,13 +150,13 @@ export class Walker {
     return at + bytes <= this.#from + this.#window.length;
   }
 
-  /** A new window each time: what was found in the one before is still looked at. */
   #load(at: number, bytes: number): void {
     // What is only passed by is not read.
     const usual = this.#last > this.#chunk / 4 ? LEAST : this.#chunk;
-    const window = Buffer.allocUnsafeSlow(Math.min(this.#end - at, Math.max(usual, bytes)));
+    const size = Math.min(this.#end - at, Math.max(usual, bytes));
+    if (this.#isKept || this.#buffer.length < size) this.#buffer = Buffer.allocUnsafeSlow(size);
     this.#from = at;
-    this.#window = window.subarray(0, readFully(this.#fd, window, at));
+    this.#window = this.#buffer.subarray(0, readFully(this.#fd, this.#buffer.subarray(0, size), at));
   }
 }
 
@@ -180,7 +183,7 @@ export function nextFrame(fd: number, at: number, end: number, salt: number): Fo
       pos = bytes.indexOf(FRAME_MAGIC, pos + 1)
     ) {
       if ((from + pos) % ALIGN !== 0 || from + pos + FRAME_HEADER > end) continue;
-      const item = new Walker({ fd, salt, end, at: from + pos, upto: 0, chunk: LEAST }).next();
+      const item = new Walker({ fd, salt, end, at: from + pos, upto: 0, keeping: LEAST }).next();
       if (item?.kind === 'frame') return item;
     }
   }
