@@ -57,6 +57,20 @@ test('ids are those of before the kill, wherever they stand', async () => {
   expect(later.append(batchOf(named('a', 'q')), NOW + 60_001)).toEqual([3, 4]);
 });
 
+test('ids count for their window when the segment of their events is gone, killed or not', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  store.cursors.open('sink');
+  append(store, 'a', 'b');
+  store.cursors.move([['sink', 2]]);
+  while (store.maintain(NOW + 5000));
+  expect(store.status(NOW)).toMatchObject({ events: 0, firstSeq: 3 });
+  const again = openStore(await killed(path));
+  expect(again.append(batchOf(named('a', 'b', 'c')), NOW + 60_000)).toEqual([0, 0, 3]);
+  store.close();
+  expect(openStore(path).append(batchOf(named('a', 'b')), NOW + 60_001)).toEqual([3, 4]);
+});
+
 /** Puts something back, and is killed when its frame is written and the database does not say so yet. */
 async function putBack(path: string, work: (store: Store) => void): Promise<string> {
   const store = openStore(path);

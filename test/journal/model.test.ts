@@ -38,7 +38,7 @@ function command(name: string, run: (model: Model, real: Real) => void): Command
   return { check: () => true, run, toString: () => name };
 }
 
-const ids = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 8 });
+const ids = fc.array(fc.integer({ min: 1, max: 25 }), { minLength: 1, maxLength: 8 });
 
 function append(numbers: readonly number[], size: number, isInvalid: boolean): Command {
   return command(`append(${numbers.join()}, ${size}, ${isInvalid})`, (model, { store }) => {

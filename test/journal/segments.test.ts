@@ -179,20 +179,23 @@ test('fault 4: what is damaged in the middle costs the records it touches, and e
 
 test('a body that looks like frames and records is never taken for some, when what is in front of it is damaged', async () => {
   const forged = scene(await temporaryFolder(), [[40], [40]]).file.subarray(64);
-  const folder = await temporaryFolder();
-  const options = { folder, salt: 999, segmentBytes: 1e9, position: null, least: 0 };
-  const receiving = new SegmentLog(options, () => undefined);
-  const body = Buffer.concat([Buffer.alloc(5), forged]);
-  for (const id of ['a', 'b', 'c']) appendTo(receiving, [{ id, body }], '{}');
-  receiving.close();
-  const path = join(folder, FIRST_SEGMENT);
-  const file = readFileSync(path);
-  file.fill(0xee, 64, 64 + 200);
-  writeFileSync(path, file);
-  const again = new SegmentLog(options, () => undefined);
-  const { events, damaged } = readAll(again);
-  expect([events.map(({ id }) => id), damaged]).toEqual([['', 'b', 'c'], [1]]);
-  again.close();
+  for (let shift = 0; shift < 8; shift += 1) {
+    const folder = await temporaryFolder();
+    const options = { folder, salt: 999, segmentBytes: 1e9, position: null, least: 0 };
+    const receiving = new SegmentLog(options, () => undefined);
+    // At one of these shifts it begins where items do.
+    const body = Buffer.concat([Buffer.alloc(shift), forged]);
+    for (const id of ['a', 'b', 'c']) appendTo(receiving, [{ id, body }], '{}');
+    receiving.close();
+    const path = join(folder, FIRST_SEGMENT);
+    const file = readFileSync(path);
+    file.fill(0xee, 64, 64 + 200);
+    writeFileSync(path, file);
+    const again = new SegmentLog(options, () => undefined);
+    const { events, damaged } = readAll(again);
+    expect([events.map(({ id }) => id), damaged]).toEqual([['', 'b', 'c'], [1]]);
+    again.close();
+  }
 });
 
 test('a segment whose header is damaged is read all the same, one of another journal is refused', async () => {
