@@ -118,8 +118,7 @@ export class Cursors {
   move(moves: readonly (readonly [sink: string, seq: number])[]): void {
     // A sink that has left, or goes by another name now, is not brought back by a move that was on its way.
     const known = moves.filter(([sink]) => this.#seqs.has(sink) && !this.#left.has(sink));
-    // One that is behind costs repeated deliveries after a power cut.
-    this.#transactions.runLate(() => {
+    this.#transactions.run(() => {
       for (const [sink, seq] of known) this.#set(sink, seq);
     });
     for (const [sink, seq] of known) {

@@ -165,8 +165,8 @@ export class Store {
 
   /** Clears away a bounded amount of what is past its time, and what can be done later than a commit; true when there is more. */
   maintain(now: number): boolean {
-    const isSealing = this.#transactions.runLate(() => this.#seen.advance(SEAL, this.lastSeq))();
-    const isExpiring = this.#transactions.runLate(() => this.#seen.expire(now))();
+    const isSealing = this.#transactions.runUnsynced(() => this.#seen.advance(SEAL, this.lastSeq))();
+    const isExpiring = this.#transactions.runUnsynced(() => this.#seen.expire(now))();
     this.#progress.save();
     return this.#progress.retain(now, this.#options.retention) || isExpiring || isSealing;
   }

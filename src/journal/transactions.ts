@@ -4,8 +4,6 @@ import { sqliteCode } from './database.ts';
 
 /** Milliseconds without another try after the disk was full. */
 const FULL_PAUSE = 500;
-/** Milliseconds that what may be late is not synced for. */
-const SYNC_EVERY = 1000;
 
 /** What is written, to the database or to the segments, and whether there was room for it. */
 export class Transactions {
@@ -14,8 +12,6 @@ export class Transactions {
   readonly #commit;
   /** Milliseconds since the epoch: until then nothing is tried. */
   fullUntil = 0;
-  /** Of `performance.now`. */
-  #syncedAt = performance.now();
 
   constructor(db: Database.Database) {
     this.#db = db;
@@ -26,21 +22,27 @@ export class Transactions {
 
   /** All of it or nothing, on disk when this returns. */
   run<T>(work: () => T): T {
-    const value = this.#perform(work);
-    this.#syncedAt = performance.now();
-    return value;
+    return this.noticingFull(0, () => {
+      this.#begin.run();
+      try {
+        const value = work();
+        this.#commit.run();
+        return value;
+      } catch (error) {
+        if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+        throw error;
+      }
+    });
   }
 
   /**
-   * The same for what may be lost in a power cut (not by a kill), because it is only behind then: on disk with the next
-   * transaction that `run` performs, which is this one when the last was long ago. A sync is most of what a small transaction
-   * costs, and commits would wait for it.
+   * The same for what can be made again from what is on disk: after a power cut (not a kill) it may be missing. A sync is
+   * most of what a small transaction costs, and commits would wait for it.
    */
-  runLate<T>(work: () => T): T {
-    if (performance.now() - this.#syncedAt > SYNC_EVERY) return this.run(work);
+  runUnsynced<T>(work: () => T): T {
     this.#db.pragma('synchronous = NORMAL');
     try {
-      return this.#perform(work);
+      return this.run(work);
     } finally {
       this.#db.pragma('synchronous = FULL');
     }
@@ -57,19 +59,5 @@ export class Transactions {
       if (isFull) this.fullUntil = now + FULL_PAUSE;
       throw error;
     }
-  }
-
-  #perform<T>(work: () => T): T {
-    return this.noticingFull(0, () => {
-      this.#begin.run();
-      try {
-        const value = work();
-        this.#commit.run();
-        return value;
-      } catch (error) {
-        if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
-        throw error;
-      }
-    });
   }
 }

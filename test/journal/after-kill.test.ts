@@ -137,14 +137,14 @@ test('a segment that has lost its end is named, and what comes after it is kept'
   expect(append(again, 'e')).toEqual([5]);
 });
 
-test('what may be late is on disk later, and what comes after it at once', async () => {
+test('what can be made again is not synced, and what comes after it is', async () => {
   const db = openDatabase(await temporaryFolder(), true);
   const transactions = new Transactions(db);
   const level = (): unknown => db.pragma('synchronous', { simple: true });
-  expect(transactions.runLate(level)).toBe(1);
+  expect(transactions.runUnsynced(level)).toBe(1);
   expect(transactions.run(level)).toBe(2);
   expect(() =>
-    transactions.runLate(() => {
+    transactions.runUnsynced(() => {
       throw new Error('made-up');
     }),
   ).toThrow('made-up');
