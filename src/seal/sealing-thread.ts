@@ -9,9 +9,13 @@ const NICER = 5;
 const port = parentPort;
 if (port === null) throw new Error('sealing runs as a worker thread only');
 
-// Linux alone takes it for this thread and not for the process.
-if (process.platform === 'linux')
-  setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICER));
+try {
+  // Linux alone takes it for this thread and not for the process.
+  if (process.platform === 'linux')
+    setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICER));
+} catch {
+  // Not allowed, as under our systemd unit: then it is one thread among others.
+}
 
 port.on('message', (job: SealJob) => {
   try {

@@ -14,7 +14,9 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
+import { lacksStrace, underStrace } from '../support/strace.ts';
 import { until } from '../support/until.ts';
 
 // Each test runs many commands.
@@ -105,6 +107,19 @@ describe('a receiver with a sealed archive', () => {
       if (how === 'running') await receiver.kill('SIGTERM');
       const expected = [...sent.values()].map((each) => (each === id ? 'erased' : each)).toSorted();
       expect(await opened(where)).toEqual(expected);
+    },
+  );
+
+  it.skipIf(lacksStrace() !== null)(
+    `may not lower the priority of its threads, as under our systemd unit: it seals all the same${skipped(lacksStrace())}`,
+    async () => {
+      const where = await place();
+      const program = underStrace('error=EPERM', undefined, 'setpriority');
+      const receiver = await ReceiverProcess.start(where.config, { env, program });
+      const sent = await send(receiver, 3);
+      await receiver.drained();
+      await receiver.kill('SIGTERM');
+      expect(await opened(where)).toEqual([...sent.values()].toSorted());
     },
   );
 

@@ -12,10 +12,15 @@ export function lacksStrace(): Lack {
  * A receiver whose fsync and fdatasync do something else.
  * @param fault as strace takes it: `error=EIO:when=20+`; counted for each thread
  * @param path only those of this file
+ * @param calls others than these two
  */
-export function underStrace(fault: string, path?: string): readonly [string, ...string[]] {
+export function underStrace(
+  fault: string,
+  path?: string,
+  calls = 'fsync,fdatasync',
+): readonly [string, ...string[]] {
   const only = path === undefined ? [] : ['-P', path];
-  const inject = ['-e', 'trace=fsync,fdatasync', '-e', `inject=fsync,fdatasync:${fault}`];
+  const inject = ['-e', `trace=${calls}`, '-e', `inject=${calls}:${fault}`];
   // With -D the receiver is our child, and strace watches from aside.
   return ['strace', '-D', '-f', '-qq', '-o', '/dev/null', ...only, ...inject, process.execPath, MAIN];
 }
