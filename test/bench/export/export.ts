@@ -17,6 +17,10 @@ const DUCKDB = join(import.meta.dirname, 'duckdb-child.ts');
 const TABLES = { events: ['events'], meals: ['meals', 'meal_items'] } as const;
 type Table = keyof typeof TABLES;
 
+/** How both sides compress. */
+const CODECS = ['gzip', 'zstd'] as const;
+type Codec = (typeof CODECS)[number];
+
 /** In this order in every round. */
 const RUNS = ['millrace', 'duckdb-1', 'duckdb'] as const;
 type Run = (typeof RUNS)[number];
@@ -25,7 +29,7 @@ interface Options {
   readonly events: number;
   readonly files: number;
   readonly rounds: number;
-  readonly compress: 'gzip' | 'zstd';
+  readonly codecs: readonly Codec[];
   readonly tables: readonly Table[];
   readonly folder: string;
   /** Another tree's program; empty for this one's. */
@@ -39,7 +43,7 @@ export const exportRows: Bench = {
   --events N      events in the archive (200000)
   --files N       gzip files that hold them (8)
   --rounds N      rounds, each with every program once (5)
-  --compress HOW  compression of the Parquet files on both sides, gzip or zstd (gzip, as the command)
+  --compress HOW  compression of the Parquet files on both sides, gzip or zstd; may be repeated (both)
   --table NAME    events or meals; may be repeated (both)
   --main FILE     measure another program: a main.js or a src/main.ts
   --folder DIR    make the temporary folder here; needs about 2 KB for each event
@@ -52,10 +56,13 @@ export const exportRows: Bench = {
       const archive = join(place, 'archive');
       const bytes = await makeArchive(archive, options, context.signal);
       context.note(`archive: ${options.events} events, ${round(bytes / 1e6)} MB before compression`);
-      const runs = new Map<Table, Map<Run, Timed[]>>();
+      const measured: Measured[] = [];
       for (const table of options.tables)
-        runs.set(table, await inRounds(table, archive, place, options, context));
-      return report(options, bytes, runs);
+        for (const codec of options.codecs) {
+          const runs = await inRounds(table, codec, archive, place, options, context);
+          measured.push({ table, codec, runs });
+        }
+      return report(options, bytes, measured);
     } finally {
       removeBuilt();
       await rm(place, { recursive: true, force: true });
@@ -71,7 +78,7 @@ function parseOptions(argv: readonly string[]): Options {
       events: { type: 'string', default: '200000' },
       files: { type: 'string', default: '8' },
       rounds: { type: 'string', default: '5' },
-      compress: { type: 'string', default: 'gzip' },
+      compress: { type: 'string', multiple: true, default: [...CODECS] },
       table: { type: 'string', multiple: true, default: Object.keys(TABLES) },
       main: { type: 'string', default: '' },
       folder: { type: 'string', default: tmpdir() },
@@ -80,21 +87,25 @@ function parseOptions(argv: readonly string[]): Options {
   const [events, files, rounds] = [Number(values.events), Number(values.files), Number(values.rounds)];
   for (const value of [events, files, rounds])
     if (!Number.isSafeInteger(value) || value < 1) throw new TypeError('numbers must be whole and above 0');
-  const { compress, main, folder } = values;
-  if (compress !== 'gzip' && compress !== 'zstd') throw new TypeError('--compress is gzip or zstd');
+  const { main, folder } = values;
+  const codecs = values.compress.map((name) => {
+    if (name !== 'gzip' && name !== 'zstd') throw new TypeError('--compress is gzip or zstd');
+    return name;
+  });
   const tables = values.table.map((name) => {
     if (name !== 'events' && name !== 'meals') throw new TypeError('--table is events or meals');
     return name;
   });
-  return { events, files, rounds, compress, tables, folder, main };
+  return { events, files, rounds, codecs, tables, folder, main };
 }
 
 /** Programs take turns, so that what else the machine does meets them all. The archive is in the page cache. */
 async function inRounds(
   table: Table,
+  codec: Codec,
   archive: string,
   place: string,
-  { rounds, compress, main: other }: Options,
+  { rounds, main: other }: Options,
   { note, signal }: BenchContext,
 ): Promise<Map<Run, Timed[]>> {
   const runs = new Map<Run, Timed[]>(RUNS.map((run) => [run, []]));
@@ -104,18 +115,18 @@ async function inRounds(
     for (const [run, all] of runs) {
       const out = join(place, 'out');
       if (run !== 'millrace') await mkdir(out);
-      const flags = ['--table', table, '--compress', compress, '--partition', 'none'];
+      const flags = ['--table', table, '--compress', codec, '--partition', 'none'];
       const command =
         run === 'millrace'
           ? ([process.execPath, main, 'export', archive, '--out', out, ...flags] as const)
-          : ([process.execPath, DUCKDB, archive, out, table, compress, run === 'duckdb' ? '' : '1'] as const);
+          : ([process.execPath, DUCKDB, archive, out, table, codec, run === 'duckdb' ? '' : '1'] as const);
       all.push(await timed(command, join(place, 'output'), signal));
       const rows = await contentsOf(out, table);
       if (rows !== (wanted ??= rows)) throw new Error(`${run} wrote other rows: ${rows}, not ${wanted}`);
       await rm(out, { recursive: true });
     }
     const last = [...runs].map(([run, all]) => `${run} ${round(all.at(-1)?.seconds ?? 0, 2)} s`);
-    note(`${table}, round ${at}: ${last.join(', ')}`);
+    note(`${table}, ${codec}, round ${at}: ${last.join(', ')}`);
   }
   return runs;
 }
@@ -172,33 +183,36 @@ function ratios(
   };
 }
 
-function report(
-  { events, files, compress }: Options,
-  bytes: number,
-  runs: ReadonlyMap<Table, ReadonlyMap<Run, readonly Timed[]>>,
-): BenchResult {
+interface Measured {
+  readonly table: Table;
+  readonly codec: Codec;
+  readonly runs: ReadonlyMap<Run, readonly Timed[]>;
+}
+
+function report({ events, files }: Options, bytes: number, measured: readonly Measured[]): BenchResult {
   const rows: [string, string][] = [];
   const targets: Target[] = [];
   const figures: Record<string, unknown> = {};
   const threads = { 'duckdb-1': '1 thread', duckdb: `${availableParallelism()} threads` };
-  for (const [table, of] of runs) {
+  for (const { table, codec, runs: of } of measured) {
+    const what = `${table}, ${codec}`;
     const outcomes = [...of].map(([run, all]) => outcomeOf(run, all, events));
     for (const { run, eventsPerSecond, seconds, peakMiB } of outcomes) {
       const name = run === 'millrace' ? 'millrace export' : `DuckDB, ${threads[run]}`;
       const range = `${Math.min(...seconds)} to ${Math.max(...seconds)} s`;
       rows.push([
-        `${table}: ${name}`,
+        `${what}: ${name}`,
         `${eventsPerSecond} events/s, ${range}, peak ${peakMiB ?? 'unknown'} MiB`,
       ]);
     }
     const compared = (['duckdb-1', 'duckdb'] as const).map((to) => {
       const [clock, cpu] = [ratios(of, to, 'seconds'), ratios(of, to, 'cpuSeconds')];
       rows.push([
-        `${table}: by processor time, as a multiple of DuckDB, ${threads[to]}`,
+        `${what}: by processor time, as a multiple of DuckDB, ${threads[to]}`,
         `${cpu.median}, ${cpu.range}`,
       ]);
       targets.push({
-        name: `${table} to Parquet (${compress}), as a multiple of DuckDB, ${threads[to]}`,
+        name: `${what}: events a second, as a multiple of DuckDB, ${threads[to]}`,
         wanted: `≥ ${LEAST_RATIO}`,
         measured: `${clock.median}, ${clock.range}`,
         met: clock.median >= LEAST_RATIO,
@@ -208,12 +222,12 @@ function report(
     const peak = outcomes.find(({ run }) => run === 'millrace')?.peakMiB ?? null;
     if (peak !== null)
       targets.push({
-        name: `${table}: peak resident memory`,
+        name: `${what}: peak resident memory`,
         wanted: `< ${MOST_MIB} MiB`,
         measured: `${peak} MiB`,
         met: peak < MOST_MIB,
       });
-    figures[table] = { programs: outcomes, compared };
+    figures[what] = { programs: outcomes, compared };
   }
-  return { figures: { events, files, bytes, compress, tables: figures }, rows, targets };
+  return { figures: { events, files, bytes, tables: figures }, rows, targets };
 }
