@@ -21,7 +21,7 @@ const sync = (fd: number): Op[] => [
 /** Every state that the model finds after these operations, each as its names and contents. */
 function statesAfter(...ops: readonly (Op | readonly Op[])[]): string[] {
   const disk = new Disk();
-  for (const [at, op] of ops.flat().entries()) disk.apply(op as Op, at);
+  for (const [at, op] of ops.flat().entries()) disk.apply(op, at);
   const states = new Set<string>();
   let draws = 0;
   for (const fate of fatesAt(disk, seededRandom(1))) {
@@ -31,6 +31,8 @@ function statesAfter(...ops: readonly (Op | readonly Op[])[]): string[] {
   }
   return [...states].sort();
 }
+
+const page = (letter: string): string => letter.repeat(4096);
 
 /** Each letter once, and zeros as a dot. */
 function shown(bytes: Buffer): string {
@@ -60,7 +62,6 @@ test('a sync keeps what was written before it began, not what was written meanwh
 });
 
 test('sectors of a write come to the disk one without the other, and the size without either', () => {
-  const page = (letter: string): string => letter.repeat(4096);
   const states = statesAfter(make(3, 'f'), folder(4, ''), sync(4), write(3, 0, page('a') + page('b')));
   expect(states).toEqual(expect.arrayContaining(['f=', 'f=.', 'f=.b', 'f=a.', 'f=ab', 'f=a']));
   const over = statesAfter(

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { openSync, readSync, closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { Pool, request } from 'undici';
 import { ServeProcess } from '../support/serve-process.ts';
 import { until } from '../support/until.ts';
@@ -89,7 +90,8 @@ export const PLACES = {
 } as const;
 
 /** What happens to a receiver. `crash`: it kills itself in the middle of something. */
-export type Step = 'burst' | 'again' | 'invalid' | 'reload' | 'erase' | 'pause' | 'crash' | 'kill' | 'stop';
+export type Step =
+  'burst' | 'again' | 'invalid' | 'reload' | 'erase' | 'pause' | 'rest' | 'crash' | 'kill' | 'stop';
 
 export interface HistoryOptions {
   readonly seed: number;
@@ -107,6 +109,7 @@ const CHANCES: readonly (readonly [Step, number])[] = [
   ['reload', 2],
   ['erase', 2],
   ['pause', 1],
+  ['rest', 1],
   ['crash', 2],
   ['kill', 1],
   ['stop', 2],
@@ -169,7 +172,10 @@ class Run {
         return this.#erase();
       case 'pause':
         // What may be late is written within this time.
-        return void (await new Promise((resolve) => setTimeout(resolve, 250)));
+        return wait(250);
+      case 'rest':
+        // The journal clears away what is past its retention.
+        return wait(5500);
       case 'crash':
         return this.#crash();
       case 'kill':

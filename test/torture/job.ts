@@ -20,6 +20,8 @@ export interface Order {
   /** Folder of a kept history, and the only state of it that is wanted. */
   readonly kept?: string | undefined;
   readonly only?: string | undefined;
+  /** One in so many is recovered by the whole program. */
+  readonly served: number;
 }
 
 export interface Counts {
@@ -41,6 +43,8 @@ export interface Failure {
   readonly lost: readonly string[];
   /** Where the history was kept. */
   readonly folder: string;
+  /** Whether it takes the whole program. */
+  readonly whole: boolean;
 }
 
 export type Report =
@@ -48,8 +52,6 @@ export type Report =
   | { readonly kind: 'failure'; readonly failure: Failure }
   | { readonly kind: 'over' };
 
-/** One in so many is recovered by the whole program. */
-const SERVED = 200;
 /** Kinds of faults of one history that are looked into. */
 const KINDS = 5;
 /** Milliseconds between two counts. */
@@ -93,11 +95,11 @@ async function work(order: Order): Promise<void> {
 
 async function tryAll(
   recording: Recording,
-  { perPoint, only }: Order,
+  { perPoint, only, served }: Order,
   { counts, folder, keep }: { readonly counts: Counts; readonly folder: string; readonly keep: () => string },
 ): Promise<void> {
   const { seed } = recording.history;
-  const tries = new Tries(recording, { config: join(folder, 'config.json'), served: SERVED });
+  const tries = new Tries(recording, { config: join(folder, 'config.json'), served });
   const before = { ...counts };
   const kinds = new Set<string>();
   let told = performance.now();
@@ -124,7 +126,7 @@ async function tryAll(
 }
 
 async function lookInto(
-  { state, disk, fate, faults }: Tried,
+  { state, disk, fate, faults, whole }: Tried,
   tries: Tries,
   seed: number,
   folder: string,
@@ -134,9 +136,9 @@ async function lookInto(
   const smallest = await shrink(
     disk,
     fate,
-    async (candidate) => kindOf(await tries.check(disk, candidate, point)) === kind,
+    async (candidate) => kindOf(await tries.check(disk, candidate, point, whole)) === kind,
   );
-  return { seed, state, faults, lost: describeLoss(disk, smallest), folder };
+  return { seed, state, faults, lost: describeLoss(disk, smallest), folder, whole };
 }
 
 function send(report: Report): void {

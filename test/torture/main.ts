@@ -7,7 +7,7 @@ import { lacksRecorder } from './recorder.ts';
 import { Run, type Options } from './run.ts';
 
 const USAGE = `Usage: npm run torture -- [--seed N] [--states M] [--minutes K] [--jobs J]
-       npm run torture -- --history FOLDER [--only STATE]
+       npm run torture -- --history FOLDER [--only STATE] [--serve]
 
   --seed N          the first history's seed (default: another one each time); the others count on from it
   --states M        ends when so many different states were tried (default 10000)
@@ -16,6 +16,7 @@ const USAGE = `Usage: npm run torture -- [--seed N] [--states M] [--minutes K] [
   --per-point P     states at each crash point, at most (default 12)
   --history FOLDER  tries the states of a history that a failure has left
   --only STATE      only this one, as the failure names it
+  --serve           all recoveries are those of \`millrace serve\`, and not one in 200
 
 Progress goes to stderr, one line with the counts to stdout. Exit code 0 when all held, 1 when something was found or it
 cannot run here, 2 for wrong usage.
@@ -50,16 +51,21 @@ async function main(argv: readonly string[]): Promise<number> {
 
 /** @throws TypeError for a flag that is not known or not a number */
 function parseOptions(argv: readonly string[]): Options {
+  const text = { type: 'string' } as const;
   const { values } = parseArgs({
     args: [...argv],
-    options: Object.fromEntries(
-      ['seed', 'states', 'minutes', 'jobs', 'per-point', 'history', 'only'].map((name) => [
-        name,
-        { type: 'string' },
-      ]),
-    ),
-  }) as { values: Partial<Record<string, string>> };
-  const number = (name: string, otherwise: number): number => {
+    options: {
+      seed: text,
+      states: text,
+      minutes: text,
+      jobs: text,
+      'per-point': text,
+      history: text,
+      only: text,
+      serve: { type: 'boolean' },
+    },
+  });
+  const number = (name: 'seed' | 'states' | 'minutes' | 'jobs' | 'per-point', otherwise: number): number => {
     const value = Number(values[name] ?? otherwise);
     if (!Number.isFinite(value) || value < 0) throw new TypeError(`--${name} must be a number`);
     return value;
@@ -70,8 +76,9 @@ function parseOptions(argv: readonly string[]): Options {
     minutes: number('minutes', 24 * 60),
     jobs: number('jobs', 2),
     perPoint: number('per-point', 12),
-    kept: values['history'],
-    only: values['only'],
+    kept: values.history,
+    only: values.only,
+    served: values.serve === true ? 1 : 200,
   };
 }
 

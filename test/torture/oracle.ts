@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { readFinished, unfinishedNames } from '../campaign/oracle.ts';
 import { dueAt, type Erased, PLACES, type Sent } from './history.ts';
+import type { Tree } from './tree.ts';
 
 // What is right after a crash, and no code of the product with it.
 
@@ -76,7 +77,7 @@ function receiptsIn(root: string): ReadonlySet<string> {
 }
 
 /** Every line of a manifest follows from the one before it, and its files are what the newest line of each says. */
-export function manifestFaults(folder: string): string[] {
+function manifestFaults(folder: string): string[] {
   const faults: string[] = [];
   const text = textOf(join(folder, '_manifest.jsonl'));
   if (text === null) return namesIn(folder).some((name) => name.includes('.ndjson')) ? ['there is none'] : [];
@@ -104,13 +105,32 @@ export function manifestFaults(folder: string): string[] {
   return faults;
 }
 
+/** What a disk holds of users whose erasure was reported, before anything is started on it. */
+export function tracesIn(files: Tree['files'], erased: readonly Erased[]): string[] {
+  return erased.flatMap(({ user }) =>
+    files.flatMap(({ path, bytes }) =>
+      holds(path, bytes, user) ? [`erased, and on the disk again: ${user} in ${path}`] : [],
+    ),
+  );
+}
+
 /** Files that hold a text, compressed or not. */
-export function filesWith(root: string, text: string): string[] {
+function filesWith(root: string, text: string): string[] {
   return namesIn(root).filter((name) => {
     const bytes = bytesOf(join(root, name));
-    if (bytes === null) return false;
-    return bytes.includes(text) || (name.endsWith('.gz') && gunzipSync(bytes).includes(text));
+    return bytes !== null && holds(name, bytes, text);
   });
+}
+
+function holds(name: string, bytes: Buffer, text: string): boolean {
+  if (bytes.includes(text)) return true;
+  if (!name.endsWith('.gz')) return false;
+  try {
+    return gunzipSync(bytes).includes(text);
+  } catch {
+    // One that is torn is told by others.
+    return false;
+  }
 }
 
 function namesIn(folder: string): string[] {

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import type { Counts, Failure, Order, Report } from './job.ts';
 
-export interface Options extends Pick<Order, 'kept' | 'only'> {
+export interface Options extends Pick<Order, 'kept' | 'only' | 'served'> {
   readonly seed: number;
   readonly states: number;
   readonly minutes: number;
@@ -22,7 +22,7 @@ export class Run {
 
   constructor(options: Options, base: string) {
     this.#options = options;
-    const { seed, jobs, perPoint, kept, only } = options;
+    const { seed, jobs, perPoint, kept, only, served } = options;
     const count = kept === undefined ? jobs : 1;
     // A recovery does hundreds of small things with files, one after the other: more threads only hand them on.
     const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
@@ -31,7 +31,7 @@ export class Run {
       this.#jobs.set(child, { counts: NOTHING, at: '' });
       child.on('message', (report: Report) => this.#hear(child, report));
       child.on('exit', (code) => this.#ended(child, code));
-      child.send({ seed: seed + job, stride: count, perPoint, base, kept, only } satisfies Order);
+      child.send({ seed: seed + job, stride: count, perPoint, base, kept, only, served } satisfies Order);
     }
     const timer = setTimeout(() => this.#over.resolve(), options.minutes * 60_000);
     void this.#over.promise.then(() => clearTimeout(timer));
@@ -48,8 +48,10 @@ export class Run {
     // What was being tried then has no result.
     for (const child of children) child.disconnect();
     await Promise.all(ends);
-    for (const { seed, state, folder } of this.#failures)
-      note(`failed: seed ${seed}, state ${state}: npm run torture -- --history ${folder} --only ${state}`);
+    for (const { seed, state, folder, whole } of this.#failures)
+      note(
+        `failed: seed ${seed}, state ${state}: npm run torture -- --history ${folder} --only ${state}${whole ? ' --serve' : ''}`,
+      );
     process.stdout.write(`${this.#line()}; seed ${this.#options.seed}\n`);
     return this.#failures.length > 0 || this.#broken ? 1 : 0;
   }

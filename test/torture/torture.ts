@@ -6,7 +6,7 @@ import { Disk } from './disk.ts';
 import type { Fate } from './fates.ts';
 import type { Sent } from './history.ts';
 import { TABLES } from './history.ts';
-import { faultsIn } from './oracle.ts';
+import { faultsIn, tracesIn } from './oracle.ts';
 import type { Recording } from './recording.ts';
 import { recover } from './recover.ts';
 import { serveOn } from './serve.ts';
@@ -18,6 +18,8 @@ export interface Tried {
   readonly disk: Disk;
   readonly fate: Fate;
   readonly faults: readonly string[];
+  /** Whether the whole program was started on it. */
+  readonly whole: boolean;
 }
 
 export interface TryOptions {
@@ -82,8 +84,8 @@ export class Tries {
       let number = 0;
       for (const fate of fatesAt(disk, seededRandom(seed * 1_000_003 + point))) {
         const state = `${point}.${number}`;
-        const faults = only === undefined || only === state ? await this.#try(disk, fate, point) : null;
-        if (faults !== null) yield { state, disk, fate, faults };
+        const found = only === undefined || only === state ? await this.#try(disk, fate, point) : null;
+        if (found !== null) yield { state, disk, fate, ...found };
         number += 1;
         if (number >= perPoint(point)) break;
       }
@@ -91,7 +93,7 @@ export class Tries {
   }
 
   /** @returns null when it has been tried before */
-  async #try(disk: Disk, fate: Fate, point: number): Promise<readonly string[] | null> {
+  async #try(disk: Disk, fate: Fate, point: number): Promise<Pick<Tried, 'faults' | 'whole'> | null> {
     const tree = treeOf(disk, fate);
     const said = this.#recording.said.filter(({ at }) => at < point);
     const key = `${tree.digest} ${said.length}`;
@@ -102,17 +104,20 @@ export class Tries {
     const { served } = this.#serving;
     const whole = served > 0 && this.recoveries % served === 0;
     if (whole) this.served += 1;
-    return this.check(disk, fate, point, whole);
+    return { faults: await this.check(disk, fate, point, whole), whole };
   }
 
   /** Lays a state out, starts on it, and looks at what has become of it. @param whole whether the whole program starts */
   async check(disk: Disk, fate: Fate, point: number, whole = false): Promise<readonly string[]> {
     const { history, said } = this.#recording;
     const { root, events: sent, erasures } = history;
-    layOut(root, treeOf(disk, fate));
+    const tree = treeOf(disk, fate);
+    layOut(root, tree);
     const promised = said.filter(({ at }) => at < point);
     const acknowledged = promised.flatMap((one) => one.acknowledged ?? []);
     const erased = promised.flatMap((one) => one.erased ?? []);
+    const traces = tracesIn(tree.files, erased);
+    if (traces.length > 0) return traces;
     const { config, table, text } = await this.#configAt(point);
     const fresh = [freshEvent(table)];
     try {

@@ -1,5 +1,5 @@
 import { rename, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { writeArchiveFile } from '../../archive/write-file.ts';
 import type { Compression } from '../../core/archive.ts';
@@ -53,11 +53,17 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   });
   onStep('listed');
   // Not a failure: what is listed is finished, and the next open removes the part.
-  await unlink(part.path).catch((error: unknown) => {
+  await removePart(part).catch((error: unknown) => {
     log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
   });
   onStep('removed');
   return name;
+}
+
+/** For good: a power cut would otherwise bring back what an erasure takes out of the finished file next. */
+export async function removePart({ path }: Pick<Part, 'path'>): Promise<void> {
+  await unlink(path);
+  await syncFolder(dirname(path));
 }
 
 /** What lies beyond the part's length was never acknowledged. */

@@ -10,6 +10,7 @@ import { errorCode, readPlain } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { holeIn } from '../../lib/tail.ts';
 import { Part, PartStats, type PartPlace } from './part.ts';
+import { removePart } from './finish.ts';
 import { identityOf } from './recovered-ids.ts';
 import { isLockFile } from './writer-folders.ts';
 
@@ -57,7 +58,7 @@ export async function recoverFolder(
     const compression = finished.get(place) ?? null;
     const { part, ids } = await mendPart(place, compression, log, opener);
     const state = stateOf(part, listed);
-    if (state === 'listed' || part.length === 0) await unlink(part.path);
+    if (state === 'listed' || part.length === 0) await removePart(part);
     // The ids of a listed part still count: its last batch may not have been noted as delivered.
     if (part.length > 0) recovered.push({ part, ids, state });
   }
