@@ -15,7 +15,7 @@ const SEED = 1;
 const STEPS: readonly Step[] = ['burst', 'invalid', 'burst', 'pause', 'reload', 'erase', 'stop'];
 
 /** With all of it lost at each operation, and in other ways at some. */
-const perPoint = (point: number): number => (point % 12 === 0 ? 3 : 1);
+const perPoint = (point: number): number => (point % 24 === 0 ? 3 : 1);
 
 const lack = lacksRecorder();
 
