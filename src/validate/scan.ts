@@ -13,6 +13,8 @@ import {
   unexpected,
 } from '../lib/json-text.ts';
 
+const SPACE = 0x20;
+
 /** What a scan came to; `not_object` is JSON of another kind. */
 export type Verdict = 'object' | 'not_object' | 'not_json' | 'too_deep';
 
@@ -67,7 +69,11 @@ export class Scanner {
     }
   }
 
-  /** Not by recursion: the depth that is allowed may be more than the stack takes. @returns the place after it and white space */
+  /**
+   * Not by recursion: the depth that is allowed may be more than the stack takes. White space is asked for in place, and never
+   * behind the end, which V8 would check for at each byte from then on: a fifth of the time.
+   * @returns the place after it and white space
+   */
   #skip(begin: number): number {
     const json = this.#json;
     const ends = this.#ends;
@@ -82,7 +88,8 @@ export class Scanner {
         depth += 1;
         // In ASCII the closing bracket of a kind is the second after the opening one.
         ends[depth] = byte + 2;
-        at = skipWhite(json, at + 1);
+        at += 1;
+        if ((json[at] as number) <= SPACE) at = skipWhite(json, at);
         if (json[at] !== byte + 2) {
           if (byte === OPEN_BRACE) at = this.#skipToValue(at, depth);
           continue;
@@ -90,16 +97,19 @@ export class Scanner {
       } else {
         at = byte === QUOTE ? Math.abs(skipString(json, at)) : skipScalar(json, at);
         if (depth === 1) this.#note(from, at);
-        at = skipWhite(json, at);
+        if ((json[at] as number) <= SPACE) at = skipWhite(json, at);
       }
-      for (; depth > 0 && json[at] === ends[depth]; at = skipWhite(json, at)) {
+      while (depth > 0 && json[at] === ends[depth]) {
         depth -= 1;
         at += 1;
         if (depth === 1) this.#note(from, at);
+        if (at === json.length) break;
+        if ((json[at] as number) <= SPACE) at = skipWhite(json, at);
       }
       if (depth === 0) return at;
       if (json[at] !== COMMA) throw unexpected(json, at);
-      at = skipWhite(json, at + 1);
+      at += 1;
+      if ((json[at] as number) <= SPACE) at = skipWhite(json, at);
       if (ends[depth] === CLOSE_BRACE) at = this.#skipToValue(at, depth);
     }
   }
