@@ -4,7 +4,7 @@ import type { Dialect } from '../warehouse/sql/dialects/dialect.ts';
 import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { dayOf, type SourceFormat } from '../warehouse/sql/dialects/source.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/sql/schema.ts';
-import type { TableEntry } from '../warehouse/tables.ts';
+import { TABLES, type TableEntry } from '../warehouse/tables.ts';
 import { messageOf } from '../core/errors.ts';
 import { inferCommand } from './infer.ts';
 import { print, usageError, type Io } from './io.ts';
@@ -40,7 +40,7 @@ loaded from one export only.
 Redshift and Databricks have no statement for that which may be repeated.
 
 --erase removes the rows that say they are the user's, and then those of the user's events whose documents name somebody else:
-these are found in the table events, which has to exist and comes last.`;
+these are found in the table events, which comes last, and is made where it is not there.`;
 
 interface Options extends TablesFlags {
   readonly dialect?: DialectName;
@@ -119,7 +119,7 @@ export function schemaCommand(io: Io): Command {
         entries.map((entry) => schemaOf(entry, dialect, from, detailsOf(options))),
       );
       if (json === true) print(io, JSON.stringify(schemas, null, 2));
-      else print(io, render(schemas, parts, DIALECTS[dialect]));
+      else print(io, render(schemas, parts, dialect));
     });
   return addTablesOption(command).addCommand(inferCommand(io));
 }
@@ -177,7 +177,8 @@ function readable<T>(work: () => T): T {
   }
 }
 
-function render(schemas: readonly TableSchema[], parts: readonly Part[], { preamble }: Dialect): string {
+function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect: DialectName): string {
+  const { preamble }: Dialect = DIALECTS[dialect];
   const pick: Readonly<Record<Part, () => readonly (string | null)[]>> = {
     tables: () => schemas.flatMap(({ createTable, createIndexes }) => [createTable, createIndexes]),
     // What is nested first: its view reads that of its document.
@@ -190,7 +191,8 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], { pream
       );
       return [
         ...(others ?? []).map(({ erase }) => erase),
-        ...(others ?? []).map(({ eraseByEvent }) => eraseByEvent),
+        // Who has not loaded events has none to go by, and no fault either.
+        ...byEvent(others ?? [], dialect),
         ...(events ?? []).map(({ erase }) => erase),
       ];
     },
@@ -200,6 +202,13 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], { pream
     .filter((statement) => statement !== null);
   const isMade = parts.some((part) => part !== 'erase');
   return [...(preamble !== undefined && isMade ? [preamble] : []), ...statements].join('\n\n');
+}
+
+function byEvent(schemas: readonly TableSchema[], dialect: DialectName): string[] {
+  const statements = schemas.flatMap(({ eraseByEvent }) => eraseByEvent ?? []);
+  const events = TABLES.get('events');
+  if (events === undefined || statements.length === 0) return statements;
+  return [schemaOf(events, dialect).createTable, ...statements];
 }
 
 function dayText(text: string): string {

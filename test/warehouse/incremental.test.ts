@@ -279,9 +279,9 @@ function only(tables: readonly string[]): (sql: string) => string {
   return (sql) =>
     sql
       .split('\n\n')
-      .filter((one) => tables.some((table) => new RegExp(`FROM ["\`]${table}["\`]`).test(one)))
-      // This warehouse has no events.
-      .filter((one) => !/["`]events["`]/.test(one))
+      .filter((one) =>
+        tables.some((table) => new RegExp(`FROM ["\`]${table}["\`]|EXISTS ["\`]events["\`]`).test(one)),
+      )
       .join('\n');
 }
 
