@@ -2,9 +2,8 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Target } from '../core/route.ts';
 import type { Sink, TakenBack } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
-import type { Keep } from './claim-check.ts';
 import { Feed } from './feed.ts';
-import type { FeedStatus, Forgotten, SharedOptions } from './feed-options.ts';
+import type { FeedOptions, FeedStatus, Forgotten, SharedOptions } from './feed-options.ts';
 
 export interface DispatcherOptions extends SharedOptions {
   /** Events of users whose erasure has begun go nowhere. */
@@ -25,11 +24,10 @@ export class Dispatcher {
 
   /**
    * Takes a sink in: places its cursor and opens it. It has nothing before `begin`: the routes may be about to change.
-   * @param keep where its large events are kept, for `oversize: claim-check`
    * @throws what Feed.start throws; the sink is then not taken in
    */
-  async add(name: string, sink: Sink, keep?: Keep): Promise<void> {
-    const feed = new Feed({ ...this.#options, name, sink, ...(keep === undefined ? {} : { keep }) });
+  async add(name: string, sink: Sink, own: Pick<FeedOptions, 'keep' | 'patient'> = {}): Promise<void> {
+    const feed = new Feed({ ...this.#options, name, sink, ...own });
     this.#feeds.set(name, feed);
     try {
       await feed.start();

@@ -41,6 +41,8 @@ export interface FeedOptions extends SharedOptions {
   readonly sink: Sink;
   /** Where events go that are too large for the sink; without it they become dead letters. */
   readonly keep?: Keep;
+  /** Whether opening it is tried again whatever is in the way. */
+  readonly patient?: boolean;
 }
 
 export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';

@@ -1,4 +1,5 @@
 import type { ErasableStore } from '../core/erasure.ts';
+import { messageOf } from '../core/errors.ts';
 import type { Sink, SinkContext, SinkModule } from '../core/sink.ts';
 import type { Keep } from './claim-check.ts';
 import type { Dispatcher } from './dispatcher.ts';
@@ -54,7 +55,8 @@ export class LiveSinks {
 
   /**
    * Adds what is new and exchanges what has changed; what is gone stays. They load nothing until the dispatcher lets them
-   * begin. If one cannot be opened, the earlier ones are brought back before the error is passed on.
+   * begin. If one cannot be opened, the earlier ones are brought back before the error is passed on; what is in the way of
+   * one of these is waited for.
    * @param heirs the sinks that continue for others, by the name of the other
    * @param succeed called for each of these, when neither of the two is open
    */
@@ -74,11 +76,11 @@ export class LiveSinks {
         const old = sink.continues;
         const predecessor = old === null || heirs.get(old) !== name ? undefined : this.#planned.get(old);
         undo.push(() =>
-          before === undefined ? this.remove(name, signal, true) : this.#exchange(name, before, signal),
+          before === undefined ? this.remove(name, signal, true) : this.#exchange(name, before, signal, true),
         );
         if (old !== null && predecessor !== undefined) {
           await this.remove(old, signal);
-          undo.push(() => this.#exchange(old, predecessor, signal));
+          undo.push(() => this.#exchange(old, predecessor, signal, true));
           await succeed(old, name);
           undo.push(async () => {
             await this.remove(name, signal);
@@ -88,7 +90,8 @@ export class LiveSinks {
         await this.#exchange(name, sink, signal);
       }
     } catch (error) {
-      for (const step of undo.toReversed()) await step();
+      for (const step of undo.toReversed())
+        await step().catch((cause: unknown) => this.#noteLeftUndone(cause));
       this.#dispatcher.begin();
       throw error;
     }
@@ -110,10 +113,15 @@ export class LiveSinks {
     this.#planned.delete(name);
   }
 
-  async #exchange(name: string, sink: PlannedSink, signal: AbortSignal): Promise<void> {
+  /** @param patient whether it is tried again in the background, whatever is in the way */
+  async #exchange(name: string, sink: PlannedSink, signal: AbortSignal, patient = false): Promise<void> {
     await this.remove(name, signal);
     this.#make(name, sink);
-    await this.#start(name, sink);
+    await this.#start(name, sink, patient);
+  }
+
+  #noteLeftUndone(error: unknown): void {
+    this.#parts.log.error({ error: messageOf(error) }, 'a change of sinks could not be taken back');
   }
 
   #make(name: string, sink: PlannedSink): void {
@@ -125,10 +133,11 @@ export class LiveSinks {
     this.#open.set(name, module.createSink(options, { name, ...this.#parts, ...journaled }));
   }
 
-  async #start(name: string, { keeper }: PlannedSink): Promise<void> {
+  async #start(name: string, { keeper }: PlannedSink, patient = false): Promise<void> {
     const sink = this.#open.get(name);
     if (sink === undefined) return;
-    await this.#dispatcher.add(name, sink, keeper === null ? undefined : this.#keepAt(keeper));
+    const keep = keeper === null ? {} : { keep: this.#keepAt(keeper) };
+    await this.#dispatcher.add(name, sink, { ...keep, patient });
   }
 
   /** Asks each time for the keeper that is open then: a reload may exchange it after the sinks that use it. */

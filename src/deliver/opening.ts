@@ -13,20 +13,21 @@ export interface OpeningEvents {
 
 /** Opens a sink, again and again if it must, until the signal aborts. */
 export class Opening {
-  readonly #options: Pick<FeedOptions, 'name' | 'clock' | 'log' | 'retry'>;
+  readonly #options: Pick<FeedOptions, 'name' | 'clock' | 'log' | 'retry' | 'patient'>;
   readonly #open: (signal: AbortSignal) => Promise<void>;
   readonly #signal: AbortSignal;
   readonly #events: OpeningEvents;
-  #isStarting = true;
+  #isStarting: boolean;
   #failures = 0;
 
   constructor(
-    options: Pick<FeedOptions, 'name' | 'clock' | 'log' | 'retry'>,
+    options: Pick<FeedOptions, 'name' | 'clock' | 'log' | 'retry' | 'patient'>,
     open: (signal: AbortSignal) => Promise<void>,
     signal: AbortSignal,
     events: OpeningEvents,
   ) {
     this.#options = options;
+    this.#isStarting = options.patient !== true;
     this.#open = open;
     this.#signal = signal;
     this.#events = events;
@@ -34,7 +35,7 @@ export class Opening {
 
   /**
    * Settles after the first try, or when that takes too long; the others continue in the background.
-   * @throws MillraceError what waiting cannot mend, until it has settled
+   * @throws MillraceError what waiting cannot mend, until it has settled; never when it is patient
    */
   async start(): Promise<void> {
     const overdue = Promise.withResolvers<void>();

@@ -33,7 +33,10 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
   });
   journal.put(makeEvent({ id: 'small' }));
   journal.put(large);
-  await Promise.all([dispatcher.add('archive', files), dispatcher.add('hub', hub, files.keep!.bind(files))]);
+  await Promise.all([
+    dispatcher.add('archive', files),
+    dispatcher.add('hub', hub, { keep: files.keep!.bind(files) }),
+  ]);
   dispatcher.begin();
   // The files sink may open after the hub has its first batch: what could not be kept yet is tried again.
   await until('the pointer to be delivered', () => (clock.next(), journal.cursors.get('hub') === 2));

@@ -256,9 +256,11 @@ test('fault 13: pointers keep the order of a user, also where one of them has to
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) journal.put(makeEvent({ id, body: Buffer.alloc(1000) }));
   const failing = new Set(['a', 'c']);
-  await dispatcher.add('a', sink, ({ id, body }) => {
-    if (failing.delete(id)) return Promise.reject(new Error('no room'));
-    return Promise.resolve({ path: id, sha256: '', bytes: body.length });
+  await dispatcher.add('a', sink, {
+    keep: ({ id, body }) => {
+      if (failing.delete(id)) return Promise.reject(new Error('no room'));
+      return Promise.resolve({ path: id, sha256: '', bytes: body.length });
+    },
   });
   dispatcher.begin();
   await until(clock, () => journal.cursors.get('a') === 4);

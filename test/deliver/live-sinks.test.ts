@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { MillraceError } from '../../src/core/errors.ts';
+import { DELIVERED, type Sink, type SinkModule } from '../../src/core/sink.ts';
+import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { LiveSinks, type PlannedSink, type PlannedSinks } from '../../src/deliver/live-sinks.ts';
+import { makeEvent } from '../support/events.ts';
+import { ArrayJournal, LIMITS, ManualClock, silentLog, until } from './support.ts';
+
+test('a reload that fails while the disk is in trouble brings the old sink back, when the disk lets it', async () => {
+  const journal = new ArrayJournal();
+  const clock = new ManualClock();
+  const retry = { initial: 10, max: 100, giveUpAfter: 0 };
+  const limits = { maxPending: 10, maxPendingBytes: 1e6 };
+  const targetsOf = () => [{ sink: 'a', destination: null }];
+  const dispatcher = new Dispatcher({ journal, clock, log: silentLog, retry, ...limits, targetsOf });
+  const sinks = new LiveSinks(dispatcher, { log: silentLog, clock });
+  const disk = { inTrouble: false };
+  const delivered: string[] = [];
+  const plan = (fingerprint: string): PlannedSinks => {
+    const module: SinkModule = { parseOptions: (value) => value, createSink: () => sinkOn(disk, delivered) };
+    const sink: PlannedSink = { module, options: {}, keeper: null, continues: null, fingerprint };
+    return { sinks: new Map([['a', sink]]) };
+  };
+  await sinks.open(plan('before'));
+  dispatcher.begin();
+
+  disk.inTrouble = true;
+  const signal = new AbortController().signal;
+  const changing = sinks.change(plan('after'), signal, new Map(), () => Promise.resolve());
+  await expect(changing).rejects.toThrow('Folder cannot be written');
+  journal.put(makeEvent({ id: 'later' }));
+  disk.inTrouble = false;
+  await until(clock, () => delivered.includes('later'));
+  await dispatcher.stop(AbortSignal.timeout(1000));
+});
+
+function sinkOn(disk: { readonly inTrouble: boolean }, delivered: string[]): Sink {
+  return {
+    limits: LIMITS,
+    open: () =>
+      disk.inTrouble
+        ? Promise.reject(new MillraceError('folder_unwritable', 'the disk is in trouble'))
+        : Promise.resolve(),
+    send(batch) {
+      delivered.push(...batch.map(({ event }) => event.id));
+      return Promise.resolve(batch.map(() => DELIVERED));
+    },
+    close: () => Promise.resolve(),
+  };
+}
