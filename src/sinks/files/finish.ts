@@ -23,6 +23,8 @@ export interface Finish {
   readonly log: SinkLog;
   /** Called after each step; tests kill the process in it. */
   readonly onStep: (step: FinishStep) => void;
+  /** Called for a part that could not be removed: an erasure waits for it. */
+  readonly onLeft?: (part: Part) => void;
 }
 
 /**
@@ -52,9 +54,10 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
     types: Object.fromEntries(stats.types),
   });
   onStep('listed');
-  // Not a failure: what is listed is finished, and the next open removes the part.
+  // Not a failure: what is listed is finished, and the next open removes the part at the latest.
   await removePart(part).catch((error: unknown) => {
     log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
+    finish.onLeft?.(part);
   });
   onStep('removed');
   return name;

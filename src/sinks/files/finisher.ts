@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
+import { isMissing } from '../../lib/durable.ts';
 import { formatDuration } from '../../lib/units.ts';
-import { finishPart, type Finish } from './finish.ts';
+import { finishPart, removePart, type Finish } from './finish.ts';
 import type { Part } from './part.ts';
 import { explain } from './troubles.ts';
 
@@ -22,7 +23,7 @@ export interface FinisherEvents {
 export class Finisher {
   readonly #clock: Clock;
   readonly #events: FinisherEvents;
-  #finish: Omit<Finish, 'signal'>;
+  #finish: Omit<Finish, 'signal' | 'onLeft'>;
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #abort = new AbortController();
   /** Parts that failed, each with what cancels its next try. */
@@ -30,7 +31,7 @@ export class Finisher {
   /** When each of those first failed that are not finished since, and why they last did. */
   readonly #troubled = new Map<Part, { readonly since: number; readonly error: string }>();
 
-  constructor(finish: Omit<Finish, 'signal'>, clock: Clock, events: FinisherEvents) {
+  constructor(finish: Omit<Finish, 'signal' | 'onLeft'>, clock: Clock, events: FinisherEvents) {
     this.#finish = finish;
     this.#clock = clock;
     this.#events = events;
@@ -90,7 +91,8 @@ export class Finisher {
     const { signal } = this.#abort;
     try {
       signal.throwIfAborted();
-      const name = await finishPart(part, { ...this.#finish, signal });
+      const onLeft = (left: Part): void => this.#removeLater(left);
+      const name = await finishPart(part, { ...this.#finish, signal, onLeft });
       this.#finish.log.info({ file: name, records: part.stats.records }, 'closed an archive file');
       this.#troubled.delete(part);
       this.#events.onFinished(part);
@@ -112,6 +114,17 @@ export class Finisher {
       const cancel = signal.aborted ? () => undefined : this.#clock.after(RETRY_MS, () => this.#retry(part));
       this.#failed.set(part, cancel);
     }
+  }
+
+  /** A part whose records are in a finished file: only its bytes are in the way. */
+  #removeLater(part: Part): void {
+    this.#clock.after(RETRY_MS, () => {
+      if (this.#abort.signal.aborted) return;
+      removePart(part).then(
+        () => prune(part),
+        (error: unknown) => (isMissing(error) ? undefined : this.#removeLater(part)),
+      );
+    });
   }
 
   #retry(part: Part): void {
