@@ -1,17 +1,19 @@
 import { expect, test } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
+import type { Target } from '../../src/core/route.ts';
 import { DELIVERED, type Sink, type SinkModule } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { LiveSinks, type PlannedSink, type PlannedSinks } from '../../src/deliver/live-sinks.ts';
 import { makeEvent } from '../support/events.ts';
 import { ArrayJournal, LIMITS, ManualClock, silentLog, until } from './support.ts';
 
+const targetsOf = (): Target[] => [{ sink: 'a', destination: null }];
+
 test('a reload that fails while the disk is in trouble brings the old sink back, when the disk lets it', async () => {
   const journal = new ArrayJournal();
   const clock = new ManualClock();
   const retry = { initial: 10, max: 100, giveUpAfter: 0 };
   const limits = { maxPending: 10, maxPendingBytes: 1e6 };
-  const targetsOf = () => [{ sink: 'a', destination: null }];
   const dispatcher = new Dispatcher({ journal, clock, log: silentLog, retry, ...limits, targetsOf });
   const sinks = new LiveSinks(dispatcher, { log: silentLog, clock });
   const disk = { inTrouble: false };

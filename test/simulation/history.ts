@@ -1,0 +1,401 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { startApp, type App } from '../../src/app.ts';
+import { resolveText } from '../../src/config/load.ts';
+import { MillraceError } from '../../src/core/errors.ts';
+import { Requests } from '../../src/erase/requests.ts';
+import { post, PORT, SECRET } from './client.ts';
+import { simulateGlobals, START } from './globals.ts';
+import { judge, type Sent } from './judge.ts';
+import { Life } from './scheduler.ts';
+import { enter, World } from './world.ts';
+
+export interface Outcome {
+  readonly seed: number;
+  /** What is not as promised; empty when all is well. */
+  readonly faults: readonly string[];
+  /** Equal for two runs that were the same. */
+  readonly trace: number;
+  readonly events: number;
+  readonly kills: number;
+  readonly injected: number;
+  readonly steps: readonly string[];
+}
+
+const USERS = 4;
+const TYPES = ['daily.data.meal.created', 'labtest.order.created', 'provider.connection.created'] as const;
+const TEAM = '6b0e9a52-0000-4000-8000-000000000001';
+
+/** One history: a receiver among senders, an operator, and what can go wrong, all of it decided by the seed. */
+export async function runHistory(seed: number, length = 12): Promise<Outcome> {
+  const world = new World(seed);
+  const restore = simulateGlobals(world.scheduler);
+  const folder = `/dev/shm/millrace-simulation-${process.pid}`;
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(`${folder}/journal`, { recursive: true });
+  world.disk.prepare(`${folder}/journal`);
+  enter(world);
+  const history = new History(world, folder);
+  try {
+    const faults = await history.run(length);
+    const { sent, kills, steps } = history;
+    const { trace } = world.scheduler;
+    return { seed, faults, trace, events: sent.size, kills, injected: world.faults, steps };
+  } finally {
+    history.kill();
+    enter(null);
+    restore();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class History {
+  readonly #world: World;
+  readonly #folder: string;
+  #life: Life | null = null;
+  #app: App | null = null;
+  #starting: Promise<void> | null = null;
+  #isOver = false;
+  /** Nothing new is sent. */
+  #isQuiet = false;
+  #variant = 0;
+  /** Configs that may be in force. */
+  #possible = new Set([0]);
+  readonly sent = new Map<string, Sent>();
+  readonly erased = new Map<number, number>();
+  readonly steps: string[] = [];
+  kills = 0;
+
+  constructor(world: World, folder: string) {
+    this.#world = world;
+    this.#folder = folder;
+  }
+
+  async run(length: number): Promise<readonly string[]> {
+    const { scheduler } = this.#world;
+    let outcome: readonly string[] | Error | null = null;
+    this.#story(length).then(
+      (faults) => (outcome = faults),
+      (error: unknown) => (outcome = error as Error),
+    );
+    await scheduler
+      .until('the history', () => outcome !== null, 1e11, 1_000_000)
+      .catch((error: unknown) => (outcome = error as Error));
+    if ((outcome as unknown) instanceof Error) {
+      const { message, stack } = outcome as unknown as Error;
+      return [`${message}\n${stack}`];
+    }
+    return outcome ?? [];
+  }
+
+  /** As a kill -9. */
+  kill(): void {
+    if (this.#life !== null) this.#world.scheduler.end(this.#life);
+    this.#life = null;
+    this.#app = null;
+  }
+
+  async #story(length: number): Promise<readonly string[]> {
+    const { scheduler } = this.#world;
+    const { random } = scheduler;
+    await this.#start();
+    const senders = [this.#send(0), this.#send(1), this.#send(2)];
+    for (let step = 0; step < length; step += 1) {
+      await this.#sleep(random.below(3000));
+      await this.#act(random.below(11));
+    }
+    // Every trouble is over.
+    this.#say('calm');
+    this.#world.trouble = 0;
+    scheduler.slow = false;
+    this.#isOver = true;
+    await Promise.all(senders);
+    await this.#start();
+    await this.#drain();
+    // A sink that has left can have unfinished files; they are finished when it is there again.
+    await this.#stop();
+    this.#variant = ALL_SINKS;
+    await this.#start();
+    await this.#drain();
+    const app = this.#app;
+    await app?.stop(new AbortController().signal);
+    this.#say('end');
+    return judge({
+      disk: this.#world.disk,
+      folder: this.#folder,
+      sent: [...this.sent.values()],
+      sinksOf,
+      erased: this.erased,
+    });
+  }
+
+  async #act(kind: number): Promise<void> {
+    const world = this.#world;
+    const { random } = world.scheduler;
+    if (kind <= 1) {
+      this.#say('kill -9');
+      await this.#end();
+      await this.#sleep(random.below(2000));
+      await this.#start();
+    } else if (kind === 2) {
+      this.#say('power cut');
+      await this.#end();
+      world.disk.cut(random);
+      await this.#start();
+    } else if (kind === 3) {
+      this.#say('stop');
+      await this.#stop();
+      await this.#start();
+    } else if (kind <= 5) {
+      await this.#reload(random.below(VARIANTS.length));
+    } else if (kind === 6) {
+      const ms = random.pick([120_000, 4_000_000]);
+      this.#say(`${ms} ms pass`);
+      this.#isQuiet = true;
+      await this.#sleep(ms);
+      this.#isQuiet = false;
+    } else if (kind === 7) {
+      world.trouble = world.trouble > 0 ? 0 : random.pick([0.02, 0.2, 1]);
+      this.#say(`trouble ${world.trouble}`);
+      await this.#sleep(random.below(20_000));
+    } else if (kind === 9) {
+      world.scheduler.slow = !world.scheduler.slow;
+      this.#say(world.scheduler.slow ? 'slow' : 'not slow');
+    } else if (kind === 8) await this.#erase(random.below(USERS));
+  }
+
+  async #end(): Promise<void> {
+    // A kill between two tries to start is none.
+    if (this.#app === null) await this.#starting;
+    this.kills += 1;
+    this.kill();
+  }
+
+  async #stop(): Promise<void> {
+    await this.#starting;
+    const app = this.#app;
+    if (app === null) return;
+    const stopped = app.stop(AbortSignal.timeout(30_000)).catch(() => undefined);
+    // What does not stop is killed, as a supervisor would.
+    await Promise.race([stopped, this.#sleep(60_000)]);
+    this.kill();
+  }
+
+  /** Until it runs: a disk in trouble, or a config that events forbid, can be in the way. */
+  #start(): Promise<void> {
+    this.#starting ??= this.#startOnce().finally(() => (this.#starting = null));
+    return this.#starting;
+  }
+
+  async #startOnce(): Promise<void> {
+    for (let tries = 0; this.#app === null; tries += 1) {
+      const life = new Life();
+      this.#life = life;
+      const started = await this.#begin(life).catch((error: unknown) => error as Error);
+      if (!(started instanceof Error)) {
+        this.#app = started;
+        return;
+      }
+      this.kill();
+      if (!(started instanceof MillraceError) && !('code' in started)) throw started;
+      this.#say(`does not start: ${started.message}`);
+      if (tries > 6) this.#world.trouble = 0;
+      if (tries > 20) throw started;
+      await this.#sleep(1000);
+    }
+  }
+
+  async #begin(life: Life): Promise<App> {
+    const { scheduler } = this.#world;
+    const config = await scheduler.within(null, () => this.#config(this.#variant));
+    return scheduler.within(life, () =>
+      startApp(config, {
+        log: this.#log() as never,
+        onFailure: (error) => {
+          this.#say(`fails: ${error.message}`);
+          // As main does: the process ends, and is started again.
+          scheduler.within(null, () => scheduler.later(() => this.#restart(life)));
+        },
+      }),
+    );
+  }
+
+  #restart(life: Life): void {
+    if (this.#life !== life) return;
+    this.kill();
+    void this.#start().catch((error: unknown) => this.#say(String(error)));
+  }
+
+  /** A process that is killed meanwhile starts with the config of before, or with the new one if it has taken it. */
+  async #reload(variant: number): Promise<void> {
+    const app = this.#app;
+    const life = this.#life;
+    if (app === null || life === null) return;
+    this.#say(`reload ${variant}`);
+    const config = await this.#config(variant);
+    this.#possible.add(variant);
+    let outcome: 'under way' | 'taken' | 'refused' = 'under way';
+    this.#world.scheduler
+      .within(life, () => app.reload(config))
+      .then(
+        () => (outcome = 'taken'),
+        (error: unknown) => {
+          outcome = 'refused';
+          this.#say(`refused: ${(error as Error).message}`);
+        },
+      );
+    while (isUnderWay(outcome) && this.#life === life) await this.#sleep(500);
+    if ((outcome as string) === 'taken') this.#variant = variant;
+    this.#possible = new Set([this.#variant]);
+  }
+
+  /** Asked for as the command does, beside the running receiver; it is due at once. */
+  async #erase(user: number): Promise<void> {
+    if (this.erased.has(user)) return;
+    const { scheduler } = this.#world;
+    this.#say(`erase user ${user}`);
+    this.erased.set(user, scheduler.now);
+    const requests = new Requests(`${this.#folder}/erasure`);
+    const subject = { by: 'user', id: userOf(user), team: null } as const;
+    for (let tries = 0; ; tries += 1) {
+      const asked = await requests.add(subject, START + scheduler.now, 0).catch(() => null);
+      if (asked !== null) return;
+      if (tries > 5) this.#world.trouble = 0;
+      await this.#sleep(1000);
+    }
+  }
+
+  /** A sender: events one after the other, each again until it is acknowledged; now and then one that was. */
+  async #send(sender: number): Promise<void> {
+    const { random } = this.#world.scheduler;
+    for (let n = 0; !this.#isOver; n += 1) {
+      while (this.#isQuiet) await this.#sleep(50_000);
+      const id = `msg_${sender}_${n}`;
+      const user = random.below(USERS);
+      const type = random.pick(TYPES);
+      const data = 'x'.repeat(random.below(1500));
+      const body = JSON.stringify({
+        event_type: type,
+        team_id: TEAM,
+        user_id: userOf(user),
+        client_user_id: `made-up-${user}`,
+        data: { id, n, data },
+      });
+      const event: Sent = { id, user, type, body, acknowledged: null, sender, order: n, configs: new Set() };
+      this.sent.set(id, event);
+      for (let tries = 0; !this.#isOver || tries < 1; tries += 1) {
+        for (const variant of this.#possible) event.configs.add(variant);
+        const status = await post(this.#world, event, random.chance(0.03));
+        for (const variant of this.#possible) event.configs.add(variant);
+        if (status >= 200 && status < 300) {
+          event.acknowledged = this.#world.scheduler.now;
+          break;
+        }
+        await this.#sleep(100 + random.below(2000));
+      }
+      const again = [...this.sent.values()][random.below(this.sent.size)];
+      if (random.chance(0.1) && again !== undefined && again.acknowledged !== null)
+        await post(this.#world, again, false);
+      await this.#sleep(random.below(400));
+    }
+  }
+
+  /** Until nothing waits in the journal, and what is due is erased. */
+  async #drain(): Promise<void> {
+    for (let tries = 0; ; tries += 1) {
+      const status = await this.#app?.operations.status().catch(() => null);
+      const cursors = status?.journal?.cursors ?? null;
+      const waits = cursors === null || cursors.some(({ backlog }) => backlog > 0);
+      const asked = new Requests(`${this.#folder}/erasure`);
+      if (!waits && asked.list().length === 0) return;
+      if (tries > 4000) throw new Error(`events or erasures wait for ever: ${JSON.stringify(cursors)}`);
+      await this.#sleep(1000);
+    }
+  }
+
+  #config(variant: number): ReturnType<typeof resolveText> {
+    const text = configOf(this.#folder, variant);
+    return resolveText(text, { file: 'simulated.yaml', env: {} });
+  }
+
+  #sleep(ms: number): Promise<void> {
+    const { scheduler } = this.#world;
+    return new Promise((resolve) => scheduler.within(null, () => scheduler.after(ms, resolve)));
+  }
+
+  #say(step: string): void {
+    this.steps.push(`${Math.floor(this.#world.scheduler.now)} ${step}`);
+    if (process.env['SIMULATION_LIVE'] !== undefined) process.stderr.write(`${this.steps.at(-1)}\n`);
+  }
+
+  #log(): object {
+    const note = (level: string) => (about: unknown, text?: string) => {
+      if (process.env['SIMULATION_LOG'] !== undefined)
+        this.#say(`${level} ${text ?? ''} ${JSON.stringify(about, errorText)}`);
+    };
+    const log = {
+      debug: note('debug'),
+      info: note('info'),
+      warn: note('warn'),
+      error: note('error'),
+      isLevelEnabled: () => false,
+    };
+    return log;
+  }
+}
+
+function isUnderWay(outcome: string): boolean {
+  return outcome === 'under way';
+}
+
+/** Who has to have events of a type by a config. */
+function sinksOf(variant: number, type: string): readonly string[] {
+  return VARIANTS[variant]?.find(([match]) => match === '*' || type.startsWith(match))?.[1] ?? [];
+}
+
+function errorText(_key: string, value: unknown): unknown {
+  return value instanceof Error ? value.stack : value;
+}
+
+/** Routes of each config; a sink that none names is left out. */
+const VARIANTS: readonly (readonly (readonly [match: string, to: readonly string[]])[])[] = [
+  [['*', ['archive']]],
+  [
+    ['daily.data.', ['archive']],
+    ['*', ['archive', 'second']],
+  ],
+  [
+    ['labtest.', ['second']],
+    ['*', ['archive']],
+  ],
+];
+
+/** The config that names every sink. */
+const ALL_SINKS = 1;
+
+function configOf(folder: string, variant: number): string {
+  const routes = VARIANTS[variant] ?? [];
+  const names = new Set(routes.flatMap(([, to]) => to));
+  const sinks = [...names].map((name) => ({
+    name,
+    options: {
+      type: 'files',
+      path: `${folder}/${name}`,
+      compress: name === 'archive' ? 'gzip' : 'none',
+      rotate: { bytes: 20_000, every: '60s' },
+    },
+  }));
+  return JSON.stringify({
+    server: { port: PORT, path: '/webhooks' },
+    signing: { secrets: [SECRET] },
+    admin: { enabled: false },
+    journal: { path: `${folder}/journal`, retention: '1h', maxBytes: '64MiB', dedupWindow: '2d' },
+    // A sink that is in the config no more leaves its folder behind.
+    erasure: { path: `${folder}/erasure`, folders: [`${folder}/archive`, `${folder}/second`] },
+    sinks: Object.fromEntries(sinks.map(({ name, options }) => [name, options])),
+    routes: routes.map(([match, to]) => ({ match: [match], to })),
+  });
+}
+
+function userOf(user: number): string {
+  return `6b0e9a52-0000-4000-8000-00000000000${user}`;
+}

@@ -1,0 +1,48 @@
+import { registerHooks } from 'node:module';
+
+/** What the program imports, and what it gets here. Left alone where SQLite is opened: that is real, and answers at once. */
+const STAND_INS: readonly (readonly [specifier: RegExp, file: string])[] = [
+  [/^node:fs$/, './fs.ts'],
+  [/^node:fs\/promises$/, './fs-promises.ts'],
+  [/^node:zlib$/, './zlib.ts'],
+  [/^node:crypto$/, './crypto.ts'],
+  [/^node:timers\/promises$/, './timers-promises.ts'],
+  [/\/file-lock\.ts$/, './file-lock.ts'],
+  [/\/listen\.ts$/, './listen.ts'],
+  [/^better-sqlite3$/, './sqlite.ts'],
+  [/\/writer-thread\.ts$/, './writer-thread.ts'],
+];
+/** Defects that are put into the program while it is loaded, so that a test sees the histories find them. */
+const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, instead: string]>> = {
+  'answer before sync': ['journal/segments/segment.ts', '    fdatasyncSync(fd);\n', ''],
+  'cursor before file': ['lib/append-file.ts', '      await handle.datasync();\n', ''],
+  'rename without directory sync': ['sinks/files/finish.ts', '  await syncFolder(folder);\n', ''],
+  'routes of now': ['route/accepted.ts', 'const era = this.#eraOf(seq);', 'const era = this.#newest;'],
+  'forgotten sinks': ['deliver/delivery.ts', '    refuse(counted, blocked);\n', ''],
+  'old sinks not brought back': ['deliver/opening.ts', 'options.patient !== true', 'true'],
+};
+const defect = process.env['SIMULATION_DEFECT'];
+const SRC = new URL('../../src/', import.meta.url).href;
+const REAL = new Set(['journal/database.ts', 'journal/space.ts'].map((file) => SRC + file));
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const from = context.parentURL ?? '';
+    if (from.startsWith(SRC) && !(REAL.has(from) && specifier === 'node:fs')) {
+      const found = STAND_INS.find(([pattern]) => pattern.test(specifier));
+      if (found !== undefined) return next(new URL(found[1], import.meta.url).href, context);
+    }
+    return next(specifier, context);
+  },
+  load(url, context, next) {
+    const loaded = next(url, context);
+    if (defect === undefined || !url.startsWith(SRC)) return loaded;
+    const change = DEFECTS[defect];
+    if (change === undefined) throw new Error(`there is no defect ${defect}`);
+    const [file, code, instead] = change;
+    if (url !== SRC + file) return loaded;
+    const source = Buffer.from(loaded.source as Uint8Array).toString();
+    if (!source.includes(code)) throw new Error(`${file} has no ${code}`);
+    return { ...loaded, source: source.replaceAll(code, instead) };
+  },
+});

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
+import type { Disk, File } from './disk.ts';
+
+/** What a sender knows of an event. */
+export interface Sent {
+  readonly id: string;
+  readonly user: number;
+  readonly type: string;
+  readonly body: string;
+  readonly sender: number;
+  readonly order: number;
+  /** When it had a 2xx, milliseconds; null when it never had. */
+  acknowledged: number | null;
+  /** Configs that may have been in force when it was accepted. */
+  readonly configs: Set<number>;
+}
+
+interface Found {
+  readonly id: string;
+  readonly text: string;
+  readonly file: string;
+  readonly sink: string;
+}
+
+/**
+ * Holds what lies on the disk against what the senders know. Shares no code with the program: finished files are lines of
+ * JSON, gzipped or not, and a manifest names each with its SHA-256.
+ */
+export function judge(case_: {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly sent: readonly Sent[];
+  readonly sinksOf: (config: number, type: string) => readonly string[];
+  readonly erased: ReadonlyMap<number, number>;
+}): string[] {
+  const { disk, folder, sent, sinksOf, erased } = case_;
+  const faults: string[] = [];
+  const found = new Map<string, Found[]>();
+  const newest = new Map<string, number>();
+  const known = new Map(sent.map((event) => [event.id, event]));
+  for (const sink of ['archive', 'second']) {
+    if (!disk.has(`${folder}/${sink}`)) continue;
+    for (const path of disk.list(`${folder}/${sink}`)) {
+      const name = path.slice(folder.length + 1);
+      if (/\.ndjson(\.gz)?$/.test(name) && !name.includes('/.')) read(path, name);
+    }
+  }
+  for (const [id, copies] of found) {
+    const event = known.get(id);
+    if (event === undefined) faults.push(`${copies[0]?.file} holds ${id}, which nobody sent`);
+    else if (erased.has(event.user))
+      faults.push(`${copies[0]?.file} holds ${id} of user ${event.user}, who is erased`);
+    else if (
+      !copies.every(
+        ({ text }) => text.includes(JSON.stringify(event.body).slice(1, -1)) || text.includes(event.body),
+      )
+    )
+      faults.push(`${copies[0]?.file} holds other bytes of ${id}`);
+  }
+  for (const event of sent) {
+    if (event.acknowledged === null || erased.has(event.user)) continue;
+    const places = new Set(found.get(event.id)?.map(({ sink }) => sink));
+    const choices = [...event.configs].map((config) => sinksOf(config, event.type));
+    if (choices.some((sinks) => sinks.every((sink) => places.has(sink)))) continue;
+    const owed = choices.map((sinks) => sinks.join(' and ')).join(', or ');
+    faults.push(
+      `${event.id}, acknowledged at ${event.acknowledged}, is in [${[...places].join()}], not in ${owed}`,
+    );
+  }
+  return faults;
+
+  /** A sender waits for each answer: within a file, its events of one user stand in the order in which it sent them. */
+  function inOrder(event: Sent | undefined, file: string): void {
+    if (event === undefined) return;
+    const key = `${file} ${event.sender} ${event.user}`;
+    const before = newest.get(key) ?? -1;
+    if (event.order < before) faults.push(`${file} has ${event.id} behind a later event of its user`);
+    newest.set(key, Math.max(before, event.order));
+  }
+
+  function read(path: string, name: string): void {
+    const { data } = disk.find(path, 'judge') as File;
+    let text: string;
+    try {
+      text = (name.endsWith('.gz') ? gunzipSync(data) : data).toString();
+    } catch (error) {
+      faults.push(`${name} is torn: ${(error as Error).message}`);
+      return;
+    }
+    const manifest = `${folder}/${name.split('/')[0]}/_manifest.jsonl`;
+    const listed = disk.has(manifest) ? (disk.find(manifest, 'judge') as File).data.toString() : '';
+    const hash = createHash('sha256').update(data).digest('hex');
+    if (!listed.includes(hash)) faults.push(`${name} is not in the manifest with its hash`);
+    for (const line of text.split('\n').slice(0, -1)) {
+      try {
+        const { id } = JSON.parse(line) as { id: string };
+        const sink = name.split('/')[0] ?? '';
+        inOrder(known.get(id), name);
+        found.set(id, [...(found.get(id) ?? []), { id, text: line, file: name, sink }]);
+      } catch {
+        faults.push(`${name} has a line that is not JSON`);
+      }
+    }
+    if (!text.endsWith('\n')) faults.push(`${name} ends in the middle of a line`);
+  }
+}

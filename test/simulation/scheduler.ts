@@ -1,0 +1,160 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Random } from './random.ts';
+
+const realImmediate = globalThis.setImmediate;
+
+/** One life of the receiver, from its start to its kill. What it asks for after that is never answered. */
+export class Life {
+  isAlive = true;
+  readonly #atEnd: (() => void)[] = [];
+
+  /** What the system does for a process that is gone, such as dropping its locks. */
+  atEnd(release: () => void): void {
+    this.#atEnd.push(release);
+  }
+
+  end(): void {
+    this.isAlive = false;
+    for (const release of this.#atEnd.splice(0)) release();
+  }
+}
+
+/** Thrown into code of a process that is gone; nobody sees it. */
+export class Gone extends Error {
+  override name = 'Gone';
+}
+
+interface Task {
+  readonly life: Life | null;
+  readonly run: () => void;
+}
+
+interface Timer extends Task {
+  readonly at: number;
+  readonly order: number;
+}
+
+/**
+ * Time, and the order of everything that is not decided by the program itself: one thing after the other, chosen by the
+ * seed among all that could happen next. Time stands still while anything can.
+ */
+export class Scheduler {
+  readonly random: Random;
+  readonly #lives = new AsyncLocalStorage<Life | null>();
+  #ready: Task[] = [];
+  #timers: Timer[] = [];
+  #now = 0;
+  #order = 0;
+  /** Whether most of what the outside does takes seconds. */
+  slow = false;
+  /** Hash of all choices: two runs are the same run when it is the same. */
+  trace = 0;
+
+  constructor(seed: number) {
+    this.random = new Random(seed);
+  }
+
+  /** Milliseconds since the beginning. */
+  get now(): number {
+    return this.#now;
+  }
+
+  get life(): Life | null {
+    return this.#lives.getStore() ?? null;
+  }
+
+  within<T>(life: Life | null, run: () => T): T {
+    return this.#lives.run(life, run);
+  }
+
+  /** The life that asks; throws when it is over. */
+  asker(): Life | null {
+    const { life } = this;
+    if (life?.isAlive === false) throw new Gone();
+    return life;
+  }
+
+  /** Something the outside does for who asks, at a time of its own choosing: now, or some milliseconds later. */
+  later(run: () => void): void {
+    const { life } = this;
+    if (life?.isAlive === false) return;
+    if (this.random.chance(this.slow ? 0.7 : 0.05))
+      this.after(this.random.below(this.slow ? 4000 : 300), run);
+    else this.#ready.push({ life, run: AsyncLocalStorage.bind(run) });
+  }
+
+  /** What a call to the outside comes to. */
+  ask<T>(work: () => T): Promise<T> {
+    if (this.life?.isAlive === false) return new Promise(() => undefined);
+    return new Promise((resolve, reject) =>
+      this.later(() => {
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error);
+        }
+      }),
+    );
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const { life } = this;
+    this.#order += 1;
+    const delay = Number.isFinite(ms) ? Math.max(0, Math.min(ms, 1e12)) : 1e12;
+    const timer = { life, run: AsyncLocalStorage.bind(run), at: this.#now + delay, order: this.#order };
+    if (life?.isAlive !== false) this.#timers.push(timer);
+    return () => {
+      const at = this.#timers.indexOf(timer);
+      if (at !== -1) this.#timers.splice(at, 1);
+    };
+  }
+
+  end(life: Life): void {
+    life.end();
+    this.#ready = this.#ready.filter((task) => task.life !== life);
+    this.#timers = this.#timers.filter((task) => task.life !== life);
+  }
+
+  /** Lets things happen until the condition holds. @throws Error when it does not in that many turns, or within `ms` */
+  async until(what: string, condition: () => boolean, ms = 3_600_000, turns = 200_000): Promise<void> {
+    const end = this.#now + ms;
+    await drained();
+    for (let turn = 0; !condition(); turn += 1) {
+      if (turn > turns || this.#now > end || !(await this.turn()))
+        throw new Error(`${what}: never came true (at ${this.#now} ms, after ${turn} turns)`);
+    }
+  }
+
+  /** One thing happens, and all that follows from it in the program. False when there is nothing left. */
+  async turn(): Promise<boolean> {
+    const task = this.#ready.length > 0 ? this.#takeReady() : this.#takeTimer();
+    if (task === null) return false;
+    this.trace = (Math.imul(this.trace, 31) + this.#now + this.#ready.length * 7) | 0;
+    if (task.life?.isAlive !== false) task.run();
+    await drained();
+    return true;
+  }
+
+  #takeReady(): Task {
+    const at = this.random.below(this.#ready.length);
+    return this.#ready.splice(at, 1)[0] as Task;
+  }
+
+  #takeTimer(): Task | null {
+    let next: Timer | undefined;
+    for (const timer of this.#timers)
+      if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order))
+        next = timer;
+    if (next === undefined) return null;
+    this.#timers.splice(this.#timers.indexOf(next), 1);
+    this.#now = Math.max(this.#now, next.at);
+    return next;
+  }
+}
+
+/** All microtasks and ticks have run. */
+function drained(): Promise<void> {
+  return new Promise((resolve) => {
+    realImmediate(resolve);
+  });
+}

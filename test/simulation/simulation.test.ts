@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Ended, millraceProcess } from '../support/millrace.ts';
+
+/** Histories of a run of the tests; set MILLRACE_SIMULATIONS and MILLRACE_SEED for more, or others. */
+const HISTORIES = process.env['MILLRACE_SIMULATIONS'] ?? '8';
+const SEED = process.env['MILLRACE_SEED'] ?? '1';
+
+function simulate(...args: readonly string[]): Promise<Ended> {
+  const main = join(import.meta.dirname, 'main.ts');
+  return millraceProcess(args, { program: [process.execPath, main] });
+}
+
+test(`${HISTORIES} simulated histories: every acknowledged event has its place, and nothing of an erased user`, async () => {
+  const { code, stdout, stderr } = await simulate('--seed', SEED, '--histories', HISTORIES);
+  expect(code, stdout + stderr).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ histories: Number(HISTORIES), failed: 0 });
+}, 90_000);
+
+test('the same seed gives the same history, and another gives another', async () => {
+  const [one, again, other] = await Promise.all(
+    ['3', '3', '4'].map((seed) => simulate('--seed', seed, '--length', '5', '--steps')),
+  );
+  expect(one?.code).toBe(0);
+  expect(again?.stdout).toBe(one?.stdout);
+  expect(other?.stdout).not.toBe(one?.stdout);
+}, 90_000);
+
+/** Histories in which a defect has to show; most show in the first few. */
+const PATIENCE = '60';
+
+test.each([
+  'answer before sync',
+  'cursor before file',
+  'rename without directory sync',
+  'routes of now',
+  'old sinks not brought back',
+])(
+  'simulated histories find a receiver with the defect "%s"',
+  async (defect) => {
+    const { code, stdout } = await simulate('--histories', PATIENCE, '--defect', defect);
+    expect(code, stdout).toBe(1);
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ failed: 1 });
+  },
+  120_000,
+);
