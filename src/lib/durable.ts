@@ -1,4 +1,4 @@
-import { closeSync, constants, fsyncSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
@@ -114,13 +114,42 @@ export async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Makes a folder, and those it lies in where they are missing; each that is made has a durable name. Costs nothing where it
- * exists.
+ * Folders whose names this process has made durable, and which they were. That a folder is there says nothing: who made it
+ * may have been killed, or have met a disk in trouble, before it was synced.
+ */
+const durable = new Map<string, string>();
+const REMEMBERED = 10_000;
+
+function isDurable(path: string, identity: string): boolean {
+  return durable.get(path) === identity;
+}
+
+function noteDurable(path: string, identity: string): void {
+  if (durable.size >= REMEMBERED) durable.clear();
+  durable.set(path, identity);
+}
+
+/** Errors of folders that are not ours to sync; they were there before. */
+const NOT_OURS: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EINVAL'];
+
+/**
+ * Makes a folder, and those it lies in where they are missing; all have durable names when it returns. Costs next to nothing
+ * the second time.
  * @throws the system's error
  */
 export function makeFolder(path: string, mode: number): void {
-  const first = mkdirSync(path, { recursive: true, mode });
-  if (first !== undefined) syncNames(path, first);
+  const first = resolve(mkdirSync(path, { recursive: true, mode }) ?? '/');
+  for (let at = resolve(path); at !== dirname(at); at = dirname(at)) {
+    const identity = identityOf(statSync(at, { bigint: true }));
+    if (isDurable(at, identity)) return;
+    try {
+      syncNames(at);
+    } catch (error) {
+      const isMade = first !== '/' && at.startsWith(first);
+      if (isMade || !NOT_OURS.includes(errorCode(error))) throw error;
+    }
+    noteDurable(at, identity);
+  }
 }
 
 /** Makes the names of a folder survive a power cut, and those of the folders it lies in up to `first`. */
@@ -139,7 +168,7 @@ export function syncNames(path: string, first = path): void {
 }
 
 /**
- * Makes `relative` below `root`, each new level durable, and returns its path. Every level must be a real folder.
+ * Makes `relative` below `root`, each level durable, and returns its path. Every level must be a real folder.
  * @param relative `/`-separated, already safe; empty for the root itself
  * @throws NotFollowed when a level is a symbolic link or no folder
  */
@@ -148,21 +177,23 @@ export async function ensureFolder(root: string, relative: string): Promise<stri
   for (const level of relative.split('/')) {
     if (level === '') continue;
     path = join(path, level);
-    if (await makeLevel(path)) await syncFolder(dirname(path));
+    const identity = await makeLevel(path);
+    if (isDurable(path, identity)) continue;
+    await syncFolder(dirname(path));
+    noteDurable(path, identity);
   }
   return path;
 }
 
-/** True when the folder was made by this call. */
-async function makeLevel(path: string): Promise<boolean> {
+/** @returns which folder is there now */
+async function makeLevel(path: string): Promise<string> {
   try {
     await mkdir(path, { mode: 0o750 });
-    return true;
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
   }
-  const stats = await lstat(path);
+  const stats = await lstat(path, { bigint: true });
   if (stats.isSymbolicLink()) throw new NotFollowed(path, 'a symbolic link');
   if (!stats.isDirectory()) throw new NotFollowed(path, 'not a folder');
-  return false;
+  return identityOf(stats);
 }

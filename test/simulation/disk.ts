@@ -34,13 +34,15 @@ export class DiskError extends Error {
 
 const SECTOR = 512;
 
+/** A number names one file for as long as the program runs, on whichever disk: the program remembers them. */
+let inos = 1;
+
 /**
  * A file system in memory that says what of it a power cut leaves: the content of a file as of its last sync, with any
  * sectors of what was written since; the names in a folder as of its last sync, with any of the changes since. What a
  * name leads to is never torn.
  */
 export class Disk {
-  #inos = 1;
   #root: Folder;
   now = 0;
 
@@ -196,8 +198,8 @@ export class Disk {
   }
 
   #node(_kind: string, mode: number): { ino: number; mode: number; mtime: number } {
-    this.#inos += 1;
-    return { ino: this.#inos, mode, mtime: this.now };
+    inos += 1;
+    return { ino: inos, mode, mtime: this.now };
   }
 }
 
