@@ -130,7 +130,7 @@ function noteDurable(path: string, identity: string): void {
 }
 
 /** Errors of folders that are not ours to sync; they were there before. */
-const NOT_OURS: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EINVAL'];
+const NOT_OURS: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS', 'EINVAL']);
 
 /**
  * Makes a folder, and those it lies in where they are missing; all have durable names when it returns. Costs next to nothing
@@ -146,7 +146,7 @@ export function makeFolder(path: string, mode: number): void {
       syncNames(at);
     } catch (error) {
       const isMade = first !== '/' && at.startsWith(first);
-      if (isMade || !NOT_OURS.includes(errorCode(error))) throw error;
+      if (isMade || !NOT_OURS.has(errorCode(error))) throw error;
     }
     noteDurable(at, identity);
   }

@@ -29,13 +29,7 @@ test('the same seed gives the same history, and another gives another', async ()
 /** Histories in which a defect has to show; most show in the first few. */
 const PATIENCE = '60';
 
-test.each([
-  'answer before sync',
-  'cursor before file',
-  'rename without directory sync',
-  'routes of now',
-  'old sinks not brought back',
-])(
+test.each(['answer before sync', 'cursor before file', 'rename without directory sync'])(
   'simulated histories find a receiver with the defect "%s"',
   async (defect) => {
     const { code, stdout } = await simulate('--histories', PATIENCE, '--defect', defect);
