@@ -27,10 +27,14 @@ export class Run {
     // A recovery does hundreds of small things with files, one after the other: more threads only hand them on.
     const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
     for (let job = 0; job < count; job += 1) {
-      const child = fork(new URL('job.ts', import.meta.url), { env });
+      const child = fork(new URL('job.ts', import.meta.url), { env, detached: true });
       this.#jobs.set(child, { counts: NOTHING, at: '' });
       child.on('message', (report: Report) => this.#hear(child, report));
-      child.on('exit', (code) => this.#ended(child, code));
+      child.on('exit', (code) => {
+        // What it had started is of its group.
+        killGroup(child.pid);
+        this.#ended(child, code);
+      });
       child.send({ seed: seed + job, stride: count, perPoint, base, kept, only, served } satisfies Order);
     }
     const timer = setTimeout(() => this.#over.resolve(), options.minutes * 60_000);
@@ -107,4 +111,12 @@ export class Run {
 
 function note(line: string): void {
   process.stderr.write(`${line}\n`);
+}
+
+function killGroup(leader: number | undefined): void {
+  try {
+    if (leader !== undefined) process.kill(-leader, 'SIGKILL');
+  } catch {
+    // It had nobody left.
+  }
 }
