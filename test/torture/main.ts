@@ -1,15 +1,19 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import build from '../support/build.ts';
 import { lacksRecorder } from './recorder.ts';
 import { Run, type Options } from './run.ts';
 
-const USAGE = `Usage: npm run torture -- [--seed N] [--states M] [--minutes K] [--jobs J]
+const USAGE = `Usage: npm run torture -- [--seed N] [--histories H] [--states M] [--minutes K] [--jobs J]
        npm run torture -- --history FOLDER [--only STATE] [--serve]
 
   --seed N          the first history's seed (default: another one each time); the others count on from it
+  --histories H     first so many histories on a simulated machine (default 0; see test/simulation)
   --states M        ends when so many different states were tried (default 10000)
   --minutes K       ends after so many minutes, whichever comes first
   --jobs J          processes (default 2)
@@ -22,10 +26,14 @@ Progress goes to stderr, one line with the counts to stdout. Exit code 0 when al
 cannot run here, 2 for wrong usage.
 `;
 
+interface Settings extends Options {
+  readonly histories: number;
+}
+
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(argv: readonly string[]): Promise<number> {
-  let options: Options;
+  let options: Settings;
   try {
     options = parseOptions(argv);
   } catch (error) {
@@ -37,10 +45,11 @@ async function main(argv: readonly string[]): Promise<number> {
     note(`torture cannot run here: ${lack}`);
     return 1;
   }
+  const simulated = options.histories === 0 ? 0 : await simulate(options);
   const clean = await build();
   const base = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-torture-'));
   try {
-    return await new Run(options, base).end();
+    return Math.max(simulated, await new Run(options, base).end());
   } finally {
     clean();
     // Histories that failed stay.
@@ -49,13 +58,24 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
+/** In a process of its own, whose clock and disk are not those of this one. @returns its exit code */
+async function simulate({ seed, histories, minutes }: Settings): Promise<number> {
+  const program = fileURLToPath(new URL('../simulation/main.ts', import.meta.url));
+  const flags = { seed, histories, minutes };
+  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn(process.execPath, [program, ...args], { stdio: 'inherit' });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return code ?? 1;
+}
+
 /** @throws TypeError for a flag that is not known or not a number */
-function parseOptions(argv: readonly string[]): Options {
+function parseOptions(argv: readonly string[]): Settings {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
     args: [...argv],
     options: {
       seed: text,
+      histories: text,
       states: text,
       minutes: text,
       jobs: text,
@@ -65,13 +85,17 @@ function parseOptions(argv: readonly string[]): Options {
       serve: { type: 'boolean' },
     },
   });
-  const number = (name: 'seed' | 'states' | 'minutes' | 'jobs' | 'per-point', otherwise: number): number => {
+  const number = (
+    name: 'seed' | 'histories' | 'states' | 'minutes' | 'jobs' | 'per-point',
+    otherwise: number,
+  ): number => {
     const value = Number(values[name] ?? otherwise);
     if (!Number.isFinite(value) || value < 0) throw new TypeError(`--${name} must be a number`);
     return value;
   };
   return {
     seed: number('seed', Date.now() % 2 ** 31),
+    histories: number('histories', 0),
     states: number('states', 10_000),
     minutes: number('minutes', 24 * 60),
     jobs: number('jobs', 2),
