@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { NO_ID, partsAt } from '../../src/journal/segments/format.ts';
+import { FRAME_MAGIC, NO_ID, partsAt } from '../../src/journal/segments/format.ts';
 import { SegmentLog } from '../../src/journal/segments/log.ts';
 import { pageAfter } from '../../src/journal/segments/pages.ts';
 import { encodeRecords, eventsOf } from '../../src/journal/segments/records.ts';
@@ -125,6 +125,23 @@ test('fault 3: garbage behind the end, and older frames in it, count for nothing
     }),
     { numRuns: 25 },
   );
+});
+
+test('a torn frame full of what looks like the beginning of frames costs the opening no more than its length', async () => {
+  const made = scene(await temporaryFolder(), [[10]]);
+  const log = openLog(made.folder);
+  const body = Buffer.alloc(2 ** 20);
+  // At each multiple of 8 in one half of it, whatever stands in front.
+  for (let at = 0; at + 32 <= body.length; at += 8) {
+    FRAME_MAGIC.copy(body, at + (at >>> 17));
+    at += at % 64 === 0 ? 8 : 0;
+  }
+  appendTo(log, [{ id: 'torn', body }], '{"n":1}');
+  log.close();
+  const torn = readFileSync(join(made.folder, FIRST_SEGMENT));
+  const started = performance.now();
+  expectFrames(reopened(made, torn.subarray(0, -512)), made.frames);
+  expect(performance.now() - started).toBeLessThan(5000);
 });
 
 test('fault 2: a sector of the last frame that was not written costs that frame, and no other', async () => {

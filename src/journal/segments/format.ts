@@ -20,6 +20,8 @@ const VERSION = 1;
 export const FRAME_MAGIC = Buffer.from([0xf7, 0x4d, 0x52, 0x01]);
 const LIVE = 0x4556_494c;
 const ERASED = 0x5341_5245;
+/** Bytes: twice what one can have. A body may be full of what looks like heads, and so much is read to tell each. */
+const LONGEST_NOTE = 64 * 1024;
 
 export interface SegmentHeader {
   readonly salt: number;
@@ -112,7 +114,7 @@ export function frameHeadSize(bytes: Buffer, at: number): number {
   if (bytes.readUInt32LE(at) !== FRAME_MAGIC.readUInt32LE()) return 0;
   const size = bytes.readUInt32LE(at + 8);
   const note = bytes.readUInt32LE(at + 12);
-  return size === FRAME_HEADER + aligned(note) && note < 2 ** 24 ? size : 0;
+  return size === FRAME_HEADER + aligned(note) && note <= LONGEST_NOTE ? size : 0;
 }
 
 /** Null when it is not what was written. @param size what `frameHeadSize` says, all of it within the bytes */

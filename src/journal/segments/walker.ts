@@ -183,7 +183,7 @@ export function nextFrame(fd: number, at: number, end: number, salt: number): Fo
       pos = bytes.indexOf(FRAME_MAGIC, pos + 1)
     ) {
       if ((from + pos) % ALIGN !== 0 || from + pos + FRAME_HEADER > end) continue;
-      const item = new Walker({ fd, salt, end, at: from + pos, upto: 0, keeping: LEAST }).next();
+      const item = new Walker({ fd, salt, end, at: from + pos, upto: 0, keeping: LEAST }).sound();
       if (item?.kind === 'frame') return item;
     }
   }
