@@ -10,6 +10,8 @@ import type { Transactions } from './transactions.ts';
 
 /** Segments begun within the time that settled events are kept: what is past it goes with the last of its segment. */
 const SEGMENTS_KEPT = 16;
+/** So many are there only while what is in them is not settled, or came fast. */
+const SEGMENTS_AT_MOST = 4 * SEGMENTS_KEPT;
 
 export interface ProgressParts {
   readonly transactions: Transactions;
@@ -75,8 +77,14 @@ export class Progress {
   /** Clears away at most one segment whose events are settled and older than `retention`; true when one is gone. */
   retain(now: number, retention: number): boolean {
     const { log } = this.#events;
-    if (log.isDue(now - retention / SEGMENTS_KEPT)) log.roll();
+    if (log.isDue(now - retention / SEGMENTS_KEPT) && this.#isWorthRolling()) log.roll();
     return this.#clear(now, now - retention);
+  }
+
+  /** While a sink is down nothing goes: ever more segments, each of them an open file, would be of no use. */
+  #isWorthRolling(): boolean {
+    const { log } = this.#events;
+    return log.segments.length < SEGMENTS_AT_MOST || log.isNewestNext(this.#cursors.settled());
   }
 
   /**

@@ -109,6 +109,22 @@ test('only segments that are settled and past their retention are cleared away, 
   expect(seqsIn(open(path))).toEqual([4]);
 });
 
+test('while a sink is down no ever more segments are begun, and all that is settled goes once it is back', async () => {
+  const path = await temporaryFolder();
+  const store = open(path);
+  store.cursors.open('down');
+  let now = NOW;
+  for (let n = 0; n < 100; n += 1) {
+    store.append(batchOf([makeEvent({ receivedAt: now })]), now);
+    store.maintain((now += 100));
+  }
+  expect(segmentsOf(path)).toHaveLength(64);
+  store.cursors.move([['down', 100]]);
+  store.maintain((now += 100));
+  while (store.maintain((now += 2000)));
+  expect(segmentsOf(path)).toHaveLength(1);
+});
+
 test('a late move brings back no sink that has left or has another name, and moves the others', async () => {
   const path = await temporaryFolder();
   const store = open(path);

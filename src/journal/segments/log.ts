@@ -143,6 +143,11 @@ export class SegmentLog {
     return this.#newest.header.firstSeq <= this.lastSeq && (this.#begunAt ?? 0) < before;
   }
 
+  /** Whether all events in front of the newest segment are settled. */
+  isNewestNext(upTo: number): boolean {
+    return this.#newest.header.firstSeq - 1 <= upTo;
+  }
+
   /** The oldest segment that may go: all of its events are settled, and were received before a time. Null when none may. */
   removable(upTo: number, before = Infinity): { readonly lastSeq: number } | null {
     const next = this.#segments[1];
