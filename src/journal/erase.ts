@@ -28,6 +28,8 @@ export type EraseStep =
   // First: what is retried from there while events are looked at would stand behind the last of them.
   | { readonly do: 'setAside' }
   | { readonly do: 'events'; readonly after: number; readonly upTo: number }
+  // A segment at a time: each byte may have to be read.
+  | { readonly do: 'gaps'; readonly from: number }
   | { readonly do: 'scrub'; /** Nobody waits for this journal. */ readonly alone: boolean }
   /** The receipt has them. */
   | { readonly do: 'forget' };
@@ -98,10 +100,12 @@ export class Eraser {
         case 'events':
           return this.#events(subjects, step);
         case 'setAside':
-          return this.#transactions.run(() => {
-            for (const table of ['quarantine', 'dead_letters'] as const) this.#eraseSetAside(subjects, table);
-            return { do: 'events', after: 0, upTo: this.#log.lastSeq };
-          });
+          this.#setAside(subjects);
+          return { do: 'events', after: 0, upTo: this.#log.lastSeq };
+        case 'gaps': {
+          const next = eraseGaps(this.#log, new Owners(subjects), step.from);
+          return next === null ? { do: 'scrub', alone: false } : { do: 'gaps', from: next };
+        }
         case 'scrub':
           return this.#scrub(step.alone) ? step : null;
         case 'forget':
@@ -134,8 +138,9 @@ export class Eraser {
       this.#finish();
     }
     if (last !== null && last < upTo) return { do: 'events', after: last, upTo };
-    eraseGaps(this.#log, owners);
-    return { do: 'scrub', alone: false };
+    // What was not looked at yet may have been copied there: a damaged record that was read, or what waited for a sink.
+    this.#setAside(subjects);
+    return { do: 'gaps', from: this.#log.firstSeq };
   }
 
   /** Overwrites what has been counted. */
@@ -144,6 +149,12 @@ export class Eraser {
     if (text === null) return;
     eraseRecords(this.#log, JSON.parse(text) as number[]);
     this.#checkpoints.remove(INTENT);
+  }
+
+  #setAside(subjects: readonly Subject[]): void {
+    this.#transactions.run(() => {
+      for (const table of ['quarantine', 'dead_letters'] as const) this.#eraseSetAside(subjects, table);
+    });
   }
 
   #eraseSetAside(subjects: readonly Subject[], table: Table): void {

@@ -19,7 +19,7 @@ const GONE = [1, 3];
 const REWRITE_STEPS = ['found', 'written', 'recorded', 'replaced', 'listed'] as const;
 /** Steps of a run around what the stores do. */
 const RUN_STEPS = ['begun', 'blocked', 'erased', 'receipted', 'closed'] as const;
-const JOURNAL_STEPS = ['journal setAside', 'journal events', 'journal scrub'] as const;
+const JOURNAL_STEPS = ['journal setAside', 'journal events', 'journal gaps', 'journal scrub'] as const;
 
 let base = '';
 let template = '';

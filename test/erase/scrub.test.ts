@@ -1,11 +1,15 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
 import { Events } from '../../src/journal/events.ts';
+import { encodeRecords } from '../../src/journal/segments/records.ts';
+import { Store } from '../../src/journal/store.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { segmentsOf } from '../support/journal-files.ts';
 import { eventOf, find, secretOf, userId } from './support.ts';
 
 const NOTHING_LARGE = 0;
@@ -46,7 +50,7 @@ test('where rebuilding would take too long, free pages are written over', async 
     taken.push(step.do);
     step = eraser.perform(subjects, step);
   }
-  expect([...new Set(taken)]).toEqual(['setAside', 'events', 'scrub']);
+  expect([...new Set(taken)]).toEqual(['setAside', 'events', 'gaps', 'scrub']);
   expect(eraser.counts('r1')).toEqual({ events: 0, quarantine: 0, dead_letters: 200 });
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
   expect(find([folder], [secretOf(2)])).not.toEqual([]);
@@ -55,4 +59,40 @@ test('where rebuilding would take too long, free pages are written over', async 
   expect(db.prepare('SELECT count(*) FROM dead_letters').pluck().get()).toBe(200);
   log.close();
   db.close();
+});
+
+test('a damaged record that is read while its user is erased leaves no copy, and gaps are looked for by segments', async () => {
+  const path = await temporaryFolder();
+  const bounds = { retention: 1e9, dedupWindow: 1e9, maxBytes: 1e9, create: true };
+  const filled = new Store({ path, ...bounds, maxBytes: 16 * 16 * 1024 });
+  for (let n = 0; n < 60; n += 1) {
+    const records = encodeRecords([
+      { event: eventOf(n === 0 ? 1 : 2, n, { body: Buffer.alloc(1000, secretOf(1 + +(n > 0))) }) },
+    ]);
+    filled.append({ records, count: 1, invalid: null, keys: null }, n);
+  }
+  filled.close();
+  const names = segmentsOf(path);
+  expect(names.length).toBeGreaterThan(2);
+  const [name = ''] = names;
+  const bytes = readFileSync(name);
+  const at = bytes.lastIndexOf(secretOf(1));
+  bytes[at] = ~(bytes[at] ?? 0);
+  writeFileSync(name, bytes);
+
+  const store = new Store({ path, ...bounds });
+  const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
+  let step: EraseStep | null = { do: 'setAside' };
+  let gaps = 0;
+  while (step !== null) {
+    if (step.do === 'gaps') gaps += 1;
+    if (step.do === 'events')
+      expect(store.read(0, { count: 1, bytes: 1e6 }, 0).damaged).toMatchObject([{ seq: 1 }]);
+    step = store.eraser.perform(subjects, step.do === 'scrub' ? { do: 'scrub', alone: true } : step);
+  }
+  expect(gaps).toBe(names.length);
+  expect(store.eraser.counts('r1')).toEqual({ events: 1, quarantine: 1, dead_letters: 0 });
+  store.close();
+  expect(find([path], [userId(1), secretOf(1)])).toEqual([]);
+  expect(find([path], [secretOf(2)])).not.toEqual([]);
 });

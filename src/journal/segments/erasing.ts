@@ -79,14 +79,21 @@ export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
   for (const segment of touched) segment.sync();
 }
 
-/** Writes over bytes in which no event can be found any more, where they name a subject. */
-export function eraseGaps(log: SegmentLog, owners: Owners): void {
-  for (const { item, segment } of itemsFrom(log, log.firstSeq)) {
+/**
+ * Writes over bytes in which no event can be found any more, where they name a subject: in the segment that holds a seq, or
+ * the next one.
+ * @returns the first seq of the segment after it; null when there is none
+ */
+export function eraseGaps(log: SegmentLog, owners: Owners, seq: number): number | null {
+  const here = log.holding(seq);
+  for (const { item, segment } of itemsFrom(log, here.header.firstSeq)) {
+    if (segment !== here) break;
     if (item.kind !== 'gap' || !names(segment, item, owners)) continue;
     for (let at = item.at; at < item.at + item.size; at += PIECE)
       segment.overwrite(Buffer.alloc(Math.min(PIECE, item.at + item.size - at)), at);
     segment.sync();
   }
+  return log.segments[log.segments.indexOf(here) + 1]?.header.firstSeq ?? null;
 }
 
 function names(segment: Segment, { at, size }: Gap, owners: Owners): boolean {
