@@ -147,6 +147,8 @@ export class Store {
 
   /** @param batch the event as it is released @returns the newest seq */
   release(key: number, { records }: Pick<Batch, 'records'>, now: number): number {
+    // What an earlier try has put back is not put back again: the database may have been full.
+    this.#progress.save();
     if (this.setAside.has('quarantine', key))
       this.#progress.putBack(records, { table: 'quarantine', keys: [key] }, now);
     return this.lastSeq;
@@ -154,6 +156,8 @@ export class Store {
 
   /** Puts letters back at the end of the journal, for the target that refused them and no other. */
   retryDeadLetters(selection: Selection, now: number): { readonly count: number; readonly lastSeq: number } {
+    // What an earlier try has put back is not put back again: the database may have been full.
+    this.#progress.save();
     let count = 0;
     for (;;) {
       const { keys, events } = this.setAside.toRetry(selection);

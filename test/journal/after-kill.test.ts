@@ -1,7 +1,9 @@
-import { cpSync, statSync, truncateSync } from 'node:fs';
+import { cpSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { JournalAccount } from '../../src/core/journal.ts';
+import { pack } from '../../src/journal/rows.ts';
+import { SEGMENT_HEADER } from '../../src/journal/segments/format.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { openDatabase } from '../../src/journal/database.ts';
@@ -117,6 +119,38 @@ test('killed while dead letters are retried, they wait for their sink, which had
     ['b', ['hubs:events']],
   ]);
   expect(store.cursors.open('hubs')).toBe(3);
+});
+
+test('ids whose frame has lost its head count from when their events were received', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  append(store, 'a');
+  append(store, 'b');
+  store.close();
+  const [segment = ''] = segmentsOf(path);
+  const bytes = readFileSync(segment);
+  bytes[SEGMENT_HEADER + 50] = ~(bytes[SEGMENT_HEADER + 50] ?? 0);
+  writeFileSync(segment, bytes);
+  expect(append(openStore(path), 'a', 'b', 'c')).toEqual([0, 0, 3]);
+});
+
+test('what was put back on a disk with no room for the rest is not put back by the next try', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  store.cursors.open('slow');
+  append(store, 'a');
+  const [event] = allIn(store);
+  if (event === undefined) throw new Error('no event');
+  const about = { destination: null, code: 'made_up', reason: '', attempts: 1, diedAt: NOW, seq: 1 };
+  store.setAside.add({ sink: 'slow', ...about }, pack([{ event }]));
+  const full = vi.spyOn(store.setAside, 'remove').mockImplementationOnce(() => {
+    throw Object.assign(new Error('made-up'), { code: 'SQLITE_FULL' });
+  });
+  expect(() => store.retryDeadLetters({}, NOW)).toThrow('made-up');
+  full.mockRestore();
+  expect(store.retryDeadLetters({}, NOW)).toEqual({ count: 0, lastSeq: 2 });
+  expect(allIn(store).map(({ id }) => id)).toEqual(['a', 'a']);
+  expect(store.status(NOW).deadLetters).toBe(0);
 });
 
 test('a segment that has lost its end is named, and what comes after it is kept', async () => {

@@ -61,7 +61,8 @@ export function idsAfter(
     if (item.kind === 'frame') since = item.writtenAt;
     else if (item.kind === 'record' && item.seq > seq) {
       const id = idOf(item.bytes, item.pos);
-      if (id.key !== NO_ID.key) tell(id, item.seq, since);
+      // The head of its frame may be damaged.
+      if (id.key !== NO_ID.key) tell(id, item.seq, Math.max(since, item.receivedAt));
     }
   }
 }
