@@ -90,7 +90,7 @@ export function openDatabase(folder: string, create: boolean): Database.Database
     if (db.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not taken');
     // Rows that are deleted are zeroed where that costs nothing more; an erasure sees to the rest.
     db.pragma('secure_delete = FAST');
-    db.pragma('cache_size = -65536');
+    db.pragma('cache_size = -8192');
     return db;
   } catch (error) {
     db.close();
