@@ -1,10 +1,22 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { parseOptions } from '../../src/sinks/http/config.ts';
 import { SECRET } from './http-support.ts';
 
 const URL_TEXT = 'https://hooks.example.com/health';
 const PUBLIC = 'whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=';
-const PEM = '-----BEGIN CERTIFICATE-----';
+const PEM = `-----BEGIN CERTIFICATE-----
+MIIBOjCB7aADAgECAhRVg/7YFqIkmmIiyr45CNLz8KZG/DAFBgMrZXAwEjEQMA4G
+A1UEAwwHbWFkZS11cDAgFw0yNjExMjIxNjA3NThaGA8yMTI2MTAyOTE2MDc1OFow
+EjEQMA4GA1UEAwwHbWFkZS11cDAqMAUGAytlcAMhAFvfZeIwbIH307hZHNHxoF5y
+19ueU6eWxpic+uOYFzA0o1MwUTAdBgNVHQ4EFgQUIW2W9e8HHmnWU7E+92j6gxMW
+UEIwHwYDVR0jBBgwFoAUIW2W9e8HHmnWU7E+92j6gxMWUEIwDwYDVR0TAQH/BAUw
+AwEB/zAFBgMrZXADQQCcKnuei2Hne7su9rrRuiZ/8hpdte0xeeFvpTFXZ3vUg/uM
+wBrsxCucbr4WUWVPPBENWRR+nKvAqotEcCy/LYcE
+-----END CERTIFICATE-----
+`;
+const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+const BROKEN = '-----BEGIN CERTIFICATE-----';
 
 describe('http options', () => {
   it('needs a URL and a secret only', () => {
@@ -29,12 +41,12 @@ describe('http options', () => {
       tls: { ca: PEM },
       targets: {
         a: { url: URL_TEXT },
-        b: { url: URL_TEXT, secrets: [SECRET], headers: { 'x-two': 'b' }, tls: { cert: PEM, key: PEM } },
+        b: { url: URL_TEXT, secrets: [SECRET], headers: { 'x-two': 'b' }, tls: { cert: PEM, key: KEY } },
       },
     });
     expect(targets.map(({ name, secrets, headers, tls }) => [name, secrets.length, headers, tls])).toEqual([
       ['a', 2, { 'x-one': '1', 'x-two': '2' }, { ca: PEM }],
-      ['b', 1, { 'x-one': '1', 'x-two': 'b' }, { cert: PEM, key: PEM }],
+      ['b', 1, { 'x-one': '1', 'x-two': 'b' }, { cert: PEM, key: KEY }],
     ]);
   });
 
@@ -54,12 +66,16 @@ describe('http options', () => {
     [{ url: URL_TEXT, secrets: [PUBLIC] }, /^secrets: secret 1 is a public key/],
     [{ ...signed, targets: { a: { url: URL_TEXT, secrets: [] } } }, /^targets\.a\.secrets: must hold/],
     [{ ...signed, targets: { 'a:b': { url: URL_TEXT } } }, /targets/],
-    [{ ...signed, targets: { a: { headers: {} } } }, /^targets\.a\.url/],
+    [{ ...signed, targets: { a: { headers: {} } } }, /^targets\.a\.url: must be set/],
     [{ ...signed, headers: { 'Webhook-Id': 'x' } }, /^headers: Webhook-Id is set by millrace$/],
     [{ ...signed, headers: { 'content-length': '1' } }, /^headers: content-length is set/],
     [{ ...signed, headers: { 'a b': 'x' } }, /^headers: "a b" is not the name/],
     [{ ...signed, headers: { a: 'x\r\ny: z' } }, /^headers\.a: must be one line/],
     [{ ...signed, tls: { cert: PEM } }, /^tls: cert and key must be set together$/],
+    [{ ...signed, tls: { ca: BROKEN } }, /^tls: ca is not a certificate/],
+    [{ ...signed, tls: { cert: BROKEN, key: KEY } }, /^tls: cert is not a certificate/],
+    [{ ...signed, tls: { cert: PEM, key: PEM } }, /^tls: key is not a private key/],
+    [{ ...signed, url: 'http://hooks.example.com/' }, /^url: must be an https URL/],
     [{ ...signed, privateNetworks: ['10.0.0.0/99'] }, /^privateNetworks: .* no network/],
     [{ ...signed, sign: 'original' }, /^secrets: must be left out with sign: original$/],
     [{ ...signed, sign: 'sha1' }, /^sign: must be one of/],

@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP, type BlockList } from 'node:net';
 import { z } from 'zod';
 import { splitSecrets } from '../../core/secrets.ts';
@@ -36,7 +37,7 @@ const tls = z.strictObject({
 
 const target = z.strictObject({
   url: z
-    .string()
+    .string({ error: 'must be set, to a URL' })
     .regex(/^https?:\/\//, 'must be an http or https URL')
     .describe('Where its events are posted.'),
   secrets: secrets.optional(),
@@ -163,7 +164,10 @@ function urlOf(text: string, allowed: BlockList, wrong: Say): URL {
   }
   if (to.username !== '' || to.password !== '') wrong('must have no user and password; use headers');
   const host = to.hostname.replace(/^\[|\]$/g, '');
-  const problem = isIP(host) === 0 ? null : problemWith(host, { allowed, plain: to.protocol === 'http:' });
+  const plain = to.protocol === 'http:';
+  const problem = isIP(host) === 0 ? null : problemWith(host, { allowed, plain });
+  if (problem === null && plain && allowed.rules.length === 0)
+    wrong('must be an https URL: http goes only to addresses in privateNetworks, which is empty');
   if (problem !== null) wrong(problem);
   return to;
 }
@@ -201,9 +205,23 @@ function headersOf(written: Readonly<Record<string, string>>, wrong: Say): Recor
 
 function tlsOf({ ca, cert, key }: z.output<typeof tls>, wrong: Say): TargetOptions['tls'] {
   if ((cert === null) !== (key === null)) wrong('cert and key must be set together');
+  if (!canBe(ca, (pem) => new X509Certificate(pem))) wrong('ca is not a certificate in PEM');
+  if (!canBe(cert, (pem) => new X509Certificate(pem))) wrong('cert is not a certificate in PEM');
+  if (!canBe(key, createPrivateKey)) wrong('key is not a private key in PEM, without a passphrase');
   return {
     ...(ca === null ? {} : { ca }),
     ...(cert === null ? {} : { cert }),
     ...(key === null ? {} : { key }),
   };
+}
+
+/** @param parse what it has to go through; what that says is not repeated, as it may quote a secret */
+function canBe(pem: string | null, parse: (pem: string) => unknown): boolean {
+  if (pem === null) return true;
+  try {
+    parse(pem);
+    return true;
+  } catch {
+    return false;
+  }
 }
