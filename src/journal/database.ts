@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS dead_letters (
   attempts INTEGER NOT NULL, died_at INTEGER NOT NULL, seq INTEGER NOT NULL, ${EVENT_DDL});
 -- Counting goes through these small indexes, never through the bodies.
 CREATE INDEX IF NOT EXISTS quarantine_by_id ON quarantine (id);
-CREATE INDEX IF NOT EXISTS dead_letters_by_sink ON dead_letters (sink);
+DROP INDEX IF EXISTS dead_letters_by_sink;
+CREATE INDEX IF NOT EXISTS dead_letters_by_seq ON dead_letters (sink, seq);
 -- Ids that stand in no record of the segments: of events in quarantine, and of those whose segment is gone.
 CREATE TABLE IF NOT EXISTS recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL);
 -- An age is in milliseconds, against the newest of the generation.

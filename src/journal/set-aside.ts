@@ -36,11 +36,15 @@ export class SetAside {
   readonly #db: Database.Database;
   readonly #quarantine;
   readonly #add;
+  readonly #isThere;
 
   constructor(db: Database.Database) {
     this.#db = db;
     this.#quarantine = db.prepare(insertInto('quarantine'));
     this.#add = db.prepare(insertInto('dead_letters'));
+    this.#isThere = db.prepare(
+      'SELECT 1 FROM dead_letters WHERE sink = ? AND seq = ? AND destination IS ? AND id = ?',
+    );
   }
 
   /** @param reasons as JSON */
@@ -53,11 +57,13 @@ export class SetAside {
       this.addRow(letter, event.rows[index] as EventRow, body);
   }
 
+  /** Once for each target: what was refused before a crash, and not behind the cursor yet, is refused again after it. */
   addRow(
     { sink, destination, code, reason, attempts, diedAt, seq }: LetterRow,
     row: EventRow,
     body: Buffer,
   ): void {
+    if (this.#isThere.get(sink, seq, destination, row[0]) !== undefined) return;
     this.#add.run(sink, destination, code, reason, attempts, diedAt, seq, ...row, body);
   }
 

@@ -5,19 +5,27 @@ import type { JournalAccount } from '../../src/core/journal.ts';
 import { pack } from '../../src/journal/rows.ts';
 import { SEGMENT_HEADER } from '../../src/journal/segments/format.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
+import { pack } from '../../src/journal/rows.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import type { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { segmentsOf } from '../support/journal-files.ts';
-import { allIn, append, batchOf, named, NOW, openStore } from './support.ts';
+import { allIn, append, batchOf, eventsIn, named, NOW, openStore } from './support.ts';
 
 /** What a process that is killed now leaves behind. */
 async function killed(path: string): Promise<string> {
   const copy = join(await temporaryFolder(), 'copy');
   cpSync(path, copy, { recursive: true });
   return copy;
+}
+
+/** A dead letter of one event. */
+function refuse(store: Store, seq: number, destination: string | null): void {
+  const [event] = eventsIn(store, seq - 1, { count: 1, bytes: 1e9 });
+  const about = { sink: 'hubs', destination, code: 'made_up', reason: '', attempts: 1, diedAt: NOW, seq };
+  store.setAside.add(about, pack([{ event: event! }]));
 }
 
 const countsOf = (store: Store): Record<string, number> =>
@@ -151,6 +159,22 @@ test('what was put back on a disk with no room for the rest is not put back by t
   expect(store.retryDeadLetters({}, NOW)).toEqual({ count: 0, lastSeq: 2 });
   expect(allIn(store).map(({ id }) => id)).toEqual(['a', 'a']);
   expect(store.status(NOW).deadLetters).toBe(0);
+});
+
+test('what a sink refuses again after a kill is one dead letter for each target', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  store.cursors.open('hubs');
+  append(store, 'a', 'b');
+  const all = [
+    [1, 'events'],
+    [1, null],
+    [2, null],
+  ] as const;
+  for (const [seq, destination] of all) refuse(store, seq, destination);
+  const again = openStore(await killed(path));
+  for (const [seq, destination] of all) refuse(again, seq, destination);
+  expect(again.setAside.list({}, false).about.map((one) => [one.seq, one.destination])).toEqual(all);
 });
 
 test('a segment that has lost its end is named, and what comes after it is kept', async () => {

@@ -126,8 +126,11 @@ describe('quarantine and dead letters', () => {
     const journal = await open(await temporaryFolder());
     await journal.accept(makeEvent());
     const [event] = await journal.read(0, ALL);
-    const letter = { destination: null, code: 'c', reason: 'r', attempts: 1, diedAt: 5, event: event! };
-    for (const sink of ['hubs', 'gone', 'hubs']) await journal.addDeadLetter({ ...letter, sink });
+    const letter = { code: 'c', reason: 'r', attempts: 1, diedAt: 5, event: event! };
+    for (const target of ['hubs', 'gone', 'hubs:events']) {
+      const [sink = '', destination = null] = target.split(':');
+      await journal.addDeadLetter({ ...letter, sink, destination });
+    }
     const operations = createOperations({
       journal,
       validate: () => ({ fit: true, envelope: event! }),
