@@ -198,6 +198,8 @@ class History {
       this.kill();
       if (!(started instanceof MillraceError) && !('code' in started)) throw started;
       this.#say(`does not start: ${started.message}`);
+      // Somebody puts back the sink that events wait for.
+      if (started instanceof MillraceError && started.code === 'sink_waited_for') this.#variant = ALL_SINKS;
       if (tries > 6) this.#world.trouble = 0;
       if (tries > 20) throw started;
       await this.#sleep(1000);
