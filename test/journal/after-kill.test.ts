@@ -5,7 +5,6 @@ import type { JournalAccount } from '../../src/core/journal.ts';
 import { pack } from '../../src/journal/rows.ts';
 import { SEGMENT_HEADER } from '../../src/journal/segments/format.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
-import { pack } from '../../src/journal/rows.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import type { Store } from '../../src/journal/store.ts';
