@@ -51,6 +51,23 @@ CREATE TABLE IF NOT EXISTS dropped_letters (
  * @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable
  */
 export function openDatabase(folder: string, create: boolean): Database.Database {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return openOnce(folder, create);
+    } catch (error) {
+      const isInUse = error instanceof MillraceError && error.code === 'journal_in_use';
+      if (!isInUse || attempt === ATTEMPTS) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE * (1 + Math.random()));
+    }
+  }
+}
+
+/** Two that start at the same moment can each keep the other out; tried so often, one of them is not. */
+const ATTEMPTS = 4;
+/** Milliseconds. */
+const PAUSE = 20;
+
+function openOnce(folder: string, create: boolean): Database.Database {
   const file = join(folder, FILE);
   if (!create && !existsSync(file)) {
     throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` creates it`);
