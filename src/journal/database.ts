@@ -2,7 +2,7 @@ import { chmodSync, closeSync, existsSync, lstatSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { makeFolder, OWNER_ONLY, syncNames } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
 import { IDS_OF_BEFORE } from './dedup.ts';
 import { readOwner } from './owner.ts';
 
@@ -74,8 +74,6 @@ function openOnce(folder: string, create: boolean): Database.Database {
   }
   try {
     makeFolder(folder, 0o700);
-    // Who made it may have been killed before its name was durable, and with it all that comes to lie in it.
-    syncNames(folder);
   } catch (error) {
     throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
       cause: error,

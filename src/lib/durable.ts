@@ -113,6 +113,17 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
+/** The same, where nothing can be waited for. */
+export function syncFolderNow(path: string): void {
+  if (process.platform === 'win32') return;
+  const handle = openSync(path, constants.O_RDONLY);
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
 /**
  * Folders whose names this process has made durable, and which they were. That a folder is there says nothing: who made it
  * may have been killed, or have met a disk in trouble, before it was synced.
@@ -143,27 +154,12 @@ export function makeFolder(path: string, mode: number): void {
     const identity = identityOf(statSync(at, { bigint: true }));
     if (isDurable(at, identity)) return;
     try {
-      syncNames(at);
+      syncFolderNow(dirname(at));
     } catch (error) {
       const isMade = first !== '/' && at.startsWith(first);
       if (isMade || !NOT_OURS.has(errorCode(error))) throw error;
     }
     noteDurable(at, identity);
-  }
-}
-
-/** Makes the names of a folder survive a power cut, and those of the folders it lies in up to `first`. */
-export function syncNames(path: string, first = path): void {
-  if (process.platform === 'win32') return;
-  const end = dirname(resolve(first));
-  for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
-    const handle = openSync(folder, constants.O_RDONLY);
-    try {
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
-    }
-    if (folder === end) return;
   }
 }
 

@@ -1,7 +1,8 @@
+import { syncFolderNow } from '../../lib/durable.ts';
 import { encodeFrameHead } from './format.ts';
 import { Frame } from './frame.ts';
 import { recover, type End, type Position } from './recovery.ts';
-import { Segment, segmentsIn, syncNames } from './segment.ts';
+import { Segment, segmentsIn } from './segment.ts';
 import type { FoundFrame } from './walker.ts';
 
 export interface LogOptions {
@@ -52,7 +53,7 @@ export class SegmentLog {
     const isLost = newest === undefined || newest.name < (position?.segment ?? '');
     if (isLost || isShort || this.#end.lastSeq > end.lastSeq) this.roll();
     else {
-      syncNames(folder);
+      syncFolderNow(folder);
       const first = newest.walk(0).sound();
       if (first?.kind === 'frame') this.#begunAt = first.writtenAt;
     }
@@ -163,7 +164,7 @@ export class SegmentLog {
 
   removeOldest(): void {
     this.#segments.shift()?.remove();
-    syncNames(this.#folder);
+    syncFolderNow(this.#folder);
   }
 
   /** The segment that holds a seq, or the next one that is held. */

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
-import { errorCode, OWNER_ONLY } from '../../lib/durable.ts';
+import { errorCode, OWNER_ONLY, syncFolderNow } from '../../lib/durable.ts';
 import { SEGMENT_HEADER, decodeSegmentHeader, encodeSegmentHeader, type SegmentHeader } from './format.ts';
 import { nextFrame, readFully, Walker, type FoundFrame } from './walker.ts';
 
@@ -65,7 +65,7 @@ export class Segment {
       },
     );
     fsyncSync(fd);
-    syncNames(folder);
+    syncFolderNow(folder);
     return new Segment(folder, name, fd, header, SEGMENT_HEADER);
   }
 
@@ -235,18 +235,6 @@ export function saltOf(folder: string, names: readonly string[]): number | null 
 function headerIn(fd: number): SegmentHeader | null {
   const bytes = Buffer.alloc(SEGMENT_HEADER);
   return readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
-}
-
-/** Makes the names inside the folder survive a power cut. */
-export function syncNames(folder: string): void {
-  // Windows cannot open a folder for syncing, and does not need it.
-  if (process.platform === 'win32') return;
-  const fd = openSync(folder, constants.O_RDONLY);
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 /** A full disk is a state that passes: what was begun is taken back, and it is told as such. */

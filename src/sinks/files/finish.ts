@@ -1,4 +1,4 @@
-import { rename, unlink } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { writeArchiveFile } from '../../archive/write-file.ts';
@@ -65,7 +65,8 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
 
 /** For good: a power cut would otherwise bring back what an erasure takes out of the finished file next. */
 export async function removePart({ path }: Pick<Part, 'path'>): Promise<void> {
-  await unlink(path);
+  // It can be gone from an earlier try, whose sync failed.
+  await rm(path, { force: true });
   await syncFolder(dirname(path));
 }
 
