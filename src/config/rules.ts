@@ -1,5 +1,5 @@
 import type { Config, DescribedConfig } from './config.ts';
-import { parseTarget } from '../core/route.ts';
+import { parseTarget, type Target } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
 import type { SinkDescription } from '../core/sink.ts';
 import { isPublicKey } from '../core/signature.ts';
@@ -85,14 +85,23 @@ export function checkModules(
 /** Events for a place that a sink does not have would wait for ever. */
 function checkDestinations({ routes, sinks }: DescribedConfig): Problem[] {
   return routes.flatMap(({ to }, route) =>
-    to.flatMap(({ sink, destination }, index) => {
-      const places = sinks[sink]?.description.destinations;
-      if (places === undefined || places.includes(destination)) return [];
-      const known = places.map((place) => (place === null ? sink : `${sink}:${place}`)).join(', ');
-      const what = destination === null ? 'has no default destination' : `has no destination ${destination}`;
-      return [{ path: ['routes', route, 'to', index], message: `the sink ${sink} ${what}; it has ${known}` }];
+    to.flatMap((target, index) => {
+      const message = missingPlace(target, sinks[target.sink]?.description);
+      return message === null ? [] : [{ path: ['routes', route, 'to', index], message }];
     }),
   );
+}
+
+/** What is wrong with a target whose place its sink does not have; null when it has it, or takes any. */
+export function missingPlace(
+  { sink, destination }: Target,
+  description: SinkDescription | undefined,
+): string | null {
+  const places = description?.destinations;
+  if (places === undefined || places.includes(destination)) return null;
+  const known = places.map((place) => (place === null ? sink : `${sink}:${place}`)).join(', ');
+  const what = destination === null ? 'has no default destination' : `has no destination ${destination}`;
+  return `the sink ${sink} ${what}; it has ${known}`;
 }
 
 /** The sink that keeps what is too large for `name`; null when there is none, or no way to tell which. */

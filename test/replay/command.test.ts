@@ -41,6 +41,7 @@ async function setting(env: Record<string, string> = {}): Promise<Setting> {
       archive: { type: 'files', path: join(folder, 'archive') },
       own: { type: CHOOSY, folder, refuses: 'labtest.order.updated' },
       unset: { type: 'event-hubs', connectionString: '${MADE_UP_UNSET}', hub: 'events' },
+      web: { type: 'http', sign: 'none', targets: { lab: { url: 'https://lab.test/events' } } },
     },
     routes: [
       { match: 'daily.', to: ['own:daily', 'archive'] },
@@ -238,6 +239,8 @@ describe('what does not go well', () => {
 
   test.each([
     [['--to', 'nobody'], /--to nobody: .*archive, own/],
+    [['--to', 'web:elsewhere'], /--to: the sink web has no destination elsewhere; it has web:lab/],
+    [['--to', 'web'], /--to: the sink web has no default destination/],
     [['--to', 'unset'], /sinks\.unset\.connectionString/],
     [[], /--to SINK, or --routes/],
     [['--to', 'own', '--routes'], /not both/],

@@ -104,6 +104,8 @@ describe('what an answer means', () => {
     const sink = await openHttp({ url: endpoint.url('/') });
     const [result] = await sink.send(deliver(1, 1, {}, 'nobody'), signal);
     expect(result).toMatchObject({ status: 'retry', reason: 'the sink has no target nobody' });
+    const detail = expect.stringMatching(/^the sink has no target nobody, and events wait for it/) as unknown;
+    expect(sink.troubles?.()).toMatchObject([{ code: 'target_missing', detail }]);
   });
 
   test('what is in flight when the sink is told to stop is not claimed', async () => {

@@ -1,6 +1,7 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { dirname, join, resolve } from 'node:path';
-import type { Config } from '../../config/config.ts';
+import type { Config, DescribedConfig } from '../../config/config.ts';
+import { missingPlace } from '../../config/rules.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
 import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
@@ -61,7 +62,7 @@ const SHORTEST_KEY = 16;
 export function replayOrder(
   given: readonly string[],
   flags: ReplayFlags,
-  config: Config,
+  config: DescribedConfig,
   io: Io,
 ): ReplayOrder {
   const inputs = given.map(inputOf);
@@ -106,7 +107,7 @@ function inputOf(text: string): Input {
     : { kind: 'path', path: resolve(text) };
 }
 
-function targetsOf({ to, routes, dryRun }: ReplayFlags, config: Config): readonly Target[] | null {
+function targetsOf({ to, routes, dryRun }: ReplayFlags, config: DescribedConfig): readonly Target[] | null {
   if (to !== undefined && routes === true) throw usageError('give --to or --routes, not both');
   if (to === undefined) {
     if (routes !== true && dryRun !== true)
@@ -114,7 +115,11 @@ function targetsOf({ to, routes, dryRun }: ReplayFlags, config: Config): readonl
     return null;
   }
   const targets = to.map(parseTarget);
-  for (const { sink } of targets) requireSink('--to', sink, config);
+  for (const target of targets) {
+    requireSink('--to', target.sink, config);
+    const wrong = missingPlace(target, config.sinks[target.sink]?.description);
+    if (wrong !== null) throw usageError(`--to: ${wrong}`);
+  }
   return targets;
 }
 

@@ -3,6 +3,7 @@ import { onAbort, orAborted } from '../../lib/abort.ts';
 import { ABORTED } from '../failure.ts';
 import type { Resolve } from './addresses.ts';
 import type { HttpOptions } from './config.ts';
+import { MissingTargets } from './missing-targets.ts';
 import { PATIENCE, Target } from './target.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
@@ -13,9 +14,6 @@ export function createSink(options: HttpOptions, context: SinkContext): Sink {
 
 /** Calls at once: as many as the dispatcher has loaded, so that those for one target never take the places of another's. */
 const IN_FLIGHT = 5000;
-/** Milliseconds until it is looked again whether a target is there. */
-const UNKNOWN_DELAY = 60_000;
-
 /**
  * Posts events to HTTP targets, a request an event. Each target has its own connections, pace and pauses: one that is slow
  * or down delays its own events only. Those of one user go to a target one after another.
@@ -25,6 +23,7 @@ const UNKNOWN_DELAY = 60_000;
 export class HttpSink implements Sink {
   readonly limits;
   readonly #targets: ReadonlyMap<string | null, Target>;
+  readonly #missing: MissingTargets;
   readonly #running = new Set<Promise<unknown>>();
   /** With one target only its trouble is the sink's. */
   readonly #isAlone: boolean;
@@ -39,6 +38,7 @@ export class HttpSink implements Sink {
       options.targets.map((target) => [target.name, new Target(target, options, context)]),
     );
     this.#isAlone = options.targets.length === 1;
+    this.#missing = new MissingTargets(clock);
     this.limits = {
       batchCount: 1,
       batchBytes: Number.POSITIVE_INFINITY,
@@ -69,7 +69,8 @@ export class HttpSink implements Sink {
   }
 
   troubles(): readonly SinkTrouble[] {
-    return Array.from(this.#targets.values(), ({ trouble }) => trouble).filter((one) => one !== null);
+    const targets = Array.from(this.#targets.values(), ({ trouble }) => trouble);
+    return [...targets.filter((one) => one !== null), ...this.#missing.troubles()];
   }
 
   /** Lets requests in flight finish; after `signal` they are cut. */
@@ -98,17 +99,10 @@ export class HttpSink implements Sink {
   async #post({ event, destination }: Delivery, signal: AbortSignal): Promise<SendResult> {
     if (signal.aborted) return ABORTED;
     const target = this.#targets.get(destination);
-    if (target === undefined) return unknown(destination);
+    if (target === undefined) return this.#missing.asked(destination);
     const result = await target.post(event, signal);
     return this.#isAlone && result.status === 'retry' && target.trouble !== null
       ? { ...result, sink: true }
       : result;
   }
-}
-
-/** A slip in the config, and none of the event's: it waits until the route is corrected. */
-function unknown(name: string | null): SendResult {
-  const which =
-    name === null ? 'the route names no target, and the sink has no url' : `the sink has no target ${name}`;
-  return { status: 'retry', reason: which, delayMs: UNKNOWN_DELAY };
 }
