@@ -18,6 +18,7 @@ import type { Inlet } from './core/sink.ts';
 import { DeliveredLog } from './deliver/delivered-log.ts';
 import { Delivery } from './deliver/delivery.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
+import { flushSinks } from './deliver/flush.ts';
 import { LiveSinks } from './deliver/live-sinks.ts';
 import { ErasedUsers } from './erase/erased-users.ts';
 import { runErasures, type RunningErasures } from './erase/running-erasures.ts';
@@ -267,6 +268,7 @@ async function openAdmin(system: System): Promise<Stop | void> {
   const admin = await startAdmin({
     ...system,
     ...config.admin,
+    flush: (names) => flushSinks(system, names),
     health: () => status.health(),
     metrics: () => status.metrics(),
     console: config.console.enabled ? status.console : null,

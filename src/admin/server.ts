@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
-import type { Operations } from '../core/operations.ts';
+import type { FlushedSink, Operations } from '../core/operations.ts';
 import { bracketed, startListening } from '../lib/listen.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
 import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
@@ -31,6 +31,8 @@ export interface AdminOptions {
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** Null serves no console. */
   readonly console: ConsoleSource | null;
+  /** Has sinks close their open files; null names all of them. */
+  readonly flush: (sinks: readonly string[] | null) => Promise<readonly FlushedSink[]>;
   /** Reads the config again, as SIGHUP does; left out where that cannot be. */
   readonly reload?: () => Promise<void>;
 }
@@ -60,7 +62,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 function createAdminApp(options: AdminOptions): Express {
-  const { tokens, audit, operations, erasures, board, health, metrics, console: source } = options;
+  const { tokens, audit, operations, erasures, board, health, metrics, flush, console: source } = options;
   const app = express();
   app.disable('x-powered-by');
   app.use(setHeaders);
@@ -83,6 +85,9 @@ function createAdminApp(options: AdminOptions): Express {
       express.json(),
       createErasureApi((response) => auditedErasures(erasures, audit, whoOf(response))),
     );
+  app.post('/api/flush', guard(tokens), express.json(), async (request, response) => {
+    response.json({ flushed: await flush(namesIn(request.body)) });
+  });
   const { reload } = options;
   if (reload !== undefined)
     app.post('/api/reload', guard(tokens), async (_request, response) => {
@@ -104,6 +109,14 @@ function createAdminApp(options: AdminOptions): Express {
     sendProblem(response, 500, error instanceof MillraceError ? error.code : 'internal', messageOf(error));
   });
   return app;
+}
+
+/** `sinks` of a body: a list of names, or null when it is left out. */
+function namesIn(body: unknown): readonly string[] | null {
+  const { sinks } = Object(body) as { sinks?: unknown };
+  if (sinks === undefined) return null;
+  if (Array.isArray(sinks) && sinks.every((name) => typeof name === 'string')) return sinks;
+  throw new MillraceError('usage', 'sinks must be a list of names');
 }
 
 /** Pages run our own files only, stand in no frame, and their answers are read by no other site. */

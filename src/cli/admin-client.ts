@@ -34,6 +34,13 @@ export class AdminClient {
     return new AdminClient(`http://${bracketed(host)}:${port}`, token);
   }
 
+  /** @throws MillraceError receiver_unreachable when there is none to ask */
+  static running(config: Config): AdminClient {
+    const client = AdminClient.of(config);
+    if (client !== null) return client;
+    throw new MillraceError('receiver_unreachable', NOBODY);
+  }
+
   async isListening(): Promise<boolean> {
     try {
       const { request } = await loadHttp();
@@ -67,7 +74,7 @@ export class AdminClient {
       const answer: unknown = await response.body.json();
       if (response.statusCode === 200) return answer as T;
       const { code, detail } = Object(answer) as { code?: string; detail?: string };
-      throw errorOf(code, `${url}: ${detail ?? `status ${response.statusCode}`}`);
+      throw errorOf(code, url, detail ?? `status ${response.statusCode}`);
     } catch (error) {
       if (error instanceof MillraceError) throw error;
       throw new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
@@ -113,12 +120,18 @@ export class AdminClient {
   }
 }
 
+const NOBODY =
+  'none runs with this config, or it has no admin listener (admin.enabled). Start one with `millrace serve`, or name its ' +
+  'config with --config';
+
 /** Loaded when something is asked: most commands that could ask never do. */
 function loadHttp(): Promise<typeof import('undici')> {
   return import('undici');
 }
 
-function errorOf(code: string | undefined, detail: string): MillraceError {
+function errorOf(code: string | undefined, url: string, said: string): MillraceError {
+  if (code === 'usage') return new MillraceError(code, said);
+  const detail = `${url}: ${said}`;
   const known = code !== undefined && /^(erasure|audit)_/.test(code) && Object.hasOwn(CATALOGUE, code);
   return new MillraceError(known ? (code as ErrorCode) : 'receiver_unreachable', detail);
 }

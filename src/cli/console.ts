@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
-import { MillraceError } from '../core/errors.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { configOf, configOption, type CommonFlags } from './config-options.ts';
 import { AdminClient } from './admin-client.ts';
@@ -24,9 +23,7 @@ export function consoleCommand(io: Io): Command {
     .action(async (options: CommonFlags) => {
       const { config } = configOf(options, io);
       if (!config.console.enabled) throw usageError('console.enabled is false');
-      const client = AdminClient.of(config);
-      if (client === null)
-        throw new MillraceError('receiver_unreachable', 'none runs here, or it has no admin listener');
+      const client = AdminClient.running(config);
       const answer = await client.ask<{ code: string; valid_seconds: number }>('POST', '/console/links', {});
       const { code, valid_seconds } = answer;
       const url = consoleLink(client.url, code);

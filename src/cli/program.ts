@@ -12,6 +12,7 @@ type Load = () => Promise<(io: Io) => Command>;
 const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Run:': {
     serve: async () => (await import('./serve/command.ts')).serveCommand,
+    flush: async () => (await import('./flush.ts')).flushCommand,
     check: async () => (await import('./check/command.ts')).checkCommand,
     quarantine: async () => (await import('./set-aside/quarantine.ts')).quarantineCommand,
     'dead-letters': async () => (await import('./set-aside/dead-letters.ts')).deadLettersCommand,

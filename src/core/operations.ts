@@ -1,4 +1,4 @@
-import type { SinkTrouble } from './sink.ts';
+import type { Flushed, SinkTrouble } from './sink.ts';
 import type { InvalidReason } from './ingest.ts';
 import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
 
@@ -96,6 +96,13 @@ export interface GivenUp {
   readonly dropped: number;
   /** Still waiting: they become dead letters when a reload takes the sink out. */
   readonly waiting: number;
+}
+
+/** What became of one sink's open files. */
+export interface FlushedSink extends Flushed {
+  readonly sink: string;
+  /** Whether events that were accepted before the call still wait for the sink: they are in none of the files. */
+  readonly waiting: boolean;
 }
 
 /**

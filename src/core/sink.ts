@@ -53,6 +53,14 @@ export interface SinkTrouble {
   readonly lost?: number;
 }
 
+/** What `flush` has closed, and what it could not. */
+export interface Flushed {
+  /** The new files, by the name a reader opens: an absolute path, or a URL in a store. */
+  readonly files: readonly { readonly file: string; readonly records: number }[];
+  /** A line for each file that stays open, with the reason. */
+  readonly failed: readonly string[];
+}
+
 /** What the dispatcher must respect when it calls `send`. Counts are events, sizes are body bytes. */
 export interface SinkLimits {
   readonly batchCount: number;
@@ -101,6 +109,11 @@ export interface Sink {
    * keep files have it.
    */
   settle?(holds: (path: string) => Promise<boolean>): Promise<void>;
+  /**
+   * Closes every open file now, so that what `send` has confirmed can be read. Resolves when all that was open at the call
+   * is closed or has failed; rejects when the sink cannot do it at all now. Only sinks that keep files open have it.
+   */
+  flush?(): Promise<Flushed>;
   /** What an erasure has to clear beside the sink's files, such as the keys of sealed records; null while it is not open. */
   erasable?(): ErasableStore | null;
   /** What is wrong beside what `send` answers, oldest first. Cheap: it is asked each time somebody looks. */

@@ -1,6 +1,6 @@
 import type { ErasableStore } from '../core/erasure.ts';
 import { messageOf } from '../core/errors.ts';
-import type { Sink, SinkContext, SinkModule } from '../core/sink.ts';
+import type { Flushed, Sink, SinkContext, SinkModule } from '../core/sink.ts';
 import type { Keep } from './claim-check.ts';
 import type { Dispatcher } from './dispatcher.ts';
 
@@ -100,6 +100,16 @@ export class LiveSinks {
   /** Lets a sink finish the files for which `holds` answers true; a sink that is not open has none of its own. */
   async settle(name: string, holds: (path: string) => Promise<boolean>): Promise<void> {
     await this.#open.get(name)?.settle?.(holds);
+  }
+
+  /** Whether a sink keeps files open that it can close before their time. */
+  canFlush(name: string): boolean {
+    return this.#open.get(name)?.flush !== undefined;
+  }
+
+  /** @throws whatever the sink throws */
+  async flush(name: string): Promise<Flushed> {
+    return (await this.#open.get(name)?.flush?.()) ?? { files: [], failed: [] };
   }
 
   /** What a sink has to clear for an erasure beside its files; null for one that has nothing, or is not open. */

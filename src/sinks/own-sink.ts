@@ -23,12 +23,13 @@ const SKIPPED = z.tuple([z.string().max(120), z.number().nonnegative()]);
 /**
  * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
  * handed copies, and an error that it throws later, or leaves in a promise, pauses this sink instead of ending the process.
- * `close`, `settle` and `erasable` pass through.
+ * `close`, `settle`, `flush` and `erasable` pass through.
  */
 export class OwnSink implements Sink, Guest {
   limits!: SinkLimits;
   settle?: NonNullable<Sink['settle']>;
   erasable?: NonNullable<Sink['erasable']>;
+  flush?: NonNullable<Sink['flush']>;
   keep?: NonNullable<Sink['keep']>;
   readonly name: string;
   readonly #context: SinkContext;
@@ -52,8 +53,10 @@ export class OwnSink implements Sink, Guest {
   take(sink: Sink, limits: SinkLimits): void {
     this.#sink = sink;
     this.limits = limits;
-    const { settle, erasable, keep } = sink;
+    const { settle, erasable, flush, keep } = sink;
     if (settle !== undefined) this.settle = (holds) => onBehalfOf(this, () => settle.call(sink, holds));
+    if (flush !== undefined)
+      this.flush = async () => flushed.parse(await onBehalfOf(this, async () => flush.call(sink)));
     if (keep !== undefined) this.keep = (event, signal) => this.#keep(event, signal, keep.bind(sink));
     if (erasable !== undefined) this.erasable = () => onBehalfOf(this, () => erasable.call(sink));
   }
@@ -192,6 +195,11 @@ const claimCheck = z.strictObject({
   path: z.string().min(1),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   bytes: z.int().min(0),
+});
+
+const flushed = z.object({
+  files: z.array(z.object({ file: z.string(), records: z.number().min(0) })),
+  failed: z.array(z.string()),
 });
 
 const trouble = z.object({

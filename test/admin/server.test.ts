@@ -42,6 +42,7 @@ async function start({
       }),
     }),
     board: new ActivityBoard(systemClock),
+    flush: () => Promise.resolve([]),
     health: () => ({ ready: true, checks: [], archives: [] }),
     metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),
     console,

@@ -72,6 +72,29 @@ describe('files sink', () => {
     expect((await verifyArchive(path)).differences).toEqual([]);
   });
 
+  it('closes every open file when told to, and names what it could not close', async () => {
+    const path = tempFolder();
+    let full = true;
+    const hooks = {
+      onStep: (step: string) => {
+        if (full && step === 'written') throw new Error('made-up full disk');
+      },
+    };
+    const { sink } = filesSink(path, { partitionBy: ['type'] }, hooks);
+    await expect(sink.flush()).rejects.toThrow('is not open');
+    await sink.open();
+    expect(await sink.flush()).toEqual({ files: [], failed: [] });
+    await sink.send(deliver(1, 3), signal);
+    const failed = await sink.flush();
+    expect(failed).toEqual({ files: [], failed: [expect.stringContaining('made-up full disk')] });
+    full = false;
+    await sink.send(deliver(4, 2), signal);
+    const { files } = await sink.flush();
+    expect(files.map(({ records }) => records).toSorted()).toEqual([2, 3]);
+    expect(await verifyArchive(path)).toMatchObject({ files: 2, records: 5, differences: [] });
+    await sink.close(signal);
+  });
+
   it('puts events into Hive folders, destinations first', async () => {
     const path = tempFolder();
     const { sink } = filesSink(path, { partitionBy: ['date', 'hour', 'type', 'team'], compress: 'none' });

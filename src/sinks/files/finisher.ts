@@ -2,7 +2,7 @@ import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.ts';
-import type { SinkTrouble } from '../../core/sink.ts';
+import type { Flushed, SinkTrouble } from '../../core/sink.ts';
 import { isMissing } from '../../lib/durable.ts';
 import { formatDuration } from '../../lib/units.ts';
 import { finishPart, removePart, type Finish } from './finish.ts';
@@ -30,6 +30,8 @@ export class Finisher {
   readonly #failed = new Map<Part, () => void>();
   /** When each of those first failed that are not finished since, and why they last did. */
   readonly #troubled = new Map<Part, { readonly since: number; readonly error: string }>();
+  /** Parts that are being finished or wait for their turn, each with what becomes of it. */
+  readonly #underWay = new Map<Part, Promise<Flushed>>();
 
   constructor(finish: Omit<Finish, 'signal' | 'onLeft'>, clock: Clock, events: FinisherEvents) {
     this.#finish = finish;
@@ -56,7 +58,19 @@ export class Finisher {
   /** @param part sealed */
   add(part: Part): void {
     // Never rejects: a failure is kept for the next try.
-    void this.#queue.add(() => this.#try(part));
+    const work = this.#queue
+      .add(() => this.#try(part))
+      .finally(() => {
+        if (this.#underWay.get(part) === work) this.#underWay.delete(part);
+      });
+    this.#underWay.set(part, work);
+  }
+
+  /** Tries at once what failed, and settles when all that is sealed now is finished or has failed. */
+  async flush(): Promise<Flushed> {
+    this.retry();
+    const all = await Promise.all(this.#underWay.values());
+    return { files: all.flatMap(({ files }) => files), failed: all.flatMap(({ failed }) => failed) };
   }
 
   /** Tries at once what failed: its cause may be gone. */
@@ -87,7 +101,7 @@ export class Finisher {
     this.#abort.abort();
   }
 
-  async #try(part: Part): Promise<void> {
+  async #try(part: Part): Promise<Flushed> {
     const { signal } = this.#abort;
     try {
       signal.throwIfAborted();
@@ -97,11 +111,12 @@ export class Finisher {
       this.#troubled.delete(part);
       this.#events.onFinished(part);
       await prune(part);
+      return { files: [{ file: join(this.#finish.root, name), records: part.stats.records }], failed: [] };
     } catch (error) {
       if (!(await part.isThere().catch(() => true))) {
         this.#troubled.delete(part);
         await this.#events.onGone(part);
-        return;
+        return { files: [], failed: [`${part.path} was removed by another program`] };
       }
       if (!signal.aborted) {
         this.#finish.log.error(
@@ -113,6 +128,7 @@ export class Finisher {
       }
       const cancel = signal.aborted ? () => undefined : this.#clock.after(RETRY_MS, () => this.#retry(part));
       this.#failed.set(part, cancel);
+      return { files: [], failed: [`${part.path}: ${explain(error)}`] };
     }
   }
 

@@ -7,6 +7,7 @@ import {
   DELIVERED,
   type ClaimCheck,
   type Delivery,
+  type Flushed,
   type SendResult,
   type Sink,
   type SinkContext,
@@ -171,6 +172,13 @@ export class FilesSink implements Sink {
       if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.seal(lane);
     });
     await this.#finisher?.idle();
+  }
+
+  async flush(): Promise<Flushed> {
+    if (this.#mode !== 'open' || this.#finisher === null)
+      throw new Error(`${this.#options.path} is not open`);
+    await this.#lanes.each((lane) => this.#lanes.seal(lane));
+    return this.#finisher.flush();
   }
 
   erasable(): ErasableStore | null {

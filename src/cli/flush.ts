@@ -1,0 +1,45 @@
+import { Command } from 'commander';
+import { EXIT } from '../core/errors.ts';
+import type { FlushedSink } from '../core/operations.ts';
+import { AdminClient } from './admin-client.ts';
+import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { note, print, type Io } from './io.ts';
+
+const HELP = `
+Examples:
+  millrace flush                 every file that a sink of the running receiver holds open
+  millrace flush archive --json | jq -r '.files[].file'
+
+Waits until each sink has confirmed the events accepted before (5 seconds at most), closes its open files, and prints the name
+of each. Files close by themselves when rotate.bytes or rotate.every is reached, and when the receiver stops.
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 a file could not be closed, or events still wait for a sink.`;
+
+/** `millrace flush`: the open files of the running receiver's sinks can be read at once. */
+export function flushCommand(io: Io): Command {
+  return new Command('flush')
+    .description('close the files that sinks hold open now, so that they can be read')
+    .argument('[sinks...]', 'only these sinks')
+    .addOption(configOption())
+    .option('--json', 'print one line of JSON per sink')
+    .addHelpText('after', HELP)
+    .action(async (sinks: readonly string[], options: CommonFlags) => {
+      const client = AdminClient.running(configOf(options, io).config);
+      const body = sinks.length === 0 ? {} : { sinks };
+      // It answers when the files are compressed, which takes as long as they are large.
+      const { flushed } = await client.ask<{ flushed: FlushedSink[] }>('POST', '/flush', body, 0);
+      for (const each of flushed) {
+        if (options.json === true) print(io, JSON.stringify(each));
+        else report(io, each);
+      }
+      if (flushed.every(({ files }) => files.length === 0)) note(io, 'no file was open');
+      const isDone = flushed.every(({ waiting, failed }) => !waiting && failed.length === 0);
+      io.setExit(isDone ? EXIT.done : EXIT.partial);
+    });
+}
+
+function report(io: Io, { sink, files, failed, waiting }: FlushedSink): void {
+  for (const { file, records } of files)
+    print(io, `${sink}: ${file} (${records} ${records === 1 ? 'event' : 'events'})`);
+  for (const line of failed) note(io, `${sink}: not closed: ${line}`);
+  if (waiting) note(io, `${sink}: events accepted before still wait for it; millrace status says why`);
+}
