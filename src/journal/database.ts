@@ -5,10 +5,13 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
 import { IDS_OF_BEFORE } from './dedup.ts';
 import { readOwner } from './owner.ts';
+import { walBytesFor } from './space.ts';
 
 /** From 4 on the events lie in segments. */
 export const VERSION = 4;
 const FILE = 'journal.db';
+/** Bytes. */
+const PAGE = 8192;
 
 /** Columns that hold an event, the same in every table that holds one. */
 export const ROW_COLUMNS = 'id, source, type, team, user, client_user, received_at, headers, handling';
@@ -92,7 +95,7 @@ function openOnce(folder: string, create: boolean): Database.Database {
     });
   }
   try {
-    db.pragma('page_size = 8192');
+    db.pragma(`page_size = ${PAGE}`);
     // Exclusive, and before WAL is entered: the lock is then held for good, and the WAL index lives on the heap
     // instead of in a mapped file, which on a full disk would end the process with SIGBUS.
     db.pragma('locking_mode = EXCLUSIVE');
@@ -107,6 +110,7 @@ function openOnce(folder: string, create: boolean): Database.Database {
     // Rows that are deleted are zeroed where that costs nothing more; an erasure sees to the rest.
     db.pragma('secure_delete = FAST');
     db.pragma('cache_size = -8192');
+    db.pragma(`wal_autocheckpoint = ${Math.ceil(walBytesFor(folder) / PAGE)}`);
     return db;
   } catch (error) {
     db.close();

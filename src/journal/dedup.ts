@@ -3,8 +3,6 @@ import type Database from 'better-sqlite3';
 import { digestIn, SealedIds, type Apply, type Known } from './sealed-ids.ts';
 import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
 
-/** Ids a generation holds before it is sealed. */
-const GENERATION = 65_536;
 /** Ids of a generation that is not full, cleared away at once. */
 const EXPIRE_AT_ONCE = 5000;
 
@@ -53,8 +51,11 @@ export class SeenIds {
   readonly #size: number;
   #savedUpTo: number;
 
-  /** @param window milliseconds an id is remembered */
-  constructor(db: Database.Database, window: number, generationSize: number = GENERATION) {
+  /**
+   * @param window milliseconds an id is remembered
+   * @param generationSize ids that a generation holds before it is sealed
+   */
+  constructor(db: Database.Database, window: number, generationSize: number) {
     this.#db = db;
     this.#window = window;
     this.#size = generationSize;

@@ -92,11 +92,20 @@ export class Progress {
    * @throws MillraceError journal_full
    */
   makeRoom(now: number): void {
+    const shortage = this.clearWhileShort(now);
+    if (shortage !== null) throw new MillraceError('journal_full', shortage);
+  }
+
+  /** The same, and says what is still short; null: nothing. */
+  clearWhileShort(now: number): string | null {
     const { log } = this.#events;
-    for (let shortage = this.#space.shortage(); shortage !== null; shortage = this.#space.shortage()) {
-      // When all is settled, the newest segment can go as well once another is begun.
+    for (;;) {
+      const shortage = this.#space.shortage();
+      if (shortage === null) return null;
+      if (this.#clear(now)) continue;
+      // When all is settled, the newest segment can go as well once another is begun, which takes some space itself.
       if (this.#cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
-      if (!this.#clear(now)) throw new MillraceError('journal_full', shortage);
+      if (!this.#clear(now)) return shortage;
     }
   }
 

@@ -54,12 +54,28 @@ export class Space {
 }
 
 const MIB = 2 ** 20;
+/** Ids of a generation where there is room. */
+const GENERATION = 65_536;
 
 /** Bytes of a segment: few enough that what is settled can go soon, and enough that there are not too many of them. */
 export function segmentBytesFor({ path, maxBytes }: Pick<JournalOptions, 'path' | 'maxBytes'>): number {
-  const { blocks, bsize } = statfsSync(path);
-  const share = Math.min(64 * MIB, maxBytes / 16, (blocks * bsize) / 16);
+  const share = Math.min(64 * MIB, maxBytes / 16, diskBytes(path) / 16);
   return Math.max(16 * 1024, share, maxBytes / 512);
+}
+
+/** Bytes of the database's write-ahead log before it goes into the database: a small part of a small disk. */
+export function walBytesFor(path: string): number {
+  return Math.min(8 * MIB, diskBytes(path) / 128);
+}
+
+/** Ids of a generation, which is written in one transaction when space is short: a small part of a small disk. */
+export function generationFor({ path }: Pick<JournalOptions, 'path'>): number {
+  return Math.max(1024, Math.min(GENERATION, Math.floor(diskBytes(path) / 4096)));
+}
+
+function diskBytes(path: string): number {
+  const { blocks, bsize } = statfsSync(path);
+  return blocks * bsize;
 }
 
 /**
@@ -73,8 +89,7 @@ class DiskRoom {
 
   constructor(folder: string) {
     this.#folder = folder;
-    const { blocks, bsize } = statfsSync(folder);
-    this.reserve = Math.min(32 * MIB, Math.floor((blocks * bsize) / 8));
+    this.reserve = Math.min(32 * MIB, Math.floor(diskBytes(folder) / 8));
   }
 
   /** Bytes that are free for this process now; costs a few microseconds. */

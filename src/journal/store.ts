@@ -26,7 +26,7 @@ import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
 import { encodeRecords, type Page } from './segments/records.ts';
 import { SetAside } from './set-aside.ts';
-import { segmentBytesFor, Space } from './space.ts';
+import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
 
 /** A record that is not what was written. */
@@ -72,7 +72,7 @@ export class Store {
     carryOver(db, where, onCarryOver);
     this.#events = new Events(db, checkpoints, where);
     const { log } = this.#events;
-    this.#seen = new SeenIds(db, options.dedupWindow);
+    this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
     idsAfter(log, this.#seen.savedUpTo, (id, seq, at) => this.#seen.restore(id, seq, at));
     this.#space = new Space(
       db,
@@ -169,6 +169,8 @@ export class Store {
 
   /** Clears away a bounded amount of what is past its time, and what can be done later than a commit; true when there is more. */
   maintain(now: number): boolean {
+    // What follows takes space itself before it gives some back.
+    this.#progress.clearWhileShort(now);
     const isSealing = this.#transactions.runUnsynced(() => this.#seen.advance(SEAL, this.lastSeq))();
     const isExpiring = this.#transactions.runUnsynced(() => this.#seen.expire(now))();
     this.#progress.save();

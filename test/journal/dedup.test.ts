@@ -115,7 +115,7 @@ test('what tells a repetition is source, id and bytes, within the window and no 
 
 test('few ids a day are forgotten when their window is over, on disk too', async () => {
   const db = openDatabase(await temporaryFolder(), true);
-  const seen = new SeenIds(db, 1000);
+  const seen = new SeenIds(db, 1000, 65_536);
   const add = (now: number): Seen => {
     const answer = seen.add(named('once'), now, 0);
     commit(db, () => seen.saveAside());
@@ -146,7 +146,7 @@ test('ids of an older journal count as they did, until their window is over', as
   old.prepare('INSERT INTO generations VALUES (1, 400, 1, ?)').run(filter.bytes);
   old.close();
   const db = openDatabase(folder, true);
-  const seen = new SeenIds(db, 1000);
+  const seen = new SeenIds(db, 1000, 65_536);
   expect(seen.add(named('recent'), 1400, 1)).toBe('repeated');
   expect(seen.add(named('sealed'), 1400, 1)).toBe('repeated');
   expect(seen.add(named('other'), 1400, 1)).toBe('new');
