@@ -174,7 +174,8 @@ function makeDelivery(system: System): void {
   });
   // Where there is no way into the journal, sinks make no events.
   const inlet = journal === null ? {} : { inlet: { fields: () => plan.value.config.envelope, take } };
-  const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...inlet });
+  const isOptional = (name: string): boolean => plan.value.config.sinks[name]?.required === false;
+  const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...inlet }, isOptional);
   const isErased = users.has.bind(users);
   system.dispatcher = dispatcher;
   system.sinks = sinks;

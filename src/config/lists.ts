@@ -63,7 +63,7 @@ const sink = z
       ),
       required: flag(
         true,
-        'Whether `acknowledge: delivered` waits for this sink; others get events as they can.',
+        'Whether the receiver starts and is ready only once this sink is open, and whether `acknowledge: delivered` waits for it; others get events as they can.',
       ),
       oversize: choice(
         ['dead-letter', 'claim-check'],

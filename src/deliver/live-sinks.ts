@@ -28,12 +28,19 @@ export type Succeed = (from: string, to: string) => Promise<void>;
 export class LiveSinks {
   readonly #dispatcher: Dispatcher;
   readonly #parts: Omit<SinkContext, 'name' | 'takeBack'>;
+  readonly #isPatient: (name: string) => boolean;
   readonly #open = new Map<string, Sink>();
   /** What each of them was opened by: one that is leaving is in no plan. */
   readonly #planned = new Map<string, PlannedSink>();
 
-  constructor(dispatcher: Dispatcher, parts: Omit<SinkContext, 'name' | 'takeBack'>) {
+  /** @param isPatient whether a start goes on without a sink, whatever is in the way of it, and tries it again and again */
+  constructor(
+    dispatcher: Dispatcher,
+    parts: Omit<SinkContext, 'name' | 'takeBack'>,
+    isPatient = (_name: string): boolean => false,
+  ) {
     this.#dispatcher = dispatcher;
+    this.#isPatient = isPatient;
     this.#parts = parts;
   }
 
@@ -41,7 +48,9 @@ export class LiveSinks {
   async open(plan: PlannedSinks): Promise<void> {
     // All made before the first is opened, so that every keeper is there for whoever needs it.
     for (const [name, sink] of plan.sinks) this.#make(name, sink);
-    await Promise.all(Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink)));
+    await Promise.all(
+      Array.from(plan.sinks, ([name, sink]) => this.#start(name, sink, this.#isPatient(name))),
+    );
   }
 
   get names(): readonly string[] {

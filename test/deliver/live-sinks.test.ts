@@ -36,6 +36,27 @@ test('a reload that fails while the disk is in trouble brings the old sink back,
   await dispatcher.stop(AbortSignal.timeout(1000));
 });
 
+test('a sink that is not required is waited for in the background, whatever is in the way', async () => {
+  const journal = new ArrayJournal();
+  const clock = new ManualClock();
+  const retry = { initial: 10, max: 100, giveUpAfter: 0 };
+  const limits = { maxPending: 10, maxPendingBytes: 1e6 };
+  const dispatcher = new Dispatcher({ journal, clock, log: silentLog, retry, ...limits, targetsOf });
+  const sinks = new LiveSinks(dispatcher, { log: silentLog, clock });
+  const disk = { inTrouble: true };
+  const delivered: string[] = [];
+  const module: SinkModule = { parseOptions: (value) => value, createSink: () => sinkOn(disk, delivered) };
+  const sink = { module, options: {}, keeper: null, continues: null, fingerprint: 'a' };
+  const plan: PlannedSinks = { sinks: new Map([['a', sink]]) };
+  await expect(sinks.open(plan)).rejects.toThrow('Folder cannot be written');
+  await new LiveSinks(dispatcher, { log: silentLog, clock }, (name) => name === 'a').open(plan);
+  dispatcher.begin();
+  journal.put(makeEvent({ id: 'made-up' }));
+  disk.inTrouble = false;
+  await until(clock, () => delivered.includes('made-up'));
+  await dispatcher.stop(AbortSignal.timeout(1000));
+});
+
 function sinkOn(disk: { readonly inTrouble: boolean }, delivered: string[]): Sink {
   return {
     limits: LIMITS,
