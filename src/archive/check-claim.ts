@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import { pipeline } from 'node:stream/promises';
 import { MANIFEST } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
-import { readPlain } from '../lib/durable.ts';
+import type { Bytes } from './place.ts';
 import type { DifferenceCode } from './report.ts';
 
 /** What the file of a kept event turned out to hold. */
@@ -18,31 +17,30 @@ export interface ClaimFacts {
 
 /** Reads the file of one kept event to its end; returns why when it cannot be read. */
 export async function readClaim(
-  root: string,
+  place: Bytes,
   file: string,
   signal?: AbortSignal,
 ): Promise<ClaimFacts | string> {
-  const path = join(root, file);
   const onDisk = createHash('sha256');
   let bytes = 0;
   try {
-    for await (const chunk of readPlain(path)) {
+    for await (const chunk of place.chunks(file)) {
       signal?.throwIfAborted();
       onDisk.update(chunk);
       bytes += chunk.length;
     }
     const sha256 = onDisk.digest('hex');
-    return { bytes, sha256, bodySha256: file.endsWith('.gz') ? await hashUnpacked(path) : sha256 };
+    return { bytes, sha256, bodySha256: file.endsWith('.gz') ? await hashUnpacked(place, file) : sha256 };
   } catch (error) {
     if (signal?.aborted === true) throw error;
     return messageOf(error);
   }
 }
 
-async function hashUnpacked(path: string): Promise<string | null> {
+async function hashUnpacked(place: Bytes, file: string): Promise<string | null> {
   const hash = createHash('sha256');
   try {
-    await pipeline(readPlain(path), createGunzip(), hash);
+    await pipeline(place.chunks(file), createGunzip(), hash);
     return hash.digest('hex');
   } catch {
     return null;

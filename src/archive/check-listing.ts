@@ -1,9 +1,9 @@
 import { MANIFEST, PART_EXTENSION } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { FileFacts } from './facts.ts';
-import { TEMPORARY_EXTENSION, type ArchiveListing } from './list.ts';
+import { TEMPORARY_EXTENSION, type ArchiveListing } from './place.ts';
 import type { Manifest } from './manifest.ts';
-import type { DifferenceCode, Tally } from './report.ts';
+import type { DifferenceCode, ManifestReport, Tally } from './report.ts';
 import { hashLine } from '../lib/chained-log.ts';
 
 /** A head that the manifest must hold. */
@@ -14,8 +14,10 @@ export interface ExpectedHead {
 }
 
 /** @param head all of a hash, or its first digits */
-function holds({ hashes }: Manifest, head: string): boolean {
-  return hashes.has(head) || [...hashes.keys()].some((hash) => hash.startsWith(head));
+function holds({ chains }: Manifest, head: string): boolean {
+  return chains.some(
+    ({ hashes }) => hashes.has(head) || [...hashes.keys()].some((hash) => hash.startsWith(head)),
+  );
 }
 
 /** Head of a manifest without a line: every manifest holds it. */
@@ -33,17 +35,19 @@ export function reportManifest(
     differ('manifest_missing', 'there is none');
   } else {
     const { signed: count, unsigned, keys } = manifest.signatures;
+    const { chains } = manifest;
+    const lines = chains.reduce((sum, chain) => sum + chain.lines, 0);
     tally.manifest = {
-      lines: manifest.lines,
-      head: manifest.head,
+      lines,
+      head: chains.length === 1 ? (chains[0]?.head ?? '') : '',
+      ...writersOf(chains),
       signed: count,
       unsigned,
       keys: Array.from(keys, ([key, known]) => ({ key, known })),
       heads: heads.length,
     };
     for (const difference of manifest.differences) tally.differ(difference);
-    if (signed && count === 0 && manifest.lines > 0)
-      differ('manifest_unsigned', 'no line is signed by a given key');
+    if (signed && count === 0 && lines > 0) differ('manifest_unsigned', 'no line is signed by a given key');
   }
   for (const { head, where } of heads) {
     if (head === NOTHING || (manifest !== null && holds(manifest, head))) continue;
@@ -65,6 +69,14 @@ export function reportManifest(
       tally.note(file, 'listed more than once; the last line counts');
     }
   }
+}
+
+/** Of an archive in a store: each writer's chain. */
+function writersOf(chains: Manifest['chains']): Pick<ManifestReport, 'writers'> {
+  const writers = chains.flatMap(({ writer, lines, head }) =>
+    writer === null ? [] : [{ writer, lines, head }],
+  );
+  return writers.length === 0 ? {} : { writers };
 }
 
 /** What lies there and is no finished file. */

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
 import { messageOf } from '../core/errors.ts';
 import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
-import { readPlain } from '../lib/durable.ts';
+import type { ArchivePlace, Bytes } from './place.ts';
 import { readInChunks, type ArchiveItem } from './read.ts';
 
 /** What a file turned out to hold. */
@@ -28,7 +27,7 @@ export interface FileFacts {
  * @returns the facts, or why the file cannot be read at all
  */
 export async function readFacts(
-  root: string,
+  place: ArchivePlace,
   file: string,
   options: {
     readonly onItem: (item: ArchiveItem<RecordSummary>) => void;
@@ -65,11 +64,11 @@ export async function readFacts(
     hash.update(chunk);
     bytes += chunk.length;
   };
-  for await (const items of readInChunks(root, file, parseSummary, { ...options, onBytes }))
+  for await (const items of readInChunks(place, file, parseSummary, { ...options, onBytes }))
     for (const item of items) take(item);
   // The reader stops where a file is damaged; its bytes are hashed to the end all the same.
   try {
-    const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(join(root, file));
+    const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(place, file);
     return { ...onDisk, records, types, first, last, disorderedAt, whole };
   } catch (error) {
     return messageOf(error);
@@ -85,11 +84,11 @@ function countedAs(item: ArchiveItem<RecordSummary>): { type: string; at: string
   return { type: item.sealed ? SEALED_TYPE : type, at };
 }
 
-/** Size and hash of a file. @throws NotFollowed, or the system's error */
-export async function hashFile(path: string): Promise<{ bytes: number; sha256: string }> {
+/** Size and hash of a file. @throws what the place throws */
+export async function hashFile(place: Bytes, file: string): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const chunk of readPlain(path)) {
+  for await (const chunk of place.chunks(file)) {
     hash.update(chunk);
     bytes += chunk.length;
   }

@@ -1,7 +1,7 @@
 import { pipeline, type Duplex } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { readPlain } from '../lib/durable.ts';
 import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
+import type { Bytes } from './place.ts';
 
 const CHUNK = 512 * 1024;
 /** Longer lines are reported and not kept: no event of this size came through the receiver. */
@@ -16,24 +16,25 @@ const DECOMPRESSORS: readonly [extension: string, make: () => Duplex & { bytesWr
  * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
  * @param onBytes sees every byte as it lies on disk, in order
  * @param passesOver as `cutLines` has it
- * @throws NotFollowed, a zlib error when the file is damaged or cut short, or the system's error
+ * @throws a zlib error when the file is damaged or cut short, or what the place throws
  */
 export async function* fileLines(
-  path: string,
+  place: Bytes,
+  file: string,
   onBytes?: (chunk: Buffer) => void,
   passesOver?: CutOptions['passesOver'],
 ): AsyncGenerator<Line[]> {
-  yield* cutLines(fileChunks(path, onBytes), { longest: LONGEST_LINE, passesOver });
+  yield* cutLines(fileChunks(place, file, onBytes), { longest: LONGEST_LINE, passesOver });
 }
 
 /** Larger files are no single event, whatever their names say. */
 const LARGEST_EVENT = 256 * 2 ** 20;
 
 /** The bytes of a file that holds one event. Throws what `fileLines` does, and when there are too many of them. */
-export async function wholeEvent(path: string): Promise<Buffer> {
+export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of fileChunks(path)) {
+  for await (const chunk of fileChunks(place, file)) {
     size += chunk.length;
     if (size > LARGEST_EVENT) throw new Error(`more than ${LARGEST_EVENT} bytes cannot be one event`);
     chunks.push(chunk);
@@ -42,13 +43,17 @@ export async function wholeEvent(path: string): Promise<Buffer> {
 }
 
 /** The bytes of a file, decompressed by its extension, as `fileLines` cuts them. Throws what that does. */
-export async function* fileChunks(path: string, onBytes?: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
+export async function* fileChunks(
+  place: Bytes,
+  file: string,
+  onBytes?: (chunk: Buffer) => void,
+): AsyncGenerator<Buffer> {
   let size = 0;
-  const source = tap(readPlain(path), (chunk) => {
+  const source = tap(place.chunks(file), (chunk) => {
     size += chunk.length;
     onBytes?.(chunk);
   });
-  const make = DECOMPRESSORS.find(([extension]) => path.endsWith(extension))?.[1];
+  const make = DECOMPRESSORS.find(([extension]) => file.endsWith(extension))?.[1];
   if (make === undefined) {
     yield* source;
     return;

@@ -1,11 +1,9 @@
-import { join } from 'node:path';
-import { MANIFEST } from '../core/archive.ts';
-import { parseManifestLine, type ErasureLine, type ManifestLine } from '../core/archive-manifest.ts';
-import { readPlain } from '../lib/durable.ts';
-import { cutLines } from '../lib/lines.ts';
-import { LineJudge, type LineCounts, type StoredLine, type Trust } from './judge.ts';
+import type { ErasureLine, ManifestLine } from '../core/archive-manifest.ts';
+import { chainsOf } from './chains.ts';
+import { type LineCounts, type Trust } from './judge.ts';
+import type { ArchiveListing } from './place.ts';
+import { readChain, type ChainFacts } from './read-chain.ts';
 import type { Difference } from './report.ts';
-import { hashLine } from '../lib/chained-log.ts';
 
 /** A manifest as it stands, with what is wrong with it. */
 export interface Manifest {
@@ -15,107 +13,119 @@ export interface Manifest {
   readonly superseded: ReadonlySet<string>;
   /** Files listed anew after an erasure had changed them. */
   readonly returned: ReadonlyMap<string, ErasureLine>;
-  readonly lines: number;
-  /** Hash of the last line; of the empty string when there is none. Whoever has noted it can tell a cut end later. */
-  readonly head: string;
-  /** Line number by hash, of every line that has its end. */
-  readonly hashes: ReadonlyMap<string, number>;
+  /** One in a folder, one for each writer in a store. */
+  readonly chains: readonly ChainFacts[];
   readonly signatures: LineCounts;
-  /** Numbers of lines that no writer of this archive wrote, or, of erasures, that have no receipt. */
-  readonly refused: ReadonlySet<number>;
-  /** Of these, those that nobody with a key wrote. */
-  readonly forged: ReadonlySet<number>;
-  /** The line from which on the chain or a line is not sound; null when all is. */
-  readonly brokenAt: number | null;
-  /** Whether the last line has no end. */
-  readonly cutShort: boolean;
+  /** Whether all lines are there and follow from each other. */
+  readonly isSound: boolean;
   readonly differences: readonly Difference[];
 }
 
-interface Link {
-  readonly number: number;
-  readonly previous: string;
+export interface ManifestOptions {
+  /** What its lines are judged by; null where a cheap look is enough. */
+  readonly trust?: Trust | null;
+  /** Told of every line that counts, the older ones of a file before the newer. */
+  readonly onEntry?: (entry: ManifestLine) => void;
 }
 
 /**
- * Reads a manifest and checks its chain. After a broken link the chain is followed from the line as it stands, so that
- * one changed line is one difference. An erasure that is refused does not count: the line before it of its file does.
- * @param root the archive's folder
- * @param trust what its lines are judged by; null where a cheap look is enough
+ * Reads a manifest and checks its chains. After a broken link a chain is followed from the line as it stands, so that one
+ * changed line is one difference. An erasure that is refused does not count: the line before it of its file does.
  */
-export async function readManifest(root: string, trust: Trust | null = null): Promise<Manifest> {
-  const judge = new LineJudge(trust);
-  const refused = new Set<number>();
-  const forged = new Set<number>();
-  const entries = new Map<string, ManifestLine>();
-  const superseded = new Set<string>();
-  const returned = new Map<string, ErasureLine>();
-  const hashes = new Map<string, number>();
-  const broken: Link[] = [];
-  const differences: Difference[] = [];
-  let brokenAt: number | null = null;
-  let cutShort = false;
-  let lines = 0;
-  let head = hashLine('');
-  for await (const stored of manifestLines(root)) {
-    const { number, text, entry, ended } = stored;
-    lines = number;
-    cutShort = !ended;
-    const verdict = ended && entry !== null ? judge.judge(stored) : null;
-    if (verdict !== null) {
-      const [code, detail] = verdict;
-      differences.push({ code, file: MANIFEST, line: number, detail });
-      refused.add(number);
-      if (code === 'line_forged' || code === 'line_unsigned') forged.add(number);
-    }
-    if (entry === null) {
-      const detail = ended ? 'not a manifest line' : 'the line has no end';
-      differences.push({ code: 'manifest_line_invalid', file: MANIFEST, line: number, detail });
-      brokenAt ??= number;
-    } else {
-      if (entry.previous !== head) {
-        broken.push({ number, previous: entry.previous });
-        brokenAt ??= number;
-      }
-      const before = entries.get(entry.file);
-      const counts = verdict === null || !('erasure' in entry);
-      if (counts && before !== undefined && before.sha256 !== entry.sha256) superseded.add(entry.file);
-      if (before !== undefined && 'erasure' in before && !('erasure' in entry))
-        returned.set(entry.file, before);
-      if (counts) entries.set(entry.file, entry);
-    }
-    head = hashLine(text);
-    if (ended) hashes.set(head, number);
+export async function readManifest(
+  { place, manifest: files }: Pick<ArchiveListing, 'place' | 'manifest'>,
+  { trust = null, onEntry }: ManifestOptions = {},
+): Promise<Manifest> {
+  const entries = new Entries(onEntry);
+  const chains: ChainFacts[] = [];
+  place.expect(files);
+  for (const chain of chainsOf(files)) {
+    const ofWriter = chain.writer !== null;
+    chains.push(
+      await readChain(place, chain, trust, (entry, refused) => entries.take(entry, refused, ofWriter)),
+    );
   }
-  for (const link of broken) {
-    differences.push({
-      code: 'chain_broken',
-      file: MANIFEST,
-      line: link.number,
-      detail: explain(link, hashes),
-    });
-  }
-  const { counts: signatures } = judge;
-  const found = { signatures, refused, forged, brokenAt, cutShort, differences };
-  return { entries, superseded, returned, lines, head, hashes, ...found };
+  entries.finish();
+  const differences = [...chains.flatMap((chain) => chain.differences), ...strangers(chains)];
+  const { newest, superseded, returned } = entries;
+  return {
+    entries: newest,
+    superseded,
+    returned,
+    chains,
+    signatures: sumOf(chains),
+    isSound: chains.every(({ brokenAt }) => brokenAt === null),
+    differences,
+  };
 }
 
-/** The lines of a manifest in order, each taken apart. */
-export async function* manifestLines(root: string): AsyncGenerator<StoredLine> {
-  for await (const lines of cutLines(readPlain(join(root, MANIFEST)))) {
-    for (const { number, bytes, ended } of lines) {
-      const text = bytes ?? Buffer.alloc(0);
-      yield { number, text, entry: ended ? parseManifestLine(text.toString()) : null, ended };
+/** Which line of each file counts. */
+class Entries {
+  readonly newest = new Map<string, ManifestLine>();
+  readonly superseded = new Set<string>();
+  readonly returned = new Map<string, ErasureLine>();
+  readonly #onEntry: ManifestOptions['onEntry'];
+  /** Of writers to a store: each has a chain of its own, so only their times say which came first. */
+  readonly #erasures: ErasureLine[] = [];
+
+  constructor(onEntry: ManifestOptions['onEntry']) {
+    this.#onEntry = onEntry;
+  }
+
+  take(entry: ManifestLine, isRefused: boolean, ofWriter: boolean): void {
+    const isErasure = 'erasure' in entry;
+    if (isErasure && ofWriter) {
+      if (!isRefused) this.#erasures.push(entry);
+      return;
     }
+    this.#take(entry, isRefused);
+  }
+
+  finish(): void {
+    const inTurn = this.#erasures.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+    for (const entry of inTurn) this.#take(entry, false);
+  }
+
+  #take(entry: ManifestLine, isRefused: boolean): void {
+    const { file, sha256 } = entry;
+    const before = this.newest.get(file);
+    const isErasure = 'erasure' in entry;
+    const counts = !isRefused || !isErasure;
+    if (counts && before !== undefined && before.sha256 !== sha256) this.superseded.add(file);
+    if (before !== undefined && 'erasure' in before && !isErasure) this.returned.set(file, before);
+    if (counts) this.newest.set(file, entry);
+    if (!isRefused) this.#onEntry?.(entry);
   }
 }
 
-/** What a link that does not fit says about the lines around it. */
-function explain({ number, previous }: Link, hashes: ReadonlyMap<string, number>): string {
-  const elsewhere = hashes.get(previous);
-  if (elsewhere !== undefined)
-    return `follows from line ${elsewhere}, not from the one before it: lines were reordered`;
-  if (previous === hashLine('')) return 'was the first line: lines were reordered, or inserted before it';
-  if (number === 1) return 'was not the first line: lines before it were removed or changed';
-  return `does not follow from line ${number - 1}: that was changed, or lines between were removed`;
+/** Chains that who has the store and not the key has made: of nothing signed, or of lines of another one. */
+function strangers(chains: readonly ChainFacts[]): Difference[] {
+  const isSigned = chains.some(({ signatures }) => signatures.signed > 0);
+  const firsts = new Map<string, string>();
+  return chains.flatMap(({ name, lines, signatures, hashes }): Difference[] => {
+    const [first = ''] = hashes.keys();
+    const other = firsts.get(first);
+    firsts.set(first, name);
+    if (other !== undefined && lines > 0)
+      return [{ code: 'line_forged', file: name, line: null, detail: `is a copy of ${other}` }];
+    if (!isSigned || lines === 0 || signatures.signed > 0) return [];
+    return [
+      {
+        code: 'line_unsigned',
+        file: name,
+        line: null,
+        detail: 'no line of it is signed, and those of others are',
+      },
+    ];
+  });
+}
+
+function sumOf(chains: readonly ChainFacts[]): LineCounts {
+  const sum: LineCounts = { signed: 0, unsigned: 0, keys: new Map() };
+  for (const { signatures } of chains) {
+    sum.signed += signatures.signed;
+    sum.unsigned += signatures.unsigned;
+    for (const [key, known] of signatures.keys) sum.keys.set(key, known);
+  }
+  return sum;
 }

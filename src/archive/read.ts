@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { DATA_EXTENSIONS, PART_EXTENSION, type ArchiveRecord } from '../core/archive.ts';
 import { parseRecord, type ParseRecord } from '../core/archive-record.ts';
 import { messageOf } from '../core/errors.ts';
@@ -13,7 +11,8 @@ import {
 } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
 import { fileLines } from './file-lines.ts';
-import { listArchive } from './list.ts';
+import type { ArchivePlace, Bytes } from './place.ts';
+import { listArchive, type Places } from './places.ts';
 
 /**
  * One record with the exact bytes that were signed, or what could not be read. `file` is relative to the archive.
@@ -43,6 +42,8 @@ export type ArchiveItem<R = ArchiveRecord> =
     };
 
 export interface ReadOptions {
+  /** Where archives are opened; without it, only folders are. */
+  readonly places?: Places | undefined;
   /** Read the unfinished files too; their last line may be incomplete while a receiver runs, and is then left out. */
   readonly parts?: boolean;
   readonly signal?: AbortSignal;
@@ -70,13 +71,14 @@ export async function* readArchiveInChunks<R>(
   parse: ParseRecord<R>,
   options: ReadOptions = {},
 ): AsyncGenerator<Iterable<ArchiveItem<R>>> {
-  const { root, files, parts, notFollowed } = await listArchive(path);
+  const { place, files, parts, notFollowed } = await listArchive(path, options.places);
   for (const file of notFollowed) {
     yield [{ kind: 'problem', file, line: null, reason: 'not a plain file; not followed' }];
   }
-  for (const file of files) {
-    if (options.skip?.has(file) === true) continue;
-    yield* readInChunks(root, file, parse, options);
+  const wanted = files.filter((file) => options.skip?.has(file) !== true);
+  place.expect(wanted);
+  for (const file of wanted) {
+    yield* readInChunks(place, file, parse, options);
   }
   if (options.parts !== true) return;
   const read = new Set(files);
@@ -84,9 +86,14 @@ export async function* readArchiveInChunks<R>(
     // Between listing and reading, the receiver may have finished the file.
     const names = finishedNames(part);
     if (names.some((name) => read.has(name))) continue;
-    const finished = names.find((name) => existsSync(join(root, name)));
-    yield* readInChunks(root, finished ?? part, parse, options);
+    yield* readInChunks(place, (await firstThere(place, names)) ?? part, parse, options);
   }
+}
+
+/** The first of these names under which a file is there now. */
+export async function firstThere(place: ArchivePlace, names: readonly string[]): Promise<string | null> {
+  for (const name of names) if ((await place.stat(name)) !== null) return name;
+  return null;
 }
 
 /** What a part may be called once it is finished: `_open/<writer>/<folder>/<stem>.part` → `<folder>/<stem>.ndjson…`. */
@@ -104,13 +111,13 @@ export async function* readArchiveFile(
 
 /** Streams the records of one file, as `readInChunks` does, whole. */
 export function readArchiveChunks(
-  root: string,
+  place: Bytes,
   file: string,
   signal?: AbortSignal,
   onBytes?: (chunk: Buffer) => void,
   opener?: RecordOpener,
 ): AsyncGenerator<Iterable<ArchiveItem>> {
-  return readInChunks(root, file, parseRecord, { signal, onBytes, opener });
+  return readInChunks(place, file, parseRecord, { signal, onBytes, opener });
 }
 
 export interface FileOptions {
@@ -123,18 +130,17 @@ export interface FileOptions {
 /**
  * Streams the records of one file, those of one chunk at a time: a step of an async generator for each record would cost
  * more than reading it.
- * @param file relative to `root`
  * @param parse what is wanted of a record
  */
 export async function* readInChunks<R>(
-  root: string,
+  place: Bytes,
   file: string,
   parse: ParseRecord<R>,
   { signal, onBytes, opener }: FileOptions,
 ): AsyncGenerator<Iterable<ArchiveItem<R>>> {
   const unfinished = file.endsWith(PART_EXTENSION);
   try {
-    for await (const lines of fileLines(join(root, file), onBytes)) {
+    for await (const lines of fileLines(place, file, onBytes)) {
       signal?.throwIfAborted();
       yield itemsOf(lines, file, unfinished, parse, opener);
     }

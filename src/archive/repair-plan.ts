@@ -48,7 +48,7 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
       detail: `renamed to ${to}, the listed name of its bytes`,
     });
   }
-  const cut = manifest?.cutShort === true;
+  const cut = manifest?.chains.some(({ cutShort }) => cutShort) === true;
   if (cut) actions.push({ action: 'cut_line', file: MANIFEST, detail: 'the last line, which has no end' });
   const additions = [...unlistedFiles(files, newest, at), ...unlistedClaims(found.claims, newest, at)];
   if (manifest === null && additions.length > 0) {
@@ -60,8 +60,11 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
 }
 
 /** A last line without an end is no damage: a crash leaves it, and the next writer cuts it off. */
-function isDamaged({ brokenAt, cutShort, lines, forged }: Manifest): boolean {
-  return forged.size > 0 || (brokenAt !== null && !(cutShort && brokenAt === lines));
+function isDamaged({ chains }: Manifest): boolean {
+  return chains.some(
+    ({ isForged, brokenAt, cutShort, lines }) =>
+      isForged || (brokenAt !== null && !(cutShort && brokenAt === lines)),
+  );
 }
 
 /** Steps that give files back the names they are listed by, also where some changed places in a circle. */

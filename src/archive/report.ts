@@ -5,6 +5,8 @@ export type DifferenceCode =
   | 'manifest_missing'
   | 'manifest_line_invalid'
   | 'chain_broken'
+  | 'segment_missing'
+  | 'segment_differs'
   | 'head_missing'
   | 'head_forged'
   | 'manifest_unsigned'
@@ -65,7 +67,10 @@ export interface VerifyReport {
  */
 export interface ManifestReport {
   readonly lines: number;
+  /** Empty where there are several writers. */
   readonly head: string;
+  /** Of an archive in a store: the chain of each writer. */
+  readonly writers?: readonly { readonly writer: string; readonly lines: number; readonly head: string }[];
   readonly signed: number;
   readonly unsigned: number;
   readonly keys: readonly { readonly key: string; readonly known: boolean }[];

@@ -10,14 +10,17 @@ import { reportManifest, reportMissing, reportOthers, type ExpectedHead } from '
 import { checkRecord } from './check-record.ts';
 import { readFacts, type FileFacts } from './facts.ts';
 import type { Trust } from './judge.ts';
-import { listArchive, type ArchiveListing } from './list.ts';
 import { readManifest, type Manifest } from './manifest.ts';
+import type { ArchiveListing } from './place.ts';
+import { listArchive, type Places } from './places.ts';
 import type { ArchiveItem } from './read.ts';
 import { Tally, type Difference, type VerifyReport } from './report.ts';
 
 export type { VerifyReport } from './report.ts';
 
 export interface VerifyOptions {
+  /** Where archives are opened; without it, only folders are. */
+  readonly places?: Places | undefined;
   /** Checks each record's signature at the time of its receipt. Give it a boundless tolerance, lest clocks matter. */
   readonly verifier?: Verifier;
   /** Opens sealed records; without it they are counted, and their signatures are not checked. */
@@ -60,19 +63,19 @@ export async function verifyArchive(path: string, options: VerifyOptions = {}): 
 
 /** Like `verifyArchive`, with everything it has learnt. */
 export async function inspectArchive(path: string, options: VerifyOptions = {}): Promise<Inspection> {
-  const listing = await listArchive(path);
+  const listing = await listArchive(path, options.places);
   refuseUnlessArchive(path, listing);
-  const { root } = listing;
   const tally = new Tally();
   for (const difference of options.found ?? []) tally.differ(difference);
-  const manifest = listing.hasManifest ? await readManifest(root, options.trust ?? ALONE) : null;
+  const manifest =
+    listing.manifest.length > 0 ? await readManifest(listing, { trust: options.trust ?? ALONE }) : null;
   reportManifest(manifest, tally, options);
   reportOthers(listing, tally);
   const lines = manifest?.entries ?? new Map<string, ManifestLine>();
   const files = await checkFiles(listing, lines, tally, options);
   const claims = await checkClaims(listing, lines, tally, options);
   reportMissing(lines, listing, files, tally);
-  return { report: tally.report(root), listing, manifest, files, claims };
+  return { report: tally.report(listing.root), listing, manifest, files, claims };
 }
 
 /** By itself a manifest can only be held to one key. */
@@ -81,7 +84,7 @@ const ALONE: Trust = { keys: new Set(), receipts: null };
 type Lines = ReadonlyMap<string, ManifestLine>;
 
 async function checkFiles(
-  { root, files, claims }: ArchiveListing,
+  { place, files, claims }: ArchiveListing,
   lines: Lines,
   tally: Tally,
   { verifier, opener, signal, onProgress }: VerifyOptions,
@@ -90,9 +93,10 @@ async function checkFiles(
   const names = new Map<string, string>();
   for (const [file, { sha256 }] of lines) if (sha256 !== null) names.set(sha256, file);
   const onItem = (item: ArchiveItem<RecordSummary>): void => checkRecord(item, tally, verifier);
+  place.expect(files);
   for (const [done, file] of files.entries()) {
     onProgress?.(done, files.length + claims.length, file);
-    const facts = await readFacts(root, file, { onItem, opener, signal });
+    const facts = await readFacts(place, file, { onItem, opener, signal });
     tally.files += 1;
     if (typeof facts === 'string') {
       tally.differ({ code: 'file_unreadable', file, line: null, detail: facts });
@@ -109,15 +113,16 @@ async function checkFiles(
 }
 
 async function checkClaims(
-  { root, files, claims }: ArchiveListing,
+  { place, files, claims }: ArchiveListing,
   lines: Lines,
   tally: Tally,
   { signal, onProgress }: VerifyOptions,
 ): Promise<Map<string, ClaimFacts>> {
   const found = new Map<string, ClaimFacts>();
+  place.expect(claims);
   for (const [done, file] of claims.entries()) {
     onProgress?.(files.length + done, files.length + claims.length, file);
-    const facts = await readClaim(root, file, signal);
+    const facts = await readClaim(place, file, signal);
     tally.claims += 1;
     if (typeof facts === 'string') {
       tally.differ({ code: 'file_unreadable', file, line: null, detail: facts });
@@ -133,10 +138,10 @@ async function checkClaims(
 }
 
 function refuseUnlessArchive(path: string, listing: ArchiveListing): void {
-  const { isFolder, hasManifest, files, parts, claims } = listing;
+  const { isFolder, manifest, files, parts, claims } = listing;
   if (!isFolder)
     throw new MillraceError('archive_unreadable', `${path} is a file; name the archive's folder`);
-  if (hasManifest || files.length + parts.length + claims.length > 0) return;
+  if (manifest.length + files.length + parts.length + claims.length > 0) return;
   throw new MillraceError(
     'archive_unreadable',
     `${path} holds no archive: neither ${MANIFEST} nor *.ndjson*`,

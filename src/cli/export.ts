@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { Places } from '../archive/places.ts';
 import { EXIT } from '../core/errors.ts';
 import { changesAfter } from '../export/new-files.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/compression.ts';
@@ -134,6 +135,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
     throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
   const summary = await runExport({
     ...prepare(paths, options),
+    places: new Places(),
     tables,
     ...reporting(io),
     opener: () => openerOf(options, io),
@@ -169,7 +171,7 @@ type Reporting = Pick<ExportOptions, 'onProgress' | 'onProblem' | 'onReject' | '
 function prepare(
   paths: readonly string[],
   options: Options,
-): Omit<ExportOptions, keyof Reporting | 'signal' | 'opener' | 'tables'> {
+): Omit<ExportOptions, keyof Reporting | 'signal' | 'opener' | 'tables' | 'places'> {
   const { out, table, format, compress, partition, type, team, user, fileSize: stepBytes } = options;
   return {
     paths,

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { Places } from '../archive/places.ts';
 import { Command } from 'commander';
 import { EXIT, messageOf } from '../core/errors.ts';
 import { inferTables, type InferSummary } from '../export/infer.ts';
@@ -57,6 +58,7 @@ export function inferCommand(io: Io): Command {
       const name = status.atMost(NAMED);
       const summary = await inferTables({
         paths,
+        places: new Places(),
         types: options.type,
         limit: options.limit,
         tables,

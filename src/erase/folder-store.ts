@@ -1,6 +1,7 @@
 import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileLines, wholeEvent } from '../archive/file-lines.ts';
+import { DISK } from '../archive/place.ts';
 import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -87,7 +88,7 @@ export class FolderStore implements ErasableStore {
   async #erase(root: string, run: ErasureRun): Promise<void> {
     const { settle, fields, exclude } = this.#options;
     const search = new IdSearch(run.subjects);
-    await settle?.(async (file) => (await searchFile(file, search, run.signal)).found);
+    await settle?.(async (file) => (await searchFile(DISK, file, search, run.signal)).found);
     const owners = new LineOwners(new Owners(run.subjects), fields);
     // An archive further down has a manifest and writers of its own.
     const apart = await Promise.all(exclude.map((other) => realpath(other).catch(() => other)));
@@ -200,7 +201,7 @@ export class FolderStore implements ErasableStore {
   async #lines(job: Job, file: string): Promise<void> {
     const { run, root, prefix, search, owners } = job;
     const path = join(root, file);
-    const { found, bytes } = await searchFile(path, search, run.signal);
+    const { found, bytes } = await searchFile(DISK, path, search, run.signal);
     run.searched(bytes);
     if (mayNameNobody(file) && (await hasOwnerless(path))) this.#leave(job, prefix + file, NOBODY, OWNERLESS);
     if (!found) return;
@@ -214,12 +215,12 @@ export class FolderStore implements ErasableStore {
   async #blob(job: Job, file: string): Promise<void> {
     const { run, root, search, owners } = job;
     const path = join(root, file);
-    const { found, bytes } = await searchFile(path, search, run.signal);
+    const { found, bytes } = await searchFile(DISK, path, search, run.signal);
     run.searched(bytes);
     if (!found) return;
-    const requests = owners.ofEvent(await wholeEvent(path));
+    const requests = owners.ofEvent(await wholeEvent(DISK, path));
     if (requests.length === 0) return;
-    const before = await hashFile(path);
+    const before = await hashFile(DISK, path);
     run.onStep('found');
     const removed = Object.fromEntries(requests.map((request) => [request, 1]));
     const rewrite = { removed, lines: 1, before: before.sha256, after: null };
@@ -245,7 +246,7 @@ export class FolderStore implements ErasableStore {
   async #other(job: Job, file: string): Promise<void> {
     const { run, root, prefix } = job;
     const search = new IdSearch(run.subjects, 'anywhere');
-    const { requests, bytes } = await requestsInFile(join(root, file), search);
+    const { requests, bytes } = await requestsInFile(DISK, join(root, file), search);
     run.searched(bytes);
     if (requests.length === 0) return;
     this.#leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
@@ -257,7 +258,7 @@ export class FolderStore implements ErasableStore {
     const { root, prefix, search, owners, vanished } = job;
     try {
       const requests = new Set<string>();
-      for await (const lines of fileLines(join(root, file))) {
+      for await (const lines of fileLines(DISK, join(root, file))) {
         for (const { bytes } of lines)
           if (bytes !== null && mayHold(bytes, search))
             for (const request of owners.ofLine(bytes)) requests.add(request);
@@ -298,7 +299,7 @@ const OWNERLESS = 'it has rows that do not say whose they are; recreate it witho
 
 /** Whether some row of a table does not say whose it is. A file that is damaged has been refused before. */
 async function hasOwnerless(path: string): Promise<boolean> {
-  for await (const lines of fileLines(path))
+  for await (const lines of fileLines(DISK, path))
     if (lines.some(({ bytes }) => bytes === null || !namesUser(bytes))) return true;
   return false;
 }

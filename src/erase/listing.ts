@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
 import { fileLines } from '../archive/file-lines.ts';
+import { FolderPlace } from '../archive/folder-place.ts';
+import { DISK } from '../archive/place.ts';
 import { readManifest } from '../archive/manifest.ts';
 import { ManifestWriter } from '../archive/manifest-writer.ts';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
@@ -50,11 +52,11 @@ export class Listing {
       .map((item) => ({ ...item, item: item.item.slice(at.prefix.length) }))
       .filter(({ item }) => isListed(item));
     if (this.#writer === null || recorded.length === 0) return;
-    const { entries } = await readManifest(this.#root);
+    const { entries } = await readManifest({ place: new FolderPlace(this.#root), manifest: [MANIFEST] });
     for (const { item: file, removed, sha256_before: before, sha256_after: after } of recorded) {
       const listed: ManifestLine | undefined = entries.get(file);
       if (listed === undefined || listed.sha256 !== before || before === after) continue;
-      const onDisk = existsSync(join(this.#root, file)) ? await hashFile(join(this.#root, file)) : null;
+      const onDisk = existsSync(join(this.#root, file)) ? await hashFile(DISK, join(this.#root, file)) : null;
       if ((onDisk?.sha256 ?? null) !== after) continue;
       const contents = onDisk === null ? new Contents() : await contentsOf(join(this.#root, file));
       const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);
@@ -77,7 +79,7 @@ function isListed(file: string): boolean {
 
 async function contentsOf(path: string): Promise<Contents> {
   const contents = new Contents();
-  for await (const lines of fileLines(path)) {
+  for await (const lines of fileLines(DISK, path)) {
     for (const { bytes } of lines) if (bytes !== null) contents.add(bytes);
   }
   return contents;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { rename, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileLines } from '../archive/file-lines.ts';
+import { DISK } from '../archive/place.ts';
 import { writeArchiveFile } from '../archive/write-file.ts';
 import type { Compression } from '../core/archive.ts';
 import type { IdSearch } from '../core/id-search.ts';
@@ -43,7 +44,7 @@ export async function rewriteLines(
   let lines = 0;
   let kept = 0;
   const keep = async function* (): AsyncGenerator<Buffer> {
-    for await (const batch of fileLines(path, (chunk) => before.update(chunk))) {
+    for await (const batch of fileLines(DISK, path, (chunk) => before.update(chunk))) {
       const pieces: Buffer[] = [];
       for (const { number, bytes: line, ended } of batch) {
         if (line === null) throw new Error(`line ${number} is too long to search`);

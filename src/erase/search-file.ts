@@ -1,4 +1,5 @@
 import { fileChunks } from '../archive/file-lines.ts';
+import type { Bytes } from '../archive/place.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { checkSearchable } from './not-searched.ts';
 
@@ -14,11 +15,16 @@ export interface Searched {
 /**
  * Whether a file may hold one of the ids, decompressed by its extension: a search over bytes, at about the speed they
  * are decompressed. Stops at the first find.
- * @throws NotSearched, NotFollowed, a zlib error when the file is damaged, or the system's error
+ * @throws NotSearched, a zlib error when the file is damaged, or what the place throws
  */
-export async function searchFile(path: string, search: IdSearch, signal: AbortSignal): Promise<Searched> {
+export async function searchFile(
+  place: Bytes,
+  file: string,
+  search: IdSearch,
+  signal: AbortSignal,
+): Promise<Searched> {
   let bytes = 0;
-  for await (const pieces of piecesOf(path, Math.max(search.overlap, BASE64_KEY.length - 1))) {
+  for await (const pieces of piecesOf(place, file, Math.max(search.overlap, BASE64_KEY.length - 1))) {
     signal.throwIfAborted();
     bytes += pieces.at(-1)?.length ?? 0;
     if (pieces.some((piece) => mayHold(piece, search))) return { found: true, bytes };
@@ -28,12 +34,13 @@ export async function searchFile(path: string, search: IdSearch, signal: AbortSi
 
 /** The requests whose ids stand in a file. Throws what `searchFile` does. */
 export async function requestsInFile(
-  path: string,
+  place: Bytes,
+  file: string,
   search: IdSearch,
 ): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
   const requests = new Set<string>();
   let bytes = 0;
-  for await (const pieces of piecesOf(path, search.overlap)) {
+  for await (const pieces of piecesOf(place, file, search.overlap)) {
     bytes += pieces.at(-1)?.length ?? 0;
     for (const piece of pieces) for (const request of search.requestsIn(piece)) requests.add(request);
   }
@@ -44,10 +51,10 @@ export async function requestsInFile(
  * The chunks of a file, each after the seam with the one before it: to join each chunk with the one before would copy all
  * of the file.
  */
-async function* piecesOf(path: string, overlap: number): AsyncGenerator<readonly Buffer[]> {
+async function* piecesOf(place: Bytes, file: string, overlap: number): AsyncGenerator<readonly Buffer[]> {
   let before: Buffer = Buffer.alloc(0);
   let isFirst = true;
-  for await (const chunk of fileChunks(path)) {
+  for await (const chunk of fileChunks(place, file)) {
     if (isFirst) checkSearchable(chunk);
     isFirst = false;
     const seam = Buffer.concat([before, chunk.subarray(0, overlap)]);

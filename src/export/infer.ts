@@ -1,3 +1,4 @@
+import type { Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
@@ -17,6 +18,8 @@ export interface InferOptions extends Pick<InferenceOptions, 'limit'> {
   readonly all: boolean;
   /** Folders of archives, or single files of one. */
   readonly paths: readonly string[];
+  /** Where archives are opened. */
+  readonly places: Places;
   /** Beginnings of event types; empty for all. */
   readonly types: readonly string[];
   readonly opener: RecordOpener | undefined;
@@ -40,14 +43,14 @@ export interface InferSummary extends Inferred {
  * @throws MillraceError archive_unreadable, archive_sealed
  */
 export async function inferTables(options: InferOptions): Promise<InferSummary> {
-  const { paths, types, opener, signal } = options;
+  const { paths, places, types, opener, signal } = options;
   const inference = new Inference({ limit: options.limit, taken: new Set(options.tables.keys()) });
   const coverage = new Coverage(options.tables);
   /** Types of events that a table takes. One of another shape beside them must not become a table that takes them all. */
   const taken = new Set<string>();
   const counts = { records: 0, covered: 0, problems: 0, erased: 0 };
   for (const path of paths) {
-    for await (const item of readArchive(path, { opener, signal })) {
+    for await (const item of readArchive(path, { opener, signal, places })) {
       if (item.kind === 'problem') {
         if (item.sealed?.why === 'no_keys')
           throw new MillraceError('archive_sealed', `${item.file}: ${item.reason}`);

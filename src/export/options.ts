@@ -1,3 +1,4 @@
+import type { Places } from '../archive/places.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
 import type { Tables } from '../warehouse/tables.ts';
@@ -8,6 +9,8 @@ import type { Selection } from './select.ts';
 export interface ExportOptions {
   /** Folders of archives, or single files of one. */
   readonly paths: readonly string[];
+  /** Where archives are opened. */
+  readonly places: Places;
   readonly out: string;
   readonly tables: Tables;
   /** The tables nested in it come along. */

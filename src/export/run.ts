@@ -1,4 +1,5 @@
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
+import { nameOf } from '../archive/place.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
 import { Ledger, type ExportStep } from './ledger.ts';
@@ -20,7 +21,9 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   const { out, tables, table, format, compression, partition, selection, signal } = options;
   const entry = tables.get(table);
   if (entry === undefined) throw new TypeError(`there is no table ${table}`);
-  const list = await listSources(options.paths, selection, (type) => tables.takes(entry, type));
+  const list = await listSources(options.paths, options.places, selection, (type) =>
+    tables.takes(entry, type),
+  );
   for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
   const opener = await options.opener?.();
   const shaping = new Shaping({ tables, table, format, compression, partition, selection });
@@ -72,7 +75,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
 function isStale(step: ExportStep, { present, roots }: SourceList, opener?: RecordOpener): boolean {
   if (step.sealed > 0 && (opener?.destroyed ?? 0) > step.destroyed) return true;
   return step.sources.some(({ root, file, sha256 }) => {
-    const now = present.get(join(root, file));
+    const now = present.get(nameOf(root, file));
     return now === undefined ? roots.has(root) : now !== sha256;
   });
 }

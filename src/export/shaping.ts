@@ -1,6 +1,5 @@
-import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import type { Places } from '../archive/places.ts';
 import { ThreadPool } from '../lib/thread-pool.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
 import type { EncodedGroup } from './parquet/row-group.ts';
@@ -34,10 +33,10 @@ export class Shaping {
   }
 
   /** Says what is to come, so that threads are ready when it comes. */
-  async expect(sources: readonly Source[]): Promise<void> {
+  async expect(sources: readonly Source[], places: Places): Promise<void> {
     let bytes = 0;
     for (const { root, file } of sources) {
-      bytes += (await stat(join(root, file)).catch(() => null))?.size ?? 0;
+      bytes += (await places.at(root).stat(file))?.bytes ?? 0;
       if (bytes >= MUCH) return this.#pool.start();
     }
   }

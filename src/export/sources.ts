@@ -1,12 +1,12 @@
-import { join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
-import { listArchive } from '../archive/list.ts';
 import { readManifest } from '../archive/manifest.ts';
+import { nameOf } from '../archive/place.ts';
+import { listArchive, type Places } from '../archive/places.ts';
 import { canHoldWanted, type Selection, type TakesType } from './select.ts';
 
 /** A finished file of an archive, as it is now. */
 export interface Source {
-  /** The archive's folder, absolute. */
+  /** Of the archive's place: its folder, absolute, or its URL. */
   readonly root: string;
   /** Relative to `root`, `/`-separated. */
   readonly file: string;
@@ -34,6 +34,7 @@ export interface SourceList {
  */
 export async function listSources(
   paths: readonly string[],
+  places: Places,
   selection: Selection,
   takes: TakesType,
 ): Promise<SourceList> {
@@ -44,16 +45,17 @@ export async function listSources(
   let unfinished = 0;
   let passedOver = 0;
   for (const path of paths) {
-    const { root, files, parts, notFollowed, hasManifest, isFolder } = await listArchive(path);
+    const listing = await listArchive(path, places);
+    const { place, root, files, parts, notFollowed, isFolder } = listing;
     unfinished += parts.length;
     if (isFolder) roots.add(root);
     for (const file of notFollowed) problems.push({ file, reason: 'not a plain file; not followed' });
-    const entries = hasManifest ? (await readManifest(root)).entries : new Map<string, never>();
+    const { entries } = await readManifest(listing);
     for (const file of files) {
-      const at = join(root, file);
+      const at = nameOf(root, file);
       const entry = entries.get(file);
       const listed = entry !== undefined && 'types' in entry ? entry : null;
-      const sha256 = listed?.sha256 ?? (await hashFile(at)).sha256;
+      const sha256 = listed?.sha256 ?? (await hashFile(place, file)).sha256;
       present.set(at, sha256);
       if (listed !== null && !canHoldWanted(listed, selection, takes)) passedOver += 1;
       else found.set(at, { root, file, sha256 });

@@ -76,12 +76,14 @@ export class StepRun {
 
   /** Reads as many of the sources as a step takes; null when it was interrupted. */
   async run(sources: readonly Source[]): Promise<ExportStep | null> {
-    const { keys, signal, stepBytes, shaping } = this.#options;
+    const { keys, signal, stepBytes, shaping, places } = this.#options;
     const read: Source[] = [];
     try {
-      await shaping.expect(sources);
+      await shaping.expect(sources, places);
+      for (const [root, own] of Map.groupBy(sources, (source) => source.root))
+        places.at(root).expect(own.map(({ file }) => file));
       const open = ({ root, file }: Source): AsyncIterable<Iterable<Line>> =>
-        readInChunks(root, file, lineAsItIs, { signal, opener: keys });
+        readInChunks(places.at(root), file, lineAsItIs, { signal, opener: keys });
       for await (const [source, lines] of readAhead(inTurn(sources), { ...AHEAD, open })) {
         if (this.#bytes >= stepBytes) break;
         await this.#read(source.file, lines, read.length);

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
-import { listArchive } from '../archive/list.ts';
 import { readManifest } from '../archive/manifest.ts';
+import { listArchive, type Places } from '../archive/places.ts';
 import { MillraceError } from '../core/errors.ts';
 
 /** A finished file of an archive, as it is now. */
@@ -15,7 +14,7 @@ export interface ArchiveFile {
 
 /** One archive as it lies there. */
 export interface Archive {
-  /** What it is known by, wherever it lies: the hash of its manifest's first line; its path where there is no manifest. */
+  /** What it is known by, wherever it lies: the hash of its manifest's first line; where there is none, its path or URL. */
   readonly id: string;
   /** What it was known by before it had a manifest. */
   readonly path: string;
@@ -28,20 +27,21 @@ export interface Archive {
 }
 
 /** @throws MillraceError archive_unreadable; usage for what is no folder */
-export async function readArchiveFolder(path: string): Promise<Archive> {
-  const { root, files, parts, notFollowed, hasManifest, isFolder } = await listArchive(path);
+export async function readArchiveFolder(path: string, places: Places): Promise<Archive> {
+  const listing = await listArchive(path, places);
+  const { place, root, files, parts, notFollowed, isFolder } = listing;
   if (!isFolder)
     throw new MillraceError('usage', `${path}: name the folder of the archive, not a file of it`);
-  const manifest = hasManifest ? await readManifest(root) : null;
-  const entries = manifest?.entries ?? new Map<string, never>();
-  const [first] = manifest?.hashes.keys() ?? [];
+  const { entries, chains } = await readManifest(listing);
+  // Writers to a store come and go, each with a first line of its own.
+  const [first] = chains.find(({ writer }) => writer === null)?.hashes.keys() ?? [];
   const byPath = `path:${root}`;
   const id = first ?? byPath;
   const present = new Set(files);
   const found: ArchiveFile[] = [];
   for (const file of files) {
     const entry = entries.get(file);
-    const sha256 = entry?.sha256 ?? (await hashFile(join(root, file))).sha256;
+    const sha256 = entry?.sha256 ?? (await hashFile(place, file)).sha256;
     found.push({ archive: id, root, file, sha256 });
   }
   const missing = [...entries].flatMap(([file, { sha256 }]) =>

@@ -1,3 +1,4 @@
+import type { Places } from '../archive/places.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
@@ -6,6 +7,8 @@ import type { Tables } from '../warehouse/tables.ts';
 export interface LoadOptions {
   /** Folders of archives. */
   readonly paths: readonly string[];
+  /** Where archives are opened. */
+  readonly places: Places;
   readonly tables: Tables;
   /** Names of tables to be kept beside those that the database has already. */
   readonly wanted: readonly string[];

@@ -14,7 +14,7 @@ import type { LoadedTables } from './tables.ts';
  * @throws MillraceError archive_unreadable, archive_sealed, usage; errors of the database as they are
  */
 export async function runLoad(store: LoadStore, options: LoadOptions): Promise<LoadSummary> {
-  const archives = await Promise.all(options.paths.map(readArchiveFolder));
+  const archives = await Promise.all(options.paths.map((path) => readArchiveFolder(path, options.places)));
   const opener = await options.opener?.();
   const tables = await store.prepare(options.tables, options.wanted);
   return new LoadRun(store, tables, opener, options).load(archives);

@@ -14,7 +14,10 @@ const BATCH_RECORDS = 2000;
 const BATCH_BYTES = 2 * 1024 * 1024;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
-type Told = Pick<LoadOptions, 'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable' | 'signal'>;
+type Told = Pick<
+  LoadOptions,
+  'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable' | 'signal' | 'places'
+>;
 
 /** What loading some files has come to. */
 export interface StepCounts {
@@ -76,7 +79,13 @@ export class LoadStep {
       taken.catch(() => undefined);
     };
     try {
-      for await (const item of readArchiveFile(root, file, this.#told.signal, undefined, this.#opener)) {
+      for await (const item of readArchiveFile(
+        this.#told.places.at(root),
+        file,
+        this.#told.signal,
+        undefined,
+        this.#opener,
+      )) {
         if (item.kind === 'problem') {
           isWhole &&= item.line !== null;
           noteProblem(item, this.counts, this.#told);

@@ -1,5 +1,5 @@
-import { listArchive } from '../archive/list.ts';
-import { manifestLines, readManifest } from '../archive/manifest.ts';
+import { readManifest } from '../archive/manifest.ts';
+import { listArchive, type Places } from '../archive/places.ts';
 import { readArchiveInChunks, type ArchiveItem } from '../archive/read.ts';
 import { CLAIMS_FOLDER } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
@@ -23,6 +23,8 @@ export interface FilesCount {
 }
 
 export interface FilesOptions {
+  /** Where archives are opened; without it, only folders are. */
+  readonly places?: Places | undefined;
   readonly opener?: RecordOpener | undefined;
   readonly signal: AbortSignal;
   readonly onRecord: (item: ArchiveItem<RecordSummary> & { kind: 'record' }) => void;
@@ -37,16 +39,25 @@ const NAMED = 20;
  * @throws MillraceError archive_unreadable
  */
 export async function countFiles(path: string, window: Window, options: FilesOptions): Promise<FilesCount> {
-  const { root, files, hasManifest } = await listArchive(path);
-  const manifest = hasManifest ? await readManifest(root) : null;
-  const lines = manifest?.entries ?? new Map<string, ManifestLine>();
+  const { places } = options;
+  const listing = await listArchive(path, places);
+  const { files } = listing;
+  const erasures = new ErasedRecords(window);
+  const manifest = await readManifest(listing, { onEntry: (entry) => erasures.take(entry) });
+  const lines = manifest.entries;
   const outside = new Set(files.filter((file) => isOutside(lines.get(file), window)));
   const problems: { file: string; line: number | null; reason: string }[] = [];
   let records = 0;
   let sealed = 0;
   let before = '';
   const { opener, signal } = options;
-  const chunks = readArchiveInChunks(path, parseSummary, { parts: true, skip: outside, opener, signal });
+  const chunks = readArchiveInChunks(path, parseSummary, {
+    parts: true,
+    skip: outside,
+    opener,
+    signal,
+    places,
+  });
   for await (const items of chunks) {
     for (const item of items) {
       if (item.file !== before) options.onFile?.(item.file);
@@ -61,8 +72,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
         problems.push({ file: item.file, line: item.line, reason: item.reason });
     }
   }
-  const erased = manifest === null ? 0 : await erasedIn(root, window, manifest.refused);
-  return { records, sealed, erased, problems, passedOver: outside.size };
+  return { records, sealed, erased: erasures.count, problems, passedOver: outside.size };
 }
 
 function isInside(at: string, { since, until }: Window): boolean {
@@ -79,14 +89,20 @@ function isOutside(line: ManifestLine | undefined, { since, until }: Window): bo
 }
 
 /** Counted whole for a file that lies in the window only in part: when a removed record was received is gone with it. */
-async function erasedIn(root: string, window: Window, refused: ReadonlySet<number>): Promise<number> {
-  const outside = new Map<string, boolean>();
-  let erased = 0;
-  for await (const { number, entry } of manifestLines(root)) {
-    if (entry === null || refused.has(number) || entry.file.startsWith(`${CLAIMS_FOLDER}/`)) continue;
-    if ('erasure' in entry && outside.get(entry.file) !== true) erased += entry.removed;
-    // A removed file keeps the span it had.
-    if (entry.sha256 !== null) outside.set(entry.file, isOutside(entry, window));
+class ErasedRecords {
+  count = 0;
+  readonly #window: Window;
+  readonly #outside = new Map<string, boolean>();
+
+  constructor(window: Window) {
+    this.#window = window;
   }
-  return erased;
+
+  take(entry: ManifestLine): void {
+    const { file, sha256 } = entry;
+    if (file.startsWith(`${CLAIMS_FOLDER}/`)) return;
+    if ('erasure' in entry && this.#outside.get(file) !== true) this.count += entry.removed;
+    // A removed file keeps the span it had.
+    if (sha256 !== null) this.#outside.set(file, isOutside(entry, this.#window));
+  }
 }

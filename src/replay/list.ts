@@ -1,7 +1,9 @@
-import { existsSync, type Stats } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { listArchive } from '../archive/list.ts';
+import type { ArchivePlace, FileState } from '../archive/place.ts';
+import type { Places } from '../archive/places.ts';
+import { nameOf } from '../archive/place.ts';
 import { finishedNames } from '../archive/read.ts';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -14,6 +16,8 @@ import type { FileUnit, Unit } from './unit.ts';
 const DATA = /\.(?:ndjson|jsonl|json)(?:\.gz|\.zst)?$/;
 
 export interface Listing {
+  /** Where archives are opened. */
+  readonly places: Places;
   /** Files that hold nothing of it, by their manifest, are left out. */
   readonly selection: Selection;
   /** Told of an archive with files that were left out. */
@@ -29,13 +33,13 @@ export async function* listPath(path: string, listing: Listing): AsyncGenerator<
   const root = await realpath(path).catch(unreadable(path));
   const stats = await lstat(root).catch(unreadable(path));
   if (stats.isDirectory()) yield* listFolder(root, listing);
-  else if (stats.isFile()) yield fileUnit(dirname(root), basename(root), stats);
+  else if (stats.isFile()) yield await unitOf(listing.places.at(dirname(root)), basename(root));
   else throw new MillraceError('archive_unreadable', `${path} is neither a plain file nor a folder`);
 }
 
 async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit> {
   if (existsSync(join(root, MANIFEST)) || existsSync(join(root, OPEN_FOLDER))) {
-    yield* listOwn(root, listing);
+    yield* listOwn(listing.places.at(root), listing);
     return;
   }
   const entries = await readdir(root, { withFileTypes: true }).catch(unreadable(root));
@@ -43,27 +47,29 @@ async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit>
     const path = join(root, entry.name);
     if (entry.isDirectory()) yield* listFolder(path, listing);
     else if (!DATA.test(entry.name)) continue;
-    else if (entry.isFile()) yield await unitOf(root, entry.name);
+    else if (entry.isFile()) yield await unitOf(listing.places.at(root), entry.name);
     else yield { kind: 'unreadable', where: path, reason: NOT_FOLLOWED };
   }
 }
 
 /** An archive with a manifest, or one that is being begun. Its claim checks stand in its records too. */
-async function* listOwn(root: string, { selection, onPassedOver }: Listing): AsyncGenerator<Unit> {
-  const { files, parts, notFollowed, hasManifest } = await listArchive(root);
-  for (const file of notFollowed) yield { kind: 'unreadable', where: join(root, file), reason: NOT_FOLLOWED };
-  const passOver = hasManifest ? await passOverBy(root, selection) : null;
+async function* listOwn(place: ArchivePlace, { selection, onPassedOver }: Listing): AsyncGenerator<Unit> {
+  const listing = await place.list();
+  const { root, files, parts, notFollowed } = listing;
+  for (const file of notFollowed)
+    yield { kind: 'unreadable', where: nameOf(root, file), reason: NOT_FOLLOWED };
+  const passOver = await passOverBy(listing, selection);
   let passedOver = 0;
   for (const file of files) {
-    const unit = await unitOf(root, file);
-    if (unit.kind === 'file' && passOver?.(file, unit.bytes) === true) passedOver += 1;
+    const unit = await unitOf(place, file);
+    if (unit.kind === 'file' && passOver(file, unit.bytes)) passedOver += 1;
     else yield unit;
   }
   if (passedOver > 0) onPassedOver(root, passedOver);
   const finished = new Set(files);
   for (const part of parts) {
     // What a crash left of a part that is finished is read once.
-    if (!finishedNames(part).some((name) => finished.has(name))) yield await unitOf(root, part);
+    if (!finishedNames(part).some((name) => finished.has(name))) yield await unitOf(place, part);
   }
 }
 
@@ -76,16 +82,16 @@ function unreadable(path: string): (error: unknown) => never {
 }
 
 /** A part may be finished between listing and looking: then it is read under its new name. */
-async function unitOf(root: string, file: string): Promise<Unit> {
+async function unitOf(place: ArchivePlace, file: string): Promise<Unit> {
   for (const name of file.endsWith(PART_EXTENSION) ? [file, ...finishedNames(file)] : [file]) {
-    const stats = await lstat(join(root, name)).catch(() => null);
-    if (stats !== null) return fileUnit(root, name, stats);
+    const state = await place.stat(name);
+    if (state !== null) return fileUnit(place.root, name, state);
   }
-  return { kind: 'unreadable', where: join(root, file), reason: 'it disappeared' };
+  return { kind: 'unreadable', where: nameOf(place.root, file), reason: 'it disappeared' };
 }
 
-function fileUnit(root: string, file: string, { size: bytes, mtimeMs: modified }: Stats): FileUnit {
-  const whole = parseBlobName(join(root, file)) === null ? 'lines' : 'event';
+function fileUnit(root: string, file: string, { bytes, modified, version }: FileState): FileUnit {
+  const whole = parseBlobName(nameOf(root, file)) === null ? 'lines' : 'event';
   const form = file.endsWith(PART_EXTENSION) ? 'part' : whole;
-  return { kind: 'file', root, file, form, bytes, modified };
+  return { kind: 'file', root, file, form, bytes, modified, ...(version === null ? {} : { version }) };
 }

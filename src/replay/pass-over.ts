@@ -1,4 +1,5 @@
 import { readManifest } from '../archive/manifest.ts';
+import type { ArchiveListing } from '../archive/place.ts';
 import { SEALED_TYPE } from '../core/sealed-record.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { Selection } from './selection.ts';
@@ -11,13 +12,12 @@ const READ_ALL: PassOver = () => false;
 /**
  * Lets a replay of a week out of a year leave most files unopened: the manifest says for each which types and times it
  * holds. A manifest that is not sound, or says another size, is not believed.
- * @param root a folder with a manifest
  */
-export async function passOverBy(root: string, selection: Selection): Promise<PassOver> {
+export async function passOverBy(listing: ArchiveListing, selection: Selection): Promise<PassOver> {
   const { types, since, until } = selection;
   if (types.length === 0 && since === null && until === null) return READ_ALL;
-  const { entries, brokenAt } = await readManifest(root);
-  if (brokenAt !== null) return READ_ALL;
+  const { entries, isSound } = await readManifest(listing);
+  if (!isSound) return READ_ALL;
   return (file, bytes) => {
     const entry = entries.get(file);
     return entry !== undefined && entry.bytes === bytes && holdsNothing(entry, selection);

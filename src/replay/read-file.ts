@@ -1,17 +1,18 @@
-import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { fileLines, wholeEvent } from '../archive/file-lines.ts';
-import { finishedNames } from '../archive/read.ts';
+import { nameOf, type ArchivePlace } from '../archive/place.ts';
+import type { Places } from '../archive/places.ts';
+import { finishedNames, firstThere } from '../archive/read.ts';
 import { messageOf } from '../core/errors.ts';
 import { LineReader, type Reading } from './line-reader.ts';
 import { StepMaker, type FileUnit, type Step } from './unit.ts';
 
 /** Reads files of events: archive records, lines of events, and events that have a file each. */
 export class FileReader {
+  readonly #places: Places;
   readonly #lines: LineReader;
 
-  constructor(reading: Reading) {
+  constructor({ places, ...reading }: Reading & { readonly places: Places }) {
+    this.#places = places;
     this.#lines = new LineReader(reading);
   }
 
@@ -21,12 +22,14 @@ export class FileReader {
    * @param from the last line that needs no reading; a file that has changed since it was listed is read from its start
    */
   async *read(unit: FileUnit, from: number, signal?: AbortSignal): AsyncGenerator<Step> {
-    const where = presentPath(unit);
+    const place = this.#places.at(unit.root);
+    const file = await presentName(place, unit);
+    const where = nameOf(unit.root, file);
     let last = 0;
     try {
-      const start = from > 0 && (await isUnchanged(unit, where)) ? from : 0;
-      const steps =
-        unit.form === 'event' ? this.#readEvent(unit, where) : this.#readLines(unit, where, start);
+      const start = from > 0 && (await isUnchanged(place, unit, file)) ? from : 0;
+      const at = { place, file, where };
+      const steps = unit.form === 'event' ? this.#readEvent(unit, at) : this.#readLines(unit, at, start);
       for await (const step of steps) {
         signal?.throwIfAborted();
         last = step.at;
@@ -40,7 +43,7 @@ export class FileReader {
     }
   }
 
-  async *#readLines(unit: FileUnit, where: string, from: number): AsyncGenerator<Step> {
+  async *#readLines(unit: FileUnit, { place, file, where }: Located, from: number): AsyncGenerator<Step> {
     const isPart = unit.form === 'part';
     const time = Math.trunc(unit.modified);
     let bytes = 0;
@@ -48,7 +51,7 @@ export class FileReader {
     let reached = from;
     const count = (chunk: Buffer): number => (bytes += chunk.length);
     // Of a part, every line is looked at: whether it was there when the list was made.
-    for await (const lines of fileLines(where, count, isPart ? undefined : this.#lines.passesOver)) {
+    for await (const lines of fileLines(place, file, count, isPart ? undefined : this.#lines.passesOver)) {
       const last = lines.at(-1)?.number ?? 0;
       if (last <= from) {
         // Its bytes were counted before.
@@ -73,25 +76,36 @@ export class FileReader {
     }
   }
 
-  async *#readEvent(unit: FileUnit, where: string): AsyncGenerator<Step> {
+  async *#readEvent(unit: FileUnit, { place, file, where }: Located): AsyncGenerator<Step> {
     const step = new StepMaker(0);
     const taken = this.#lines.passesOverBlob(where)
       ? 'passed'
-      : this.#lines.takeBlob(where, await wholeEvent(where));
+      : this.#lines.takeBlob(where, await wholeEvent(place, file));
     step.take(1, where, taken);
     yield step.made(unit.bytes);
   }
 }
 
+/** Where a unit is now. */
+interface Located {
+  readonly place: ArchivePlace;
+  readonly file: string;
+  /** For messages. */
+  readonly where: string;
+}
+
 /** A part may have been finished since it was listed. */
-function presentPath({ root, file, form }: FileUnit): string {
-  const finished =
-    form === 'part' ? finishedNames(file).find((name) => existsSync(join(root, name))) : undefined;
-  return join(root, finished ?? file);
+async function presentName(place: ArchivePlace, { file, form }: FileUnit): Promise<string> {
+  return (form === 'part' ? await firstThere(place, finishedNames(file)) : null) ?? file;
 }
 
 /** An erasure, or a receiver that finished the file, may have moved its lines. */
-async function isUnchanged({ bytes, modified }: FileUnit, where: string): Promise<boolean> {
-  const now = await stat(where);
-  return now.size === bytes && now.mtimeMs === modified;
+async function isUnchanged(
+  place: ArchivePlace,
+  { bytes, modified, version }: FileUnit,
+  file: string,
+): Promise<boolean> {
+  const now = await place.stat(file);
+  if (now === null) return false;
+  return version === undefined ? now.bytes === bytes && now.modified === modified : now.version === version;
 }

@@ -14,7 +14,7 @@ export type Unit =
 
 export interface FileUnit {
   readonly kind: 'file';
-  /** Absolute. */
+  /** Of its place: absolute, or a URL. */
   readonly root: string;
   /** Below `root`, `/`-separated. */
   readonly file: string;
@@ -24,6 +24,8 @@ export interface FileUnit {
   readonly bytes: number;
   /** Milliseconds since the epoch. */
   readonly modified: number;
+  /** Of an object in a store: another after each change. */
+  readonly version?: string;
 }
 
 /** An event that the selection takes. */

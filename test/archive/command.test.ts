@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { archiveCommand } from '../../src/cli/archive.ts';
-import { listArchive } from '../../src/archive/list.ts';
+import { listArchive } from '../../src/archive/places.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { filesSink, signal, tempFolder } from '../sinks/support.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { listArchive } from '../../src/archive/list.ts';
+import { listArchive } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { newMasterKey, parseMasterKey } from '../../src/seal/master-key.ts';

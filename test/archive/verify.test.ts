@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { listArchive } from '../../src/archive/list.ts';
+import { listArchive } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { deliver, filesSink, ids, items, signal, tempFolder } from '../sinks/support.ts';
 

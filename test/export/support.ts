@@ -1,5 +1,6 @@
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api';
 import { onTestFinished } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { ExportOptions, ExportSummary } from '../../src/export/options.ts';
 import { runExport } from '../../src/export/run.ts';
@@ -67,6 +68,7 @@ export async function exported(
   const told: string[] = [];
   const summary = await runExport({
     paths,
+    places: new Places(),
     out,
     tables: TABLES,
     table: 'events',

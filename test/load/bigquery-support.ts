@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { onTestFinished } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import type { Place } from '../../src/load/bigquery/client.ts';
 import { BigQueryStore } from '../../src/load/bigquery/store.ts';
 import type { LoadSummary } from '../../src/load/options.ts';
@@ -54,7 +55,15 @@ export async function load(
     onUnknown: quiet,
     onWithoutTable: quiet,
   };
-  return runLoad(store, { paths: [paths].flat(), tables: TABLES, wanted, stepBytes, signal, ...told });
+  return runLoad(store, {
+    paths: [paths].flat(),
+    places: new Places(),
+    tables: TABLES,
+    wanted,
+    stepBytes,
+    signal,
+    ...told,
+  });
 }
 
 export async function dataFiles(path: string): Promise<string[]> {

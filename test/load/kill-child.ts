@@ -2,6 +2,7 @@
 // Arguments: load, address, schema, folder; or sink, address, schema, first and last number of the events to be sent.
 // Prints `begun` once it is connected. The sink's child also prints the number of the last event of each batch once it is delivered, as a journal would note it.
 import { writeSync } from 'node:fs';
+import { Places } from '../../src/archive/places.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { DuckDBDatabase } from '../../src/load/duckdb.ts';
 import { runLoad } from '../../src/load/run.ts';
@@ -35,6 +36,7 @@ async function load(folder: string): Promise<void> {
   };
   await runLoad(new TransactionStore(database), {
     paths: [folder],
+    places: new Places(),
     tables: TABLES,
     wanted: NAMES,
     stepBytes: 1,

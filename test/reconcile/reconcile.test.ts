@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
-import { listArchive } from '../../src/archive/list.ts';
+import { listArchive } from '../../src/archive/places.ts';
 import type { ReconcileReport, SinkAccount } from '../../src/reconcile/report.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';

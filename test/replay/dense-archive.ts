@@ -1,3 +1,4 @@
+import { Places } from '../../src/archive/places.ts';
 import { dryRun } from '../../src/replay/dry-run.ts';
 import { listPath } from '../../src/replay/list.ts';
 import { FileReader } from '../../src/replay/read-file.ts';
@@ -6,11 +7,15 @@ import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.t
 // A process of its own: in the tests' process the memory of other tests counts too. Reads the archive it is given, takes every
 // event, and says how far its memory grew.
 const selection = { types: [], teams: [], users: [], since: null, until: null };
-const reader = new FileReader({ selection, validate: createValidator(DEFAULT_ENVELOPE) });
+const reader = new FileReader({
+  places: new Places(),
+  selection,
+  validate: createValidator(DEFAULT_ENVELOPE),
+});
 const before = process.memoryUsage().rss;
 let most = before;
 const { counts } = await dryRun(
-  listPath(process.argv[2] ?? '', { selection, onPassedOver: () => undefined }),
+  listPath(process.argv[2] ?? '', { places: new Places(), selection, onPassedOver: () => undefined }),
   {
     read: (unit, from, signal) => {
       if (unit.kind !== 'file') throw new Error(`not a file: ${unit.kind}`);

@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import { MANIFEST } from '../../src/core/archive.ts';
 import { formatManifestLine } from '../../src/core/archive-manifest.ts';
 import { listPath } from '../../src/replay/list.ts';
@@ -38,6 +39,7 @@ async function listedArchive() {
   const listed = async (selection: Partial<Selection>): Promise<{ files: string[]; passed: number }> => {
     const result = { files: [] as string[], passed: 0 };
     const listing = {
+      places: new Places(),
       selection: { ...ALL, ...selection },
       onPassedOver: (_: string, files: number) => void (result.passed = files),
     };

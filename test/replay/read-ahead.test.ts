@@ -13,6 +13,7 @@ import { promisify } from 'node:util';
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import { dryRun } from '../../src/replay/dry-run.ts';
 import { listPath } from '../../src/replay/list.ts';
@@ -52,10 +53,12 @@ async function readFolder(
   onFound: (candidate: Candidate) => void = () => undefined,
 ): Promise<Seen> {
   const selection = { ...ALL, ...some };
-  const reader = new FileReader({ selection, validate });
+  const reader = new FileReader({ places: new Places(), selection, validate });
   const seen: Seen = { found: [], problems: [], read: 0 };
   // As a replay does it: the list is made before anything is read.
-  const units = await gather(listPath(folder, { selection, onPassedOver: () => undefined }));
+  const units = await gather(
+    listPath(folder, { places: new Places(), selection, onPassedOver: () => undefined }),
+  );
   const { counts } = await dryRun(
     inTurn(units),
     {

@@ -10,6 +10,7 @@ import {
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import { formatSealed } from '../../src/core/sealed-record.ts';
 import { listPath } from '../../src/replay/list.ts';
@@ -22,7 +23,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { archivedEvent, writeArchive } from './made-up-archive.ts';
 
 const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
-const LISTING = { selection: ALL, onPassedOver: () => undefined };
+const LISTING = { places: new Places(), selection: ALL, onPassedOver: () => undefined };
 const validate = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text', require: [] });
 
 interface Everything {
@@ -49,7 +50,12 @@ async function readAll(
   selection: Partial<Selection> = {},
   parts: Partial<ConstructorParameters<typeof FileReader>[0]> = {},
 ): Promise<Everything> {
-  const reader = new FileReader({ selection: { ...ALL, ...selection }, validate, ...parts });
+  const reader = new FileReader({
+    places: new Places(),
+    selection: { ...ALL, ...selection },
+    validate,
+    ...parts,
+  });
   const all: Everything = { found: [], problems: [], read: 0, erased: 0 };
   for await (const unit of listPath(path, { ...LISTING, selection: { ...ALL, ...selection } })) {
     if (unit.kind === 'unreadable') all.problems.push(unit);
@@ -81,7 +87,10 @@ describe('archive records', () => {
     writeArchive(folder, { files: 1, each: 3000, only: 'ndjson.gz' });
     const [unit] = await unitsOf(folder);
     let [bytes, steps] = [0, 0];
-    for await (const { tally } of new FileReader({ selection: ALL, validate }).read(unit!, 0)) {
+    for await (const { tally } of new FileReader({ places: new Places(), selection: ALL, validate }).read(
+      unit!,
+      0,
+    )) {
       bytes += tally.bytes;
       steps += 1;
       await new Promise((resolve) => setImmediate(resolve));
@@ -136,7 +145,9 @@ describe('archive records', () => {
     writeFileSync(part, formatRecords([archivedEvent(0), archivedEvent(1)]));
     const [unit] = await unitsOf(folder);
     appendFileSync(part, formatRecords([archivedEvent(2)]));
-    const steps = await gather(new FileReader({ selection: ALL, validate }).read(unit!, 0));
+    const steps = await gather(
+      new FileReader({ places: new Places(), selection: ALL, validate }).read(unit!, 0),
+    );
     expect(steps.flatMap(({ found }) => found.map(({ at }) => at))).toEqual([1, 2]);
     // A line that is just being written is no damage.
     appendFileSync(part, '{"id":"half');
@@ -150,7 +161,9 @@ describe('archive records', () => {
     const [unit] = await unitsOf(folder);
     writeFileSync(join(folder, 'x.ndjson.gz'), gzipSync(formatRecords([archivedEvent(0)])));
     truncateSync(join(folder, '_open/0123456789ab/x.part'));
-    const steps = await gather(new FileReader({ selection: ALL, validate }).read(unit!, 0));
+    const steps = await gather(
+      new FileReader({ places: new Places(), selection: ALL, validate }).read(unit!, 0),
+    );
     expect(steps.flatMap(({ found }) => found)).toHaveLength(1);
   });
 
@@ -159,7 +172,9 @@ describe('archive records', () => {
     writeArchive(folder, { files: 1, each: 10, only: 'ndjson' });
     const [unit] = await unitsOf(folder);
     const placesFrom = async (from: number): Promise<number[]> => {
-      const steps = await gather(new FileReader({ selection: ALL, validate }).read(unit!, from));
+      const steps = await gather(
+        new FileReader({ places: new Places(), selection: ALL, validate }).read(unit!, from),
+      );
       return steps.flatMap(({ found }) => found.map(({ at }) => at));
     };
     expect(await placesFrom(7)).toEqual([8, 9, 10]);

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { Places } from '../../archive/places.ts';
 import { Command } from 'commander';
 import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
 import { parseDuration } from '../../lib/units.ts';
@@ -82,6 +83,7 @@ export function loadCommand(io: Io): Command {
       const target = await targetOf(options.to, options.schema);
       const work: LoadOptions = {
         paths,
+        places: new Places(),
         tables,
         wanted: namesIn(tables, options.table),
         stepBytes: STEP_BYTES,

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
+import { Places } from '../../archive/places.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
 import { note, print, type Io } from '../io.ts';
 import { addKeyOptions, openerOf } from '../key-options.ts';
@@ -75,7 +76,13 @@ export function replayCommand(io: Io): Command {
         const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
         const onPassedOver = (root: string, files: number): void =>
           note(io, `${root}: ${files} files skipped: by the manifest they hold nothing that matches`);
-        const work = replayWork(order, { loaded, opener, ask: store.ask, onPassedOver });
+        const work = replayWork(order, {
+          loaded,
+          opener,
+          ask: store.ask,
+          places: new Places(),
+          onPassedOver,
+        });
         if (flags.dryRun === true) await count(work, flags, io);
         else render(await runReplay(work, flags, io), work, flags, io);
       } finally {

@@ -1,5 +1,6 @@
 import type { ResolvedConfig } from '../../config/config.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
+import type { Places } from '../../archive/places.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { destinationsOf, type Destinations } from '../../replay/destinations.ts';
 import { listPath, type Listing } from '../../replay/list.ts';
@@ -28,17 +29,19 @@ export interface ReplayParts {
   /** Opens sealed records. */
   readonly opener: RecordOpener | undefined;
   readonly ask: AskStore;
+  /** Where archives are opened. */
+  readonly places: Places;
   readonly onPassedOver: Listing['onPassedOver'];
 }
 
 export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
-  const { loaded, ask, onPassedOver } = parts;
+  const { loaded } = parts;
   const table = compileRoutes(loaded.config.routes);
   const erased = ErasedUsers.open(loaded.config.erasure.path);
   return {
     loaded,
     order,
-    list: () => listInputs(order, ask, onPassedOver),
+    list: () => listInputs(order, parts),
     read: readerOf(order, parts, erased),
     erased,
     destinations: destinationsOf(order.to, order.sinks, (type) => table.routesFor(type).targets),
@@ -47,25 +50,24 @@ export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
 
 async function* listInputs(
   { inputs, selection }: ReplayOrder,
-  ask: AskStore,
-  onPassedOver: Listing['onPassedOver'],
+  { ask, places, onPassedOver }: ReplayParts,
 ): AsyncGenerator<Unit> {
   for (const input of inputs) {
-    if (input.kind === 'path') yield* listPath(input.path, { selection, onPassedOver });
+    if (input.kind === 'path') yield* listPath(input.path, { places, selection, onPassedOver });
     else yield await listStore(input.name, ask);
   }
 }
 
 function readerOf(
   { selection, sinks }: ReplayOrder,
-  { loaded, opener, ask }: ReplayParts,
+  { loaded, opener, ask, places }: ReplayParts,
   { isErased }: ErasedUsers,
 ): ReadUnit {
   const { type, team, user, clientUser, maxDepth } = loaded.config.envelope;
   const fields = { type, team, user, clientUser };
   // What an archive holds was judged when it came in, and old ones can lack ids.
   const validate = createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
-  const files = new FileReader({ selection, validate, opener, isErased });
+  const files = new FileReader({ places, selection, validate, opener, isErased });
   const stores = new StoreReader({ selection, sinks, ask, isErased });
   return (unit, from, signal) => {
     if (unit.kind === 'file') return files.read(unit, from, signal);

@@ -54,7 +54,8 @@ export class Staging {
     const before = this.counts.records;
     let sealed = 0;
     let isWhole = true;
-    for await (const item of readArchiveFile(root, file, this.#options.signal, undefined, this.#opener)) {
+    const { places, signal } = this.#options;
+    for await (const item of readArchiveFile(places.at(root), file, signal, undefined, this.#opener)) {
       if (item.kind === 'problem') {
         isWhole &&= item.line !== null;
         noteProblem(item, this.counts, this.#options);

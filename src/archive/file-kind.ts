@@ -1,0 +1,25 @@
+import { CLAIMS_FOLDER, MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
+import { parseSegmentKey } from '../core/archive-segments.ts';
+import { TEMPORARY_EXTENSION } from './place.ts';
+
+/** What a file is to its archive; `ArchiveListing` says what the words mean. */
+export type FileKind = 'file' | 'part' | 'claim' | 'temporary' | 'manifest';
+
+/** @param file relative to the archive. @returns null for what is not of this archive */
+export function kindOf(file: string): FileKind | null {
+  const name = file.slice(file.lastIndexOf('/') + 1);
+  if (file === MANIFEST || parseSegmentKey(file) !== null) return 'manifest';
+  if (isUnfinished(file)) {
+    if (name.endsWith(PART_EXTENSION)) return 'part';
+    return name.endsWith(TEMPORARY_EXTENSION) ? 'temporary' : null;
+  }
+  if (name.includes('.ndjson')) return 'file';
+  if (!file.startsWith(`${CLAIMS_FOLDER}/`)) return null;
+  if (name.endsWith(TEMPORARY_EXTENSION)) return 'temporary';
+  return /\.json(\.gz)?$/.test(name) ? 'claim' : null;
+}
+
+/** Whether it lies where writers have what is not finished. */
+export function isUnfinished(file: string): boolean {
+  return file.startsWith(`${OPEN_FOLDER}/`);
+}

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { readPlain } from '../lib/durable.ts';
+
+/** Ends the names of files that are being written. */
+export const TEMPORARY_EXTENSION = '.tmp';
+
+/** Where the bytes of files come from. */
+export interface Bytes {
+  /** The bytes of one file from its beginning. @throws what kept it from being read */
+  chunks(file: string): AsyncIterable<Buffer>;
+}
+
+/** Of files on this machine by their paths. */
+export const DISK: Bytes = { chunks: (path) => readPlain(path) };
+
+/**
+ * Where one archive lies: a folder, or an object store. Its files are named relative to it, `/`-separated. What is read is
+ * what lies there now.
+ */
+export interface ArchivePlace extends Bytes {
+  /** Absolute and without symbolic links; or the URL, without credentials. */
+  readonly root: string;
+  /** What lies there. @throws MillraceError archive_unreadable */
+  list(): Promise<ArchiveListing>;
+  /** Null for what is not there, or is no plain file. */
+  stat(file: string): Promise<FileState | null>;
+  /** Says which files are read next, and in what order: where each takes a while to come, several are fetched at once. */
+  expect(files: Iterable<string>): void;
+  /** Ends what is being fetched. */
+  close(): Promise<void>;
+}
+
+/** What tells whether a file is still the one it was. */
+export interface FileState {
+  readonly bytes: number;
+  /** Milliseconds since the epoch. */
+  readonly modified: number;
+  /** Another after each change; null in a folder. */
+  readonly version: string | null;
+}
+
+/** What lies in an archive. Paths are relative to its root, in order of their text. */
+export interface ArchiveListing {
+  readonly place: ArchivePlace;
+  /** The root of the place; the folder of a single file. */
+  readonly root: string;
+  /** Finished files: every name with `.ndjson` in it, as `*.ndjson*` finds them. */
+  readonly files: readonly string[];
+  /** Unfinished files: records not compressed and not in the manifest yet. */
+  readonly parts: readonly string[];
+  /** Events kept whole because they were too large for a sink. */
+  readonly claims: readonly string[];
+  /** What a writer was in the middle of; left over when it was killed. */
+  readonly temporary: readonly string[];
+  /** Symbolic links, FIFOs and the like, which are never followed. */
+  readonly notFollowed: readonly string[];
+  /** The files that the manifest is made of. */
+  readonly manifest: readonly string[];
+  /** False when the path named a single file. */
+  readonly isFolder: boolean;
+}
+
+/** A file of an archive, for messages and as a name that no other archive has: its path, or the URL of its object. */
+export function nameOf(root: string, file: string): string {
+  return root.includes('://') ? `${root}/${file}` : join(root, file);
+}
