@@ -37,6 +37,7 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
       String(cursor.backlog),
       formatBytes(cursor.backlogBytes),
       age(cursor.backlogAge),
+      sink === undefined ? '-' : String(sink.held),
       sink?.lastError ?? '',
     ];
   });
@@ -48,7 +49,7 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
     `dead letters ${journal.deadLetters}`,
     ...(journal.damaged === 0 ? [] : [`damaged      ${journal.damaged} records in the journal`]),
     '',
-    renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'LAST ERROR'], rows),
+    renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'HELD', 'LAST ERROR'], rows),
     ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
     ...sinks.flatMap(renderSkipped),
   ].join('\n');

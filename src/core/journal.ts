@@ -143,7 +143,7 @@ export interface EventLog {
   flush(): Promise<void>;
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
   /** A sink has confirmed one delivery of the event. */
-  delivered?(sink: string, event: JournalEvent): void;
+  delivered?(sink: string, event: Pick<JournalEvent, 'seq'>): void;
 }
 
 /** What stands between receiving and delivering: the journal, or with `acknowledge: delivered` memory. */

@@ -8,6 +8,8 @@ export interface SinkStatus {
   readonly mode: string;
   /** Deliveries loaded and not settled, those in flight among them. */
   readonly pending: number;
+  /** Deliveries that the sink has on its own disk and has not confirmed yet. */
+  readonly held: number;
   readonly inFlight: number;
   readonly delivered: number;
   readonly retried: number;

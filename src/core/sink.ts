@@ -15,6 +15,11 @@ export interface Delivery {
 /**
  * What became of one delivery.
  * - `delivered`: the sink has it as durably as the sink promises; it will not be sent again.
+ * - `held`: the sink has it on a disk of its own, from where it goes to its place later, many together. `until` resolves when
+ *   it is there, and counts as `delivered` then; when it rejects, the delivery is lost to the sink and is sent again, read
+ *   anew from the journal and behind what came after it. Until then it waits in the journal, so only sinks that run on a
+ *   journal may answer so. The same promise for many deliveries costs least. What is held when the process ends is sent
+ *   again at the next start: the sink must know it again, lest it be there twice.
  * - `retry`: nothing is wrong with the event; send it again, not before `delayMs` if the far side gave one.
  *   `sink: true` says the trouble is the sink's (down, throttled), so the dispatcher pauses the whole sink. A `delayMs` above
  *   an hour counts as an hour; one that is no number, or negative, as none.
@@ -23,6 +28,7 @@ export interface Delivery {
  */
 export type SendResult =
   | { readonly status: 'delivered' }
+  | { readonly status: 'held'; readonly until: Promise<void> }
   | { readonly status: 'retry'; readonly reason: string; readonly delayMs?: number; readonly sink?: boolean }
   | { readonly status: 'refused'; readonly code: string; readonly reason: string; readonly batch?: boolean };
 
@@ -105,8 +111,8 @@ export interface Sink {
    */
   keep?(event: JournalEvent, signal: AbortSignal): Promise<ClaimCheck>;
   /**
-   * Finishes the open files for which `holds` answers true, so that they can be rewritten by an erasure. Only sinks that
-   * keep files have it.
+   * Finishes the open files for which `holds` answers true, so that they can be rewritten by an erasure, and confirms what it
+   * held in them: all of them before the sink is removed. Only sinks that keep files have it, and those that hold.
    */
   settle?(holds: (path: string) => Promise<boolean>): Promise<void>;
   /**

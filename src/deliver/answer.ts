@@ -18,8 +18,10 @@ export function readAnswer(answer: unknown, count: number): SendResult[] {
 function readResult(result: unknown): SendResult {
   if (result === DELIVERED) return DELIVERED;
   if (typeof result !== 'object' || result === null) return unreadable(nameOf(result));
-  const { status, reason, code, delayMs, sink, batch } = result as Record<string, unknown>;
+  const { status, until, reason, code, delayMs, sink, batch } = result as Record<string, unknown>;
   if (status === 'delivered') return DELIVERED;
+  if (status === 'held')
+    return until instanceof Promise ? { status, until } : unreadable('held, without a promise');
   if (status === 'retry') {
     const wait = readDelay(delayMs);
     return {

@@ -85,7 +85,7 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     return Promise.resolve();
   }
 
-  delivered(sink: string, { seq }: JournalEvent): void {
+  delivered(sink: string, { seq }: Pick<JournalEvent, 'seq'>): void {
     const entry = this.#bySeq.get(seq);
     const left = entry?.open.get(sink);
     if (entry === undefined || left === undefined) return;

@@ -4,6 +4,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import { DeadLetters } from './dead-letters.ts';
+import { Held } from './held.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { InFlightWindow } from './in-flight-window.ts';
 import { Linger } from './linger.ts';
@@ -14,6 +15,7 @@ import { backoff } from './retry.ts';
 import { sendBatch, type Outcome } from './send.ts';
 import { SinkCalls } from './sink-calls.ts';
 import { judge, retryGroups, type Verdict } from './verdict.ts';
+import { Waiters } from './waiters.ts';
 
 /**
  * Carries the journal to one sink.
@@ -32,7 +34,10 @@ export class Feed {
   readonly #abort = new AbortController();
   readonly #linger: Linger;
   readonly #loader: Loader;
+  /** Loads again what the sink held and has lost. */
+  readonly #reloader: Loader;
   readonly #deadLetters: DeadLetters;
+  readonly #held: Held;
   #window: InFlightWindow;
   #mode: FeedMode = 'opening';
   #begun = false;
@@ -40,11 +45,13 @@ export class Feed {
   #pausedUntil = 0;
   /** Failures of the sink itself in a row. */
   #failures = 0;
+  /** Times in a row that the sink has lost what it held. */
+  #rejections = 0;
   #counts = { delivered: 0, retried: 0 };
   /** Batches being sent. */
   readonly #underWay = new Set<Promise<void>>();
   #lastError: string | null = null;
-  #awaited: { readonly seq: number; readonly resolve: () => void }[] = [];
+  readonly #waiters: Waiters;
   #unsubscribe: () => void = () => {};
   #wakeDrain: () => void = () => {};
 
@@ -53,12 +60,26 @@ export class Feed {
     this.#options = options;
     this.#calls = new SinkCalls(options);
     this.#pending = new Pending(options.sink.limits);
-    this.#window = new InFlightWindow(options, this.#pending, 0);
+    this.#held = new Held({
+      onConfirmed: (deliveries, seqs) => this.#confirmed(deliveries, seqs),
+      onRejected: (deliveries, reason) => this.#rejected(deliveries, reason),
+    });
+    this.#window = new InFlightWindow(options, this.#pending, this.#held, 0);
+    const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
+    this.#waiters = new Waiters(() => this.#flush(), later);
     this.#linger = new Linger(options.clock, options.sink.limits.linger);
     this.#queue = new PQueue({ concurrency: options.sink.limits.inFlight });
     this.#deadLetters = new DeadLetters(options);
     this.#loader = new Loader(options.journal, {
       onLoaded: (events) => this.#admit(events),
+      onFailed: (reason) => this.#trouble(reason),
+    });
+    this.#reloader = new Loader(options.journal, {
+      onLoaded: (events) => {
+        this.#window.readmit(events);
+        this.#moveCursor();
+        this.#pump();
+      },
       onFailed: (reason) => this.#trouble(reason),
     });
   }
@@ -69,7 +90,7 @@ export class Feed {
    */
   async start(): Promise<void> {
     const position = await this.#options.journal.openCursor(this.name);
-    this.#window = new InFlightWindow(this.#options, this.#pending, position);
+    this.#window = new InFlightWindow(this.#options, this.#pending, this.#held, position);
     this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
     const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
       onTrouble: (reason) => (this.#lastError = reason),
@@ -91,10 +112,7 @@ export class Feed {
 
   /** Resolves when everything up to and including this seq is settled. */
   passed(seq: number): Promise<void> {
-    if (this.cursor >= seq) return Promise.resolve();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#awaited.push({ seq, resolve });
-    return promise;
+    return this.#waiters.passed(seq, this.#window);
   }
 
   /** Never sends what is `owned` again: its data is being erased. What is in flight already is not held back. */
@@ -124,6 +142,7 @@ export class Feed {
       mode: this.#mode,
       cursor: this.#window.cursor,
       pending: this.#window.count,
+      held: this.#held.count,
       inFlight: this.#queue.pending,
       ...this.#counts,
       dead: this.#deadLetters.count,
@@ -146,7 +165,10 @@ export class Feed {
     await orAborted(this.#queue.onIdle(), signal);
     // Before the sink finishes its files: what is in them must not look undelivered after a crash in between.
     await this.#options.journal.flush().catch(() => undefined);
+    const { cursor } = this;
     await orAborted(this.#close(signal), signal);
+    // By closing it has confirmed what it held.
+    if (this.cursor > cursor) await this.#options.journal.flush().catch(() => undefined);
   }
 
   /** Never rejects: others are still to be stopped, and what it has not confirmed is in the journal. */
@@ -195,7 +217,9 @@ export class Feed {
   #load(): void {
     const { room } = this.#window;
     if (!this.#begun || this.#mode === 'draining' || room === null) return;
-    this.#loader.load(this.#window.position, room);
+    const { toReload } = this.#held;
+    if (Number.isFinite(toReload)) this.#reloader.load(toReload - 1, room);
+    else this.#loader.load(this.#window.position, room);
   }
 
   #admit(events: readonly JournalEvent[]): void {
@@ -238,7 +262,7 @@ export class Feed {
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
     const { retry, clock, observer, journal } = this.#options;
-    const { delivered, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
+    const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
     for (const { item, code, reason: why } of dead) await this.#deadLetters.add(item, code, why);
     for (const { event } of delivered) {
       observer?.delivered(this.name, event);
@@ -247,8 +271,10 @@ export class Feed {
     this.#counts.delivered += delivered.length;
     this.#counts.retried += later.length;
     if (reason !== null) this.#lastError = reason;
-    const done = [...delivered, ...dead.map(({ item }) => item)];
-    for (const item of done) this.#window.settle(item);
+    const settled = [...delivered, ...dead.map(({ item }) => item)];
+    for (const item of settled) this.#window.settle(item);
+    for (const { item, until } of held) this.#window.hold(item, until);
+    const done = [...settled, ...held.map(({ item }) => item)];
     this.#moveCursor();
     if (trouble !== null) {
       // The pause of the sink is the wait; whatever was not settled goes first after it.
@@ -299,12 +325,38 @@ export class Feed {
     });
   }
 
+  #confirmed(deliveries: number, seqs: Iterable<number>): void {
+    const { journal } = this.#options;
+    this.#counts.delivered += deliveries;
+    this.#rejections = 0;
+    if (journal.delivered !== undefined) for (const seq of seqs) journal.delivered(this.name, { seq });
+    this.#moveCursor();
+  }
+
+  #rejected(deliveries: number, cause: unknown): void {
+    const reason = messageOf(cause);
+    this.#options.log.warn(
+      { sink: this.name, deliveries, reason },
+      'what the sink held has to be sent again',
+    );
+    this.#counts.retried += deliveries;
+    this.#rejections += 1;
+    this.#trouble(reason, backoff(this.#rejections, this.#options.retry));
+  }
+
+  /** Never rejects. */
+  async #flush(): Promise<void> {
+    try {
+      await this.#calls.flush();
+    } catch (error) {
+      const fields = { sink: this.name, error: messageOf(error) };
+      this.#options.log.warn(fields, 'sink could not confirm what it holds');
+    }
+  }
+
   #moveCursor(): void {
-    const { cursor } = this.#window;
-    this.#options.journal.moveCursor(this.name, cursor);
-    if (this.#awaited.length === 0) return;
-    for (const { seq, resolve } of this.#awaited) if (seq <= cursor) resolve();
-    this.#awaited = this.#awaited.filter(({ seq }) => seq > cursor);
+    this.#options.journal.moveCursor(this.name, this.#window.cursor);
+    this.#waiters.moved(this.#window);
   }
 
   #drained(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import type { JournalEvent } from '../core/event.ts';
+import type { Held } from './held.ts';
 import type { FeedOptions, Forgotten } from './feed-options.ts';
 import { OffsetTracker } from './offset-tracker.ts';
 import type { Item, Pending } from './pending.ts';
@@ -13,6 +14,7 @@ export class InFlightWindow {
   readonly #options: FeedOptions;
   readonly #pending: Pending;
   readonly #offsets: OffsetTracker;
+  readonly #held: Held;
   #position: number;
   #count = 0;
   #bytes = 0;
@@ -20,9 +22,10 @@ export class InFlightWindow {
   #forgotten: readonly Forgotten[] = [];
 
   /** @param position seq up to which everything is settled */
-  constructor(options: FeedOptions, pending: Pending, position: number) {
+  constructor(options: FeedOptions, pending: Pending, held: Held, position: number) {
     this.#options = options;
     this.#pending = pending;
+    this.#held = held;
     this.#position = position;
     this.#offsets = new OffsetTracker(position);
   }
@@ -34,7 +37,12 @@ export class InFlightWindow {
 
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
-    return this.#offsets.floor;
+    return Math.min(this.#offsets.floor, this.#held.least - 1);
+  }
+
+  /** Whether the sink has everything up to and including this seq: what is not settled of it is held. */
+  isSent(seq: number): boolean {
+    return this.#offsets.floor >= seq && this.#held.leastToSend > seq;
   }
 
   /** Deliveries loaded and not settled. */
@@ -67,11 +75,33 @@ export class InFlightWindow {
   settle(item: Item): void {
     this.#count -= 1;
     this.#bytes -= item.event.body.length;
-    this.#offsets.settle(item.event.seq);
+    if (item.again) this.#held.settle(item);
+    else this.#offsets.settle(item.event.seq);
+  }
+
+  /** It is not kept any more, and not settled: the sink confirms it later. */
+  hold(item: Item, until: Promise<void>): void {
+    this.#held.hold(item, until);
+    this.settle(item);
+  }
+
+  /** Takes in anew what was held and has to be sent again, as far as it is still for the sink. */
+  readmit(page: readonly JournalEvent[]): void {
+    const { name, targetsOf } = this.#options;
+    for (const again of this.#held.reload(page)) {
+      const { event, destination } = again;
+      if (!targetsOf(event).some(({ sink }) => sink === name)) {
+        this.#held.settle(again);
+        continue;
+      }
+      this.#count += 1;
+      this.#bytes += event.body.length;
+      this.#pending.push(event, destination, true);
+    }
   }
 
   forget(forgotten: Forgotten): void {
-    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.#offsets.floor), forgotten];
+    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.cursor), forgotten];
   }
 
   /** Those of the items that may be sent still; the others are settled. */

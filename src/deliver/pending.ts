@@ -8,6 +8,8 @@ export interface Item extends Delivery {
   attempts: number;
   /** Monotonic milliseconds of the first try; null before it. */
   firstTry: number | null;
+  /** It was held before, and is to be sent again: its event was settled among those in flight then. */
+  readonly again: boolean;
 }
 
 /** Items in order; `at` is the next one. */
@@ -45,10 +47,10 @@ export class Pending {
     return this.#lanes.size > 0;
   }
 
-  push(event: JournalEvent, destination: string | null): void {
+  push(event: JournalEvent, destination: string | null, again = false): void {
     const keeps = this.#limits.order === 'user' && event.user !== null;
     const key = keeps ? `${destination ?? ''}\n${event.user}` : null;
-    const item: Item = { event, destination, key, attempts: 0, firstTry: null };
+    const item: Item = { event, destination, key, attempts: 0, firstTry: null, again };
     const held = key === null ? undefined : this.#held.get(key);
     if (held === undefined) this.#queue(item).items.push(item);
     else held.push(item);

@@ -53,6 +53,11 @@ export class SinkCalls {
     return this.#call('keep', signal, (own) => keep(event, own));
   }
 
+  /** Lets the sink bring all that it holds to its place. */
+  async flush(): Promise<void> {
+    await this.#sink.settle?.(() => Promise.resolve(true));
+  }
+
   /** Settles once the sink has answered all that is in flight now, however late. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#open);

@@ -5,6 +5,8 @@ import type { Outcome } from './send.ts';
 /** What is to be done about each delivery of a batch. */
 export interface Verdict {
   readonly delivered: readonly Item[];
+  /** The sink has them on its disk, and confirms them later. */
+  readonly held: readonly { readonly item: Item; readonly until: Promise<void> }[];
   readonly dead: readonly { readonly item: Item; readonly code: string; readonly reason: string }[];
   /** To be tried again, each after its delay in milliseconds. */
   readonly later: readonly { readonly item: Item; readonly delayMs: number }[];
@@ -17,6 +19,7 @@ export interface Verdict {
 /** @param now monotonic milliseconds */
 export function judge(outcomes: readonly Outcome[], retry: RetryOptions, now: number): Verdict {
   const delivered: Item[] = [];
+  const held: { item: Item; until: Promise<void> }[] = [];
   const dead: { item: Item; code: string; reason: string }[] = [];
   const later: { item: Item; delayMs: number }[] = [];
   let reason: string | null = null;
@@ -25,6 +28,7 @@ export function judge(outcomes: readonly Outcome[], retry: RetryOptions, now: nu
   for (const { item, result } of outcomes) {
     if (result.status === 'refused') dead.push({ item, code: result.code, reason: result.reason });
     else if (result.status === 'delivered') delivered.push(item);
+    else if (result.status === 'held') held.push({ item, until: result.until });
     else if (giveUpAfter > 0 && item.firstTry !== null && now - item.firstTry >= giveUpAfter)
       dead.push({ item, code: 'gave_up', reason: result.reason });
     else {
@@ -34,7 +38,7 @@ export function judge(outcomes: readonly Outcome[], retry: RetryOptions, now: nu
       later.push({ item, delayMs: result.delayMs ?? backoff(item.attempts, retry) });
     }
   }
-  return { delivered, dead, later, reason, trouble };
+  return { delivered, held, dead, later, reason, trouble };
 }
 
 /** Retries of one user come back together, after the longest of their waits. */

@@ -188,6 +188,11 @@ export const METRICS: readonly MetricDefinition[] = [
     'Deliveries in the in-flight window of the sink, including those being sent.',
     ({ pending }) => pending,
   ),
+  sinkGauge(
+    'millrace_sink_held_events',
+    'Deliveries that the sink has on its own disk and has not brought to their place yet; they are in its backlog, too.',
+    ({ held }) => held,
+  ),
   sinkGauge('millrace_sink_sends_in_flight', 'Batches being sent now.', ({ inFlight }) => inFlight),
   sinkCounter(
     'millrace_sink_delivered_total',

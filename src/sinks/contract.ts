@@ -129,8 +129,9 @@ const CASES: readonly Case[] = [
       const results = await subject.sink.send(batch, live());
       assertAnswer(results, batch);
       await subject.sink.close(live());
+      await assertConfirmed(results);
       // A far side may have limits of its own; then the event is refused, never lost and never changed.
-      const fit = batch.filter((_, i) => results[i]?.status === 'delivered');
+      const fit = batch.filter((_, i) => isTaken(results[i]));
       for (const result of results) assert.notEqual(result.status, 'retry', 'trying again cannot help');
       assertArrived(await subject.arrived(), fit);
     },
@@ -159,8 +160,9 @@ const CASES: readonly Case[] = [
       const batches = Array.from({ length: sends }, (_, i) => deliveries(3, i * 3));
       await subject.sink.open(live());
       const results = await Promise.all(batches.map((batch) => subject.sink.send(batch, live())));
-      for (const result of results.flat()) assert.equal(result.status, 'delivered');
+      assertTaken(results.flat());
       await subject.sink.close(live());
+      await assertConfirmed(results.flat());
       assertArrived(await subject.arrived(), batches.flat());
     },
   },
@@ -216,10 +218,15 @@ const CASES: readonly Case[] = [
       await outage.begin();
       const during = await sink.send(batch, live()).catch((): SendResult[] => []);
       if (during.length > 0) assertAnswer(during, batch);
-      for (const result of during) assert.equal(result.status, 'retry');
+      for (const result of during) {
+        assert.ok(result.status === 'retry' || result.status === 'held', `${result.status} during an outage`);
+        assert.equal(await stateOf(result), 'pending', 'nothing is confirmed during an outage');
+      }
       await outage.end();
-      for (const result of await sink.send(batch, live())) assert.equal(result.status, 'delivered');
+      const after = await sink.send(batch, live());
+      assertTaken(after);
       await sink.close(live());
+      await assertConfirmed([...during, ...after]);
       assertArrived(await subject.arrived(), batch, true);
     },
   },
@@ -239,8 +246,11 @@ function assertAnswer(results: readonly SendResult[], batch: readonly Delivery[]
   assert.ok(Array.isArray(results), 'an array of results');
   assert.equal(results.length, batch.length, 'one result for each delivery');
   for (const result of results) {
-    assert.ok(['delivered', 'retry', 'refused'].includes(result.status), `the status ${result.status}`);
-    if (result.status === 'delivered') continue;
+    const { status } = result;
+    assert.ok(['delivered', 'held', 'retry', 'refused'].includes(status), `the status ${status}`);
+    if (result.status === 'held')
+      assert.ok(result.until instanceof Promise, 'held with a promise that says until when');
+    if (result.status === 'delivered' || result.status === 'held') continue;
     assert.equal(typeof result.reason, 'string', `${result.status} with a reason`);
     if (result.status === 'refused') assert.equal(typeof result.code, 'string', 'refused with a code');
     else if (result.delayMs !== undefined)
@@ -249,6 +259,31 @@ function assertAnswer(results: readonly SendResult[], batch: readonly Delivery[]
         `delayMs is ${result.delayMs}: at most an hour`,
       );
   }
+}
+
+function isTaken(result: SendResult | undefined): boolean {
+  return result?.status === 'delivered' || result?.status === 'held';
+}
+
+function assertTaken(results: readonly SendResult[]): void {
+  for (const result of results) assert.ok(isTaken(result), `${result.status} instead of delivered or held`);
+}
+
+/** What was held has come to its place by the time the sink has closed. */
+async function assertConfirmed(results: readonly SendResult[]): Promise<void> {
+  for (const result of results)
+    if (result.status === 'held')
+      assert.equal(await stateOf(result), 'confirmed', 'what was held is confirmed when the sink has closed');
+}
+
+async function stateOf(result: SendResult): Promise<'confirmed' | 'rejected' | 'pending'> {
+  if (result.status !== 'held') return result.status === 'delivered' ? 'confirmed' : 'pending';
+  const turn = new Promise<'pending'>((resolve) => setImmediate(() => resolve('pending')));
+  const said = result.until.then(
+    () => 'confirmed' as const,
+    () => 'rejected' as const,
+  );
+  return await Promise.race([said, turn]);
 }
 
 function assertTroubles(sink: Sink): void {
@@ -291,15 +326,18 @@ function deliveries(count: number, from = 0, destination: string | null = null):
   return Array.from({ length: count }, (_, i) => delivery(contractEvent(from + i + 1), destination));
 }
 
-/** Opens, sends the batches one after another, insists on `delivered`, closes. */
+/** Opens, sends the batches one after another, insists on `delivered` or `held`, closes. */
 async function sendAll({ sink }: ContractSubject, batches: readonly (readonly Delivery[])[]): Promise<void> {
   await sink.open(live());
+  const all: SendResult[] = [];
   for (const batch of batches) {
     const results = await sink.send(batch, live());
     assertAnswer(results, batch);
-    for (const result of results) assert.deepEqual(result, { status: 'delivered' });
+    assertTaken(results);
+    all.push(...results);
   }
   await sink.close(live());
+  await assertConfirmed(all);
 }
 
 /** @param extras whether more may have arrived than was sent: again, or without being claimed */

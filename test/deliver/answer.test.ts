@@ -35,6 +35,8 @@ test.each([
   { status: 'lost' },
   { status: 'refused' },
   { status: 'refused', code: 'x' },
+  { status: 'held' },
+  { status: 'held', until: Date.now() },
 ])('the result %j settles nothing, and is the trouble of the sink', (result) => {
   expect(readAnswer([DELIVERED, result], 2)).toEqual([
     DELIVERED,

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { FeedOptions } from '../../src/deliver/feed-options.ts';
+import { Held } from '../../src/deliver/held.ts';
 import { InFlightWindow } from '../../src/deliver/in-flight-window.ts';
 import { OffsetTracker } from '../../src/deliver/offset-tracker.ts';
 import { Pending, type Item } from '../../src/deliver/pending.ts';
@@ -13,6 +14,8 @@ const at = (seq: number, user: string, bytes = 10): JournalEvent => ({
   seq,
   handling: {},
 });
+
+const NONE_HELD = new Held({ onConfirmed: () => {}, onRejected: () => {} });
 
 function windowOf(changes: Partial<FeedOptions> = {}) {
   const pending = new Pending(LIMITS);
@@ -28,7 +31,7 @@ function windowOf(changes: Partial<FeedOptions> = {}) {
     targetsOf: () => [{ sink: 'a', destination: null }],
     ...changes,
   };
-  return { pending, window: new InFlightWindow(options, pending, 0) };
+  return { pending, window: new InFlightWindow(options, pending, NONE_HELD, 0) };
 }
 
 test('the floor never passes an event that is open, over many thousands that settle in any order', () => {

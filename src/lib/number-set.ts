@@ -1,0 +1,146 @@
+import { getOrMake } from './get-or-make.ts';
+
+/** Numbers of one block. */
+const BLOCK = 65_536;
+/** From so many numbers on, a bit for each number of the block takes less than the list. */
+const DENSE = 4096;
+
+/**
+ * A set of whole numbers from 0 on, for millions of them: two bytes each where they are far between, and a bit or so where
+ * they are close. Fastest when they are added in roughly ascending order.
+ */
+export class NumberSet {
+  readonly #blocks = new Map<number, Block>();
+  #size = 0;
+  #least = Number.POSITIVE_INFINITY;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Infinity when it is empty. */
+  get least(): number {
+    return this.#least;
+  }
+
+  has(number: number): boolean {
+    return this.#blocks.get(Math.floor(number / BLOCK))?.has(number % BLOCK) ?? false;
+  }
+
+  add(number: number): void {
+    const block = getOrMake(this.#blocks, Math.floor(number / BLOCK), () => new Block());
+    if (!block.add(number % BLOCK)) return;
+    this.#size += 1;
+    if (number < this.#least) this.#least = number;
+  }
+
+  delete(number: number): void {
+    const at = Math.floor(number / BLOCK);
+    const block = this.#blocks.get(at);
+    if (block?.delete(number % BLOCK) !== true) return;
+    this.#size -= 1;
+    if (block.size === 0) this.#blocks.delete(at);
+    if (number === this.#least) this.#least = this.#after(number);
+  }
+
+  /** Ascending. */
+  *values(): Generator<number> {
+    for (const at of [...this.#blocks.keys()].toSorted((one, other) => one - other))
+      for (const low of this.#blocks.get(at)?.values() ?? []) yield at * BLOCK + low;
+  }
+
+  /** The next one, when all that remain are greater. */
+  #after(number: number): number {
+    const own = Math.floor(number / BLOCK);
+    const at = this.#blocks.has(own) ? own : Math.min(...this.#blocks.keys());
+    const low = this.#blocks.get(at)?.from(at === own ? number % BLOCK : 0);
+    return low === undefined ? Number.POSITIVE_INFINITY : at * BLOCK + low;
+  }
+}
+
+/** Numbers below BLOCK: a sorted list, and from DENSE on a bit each. */
+class Block {
+  size = 0;
+  #list: Uint16Array | null = new Uint16Array(4);
+  #bits: Uint8Array = NO_BITS;
+
+  has(low: number): boolean {
+    if (this.#list !== null) return this.#list[this.#placeOf(low, this.#list)] === low && this.#isIn(low);
+    return ((this.#bits[low >>> 3] ?? 0) & (1 << (low & 7))) !== 0;
+  }
+
+  /** @returns false when it was there */
+  add(low: number): boolean {
+    if (this.has(low)) return false;
+    if (this.#list !== null && this.size === DENSE) this.#spread(this.#list);
+    if (this.#list === null) this.#bits[low >>> 3] = (this.#bits[low >>> 3] ?? 0) | (1 << (low & 7));
+    else {
+      if (this.size === this.#list.length) {
+        const larger = new Uint16Array(this.size * 2);
+        larger.set(this.#list);
+        this.#list = larger;
+      }
+      const place = this.#placeOf(low, this.#list);
+      this.#list.copyWithin(place + 1, place, this.size);
+      this.#list[place] = low;
+    }
+    this.size += 1;
+    return true;
+  }
+
+  /** @returns false when it was not there */
+  delete(low: number): boolean {
+    if (!this.has(low)) return false;
+    if (this.#list === null) this.#bits[low >>> 3] = (this.#bits[low >>> 3] ?? 0) & ~(1 << (low & 7));
+    else {
+      const place = this.#placeOf(low, this.#list);
+      this.#list.copyWithin(place, place + 1, this.size);
+    }
+    this.size -= 1;
+    return true;
+  }
+
+  /** The least from a number on. */
+  from(low: number): number | undefined {
+    if (this.#list !== null) return this.#list[this.#placeOf(low, this.#list)];
+    for (let each = low; each < BLOCK; each += 1) {
+      const byte = (this.#bits[each >>> 3] ?? 0) >>> (each & 7);
+      if ((byte & 1) === 1) return each;
+      if (byte === 0) each |= 7;
+    }
+    return undefined;
+  }
+
+  /** Ascending. */
+  *values(): Generator<number> {
+    if (this.#list !== null) yield* this.#list.subarray(0, this.size);
+    else
+      for (const [at, byte] of this.#bits.entries())
+        for (let bit = 0; byte >>> bit !== 0; bit += 1) if (((byte >>> bit) & 1) === 1) yield at * 8 + bit;
+  }
+
+  #isIn(low: number): boolean {
+    return this.size > 0 && low <= (this.#list?.[this.size - 1] ?? -1);
+  }
+
+  /** Of the first that is not less, among those that count. */
+  #placeOf(low: number, list: Uint16Array): number {
+    if (!this.#isIn(low)) return this.size;
+    let [from, to] = [0, this.size - 1];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if ((list[middle] ?? 0) < low) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
+  #spread(list: Uint16Array): void {
+    this.#bits = new Uint8Array(BLOCK / 8);
+    for (const low of list.subarray(0, this.size))
+      this.#bits[low >>> 3] = (this.#bits[low >>> 3] ?? 0) | (1 << (low & 7));
+    this.#list = null;
+  }
+}
+
+const NO_BITS = new Uint8Array(0);
