@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { DELIVERED, type SendResult, type Sink } from '../../src/core/sink.ts';
+import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
 import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
 import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
@@ -109,7 +109,7 @@ class World {
       ...changes,
     });
     this.dispatcher = dispatcher;
-    await dispatcher.add('a', this.sink as Sink);
+    await dispatcher.add('a', this.sink);
     dispatcher.begin();
   }
 
@@ -117,7 +117,7 @@ class World {
     for (let n = 0; n < count; n += 1) {
       const seq = this.journal.lastSeq + 1;
       const only = seq % 3 === 0 ? { handling: { only: ['a', 'a:second'] } } : {};
-      this.journal.put(makeEvent({ id: `e${seq}`, user: `u${seq % 5}`, ...only } as Partial<JournalEvent>));
+      this.journal.put({ ...makeEvent({ id: `e${seq}`, user: `u${seq % 5}` }), ...only });
     }
   }
 
@@ -291,9 +291,9 @@ test('what closing confirms is noted before the sink is let go of', async () => 
   await world.start();
   world.put(3);
   await until(world.clock, () => world.dispatcher.status()[0]?.held === 4);
-  const steps: string[] = [];
-  world.journal.flush = () => Promise.resolve(void steps.push(`flush at ${world.cursor}`));
+  const done: string[] = [];
+  world.journal.flush = () => Promise.resolve(void done.push(`flush at ${world.cursor}`));
   world.sink.close = () => world.sink.settle();
   await world.dispatcher.stop(LIVE);
-  expect(steps).toEqual(['flush at 0', 'flush at 3']);
+  expect(done).toEqual(['flush at 0', 'flush at 3']);
 });
