@@ -186,7 +186,12 @@ function makeErasures(system: System): Stop {
   const { audit, meter } = system;
   system.erasures = runErasures({
     ...system,
-    recent: meter.recent,
+    recent: {
+      forget: (owned) => {
+        meter.recent.forget(owned);
+        meter.tail.forget();
+      },
+    },
     noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
   });
   // It may run before the last part has started: who asks through the admin listener does not wait for that.

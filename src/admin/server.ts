@@ -13,6 +13,7 @@ import { consoleAccess } from './console-access.ts';
 import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
 import { sendProblem } from './problem.ts';
+import { tailApi, type TailSource } from './tail.ts';
 import type { Tokens } from './tokens.ts';
 
 export interface AdminOptions {
@@ -33,6 +34,8 @@ export interface AdminOptions {
   readonly console: ConsoleSource | null;
   /** Has sinks close their open files; null names all of them. */
   readonly flush: (sinks: readonly string[] | null) => Promise<readonly FlushedSink[]>;
+  /** What happens, for those who watch it. */
+  readonly meter: TailSource;
   /** Reads the config again, as SIGHUP does; left out where that cannot be. */
   readonly reload?: () => Promise<void>;
 }
@@ -88,6 +91,7 @@ function createAdminApp(options: AdminOptions): Express {
   app.post('/api/flush', guard(tokens), express.json(), async (request, response) => {
     response.json({ flushed: await flush(namesIn(request.body)) });
   });
+  app.post('/api/tail', guard(tokens), express.json(), tailApi(options.meter, audit));
   const { reload } = options;
   if (reload !== undefined)
     app.post('/api/reload', guard(tokens), async (_request, response) => {

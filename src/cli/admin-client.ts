@@ -4,6 +4,7 @@ import type { Erasures } from '../core/erasure.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
 import { ownerFolder, readOwner } from '../journal/owner.ts';
+import { cutLines } from '../lib/lines.ts';
 import { bracketed } from '../lib/listen.ts';
 
 /** Longest wait for an answer, milliseconds. */
@@ -73,8 +74,38 @@ export class AdminClient {
       });
       const answer: unknown = await response.body.json();
       if (response.statusCode === 200) return answer as T;
-      const { code, detail } = Object(answer) as { code?: string; detail?: string };
-      throw errorOf(code, url, detail ?? `status ${response.statusCode}`);
+      throw answerOf(url, response.statusCode, answer);
+    } catch (error) {
+      if (error instanceof MillraceError) throw error;
+      throw new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /**
+   * Posts, and yields each line of the answer for as long as there are any; null for an empty one, which only says that the
+   * receiver is still there.
+   * @throws as `ask`; when the connection ends as well
+   */
+  async *lines<T>(path: string, body: object, signal: AbortSignal): AsyncGenerator<T | null> {
+    const url = `${this.url}/api${path}`;
+    try {
+      const { request } = await loadHttp();
+      const response = await request(url, {
+        method: 'POST',
+        headers: {
+          ...(this.#token === null ? {} : { authorization: `Bearer ${this.#token}` }),
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify(body),
+        signal,
+        headersTimeout: TIMEOUT,
+        bodyTimeout: TIMEOUT,
+      });
+      if (response.statusCode !== 200) throw answerOf(url, response.statusCode, await response.body.json());
+      for await (const lines of cutLines(response.body as AsyncIterable<Buffer>))
+        for (const { bytes } of lines)
+          yield bytes === null || bytes.length === 0 ? null : (JSON.parse(bytes.toString('utf8')) as T);
+      throw new Error('the receiver closed the connection');
     } catch (error) {
       if (error instanceof MillraceError) throw error;
       throw new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
@@ -129,9 +160,10 @@ function loadHttp(): Promise<typeof import('undici')> {
   return import('undici');
 }
 
-function errorOf(code: string | undefined, url: string, said: string): MillraceError {
-  if (code === 'usage') return new MillraceError(code, said);
-  const detail = `${url}: ${said}`;
+/** What the receiver says instead of what was asked for. */
+function answerOf(url: string, status: number, answer: unknown): MillraceError {
+  const { code, detail = `status ${status}` } = Object(answer) as { code?: string; detail?: string };
+  if (code === 'usage') return new MillraceError(code, detail);
   const known = code !== undefined && /^(erasure|audit)_/.test(code) && Object.hasOwn(CATALOGUE, code);
-  return new MillraceError(known ? (code as ErrorCode) : 'receiver_unreachable', detail);
+  return new MillraceError(known ? (code as ErrorCode) : 'receiver_unreachable', `${url}: ${detail}`);
 }

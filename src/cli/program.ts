@@ -22,6 +22,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   },
   'Inspect:': {
     status: async () => (await import('./status.ts')).statusCommand,
+    tail: async () => (await import('./tail/command.ts')).tailCommand,
     console: async () => (await import('./console.ts')).consoleCommand,
     route: async () => (await import('./route.ts')).routeCommand,
     archive: async () => (await import('./archive.ts')).archiveCommand,

@@ -1,6 +1,6 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
-import type { TakenBack } from '../core/sink.ts';
+import type { Delivery, TakenBack } from '../core/sink.ts';
 import type { FeedOptions } from './feed-options.ts';
 import type { Item } from './pending.ts';
 
@@ -23,7 +23,7 @@ export class DeadLetters {
     const { name: sink, journal, clock, log } = this.#options;
     const diedAt = clock.now();
     await journal.addDeadLetter({ sink, destination, code, reason, attempts, diedAt, event });
-    this.#died(code, 1);
+    this.#died({ event, destination }, code, reason);
     log.error({ sink, destination, id: event.id, code, reason }, 'dead letter');
   }
 
@@ -40,15 +40,15 @@ export class DeadLetters {
         ),
       );
       count += events.length;
-      this.#died(code, events.length);
+      for (const event of events) this.#died({ event, destination }, code, reason);
     }
     log.error({ sink, destination, code, reason, events: count }, 'dead letters');
     return count;
   }
 
-  #died(code: string, events: number): void {
-    this.#count += events;
-    for (let left = events; left > 0; left -= 1) this.#options.observer?.died(this.#options.name, code);
+  #died(delivery: Delivery, code: string, reason: string): void {
+    this.#count += 1;
+    this.#options.observer?.died(this.#options.name, delivery, code, reason);
   }
 }
 

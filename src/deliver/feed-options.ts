@@ -13,9 +13,11 @@ export interface FeedObserver {
   /** One batch has been sent, whatever came of it. */
   sent(sink: string, batch: readonly Delivery[], durationMs: number): void;
   /** The sink has confirmed one delivery. */
-  delivered(sink: string, event: JournalEvent): void;
+  delivered(sink: string, delivery: Delivery): void;
+  /** One delivery has to be sent again. */
+  retried(sink: string, delivery: Delivery, reason: string | null): void;
   /** A delivery has become a dead letter. */
-  died(sink: string, code: string): void;
+  died(sink: string, delivery: Delivery, code: string, reason: string): void;
 }
 
 /** What all feeds have in common. */

@@ -264,10 +264,11 @@ export class Feed {
     const { retry, clock, observer, journal } = this.#options;
     const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
     for (const { item, code, reason: why } of dead) await this.#deadLetters.add(item, code, why);
-    for (const { event } of delivered) {
-      observer?.delivered(this.name, event);
-      journal.delivered?.(this.name, event);
+    for (const item of delivered) {
+      observer?.delivered(this.name, item);
+      journal.delivered?.(this.name, item.event);
     }
+    for (const { item } of later) observer?.retried(this.name, item, reason);
     this.#counts.delivered += delivered.length;
     this.#counts.retried += later.length;
     if (reason !== null) this.#lastError = reason;

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
-import type { Event, JournalEvent } from '../core/event.ts';
+import type { Event } from '../core/event.ts';
 import { ID_REUSED, type AppendResult, type InvalidReason } from '../core/ingest.ts';
 import type { ReceivingStatus } from '../core/operations.ts';
 import type { Delivery } from '../core/sink.ts';
@@ -10,6 +10,7 @@ import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
 import { Refusals } from './refusals.ts';
 import { Tally } from '../lib/tally.ts';
+import { Tail } from './tail.ts';
 import { TAKEN } from './taken.ts';
 
 export interface MeterOptions {
@@ -61,6 +62,7 @@ export class Meter {
   /** By index in `signing.secrets`. */
   readonly secrets = new Map<number, SecretUse>();
   readonly recent = new RecentEvents();
+  readonly tail: Tail;
   readonly refusals: Refusals;
   receivedBytes = 0;
   accepted = 0;
@@ -76,6 +78,7 @@ export class Meter {
     this.#clock = clock;
     this.#plan = plan;
     this.refusals = new Refusals(clock);
+    this.tail = new Tail(clock);
     this.startedAt = clock.now();
     this.reloads = { succeeded: 0, failed: 0, lastSuccess: this.startedAt, error: null };
     // From the start on, so that the first event of its kind is seen as an increase.
@@ -96,6 +99,7 @@ export class Meter {
     if (!TAKEN.has(outcome)) {
       this.refused += 1;
       if (outcome !== 'gone') this.refusals.add(outcome);
+      if (this.tail.isWatched) this.tail.tell('refused', null, { code: outcome });
     }
     if (info.secret === null) return;
     const use = getOrMake(this.secrets, info.secret, () => ({ matches: 0, lastUsed: 0 }));
@@ -117,7 +121,10 @@ export class Meter {
       this.recent.add(event, 'duplicate', null);
     } else if (result.status === 'reused') {
       this.#invalid(event, [ID_REUSED]);
+      return;
     } else this.erased += 1;
+    // Nothing more is told of somebody whose data was erased.
+    if (this.tail.isWatched) this.tail.tell(result.status, result.status === 'erased' ? null : event);
   }
 
   /** An event that is not fit to route has come in. */
@@ -134,6 +141,7 @@ export class Meter {
     this.quarantined += 1;
     for (const { code } of reasons) this.invalid.add(code);
     this.recent.add(event, 'quarantined', null);
+    if (this.tail.isWatched) this.tail.tell('quarantined', event, { code: codesOf(reasons) });
   }
 
   /** @param count how many secrets are configured */
@@ -153,15 +161,22 @@ export class Meter {
     getOrMake(this.sending, sink, () => new Distribution(FAST_SECONDS)).observe(durationMs / 1000);
   }
 
-  delivered(sink: string, { receivedAt, handling }: JournalEvent): void {
+  delivered(sink: string, { event, destination }: Delivery): void {
     // A replayed event is as old as its archive: that says nothing about the sink.
-    if (handling.replayId !== undefined) return;
-    const seconds = Math.max(0, this.#clock.now() - receivedAt) / 1000;
-    getOrMake(this.delivering, sink, () => new Distribution(SLOW_SECONDS)).observe(seconds);
+    const ms =
+      event.handling.replayId === undefined ? Math.max(0, this.#clock.now() - event.receivedAt) : null;
+    if (this.tail.isWatched) this.tail.tell('delivered', event, { sink, destination, ms });
+    if (ms === null) return;
+    getOrMake(this.delivering, sink, () => new Distribution(SLOW_SECONDS)).observe(ms / 1000);
   }
 
-  died(sink: string, code: string): void {
+  retried(sink: string, { event, destination }: Delivery, reason: string | null): void {
+    if (this.tail.isWatched) this.tail.tell('retried', event, { sink, destination, reason });
+  }
+
+  died(sink: string, { event, destination }: Delivery, code: string, reason: string): void {
     getOrMake(this.deadLetters, sink, () => new Tally(50)).add(code);
+    if (this.tail.isWatched) this.tail.tell('dead', event, { sink, destination, code, reason });
   }
 
   /** @param error null when the new config is in force */
@@ -180,6 +195,10 @@ export class Meter {
   #outcomes(source: string): Tally {
     return getOrMake(this.events, source, () => new Tally());
   }
+}
+
+function codesOf(reasons: readonly InvalidReason[]): string {
+  return reasons.map(({ code }) => code).join(', ');
 }
 
 /** Everything a delivery can come to. */

@@ -8,6 +8,8 @@ import { startAdmin } from '../../src/admin/server.ts';
 import { Tokens } from '../../src/admin/tokens.ts';
 import { systemClock, type Clock } from '../../src/core/clock.ts';
 import { MemoryLog } from '../../src/deliver/memory-log.ts';
+import { RecentEvents } from '../../src/metrics/recent.ts';
+import { Tail } from '../../src/metrics/tail.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ManualClock } from '../deliver/support.ts';
 
@@ -43,6 +45,7 @@ async function start({
     }),
     board: new ActivityBoard(systemClock),
     flush: () => Promise.resolve([]),
+    meter: { tail: new Tail(clock), recent: new RecentEvents() },
     health: () => ({ ready: true, checks: [], archives: [] }),
     metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),
     console,

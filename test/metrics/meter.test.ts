@@ -73,7 +73,8 @@ test('events of every outcome and source add up', () => {
   expect(meter).toMatchObject({ accepted: 1, duplicates: 2, erased: 1, quarantined: 1, refused: 0 });
   expect([...meter.routes]).toEqual([['0', 1]]);
   // A replayed event says nothing of how quick its sink is.
-  meter.delivered('archive', { ...event, seq: 1, handling: { replayId: 'made-up' } });
+  const replayed = { ...event, seq: 1, handling: { replayId: 'made-up' } };
+  meter.delivered('archive', { event: replayed, destination: null });
   expect(meter.delivering.size).toBe(0);
 });
 

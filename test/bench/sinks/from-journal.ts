@@ -101,6 +101,7 @@ async function play(
     targetsOf: () => [{ sink: name, destination: null }],
     observer: {
       sent: () => undefined,
+      retried: () => undefined,
       died: () => undefined,
       delivered: () => {
         delivered += 1;

@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import { Command, Option } from 'commander';
+import { TAIL_OUTCOMES, type TailLine, type TailNotice, type TailRequest } from '../../core/tail.ts';
+import { parseDuration } from '../../lib/units.ts';
+import { configOption, type CommonFlags } from '../config-options.ts';
+import { note, type Io } from '../io.ts';
+import { collect, instant, option, wholeNumber } from '../options.ts';
+import { visibleLines } from '../../lib/visible.ts';
+import { follow } from './follow.ts';
+import { hasColours, render } from './render.ts';
+
+const HELP = `
+Examples:
+  millrace tail
+  millrace tail --type labtest. --sink hubs --outcome dead
+  millrace tail --user 6b0e9a52-0000-4000-8000-0000000000aa --bodies
+  millrace tail --json --since 10m --count 1 | jq .id
+
+One line for each thing that happens in the running receiver: a delivery is accepted, a duplicate, quarantined, erased or refused;
+then its event is delivered to a sink, retried or dead. Of a refused request nothing is believed, so only the code is shown.
+--since begins with deliveries that came in since then: the newest 100 at most, without bodies. --bodies shows health data, and
+each event shown is noted in the audit log. A reader that is too slow for what happens loses lines, and a line says how many.
+The connection is made again after a restart. Ends on Ctrl-C, or after --count lines.`;
+
+interface Options extends CommonFlags {
+  readonly type?: readonly string[];
+  readonly user?: readonly string[];
+  readonly sink?: readonly string[];
+  readonly outcome?: TailRequest['outcomes'];
+  readonly bodies?: boolean;
+  readonly since?: number;
+  readonly count?: number;
+}
+
+/** `millrace tail`: what happens in the running receiver, as it happens. */
+export function tailCommand(io: Io): Command {
+  return new Command('tail')
+    .description('show deliveries as they arrive and reach the sinks, live')
+    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect)
+    .option('--user <id>', 'only this user_id or client_user_id; may be repeated', collect)
+    .option('--sink <name>', 'only deliveries to this sink; may be repeated', collect)
+    .addOption(new Option('--outcome <names...>', 'only what came to this').choices(TAIL_OUTCOMES))
+    .option('--bodies', 'show bodies too; noted in the audit log')
+    .addOption(option('--since <time>', 'begin with what came in since: 10m, or a time', sinceOf))
+    .addOption(option('--count <n>', 'end after so many lines', wholeNumber(1)))
+    .addOption(configOption())
+    .option('--json', 'print a line of JSON for each')
+    .addHelpText('after', HELP)
+    .action(async (options: Options) => {
+      const { type = [], user = [], sink = [], outcome = [], bodies = false, since = null } = options;
+      const request = {
+        types: [...type],
+        users: [...user],
+        sinks: [...sink],
+        outcomes: [...outcome],
+        bodies,
+        since,
+      };
+      const isColoured = hasColours(io);
+      let left = options.count ?? Infinity;
+      const ended = new AbortController();
+      for await (const line of follow(io, options, request, AbortSignal.any([io.signal, ended.signal]))) {
+        await write(
+          io,
+          options.json === true ? visibleLines(JSON.stringify(line)) : textOf(io, line, isColoured),
+        );
+        if ('at' in line) left -= 1;
+        if (left <= 0) break;
+      }
+      ended.abort();
+    });
+}
+
+function sinceOf(text: string): number {
+  return /^\d+[a-z]+$/.test(text) ? Date.now() - parseDuration(text) : instant(text);
+}
+
+/** Waits for whoever reads: the receiver then counts what it leaves out. */
+async function write(io: Io, text: string | null): Promise<void> {
+  if (text === null) return;
+  if (!io.stdout.write(`${text}\n`))
+    await once(io.stdout, 'drain', { signal: io.signal }).catch(() => undefined);
+}
+
+/** Null for what stands in stderr. */
+function textOf(io: Io, line: TailLine | TailNotice, isColoured: boolean): string | null {
+  if ('at' in line) return render(line, isColoured);
+  if (line.notice === 'lost') note(io, `too slow: ${line.lines} lines were left out`);
+  if (line.notice === 'older') note(io, 'there were more since then, which are not remembered');
+  return null;
+}
