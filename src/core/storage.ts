@@ -3,7 +3,7 @@
  * archives and tables can lie anywhere.
  *
  * Keys are relative to the store's URL, `/`-separated, without empty, `.` and `..` levels. A version is what the store names
- * one state of one key by (an ETag, a generation); it changes with each write and means nothing elsewhere.
+ * one state of one key by (an ETag, a generation): other bytes have another one; it means nothing elsewhere.
  */
 export interface ObjectStore {
   /** As configured, without credentials: `s3://bucket/prefix`, or an absolute path. Ends without `/`. */
@@ -21,6 +21,7 @@ export interface ObjectStore {
   /**
    * Writes an object that is not there yet, whole: nobody ever sees a part of it. Durable once it resolves. After an answer
    * that was lost it finds its own bytes there and says `written`; other bytes under the key are `taken`, and left alone.
+   * So the same bytes can be written again by anybody, after a kill too; whoever needs a lock writes bytes of its own.
    */
   putIfAbsent(key: string, body: ObjectBody, signal?: AbortSignal): Promise<PutResult>;
   /** The same in place of one version of an object; `changed` when the key has another version by now, or none. */

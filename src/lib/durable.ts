@@ -7,7 +7,7 @@ const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 // Opening a FIFO for reading would otherwise hang until somebody writes to it.
 const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
-const READ = constants.O_RDONLY;
+export const READ = constants.O_RDONLY;
 export const READ_WRITE = constants.O_RDWR;
 /** Makes the file; fails if anything of that name exists. */
 export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;

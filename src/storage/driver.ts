@@ -1,0 +1,91 @@
+import { StorageError, type StoredObject } from '../core/storage.ts';
+
+/**
+ * What one vendor's store can do, one request each (`parts` apart): nothing here tries again, waits, or knows of keys that
+ * are relative. Remote-store.ts makes of it what the port promises. Every call ends when its signal aborts.
+ */
+export interface Driver {
+  /** Null when there is no such key; a bucket that is not there is an error. */
+  head(key: string, signal: AbortSignal): Promise<Found | null>;
+  /** From an offset on; the body ends early when the connection does, and with an error or without one. */
+  read(key: string, from: From, signal: AbortSignal): Promise<Reading>;
+  /** In the order of the keys' UTF-8 bytes. @param after what the page before said is next */
+  page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page>;
+  /** Writes a small object. @returns its version; null when the condition does not hold, and then nothing was written */
+  put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string | null>;
+  /** Begins to write a large object. */
+  upload(key: string, body: Facts, condition: Condition, signal: AbortSignal): Promise<Upload>;
+  remove(key: string, version: string | null, signal: AbortSignal): Promise<'removed' | 'changed'>;
+  /** What is kept of a key beside its present state. */
+  remains(key: string, signal: AbortSignal): Promise<readonly Remains[]>;
+  /** A version that no object ever has. */
+  readonly noVersion: string;
+  /** What an error of any of these calls means. */
+  faultOf(error: unknown): StorageError;
+  close(): void;
+}
+
+/** The write must find no object, or this version of it. */
+export type Condition = { readonly version: string | null };
+
+export interface Found extends StoredObject {
+  /** As written with it, lower-case hex; null when another program wrote it. */
+  readonly sha256: string | null;
+}
+
+export interface From {
+  readonly offset: number;
+  /** Only this one. */
+  readonly version: string | null;
+}
+
+export interface Reading {
+  readonly version: string;
+  /** Of the whole object. */
+  readonly bytes: number;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+export interface Page {
+  readonly objects: readonly StoredObject[];
+  /** Null on the last page. */
+  readonly next: string | null;
+}
+
+export interface Facts {
+  readonly size: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+export interface Whole extends Facts {
+  readonly bytes: Buffer;
+}
+
+/** An object in the making, of which nobody sees anything before `finish`. */
+export interface Upload {
+  /** How many parts may be on their way at once. */
+  readonly parallel: number;
+  /** All parts have the same size but the last. May be called again for the same part. @param number from 0 on */
+  part(number: number, offset: number, bytes: Buffer, signal: AbortSignal): Promise<void>;
+  /** As `put`. @throws UploadGone */
+  finish(signal: AbortSignal): Promise<string | null>;
+  /** Removes what was uploaded; nothing there is fine. */
+  abandon(signal: AbortSignal): Promise<void>;
+}
+
+/** The store does not know the upload any more: it was finished, and the answer lost, or somebody has ended it. */
+export class UploadGone extends StorageError {
+  constructor(cause: unknown) {
+    super('changed', 'the store does not know the upload any more', { cause });
+  }
+}
+
+export interface Remains {
+  /** For people: `version 7 of 2026-11-21`. */
+  readonly name: string;
+  /** Hides the others, so it stays where one of them does. */
+  readonly isMarker?: boolean;
+  /** @throws what keeps it */
+  remove(signal: AbortSignal): Promise<void>;
+}

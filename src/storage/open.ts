@@ -1,0 +1,51 @@
+import { resolve } from 'node:path';
+import { MillraceError } from '../core/errors.ts';
+import { parsePlace } from '../core/place.ts';
+import type { ObjectStore } from '../core/storage.ts';
+import { lackOf } from '../lib/installed.ts';
+import type { Driver } from './driver.ts';
+import { storageSection, type StorageSettings } from './fields.ts';
+import { RemoteStore } from './remote-store.ts';
+
+interface Vendor {
+  readonly packages: readonly string[];
+  /** Loaded on demand: whoever uses no store of a vendor loads none of that vendor's code. */
+  load(): Promise<{ openDriver(bucket: string, settings: StorageSettings): Promise<Driver> }>;
+}
+
+const VENDORS: Readonly<Record<string, Vendor>> = {
+  s3: { packages: ['@aws-sdk/client-s3'], load: () => import('./s3/store.ts') },
+};
+
+/**
+ * Opens a place for files; asks nothing of it yet.
+ * @param place as `parsePlace` reads it
+ * @param settings those of the config; plain data
+ * @throws MillraceError usage for a place of an unknown kind, or a package that is not installed
+ */
+export async function openStore(
+  place: string,
+  settings: StorageSettings = storageSection.parse(undefined),
+): Promise<ObjectStore> {
+  const parsed = parsePlace(place);
+  if (parsed.scheme === 'folder') {
+    const { FolderStore } = await import('./folder/store.ts');
+    return new FolderStore(resolve(parsed.path));
+  }
+  const { scheme, bucket, prefix } = parsed;
+  const vendor: Vendor | undefined = VENDORS[scheme];
+  if (vendor === undefined) throw new MillraceError('usage', `${scheme}:// cannot be used yet`);
+  const lack = lackOf(vendor.packages);
+  if (lack !== null) throw new MillraceError('usage', `${scheme}:// ${lack}`);
+  const { openDriver } = await vendor.load();
+  const driver = await openDriver(bucket, settings);
+  const { timeout, tries, partBytes } = settings;
+  const url = `${scheme}://${bucket}${prefix === '' ? '' : `/${prefix}`}`;
+  return new RemoteStore(driver, {
+    url,
+    prefix: prefix === '' ? '' : `${prefix}/`,
+    timeout,
+    tries,
+    partBytes,
+  });
+}

@@ -1,0 +1,254 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { keyProblem } from '../core/place.ts';
+import {
+  type GetOptions,
+  type ObjectBody,
+  type ObjectStore,
+  type Purged,
+  type PutResult,
+  type ReplaceResult,
+  StorageError,
+  type StoredObject,
+} from '../core/storage.ts';
+import { messageOf } from '../core/errors.ts';
+import { attempt, type Patience } from './attempts.ts';
+import { BodyReader, factsOf } from './body.ts';
+import {
+  type Condition,
+  type Driver,
+  type Facts,
+  type Found,
+  type Page,
+  type Upload,
+  UploadGone,
+} from './driver.ts';
+import { readObject } from './reading.ts';
+import { writeParts } from './write-parts.ts';
+
+export interface RemoteOptions extends Patience {
+  readonly url: string;
+  /** Of all keys; empty, or it ends with `/`. */
+  readonly prefix: string;
+  /** Objects larger than this are uploaded in parts of this size. */
+  readonly partBytes: number;
+}
+
+/** Times that a write is begun anew because what it found or had uploaded was gone. */
+const BEGINNINGS = 4;
+
+/** The port, on any vendor's driver. */
+export class RemoteStore implements ObjectStore {
+  readonly url: string;
+  readonly #driver: Driver;
+  readonly #options: RemoteOptions;
+
+  constructor(driver: Driver, options: RemoteOptions) {
+    this.url = options.url;
+    this.#driver = driver;
+    this.#options = options;
+  }
+
+  async head(key: string, signal?: AbortSignal): Promise<StoredObject | null> {
+    const found = await this.#find(this.#full(key), signal);
+    if (found === null) return null;
+    const { bytes, version, modifiedAt } = found;
+    return { key, bytes, version, modifiedAt };
+  }
+
+  async *get(key: string, options: GetOptions = {}): AsyncGenerator<Buffer> {
+    try {
+      yield* readObject(this.#driver, this.#options, this.#full(key), options);
+    } catch (error) {
+      throw this.#about(key, error);
+    }
+  }
+
+  async *list(prefix: string, signal?: AbortSignal): AsyncGenerator<StoredObject> {
+    let after: string | null = null;
+    do {
+      const from: string | null = after;
+      const page: Page = await this.#asking(prefix, signal, (each) =>
+        this.#driver.page(`${this.#options.prefix}${prefix}`, from, each),
+      );
+      for (const object of page.objects) {
+        const key = object.key.slice(this.#options.prefix.length);
+        // Consoles make empty objects such as `a/` to show a folder.
+        if (keyProblem(key) === null) yield { ...object, key };
+      }
+      after = page.next;
+    } while (after !== null);
+  }
+
+  async putIfAbsent(key: string, body: ObjectBody, signal?: AbortSignal): Promise<PutResult> {
+    const version = await this.#write(key, body, { version: null }, signal);
+    return version === null ? { status: 'taken' } : { status: 'written', version };
+  }
+
+  async putIfMatch(
+    key: string,
+    version: string,
+    body: ObjectBody,
+    signal?: AbortSignal,
+  ): Promise<ReplaceResult> {
+    const written = await this.#write(key, body, { version }, signal);
+    return written === null ? { status: 'changed' } : { status: 'written', version: written };
+  }
+
+  async delete(key: string, version?: string, signal?: AbortSignal): Promise<'removed' | 'changed'> {
+    const full = this.#full(key);
+    return this.#asking(key, signal, (each) => this.#driver.remove(full, version ?? null, each));
+  }
+
+  async purge(key: string, signal?: AbortSignal): Promise<Purged> {
+    const full = this.#full(key);
+    const remains = await this.#asking(key, signal, (each) => this.#driver.remains(full, each));
+    const kept: string[] = [];
+    let removed = 0;
+    for (const { name, isMarker, remove } of remains) {
+      if (isMarker === true && kept.length > 0) continue;
+      try {
+        await this.#asking(key, signal, remove);
+        removed += 1;
+      } catch (error) {
+        if (signal?.aborted === true) throw error;
+        kept.push(`${name}: ${messageOf(error)}`);
+      }
+    }
+    return { removed, kept };
+  }
+
+  async probe(signal?: AbortSignal): Promise<void> {
+    const { prefix } = this.#options;
+    const key = `_probe-${randomBytes(8).toString('hex')}`;
+    await this.#asking('', signal, (each) => this.#driver.page(prefix, null, each));
+    // Asks for what cannot be, so that nothing is written by a store that looks at the condition.
+    const bytes = Buffer.from('millrace');
+    const whole = { bytes, ...factsOf({ bytes }) };
+    const condition = { version: this.#driver.noVersion };
+    const written = await this.#asking('', signal, (each) =>
+      this.#driver.put(`${prefix}${key}`, whole, condition, each),
+    );
+    if (written === null) return;
+    await this.delete(key, undefined, signal);
+    throw new StorageError(
+      'invalid',
+      `${this.url}: the store does not heed If-Match, so what is there could be overwritten; it cannot be used`,
+    );
+  }
+
+  close(): Promise<void> {
+    this.#driver.close();
+    return Promise.resolve();
+  }
+
+  /** @returns the version; null when the condition does not hold, and what is there is not what was to be written */
+  async #write(
+    key: string,
+    body: ObjectBody,
+    condition: Condition,
+    signal: AbortSignal | undefined,
+  ): Promise<string | null> {
+    const full = this.#full(key);
+    const facts = factsOf(body);
+    const reader = await BodyReader.open(body);
+    try {
+      for (let beginning = 1; ; beginning += 1) {
+        const { version, isRefused } = await this.#tryWrite(key, reader, facts, { condition, signal });
+        if (version !== null) return version;
+        // It may be here by an attempt whose answer was lost, in this process or in one that was killed.
+        const there = await this.#find(full, signal);
+        if (there !== null && (await this.#holds(there, facts, signal))) return there.version;
+        if (isRefused && (there !== null || condition.version !== null)) return null;
+        if (beginning >= BEGINNINGS)
+          throw new StorageError('unreachable', `${this.#name(key)}: uploads of it keep being removed`);
+      }
+    } finally {
+      await reader.close();
+    }
+  }
+
+  async #tryWrite(
+    key: string,
+    reader: BodyReader,
+    facts: Facts,
+    { condition, signal }: { condition: Condition; signal: AbortSignal | undefined },
+  ): Promise<{ readonly version: string | null; readonly isRefused: boolean }> {
+    const full = this.#full(key);
+    const { partBytes } = this.#options;
+    const asking = <T>(request: (each: AbortSignal) => Promise<T>): Promise<T> =>
+      this.#asking(key, signal, request);
+    if (facts.size <= partBytes) {
+      const whole = { ...facts, bytes: await reader.read(0, facts.size) };
+      const version = await asking((each) => this.#driver.put(full, whole, condition, each));
+      return { version, isRefused: version === null };
+    }
+    const upload = await asking((each) => this.#driver.upload(full, facts, condition, each));
+    try {
+      const version = await writeParts(upload, reader, { size: facts.size, partBytes, attempt: asking });
+      if (version === null) await this.#abandon(upload);
+      return { version, isRefused: version === null };
+    } catch (error) {
+      await this.#abandon(upload);
+      if (error instanceof UploadGone) return { version: null, isRefused: false };
+      throw error;
+    }
+  }
+
+  /** Best effort: what stays is a matter of the bucket's lifecycle rule for incomplete uploads. */
+  async #abandon(upload: Upload): Promise<void> {
+    await attempt(
+      this.#options,
+      (error) => this.#driver.faultOf(error),
+      undefined,
+      (each) => upload.abandon(each),
+    ).catch(() => undefined);
+  }
+
+  #find(full: string, signal: AbortSignal | undefined): Promise<Found | null> {
+    return this.#asking(full.slice(this.#options.prefix.length), signal, (each) =>
+      this.#driver.head(full, each),
+    );
+  }
+
+  async #holds(found: Found, { size, sha256 }: Facts, signal: AbortSignal | undefined): Promise<boolean> {
+    if (found.bytes !== size) return false;
+    if (found.sha256 !== null) return found.sha256 === sha256;
+    const hash = createHash('sha256');
+    const options = { version: found.version, ...(signal === undefined ? {} : { signal }) };
+    for await (const chunk of readObject(this.#driver, this.#options, found.key, options)) hash.update(chunk);
+    return hash.digest('hex') === sha256;
+  }
+
+  async #asking<T>(
+    key: string,
+    signal: AbortSignal | undefined,
+    request: (each: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await attempt(this.#options, (error) => this.#driver.faultOf(error), signal, request);
+    } catch (error) {
+      throw this.#about(key, error);
+    }
+  }
+
+  /** The same error, saying what it is about. */
+  #about(key: string, error: unknown): unknown {
+    if (!(error instanceof StorageError) || error instanceof UploadGone) return error;
+    const { fault, delayMs, message } = error;
+    const name = this.#name(key);
+    if (message.startsWith(name)) return error;
+    const cause = error.cause ?? error;
+    return new StorageError(fault, `${name}: ${message}`, delayMs === null ? { cause } : { cause, delayMs });
+  }
+
+  #name(key: string): string {
+    return key === '' ? this.url : `${this.url}/${key}`;
+  }
+
+  #full(key: string): string {
+    const full = `${this.#options.prefix}${key}`;
+    const problem = keyProblem(key) ?? keyProblem(full);
+    if (problem !== null) throw new StorageError('invalid', `${JSON.stringify(key)} ${problem}`);
+    return full;
+  }
+}

@@ -1,0 +1,67 @@
+import { S3ServiceException } from '@aws-sdk/client-s3';
+import { messageOf } from '../../core/errors.ts';
+import { type StorageFault, StorageError } from '../../core/storage.ts';
+import { parseRetryAfter } from '../../lib/retry-after.ts';
+
+/** Codes of the store that say more than their status does. */
+const FAULTS: Readonly<Record<string, StorageFault>> = {
+  NoSuchBucket: 'no_place',
+  NoSuchKey: 'missing',
+  NoSuchVersion: 'missing',
+  NotFound: 'missing',
+  PreconditionFailed: 'changed',
+  // Two writers of one key at the same moment: one of them has to come again.
+  ConditionalRequestConflict: 'busy',
+  OperationAborted: 'busy',
+  SlowDown: 'busy',
+  ThrottlingException: 'busy',
+  RequestTimeout: 'unreachable',
+  ExpiredToken: 'denied',
+  ExpiredTokenException: 'denied',
+  TokenRefreshRequired: 'denied',
+  InvalidToken: 'denied',
+  CredentialsProviderError: 'denied',
+  TokenProviderError: 'denied',
+  NotImplemented: 'invalid',
+};
+
+export function faultOf(error: unknown): StorageError {
+  const said = error as Partial<S3ServiceException> & {
+    $response?: { headers?: Record<string, string> };
+    code?: unknown;
+  };
+  const status = said.$metadata?.httpStatusCode;
+  const name = said.name ?? '';
+  const retryAfter = parseRetryAfter(said.$response?.headers?.['retry-after'], Date.now());
+  const options = { cause: error, ...(retryAfter === null ? {} : { delayMs: retryAfter }) };
+  const fault = isSkewed(said) ? 'busy' : (FAULTS[name] ?? byStatus(status));
+  return new StorageError(fault, messageFor(name, error), options);
+}
+
+/** The SDK has taken the store's time from the answer, and signs the next request by it. */
+function isSkewed({ name, $metadata }: Partial<S3ServiceException>): boolean {
+  return (
+    name === 'RequestTimeTooSkewed' ||
+    ($metadata as { clockSkewCorrected?: boolean })?.clockSkewCorrected === true
+  );
+}
+
+function byStatus(status: number | undefined): StorageFault {
+  // No answer at all: sockets, names, time-outs.
+  if (status === undefined) return 'unreachable';
+  if (status === 429 || status === 503) return 'busy';
+  // 2xx: an answer that was cut off, or is not the store's.
+  if (status >= 500 || status === 408 || status < 300) return 'unreachable';
+  if (status === 401 || status === 403) return 'denied';
+  if (status === 404) return 'missing';
+  if (status === 409) return 'busy';
+  return status === 412 ? 'changed' : 'invalid';
+}
+
+/** One line, with the code: the SDK's message is often `UnknownError`, or empty. */
+function messageFor(name: string, error: unknown): string {
+  const [line = ''] = messageOf(error).split('\n');
+  if (name === 'RequestTimeTooSkewed')
+    return `${name}: this machine's clock differs too much from the store's`;
+  return line.includes(name) || name === 'Error' ? line : `${name}: ${line}`;
+}

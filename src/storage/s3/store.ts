@@ -1,0 +1,184 @@
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { StorageError } from '../../core/storage.ts';
+import type {
+  Condition,
+  Driver,
+  Facts,
+  Found,
+  From,
+  Page,
+  Reading,
+  Remains,
+  Upload,
+  Whole,
+} from '../driver.ts';
+import type { StorageSettings } from '../fields.ts';
+import { clientOf } from './client.ts';
+import { faultOf } from './fault.ts';
+import { remainsOf } from './remains.ts';
+import { S3Upload } from './upload.ts';
+
+/** Name of the metadata that an object's hash is kept under. */
+const SHA256 = 'sha256';
+
+export function openDriver(bucket: string, settings: StorageSettings): Promise<Driver> {
+  return Promise.resolve(new S3Driver(clientOf(settings.s3), bucket));
+}
+
+class S3Driver implements Driver {
+  readonly noVersion = '"00000000000000000000000000000000"';
+  readonly faultOf = faultOf;
+  readonly #client: S3Client;
+  readonly #bucket: string;
+
+  constructor(client: S3Client, bucket: string) {
+    this.#client = client;
+    this.#bucket = bucket;
+  }
+
+  async head(key: string, signal: AbortSignal): Promise<Found | null> {
+    try {
+      const { ContentLength, ETag, LastModified, Metadata } = await this.#client.send(
+        new HeadObjectCommand(this.#of(key)),
+        { abortSignal: signal },
+      );
+      return { ...stored(key, ContentLength, ETag, LastModified), sha256: Metadata?.[SHA256] ?? null };
+    } catch (error) {
+      if (faultOf(error).fault !== 'missing') throw error;
+      // An answer to HEAD has no body that would say what is missing.
+      await this.#list({ MaxKeys: 1 }, signal);
+      return null;
+    }
+  }
+
+  async read(key: string, { offset, version }: From, signal: AbortSignal): Promise<Reading> {
+    const range = offset === 0 ? {} : { Range: `bytes=${offset}-` };
+    const match = version === null ? {} : { IfMatch: version };
+    try {
+      const answer = await this.#client.send(new GetObjectCommand({ ...this.#of(key), ...range, ...match }), {
+        abortSignal: signal,
+      });
+      const { Body, ContentRange, ContentLength = 0, ETag = '' } = answer;
+      const total = /\/(\d+)$/.exec(ContentRange ?? '')?.[1];
+      if (offset > 0 && total === undefined)
+        throw new StorageError('invalid', 'the store does not heed Range, so reads cannot be resumed');
+      if (Body === undefined) throw new StorageError('unreachable', 'an answer without a body');
+      const body = Body as unknown as AsyncIterable<Uint8Array>;
+      return { version: ETag, bytes: total === undefined ? ContentLength : Number(total), body };
+    } catch (error) {
+      if ((error as { name?: string }).name !== 'InvalidRange') throw error;
+      const found = await this.head(key, signal);
+      if (found === null || (version !== null && found.version !== version)) throw error;
+      return { version: found.version, bytes: found.bytes, body: nothing() };
+    }
+  }
+
+  async page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page> {
+    const next = after === null ? {} : { ContinuationToken: after };
+    const { Contents = [], NextContinuationToken } = await this.#list({ Prefix: prefix, ...next }, signal);
+    const objects = Contents.map(({ Key = '', Size, ETag, LastModified }) =>
+      stored(Key, Size, ETag, LastModified),
+    );
+    return { objects, next: NextContinuationToken ?? null };
+  }
+
+  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string | null> {
+    try {
+      const { ETag } = await this.#client.send(
+        new PutObjectCommand({
+          ...this.#of(key),
+          Body: whole.bytes,
+          ContentLength: whole.size,
+          Metadata: { [SHA256]: whole.sha256 },
+          ...conditionOf(condition),
+        }),
+        { abortSignal: signal },
+      );
+      return versionOf(ETag);
+    } catch (error) {
+      return refused(error, condition);
+    }
+  }
+
+  async upload(key: string, facts: Facts, condition: Condition, signal: AbortSignal): Promise<Upload> {
+    const { version } = condition;
+    const target = { ...this.#of(key), Metadata: { [SHA256]: facts.sha256 } };
+    const finishing = {
+      conditions: conditionOf(condition),
+      seemsToHold: async (each: AbortSignal) =>
+        version === null || (await this.head(key, each))?.version === version,
+      refused: (error: unknown) => refused(error, condition),
+    };
+    return S3Upload.begin(this.#client, target, finishing, signal);
+  }
+
+  async remove(key: string, version: string | null, signal: AbortSignal): Promise<'removed' | 'changed'> {
+    if (version !== null) {
+      // Not all stores heed the condition of a removal, so it is looked at before, too.
+      const found = await this.head(key, signal);
+      if (found === null) return 'removed';
+      if (found.version !== version) return 'changed';
+    }
+    try {
+      const match = version === null ? {} : { IfMatch: version };
+      await this.#client.send(new DeleteObjectCommand({ ...this.#of(key), ...match }), {
+        abortSignal: signal,
+      });
+      return 'removed';
+    } catch (error) {
+      const { fault } = faultOf(error);
+      if (fault === 'missing') return 'removed';
+      if (fault === 'changed') return 'changed';
+      throw error;
+    }
+  }
+
+  remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
+    return remainsOf(this.#client, this.#of(key), signal);
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  #list(
+    options: { Prefix?: string; ContinuationToken?: string; MaxKeys?: number },
+    abortSignal: AbortSignal,
+  ) {
+    return this.#client.send(new ListObjectsV2Command({ Bucket: this.#bucket, ...options }), { abortSignal });
+  }
+
+  #of(key: string): { Bucket: string; Key: string } {
+    return { Bucket: this.#bucket, Key: key };
+  }
+}
+
+function conditionOf({ version }: Condition): { IfNoneMatch: '*' } | { IfMatch: string } {
+  return version === null ? { IfNoneMatch: '*' } : { IfMatch: version };
+}
+
+/** Null when the error says that the condition does not hold. @throws the error otherwise */
+function refused(error: unknown, { version }: Condition): null {
+  const { fault } = faultOf(error);
+  // What is to be replaced is gone altogether.
+  if (fault === 'changed' || (fault === 'missing' && version !== null)) return null;
+  throw error;
+}
+
+function stored(key: string, size: number | undefined, etag: string | undefined, modified: Date | undefined) {
+  return { key, bytes: size ?? 0, version: versionOf(etag), modifiedAt: modified?.getTime() ?? 0 };
+}
+
+function versionOf(etag: string | undefined): string {
+  if (etag === undefined || etag === '') throw new StorageError('unreachable', 'an answer without an ETag');
+  return etag;
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}

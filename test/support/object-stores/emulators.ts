@@ -1,0 +1,49 @@
+import { storageSection, type StorageSettings } from '../../../src/storage/fields.ts';
+import { afterAll, describe, test } from 'vitest';
+import { skipped, type Lack } from '../requirements.ts';
+import { lacksMoto, startMoto } from './moto.ts';
+
+/** A vendor's store, or a stand-in of it, in a process of its own. */
+export interface Emulator {
+  /** `http://127.0.0.1:port`, for a proxy in front of it. */
+  readonly url: string;
+  /** As written in a config's `storage:`; reached by another address where one is given, such as a proxy's. */
+  settings(endpoint?: string): object;
+  /** A bucket or container of the test's own, made and empty. @returns its URL, such as `s3://name` */
+  bucket(name: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Every store that is not a folder. */
+const EMULATORS: Readonly<Record<'s3', { lack(): Lack; start(): Promise<Emulator> }>> = {
+  s3: { lack: lacksMoto, start: startMoto },
+};
+
+/** Tests against each store that can be run here; the others are skipped, with the reason in the title. */
+export function describeOnStores(
+  title: string,
+  body: (emulator: Emulator, scheme: string) => void | Promise<void>,
+): void {
+  for (const [scheme, { lack, start }] of Object.entries(EMULATORS)) {
+    const lacks = lack();
+    describe.skipIf(lacks !== null)(`${scheme}${title}${skipped(lacks)}`, () =>
+      // oxlint-disable-next-line vitest/warn-todo -- without a test in it the skipped group would not be reported
+      lacks === null ? withEmulator(scheme, start, body) : test.todo('is not run here'),
+    );
+  }
+}
+
+async function withEmulator(
+  scheme: string,
+  start: () => Promise<Emulator>,
+  body: (emulator: Emulator, scheme: string) => void | Promise<void>,
+): Promise<void> {
+  const emulator = await start();
+  afterAll(() => emulator.stop());
+  await body(emulator, scheme);
+}
+
+/** What a config's `storage:` becomes. */
+export function storageSettings(written: object): StorageSettings {
+  return storageSection.parse(written);
+}

@@ -1,0 +1,110 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { listen } from '../listen.ts';
+
+/**
+ * What can go wrong with one request:
+ * - `429`, `500`, `503`: answered so, and not passed on;
+ * - `cut`: the connection ends before the request was passed on; `hang`: it is never answered, nor passed on;
+ * - `lost`: passed on, and the connection ends in place of the answer; `mute`: passed on, and never answered;
+ * - `half`: half of the answer's body, then the connection ends.
+ */
+export const FAULTS = ['429', '500', '503', 'cut', 'hang', 'lost', 'mute', 'half'] as const;
+export type Fault = (typeof FAULTS)[number];
+
+export interface FaultProxy {
+  /** `http://127.0.0.1:port` */
+  readonly url: string;
+  /** Requests so far. */
+  readonly requests: number;
+  /** Faults so far, by kind. */
+  readonly injected: ReadonlyMap<Fault, number>;
+  /** Says what happens to each request from now on; null lets it pass. */
+  inject(choose: (request: IncomingMessage) => Fault | null): void;
+  stop(): Promise<void>;
+}
+
+/** An HTTP proxy in front of an emulator at `target`, such as `http://127.0.0.1:5000`. */
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  let choose: ((request: IncomingMessage) => Fault | null) | null = null;
+  const injected = new Map<Fault, number>();
+  let requests = 0;
+  const server = createServer((incoming, outgoing) => {
+    requests += 1;
+    const fault = choose?.(incoming) ?? null;
+    if (fault !== null) injected.set(fault, (injected.get(fault) ?? 0) + 1);
+    handle(target, fault, incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  const port = await listen(server);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    get requests() {
+      return requests;
+    },
+    injected,
+    inject: (chosen) => (choose = chosen),
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function handle(
+  target: string,
+  fault: Fault | null,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const body = await buffer(incoming);
+  if (fault === 'cut') return void incoming.socket.destroy();
+  if (fault === 'hang') return;
+  if (fault === '429' || fault === '500' || fault === '503') return answer(outgoing, Number(fault));
+  const { statusCode = 502, headers, content } = await passOn(target, incoming, body);
+  if (fault === 'lost') return void incoming.socket.destroy();
+  if (fault === 'mute') return;
+  outgoing.writeHead(statusCode, headers);
+  if (fault !== 'half') return void outgoing.end(content);
+  // All at once would let the end overtake what was written.
+  outgoing.write(content.subarray(0, content.length / 2), () => incoming.socket.destroy());
+}
+
+function answer(outgoing: ServerResponse, status: number): void {
+  const wait: Record<string, string> = status === 500 ? {} : { 'retry-after': '0' };
+  outgoing.writeHead(status, { 'content-type': 'text/plain', ...wait }).end('injected');
+}
+
+async function passOn(target: string, { method = 'GET', url, rawHeaders }: IncomingMessage, body: Buffer) {
+  const { hostname, port } = new URL(target);
+  const headers = withLength(rawHeaders, body);
+  const answered = Promise.withResolvers<IncomingMessage>();
+  const passed = request({ hostname, port, method, path: url, headers, agent: false }, answered.resolve);
+  passed.on('error', answered.reject).end(body);
+  const {
+    statusCode,
+    headers: given,
+    ...rest
+  } = await answered.promise.then(async (response) => ({
+    statusCode: response.statusCode,
+    headers: response.headers,
+    content: await buffer(response),
+  }));
+  delete given['transfer-encoding'];
+  delete given.connection;
+  // An answer to HEAD has the length of what it does not hold.
+  if (method !== 'HEAD') given['content-length'] = String(rest.content.length);
+  return { statusCode, headers: given, ...rest };
+}
+
+/** As they came, but for how the body is sent. */
+function withLength(raw: readonly string[], body: Buffer): string[] {
+  const kept: string[] = [];
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = (raw[index] ?? '').toLowerCase();
+    if (['transfer-encoding', 'content-length', 'connection', 'expect'].includes(name)) continue;
+    kept.push(raw[index] ?? '', raw[index + 1] ?? '');
+  }
+  return body.length === 0 && !raw.some((name) => /^(content-length|transfer-encoding)$/i.test(name))
+    ? kept
+    : [...kept, 'Content-Length', String(body.length)];
+}

@@ -1,0 +1,44 @@
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { freePort } from '../free-port.ts';
+import { firstLack, lacksProgram, lacksWorking, type Lack } from '../requirements.ts';
+import { startServer } from './server.ts';
+import type { Emulator } from './emulators.ts';
+
+const PYTHON = process.env['MILLRACE_TEST_PYTHON'] ?? 'python3';
+
+const OPTIONS = { region: 'us-east-1', forcePathStyle: true };
+const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
+
+/** Why moto, a stand-in of S3, cannot be run here, or null. */
+export function lacksMoto(): Lack {
+  return firstLack(
+    PYTHON.includes('/') ? null : lacksProgram(PYTHON),
+    lacksWorking("moto (pip install 'moto[server]')", PYTHON, ['-c', 'import flask, moto.server']),
+  );
+}
+
+/** Starts it on a free port and waits until it listens. */
+export async function startMoto(): Promise<Emulator> {
+  const port = await freePort();
+  const server = await startServer(
+    'moto',
+    PYTHON,
+    ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)],
+    port,
+  );
+  return {
+    ...server,
+    settings: (endpoint = server.url) => ({ s3: { endpoint, ...OPTIONS, ...CREDENTIALS } }),
+    bucket: async (name) => {
+      const client = new S3Client({
+        endpoint: server.url,
+        ...OPTIONS,
+        // The SDK writes into it.
+        credentials: { ...CREDENTIALS },
+      });
+      await client.send(new CreateBucketCommand({ Bucket: name }));
+      client.destroy();
+      return `s3://${name}`;
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { until } from '../until.ts';
+
+export interface Server {
+  /** `http://127.0.0.1:port` */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a program that listens on `port` of this machine, and waits until it does. */
+export async function startServer(
+  name: string,
+  program: string,
+  args: readonly string[],
+  port: number,
+): Promise<Server> {
+  const child = spawn(program, args, { stdio: 'ignore' });
+  // A test process that is ended before its time must not leave it behind.
+  process.once('exit', () => child.kill('SIGKILL'));
+  try {
+    await until(`${name} to listen`, () => isRunning(name, child) && listens(port));
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  return { url: `http://127.0.0.1:${port}`, stop: () => end(child) };
+}
+
+function isRunning(name: string, child: ChildProcess): boolean {
+  if (child.exitCode === null && child.signalCode === null) return true;
+  throw new Error(`${name} ended with ${child.exitCode ?? child.signalCode}`);
+}
+
+async function listens(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
