@@ -21,7 +21,18 @@ else {
   process.exitCode = 1;
 }
 
+/** What `.env` in the working folder sets, and the environment does not. One that cannot be read is left alone. */
+async function readDotEnv(): Promise<void> {
+  const { statSync } = await import('node:fs');
+  try {
+    if (statSync('.env').isFile()) process.loadEnvFile('.env');
+  } catch {
+    // What is missing then, the config says by name.
+  }
+}
+
 async function main(): Promise<void> {
+  await readDotEnv();
   const { currentGuest } = await import('./lib/attribution.ts');
   const io = processIo(currentGuest);
   const { runProgram } = await import('./cli/program.ts');

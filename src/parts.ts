@@ -304,8 +304,10 @@ function startConsumers(system: System): Stop {
 }
 
 async function listen(system: System): Promise<Stop> {
-  const { receiver } = system;
+  const { receiver, adminUrl: admin, folder, token, log } = system;
   ({ url: system.url } = await receiver.listen());
+  // Commands that send events find it there.
+  if (admin !== null) announceOwner(folder, { admin, token, url: system.url }, log);
   return async (signal) => {
     await receiver.drain(signal);
     await receiver.close();

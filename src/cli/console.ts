@@ -1,7 +1,8 @@
 import { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { configOption, type CommonFlags } from './config-options.ts';
+import { receiverConfigOf } from './receiver-config.ts';
 import { AdminClient } from './admin-client.ts';
 
 const HELP = `
@@ -21,7 +22,7 @@ export function consoleCommand(io: Io): Command {
     .option('--json', 'print one JSON object: url, valid_seconds')
     .addHelpText('after', HELP)
     .action(async (options: CommonFlags) => {
-      const { config } = configOf(options, io);
+      const { config } = receiverConfigOf(options, io);
       if (!config.console.enabled) throw usageError('console.enabled is false');
       const client = AdminClient.running(config);
       const answer = await client.ask<{ code: string; valid_seconds: number }>('POST', '/console/links', {});

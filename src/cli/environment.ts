@@ -2,7 +2,7 @@
 export const ENVIRONMENT = {
   MILLRACE_CONFIG: 'Config file for commands without `--config`; default `config/millrace.yaml`.',
   MILLRACE_SECRET:
-    'Secret that `send` and `sandbox` sign with, of several the first. The receiver reads it through `${MILLRACE_SECRET}` in `signing.secrets`.',
+    'Secret that `send` and `sandbox` sign with, of several the first; `send` takes one from the config where this is not set. The receiver reads it through `${MILLRACE_SECRET}` in `signing.secrets`.',
   MILLRACE_SERVICE_BASE_URL: 'Address of the service for `backfill` and `pull`, also without a config.',
   MILLRACE_SERVICE_API_KEY: 'Team API key for them.',
   MILLRACE_SERVICE_API_KEY_HEADER: 'Header that carries it.',

@@ -2,16 +2,18 @@ import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { FlushedSink } from '../core/operations.ts';
 import { AdminClient } from './admin-client.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { configOption, type CommonFlags } from './config-options.ts';
 import { note, print, type Io } from './io.ts';
+import { receiverConfigOf } from './receiver-config.ts';
 
 const HELP = `
 Examples:
   millrace flush                 every file that a sink of the running receiver holds open
-  millrace flush archive --json | jq -r '.files[].file'
+  gunzip -c $(millrace flush)    reads what was closed
+  millrace flush archive --json | jq '.files[].records'
 
 Waits until each sink has confirmed the events accepted before (5 seconds at most), closes its open files, and prints the name
-of each. Files close by themselves when rotate.bytes or rotate.every is reached, and when the receiver stops.
+of each on a line of its own. Files close by themselves when rotate.bytes or rotate.every is reached, and when the receiver stops.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 a file could not be closed, or events still wait for a sink.`;
 
 /** `millrace flush`: the open files of the running receiver's sinks can be read at once. */
@@ -23,7 +25,7 @@ export function flushCommand(io: Io): Command {
     .option('--json', 'print one line of JSON per sink')
     .addHelpText('after', HELP)
     .action(async (sinks: readonly string[], options: CommonFlags) => {
-      const client = AdminClient.running(configOf(options, io).config);
+      const client = AdminClient.running(receiverConfigOf(options, io).config);
       const body = sinks.length === 0 ? {} : { sinks };
       // It answers when the files are compressed, which takes as long as they are large.
       const { flushed } = await client.ask<{ flushed: FlushedSink[] }>('POST', '/flush', body, 0);
@@ -38,8 +40,11 @@ export function flushCommand(io: Io): Command {
 }
 
 function report(io: Io, { sink, files, failed, waiting }: FlushedSink): void {
-  for (const { file, records } of files)
-    print(io, `${sink}: ${file} (${records} ${records === 1 ? 'event' : 'events'})`);
+  for (const { file } of files) print(io, file);
+  const records = files.reduce((sum, each) => sum + each.records, 0);
+  const of = files.length === 1 ? '1 file' : `${files.length} files`;
+  if (files.length > 0)
+    note(io, `${sink}: closed ${of} with ${records} ${records === 1 ? 'event' : 'events'}`);
   for (const line of failed) note(io, `${sink}: not closed: ${line}`);
   if (waiting) note(io, `${sink}: events accepted before still wait for it; millrace status says why`);
 }

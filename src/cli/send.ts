@@ -1,71 +1,148 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
 import { isDeliveryId } from '../core/delivery-id.ts';
-import { EXIT, MillraceError } from '../core/errors.ts';
+import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { splitSecrets } from '../core/secrets.ts';
+import { parseDuration } from '../lib/units.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
+import { configOption, type ConfigFlags } from './config-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { httpUrl, option, readAs, wholeNumber } from './options.ts';
-import { Sender } from './sender.ts';
+import { DEV, receiverConfigIfAny, receiverUrlOf } from './receiver-config.ts';
+import { Sender, type Answer } from './sender.ts';
 
 const HELP = `
 Examples:
-  MILLRACE_SECRET=whsec_… millrace send
+  millrace send
   millrace send --type lab_report.parsing_job.created --count 100
-  millrace send --file event.json --id msg_made_up_1 --url http://127.0.0.1:8080/webhooks
+  MILLRACE_SECRET=whsec_… millrace send --file event.json --id msg_made_up_1 --url https://hooks.example.com/webhooks
 
-Signs with MILLRACE_SECRET by the standard-webhooks scheme. Without --file it makes up the events.
-Prints one line of JSON per answer. Exit codes: 0 every event was accepted, 1 some were not.`;
+Signs by the standard-webhooks scheme, with MILLRACE_SECRET or else the first of signing.secrets, which comes first with --config,
+and sends to the receiver of the config. Without --file it makes up the events. An event that is not answered, or answered 429 or
+503, is sent again under the same id for as long as --retry says; then the command stops, and says how many were answered and
+how the rest can be sent. Prints one line of JSON per answer.
+Exit codes: 0 every event was accepted, 1 some were not, 3 it stopped before the last one.`;
 
-interface Options {
-  readonly url: string;
+interface Options extends ConfigFlags {
+  readonly url?: string;
   readonly type?: string;
   readonly file?: string;
   readonly id?: string;
   readonly count: number;
+  /** Milliseconds. */
+  readonly retry: number;
 }
+
+const USUAL_URL = 'http://127.0.0.1:8080/webhooks';
+/** Milliseconds between two tries, and at most. */
+const PAUSE = { first: 100, most: 2000 };
 
 /** `millrace send`: signs events and posts them to a receiver, to try a setup end to end. */
 export function sendCommand(io: Io): Command {
   return new Command('send')
     .description('sign events and post them to a receiver')
-    .addOption(option('--url <url>', 'address of the receiver', httpUrl, 'http://127.0.0.1:8080/webhooks'))
+    .addOption(option('--url <url>', 'address of the receiver (default: that of the config)', httpUrl))
     .option('--type <type>', 'event type of the made-up events (default: the documented types in turn)')
     .option('--file <file>', 'send this file as the body, unchanged')
     .option('--id <id>', 'delivery id (default: a new one for each event)')
     .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
+    .addOption(option('--retry <duration>', 'how long one is sent again', parseDuration, '5s'))
+    .addOption(configOption())
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const [secret] = splitSecrets(io.env['MILLRACE_SECRET'] ?? '');
-      if (secret === undefined) {
-        throw new MillraceError('secret_missing', 'set MILLRACE_SECRET to the secret the receiver has');
-      }
-      const { url, count } = options;
+      const { url, secret } = targetOf(options, io);
+      const { count } = options;
       if (options.id !== undefined && !isDeliveryId(options.id))
         throw usageError('--id must be 1 to 256 visible ASCII characters');
       const sender = new Sender(url, Math.min(count, 16));
-      let refused = 0;
+      const patience = new Patience(options.retry);
+      const stop = new AbortController();
+      const signal = AbortSignal.any([io.signal, stop.signal]);
+      let [answered, refused] = [0, 0];
+      let failure: unknown = null;
       try {
-        const answers: Promise<void>[] = [];
-        for (let n = 0; n < count && !io.signal.aborted; n += 1) {
+        const all: Promise<void>[] = [];
+        for (let n = 0; n < count && !signal.aborted; n += 1) {
           await sender.room(64);
           const { id, body } = eventOf(options, n);
-          const headers = signStandardWebhooks(secret, id, Date.now(), body);
-          const answered = sender.send({ headers, body }).then(({ status, body: answer }) => {
+          const post = (): Promise<Answer> =>
+            sender.send({ headers: signStandardWebhooks(secret, id, Date.now(), body), body });
+          const sent = patience.answerOf(post, signal).then(({ status, body: answer }) => {
+            answered += 1;
             if (status >= 300) refused += 1;
             print(io, JSON.stringify({ id, http: status, answer: parse(answer) }));
           });
-          answered.catch(() => undefined);
-          answers.push(answered);
+          all.push(
+            sent.catch((error: unknown) => {
+              failure ??= error;
+              stop.abort();
+            }),
+          );
         }
-        await Promise.all(answers);
+        await Promise.all(all);
       } finally {
         await sender.close();
       }
+      if (answered === 0 && failure !== null && !io.signal.aborted) throw failure;
       if (refused > 0) note(io, `${refused} of ${count} were not accepted`);
-      io.setExit(refused === 0 ? EXIT.done : EXIT.failed);
+      if (answered === count) return io.setExit(refused === 0 ? EXIT.done : EXIT.failed);
+      if (failure !== null && !io.signal.aborted) note(io, messageOf(failure));
+      const rest = count - answered;
+      note(
+        io,
+        `${answered} of ${count} were answered; send the rest with the same options and --count ${rest}`,
+      );
+      io.setExit(EXIT.partial);
     });
+}
+
+/** Where to send, and what to sign with. */
+function targetOf(options: Options, io: Io): { readonly url: string; readonly secret: string } {
+  const [own] = splitSecrets(io.env['MILLRACE_SECRET'] ?? '');
+  if (options.url !== undefined && own !== undefined && options.config === undefined)
+    return { url: options.url, secret: own };
+  const loaded = receiverConfigIfAny(options, io);
+  const config = loaded?.config;
+  if (config !== undefined && config.signing.scheme !== 'standard-webhooks')
+    throw usageError(
+      `send signs by standard-webhooks, and signing.scheme of the config is ${config.signing.scheme}`,
+    );
+  const [first] = config?.signing.secrets ?? [];
+  // What is set is meant, such as the older of two; but for a config that was named, or is another than the usual one.
+  const secret = options.config === undefined && loaded?.file !== DEV ? (own ?? first) : (first ?? own);
+  if (secret === undefined)
+    throw new MillraceError('secret_missing', 'set MILLRACE_SECRET to the secret that the receiver has');
+  return { url: options.url ?? (config === undefined ? USUAL_URL : receiverUrlOf(config)), secret };
+}
+
+/** Sends again what is not answered, or only that it should come again, until nothing has got through for so long. */
+class Patience {
+  readonly #ms: number;
+  #end: number;
+
+  /** @param ms from the last answer on */
+  constructor(ms: number) {
+    this.#ms = ms;
+    this.#end = performance.now() + ms;
+  }
+
+  /** @throws whatever the last try does */
+  async answerOf(post: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+    for (let pause = PAUSE.first; ; pause = Math.min(pause * 2, PAUSE.most)) {
+      const isOver = (): boolean => performance.now() + pause > this.#end || signal.aborted;
+      try {
+        const answer = await post();
+        const isFinal = answer.status !== 429 && answer.status !== 503;
+        if (isFinal) this.#end = performance.now() + this.#ms;
+        if (isFinal || isOver()) return answer;
+      } catch (error) {
+        if (isOver()) throw error;
+      }
+      await wait(pause, undefined, { signal });
+    }
+  }
 }
 
 function eventOf(options: Options, n: number): { id: string; body: Buffer } {

@@ -1,10 +1,14 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
+import { EXIT } from '../core/errors.ts';
 import type { ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
-import { formatBytes, formatDuration } from '../lib/units.ts';
-import { print, type Io } from './io.ts';
+import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
+import { note, print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { option } from './options.ts';
+import { configOption, type CommonFlags } from './config-options.ts';
+import { receiverConfigOf } from './receiver-config.ts';
 import { renderTable } from './table.ts';
 
 const HELP = `
@@ -12,19 +16,48 @@ Examples:
   millrace status
   millrace status --json | jq '.journal.cursors[] | {sink, backlog}'
 
-Asks the running receiver if there is one, otherwise reads the journal itself.`;
+  millrace send --count 100 && millrace status --wait 2m > /dev/null
+
+Asks the running receiver if there is one, otherwise reads the journal itself. With --wait, exit codes: 0 all
+that was accepted is delivered, or is a dead letter; 1 events still wait when the time is over, or no receiver runs.`;
+
+/** Milliseconds. */
+const LOOK_EVERY = 200;
+
+interface Options extends CommonFlags {
+  readonly wait?: number;
+}
 
 /** `millrace status`: journal, backlog and age per sink, quarantine, dead letters. */
 export function statusCommand(io: Io): Command {
   return new Command('status')
     .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')
     .addOption(configOption())
+    .addOption(
+      option('--wait [duration]', 'wait until all is delivered, so long at most', parseDuration).preset(
+        '60s',
+      ),
+    )
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
-    .action(async (options: CommonFlags) => {
-      const loaded = configOf(options, io);
-      const status = await withOperations(loaded, (operations) => operations.status());
-      print(io, options.json === true ? JSON.stringify(status) : render(status));
+    .action(async (options: Options) => {
+      const loaded = receiverConfigOf(options, io);
+      const { wait } = options;
+      const end = performance.now() + (wait ?? 0);
+      for (;;) {
+        const status = await withOperations(loaded, (operations) => operations.status());
+        const left = wait === undefined ? [] : waiting(status);
+        const isOver = status.pid === null || performance.now() >= end || io.signal.aborted;
+        if (left.length > 0 && !isOver) {
+          await pause(LOOK_EVERY, undefined, { signal: io.signal }).catch(() => undefined);
+          continue;
+        }
+        print(io, options.json === true ? JSON.stringify(status) : render(status));
+        if (left.length === 0) return;
+        const why = status.pid === null ? 'no receiver runs' : `after ${formatDuration(wait ?? 0)}`;
+        note(io, `events still wait for ${left.join(', ')}: ${why}`);
+        return io.setExit(EXIT.failed);
+      }
     });
 }
 
@@ -53,6 +86,13 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
     ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
     ...sinks.flatMap(renderSkipped),
   ].join('\n');
+}
+
+/** The sinks that events wait for. */
+function waiting({ journal, sinks }: SystemStatus): string[] {
+  const behind = journal.cursors.filter(({ backlog }) => backlog > 0).map(({ sink }) => sink);
+  const busy = sinks.filter(({ pending }) => pending > 0).map(({ sink }) => sink);
+  return [...new Set([...behind, ...busy])];
 }
 
 function renderReceiving({ connections, refused, signing }: ReceivingStatus): string[] {

@@ -10,6 +10,8 @@ export interface Owner {
   readonly pid: number;
   /** Base URL of its admin API, if it has one. */
   readonly admin: string | null;
+  /** Where deliveries go; null until it listens there. */
+  readonly url?: string | null;
   /** What that asks for: made at each start, so that whoever takes a dead receiver's port learns nothing of use. */
   readonly token: string | null;
 }
@@ -39,11 +41,11 @@ export function readOwner(folder: string): Owner | null {
     const found = value[key];
     return typeof found === 'string' ? found : null;
   };
-  return { pid: Number(value['pid']), admin: text('admin'), token: text('token') };
+  return { pid: Number(value['pid']), admin: text('admin'), url: text('url'), token: text('token') };
 }
 
 /** Says that this process serves; where nobody can be told so, it serves all the same. */
-export function announceOwner(folder: string, where: Pick<Owner, 'admin' | 'token'>, log: SinkLog): void {
+export function announceOwner(folder: string, where: Omit<Owner, 'pid'>, log: SinkLog): void {
   try {
     writeOwner(folder, { pid: process.pid, ...where });
   } catch (error) {

@@ -23,7 +23,11 @@ describe('send', () => {
   });
 
   test('names a receiver that is not there without the password in its address', async () => {
-    const failed = run(sendCommand, ['--url', 'http://made-up:password@127.0.0.1:1/webhooks?token=x'], ENV);
+    const failed = run(
+      sendCommand,
+      ['--retry', '0s', '--url', 'http://made-up:password@127.0.0.1:1/webhooks?token=x'],
+      ENV,
+    );
     await expect(failed).rejects.toMatchObject({
       code: 'receiver_unreachable',
       detail: expect.stringMatching(/^http:\/\/127\.0\.0\.1:1\/webhooks: /),

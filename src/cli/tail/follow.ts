@@ -2,8 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { TailLine, TailNotice, TailRequest } from '../../core/tail.ts';
 import { AdminClient } from '../admin-client.ts';
-import { configOf, type ConfigFlags } from '../config-options.ts';
+import type { ConfigFlags } from '../config-options.ts';
 import { note, type Io } from '../io.ts';
+import { receiverConfigOf } from '../receiver-config.ts';
 
 /** Milliseconds before the next try, and at most. */
 const RETRY = { first: 250, most: 5000 };
@@ -28,7 +29,7 @@ export async function* follow(
   while (!signal.aborted) {
     try {
       // Anew each time: a receiver that was started again has another address and another token.
-      const client = AdminClient.running(configOf(flags, io).config);
+      const client = AdminClient.running(receiverConfigOf(flags, io, isConnected).config);
       for await (const line of client.lines<TailLine | TailNotice>('/tail', { ...request, since }, signal)) {
         if (failures > 0) note(io, 'connected again');
         isConnected = true;

@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { freePort } from '../support/free-port.ts';
+import { millraceProcess, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { SECRET } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+test('commands find the address and the secret by themselves, and a send that was broken off continues', async () => {
+  const cwd = await temporaryFolder();
+  const signing = { secrets: ['${MADE_UP_SECRET}'] };
+  const server = { port: await freePort() };
+  const config = writeConfig(cwd, { signing, server });
+  writeFileSync(
+    join(cwd, '.env'),
+    `MADE_UP_SECRET=${SECRET}\nMILLRACE_CONFIG=${config}\nMILLRACE_LOG_LEVEL=info\n`,
+  );
+  const run = (...args: string[]) => millraceProcess(args, { cwd });
+  const receiver = await ReceiverProcess.start(config, { cwd });
+
+  const sent = await run('send', '--count', '3');
+  expect(sent.code, sent.stderr).toBe(0);
+  expect(await run('status', '--wait')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/archive +running/),
+  });
+  const told = await run('tail', '--since', '1h', '--count', '3');
+  expect(told.code, told.stderr).toBe(0);
+  expect(told.stdout.match(/accepted/g)).toHaveLength(3);
+  expect(told.stdout).not.toContain('\u001b');
+
+  // One that is broken off for a moment continues by itself.
+  const before = (await receiver.status()).journal.lastSeq;
+  const going = run('send', '--count', '1500', '--retry', '30s');
+  await until('some of them', async () => (await receiver.status()).journal.lastSeq > before + 100);
+  await receiver.kill('SIGKILL');
+  const next = await ReceiverProcess.start(config, { cwd });
+  const went = await going;
+  expect(went.code, went.stderr).toBe(0);
+  expect(went.stdout.split('\n')).toHaveLength(1501);
+
+  // One that stays broken says how far it came.
+  const after = (await next.status()).journal.lastSeq;
+  const stopping = run('send', '--count', '100000', '--retry', '100ms');
+  await until('some of them', async () => (await next.status()).journal.lastSeq > after + 100);
+  await next.kill('SIGKILL');
+  const stopped = await stopping;
+  const [, answered, rest] = /^(\d+) of 100000 were answered; .* --count (\d+)$/m.exec(stopped.stderr) ?? [];
+  expect([stopped.code, Number(answered) + Number(rest)], stopped.stderr).toEqual([3, 100_000]);
+  expect(stopped.stdout.split('\n')).toHaveLength(Number(answered) + 1);
+});
+
+test('status --wait ends with 1 when events still wait, and says for whom', async () => {
+  const cwd = await temporaryFolder();
+  const config = writeConfig(cwd, {
+    sinks: {
+      gone: { type: 'http', url: 'http://127.0.0.1:9/', secrets: [SECRET], privateNetworks: ['127.0.0.0/8'] },
+    },
+    routes: [{ match: '*', to: 'gone' }],
+  });
+  const receiver = await ReceiverProcess.start(config, { cwd });
+  const run = (...args: string[]) => millraceProcess([...args, '--config', config], { cwd });
+  expect((await run('send')).code).toBe(0);
+  const waited = await run('status', '--wait', '300ms');
+  expect([waited.code, waited.stderr]).toEqual([1, 'events still wait for gone: after 300ms\n']);
+  await receiver.kill('SIGKILL');
+  expect(await run('status', '--wait')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no receiver runs'),
+  });
+});
