@@ -1,0 +1,140 @@
+import type { Base, BaseOptions, SASLOptions } from '@platformatic/kafka';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { choice, flag, NOT_EMPTY, optionalText, texts } from '../../lib/fields.ts';
+
+const MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] as const;
+const BROKER = /^(?:\[[\da-fA-F:]+\]|[\w.-]+):(\d{1,5})$/;
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\]):/;
+const EVENT_HUBS = /\.servicebus\.[\w.-]+:/;
+
+const tls = z.strictObject({
+  enabled: flag(true, 'Speaks TLS with the brokers.'),
+  ca: optionalText('PEM of the authorities the brokers are trusted by, instead of the usual ones.'),
+  cert: optionalText('PEM of our certificate (mutual TLS), such as `${file:/etc/millrace/client.pem}`.'),
+  key: optionalText('PEM of its private key.', { sensitive: true }),
+});
+
+const sasl = z.strictObject({
+  mechanism: choice(MECHANISMS, 'scram-sha-512', 'How to sign in.'),
+  username: optionalText('User name; not with `oauthbearer`.', NOT_EMPTY),
+  password: optionalText('Password; not with `oauthbearer`.', { ...NOT_EMPTY, sensitive: true }),
+  tokenFile: optionalText(
+    'For `oauthbearer`: a file with the token. It is read at each sign-in, so whatever renews the token needs only to write the file.',
+    NOT_EMPTY,
+  ),
+});
+
+/** The options about the connection, for a sink and a source alike. */
+export const connectionFields = {
+  brokers: texts(
+    'Addresses `host:port` to find the cluster by. One is enough; more of them help when one is down.',
+  ),
+  tls: tls.prefault({}),
+  sasl: sasl.optional(),
+};
+
+type Fields = z.output<z.ZodObject<typeof connectionFields>>;
+
+/** How to reach a cluster, and as whom. */
+export interface Connection {
+  readonly brokers: readonly string[];
+  readonly tls: Readonly<Partial<Record<'ca' | 'cert' | 'key', string>>> | null;
+  readonly sasl: z.output<typeof sasl> | null;
+  /** The Kafka endpoint of Azure Event Hubs, which lacks some of what a broker has. */
+  readonly eventHubs: boolean;
+}
+
+/** Packages that a connection needs. */
+export const PACKAGES: readonly string[] = ['@platformatic/kafka'];
+
+/** Checks what the schema cannot: adds an issue for each option that does not agree with the others. */
+export function readConnection(fields: Fields, context: z.RefinementCtx): Connection {
+  const refuse = (option: string, message: string): void =>
+    context.addIssue({ code: 'custom', path: option.split('.'), message });
+  const { brokers } = fields;
+  if (brokers.length === 0) refuse('brokers', 'must name a broker, such as kafka-1.example.com:9093');
+  for (const broker of brokers)
+    if (Number(BROKER.exec(broker)?.[1] ?? 0) < 1 || Number(BROKER.exec(broker)?.[1]) > 65_535)
+      refuse('brokers', `${JSON.stringify(broker)} must be host:port`);
+  const eventHubs = brokers.some((broker) => EVENT_HUBS.test(broker));
+  if (eventHubs && (!fields.tls.enabled || fields.sasl === undefined))
+    refuse('sasl', 'must be set, and tls left on: Event Hubs lets nobody in without; see config/README.md');
+  const near = brokers.every((broker) => LOOPBACK.test(broker));
+  const open = fields.sasl !== undefined && !fields.sasl.mechanism.startsWith('scram');
+  if (!fields.tls.enabled && open && !near)
+    refuse('tls.enabled', `must be true: ${fields.sasl?.mechanism} would send the secret as readable text`);
+  if (fields.sasl !== undefined) checkSasl(fields.sasl, refuse);
+  return { brokers, tls: readTls(fields.tls, refuse), sasl: fields.sasl ?? null, eventHubs };
+}
+
+type Refuse = (option: string, message: string) => void;
+
+function checkSasl({ mechanism, username, password, tokenFile }: z.output<typeof sasl>, refuse: Refuse): void {
+  const token = mechanism === 'oauthbearer';
+  if (token && tokenFile === null) refuse('sasl.tokenFile', 'must be set for oauthbearer');
+  if (token && (username !== null || password !== null))
+    refuse('sasl.mechanism', 'oauthbearer takes a tokenFile, and no username and password');
+  if (!token && (username === null || password === null))
+    refuse(username === null ? 'sasl.username' : 'sasl.password', `must be set for ${mechanism}`);
+  if (!token && tokenFile !== null) refuse('sasl.tokenFile', 'is for oauthbearer only');
+}
+
+function readTls({ enabled, ca, cert, key }: z.output<typeof tls>, refuse: Refuse): Connection['tls'] {
+  const given = { ca, cert, key };
+  if (!enabled) {
+    for (const [name, pem] of Object.entries(given))
+      if (pem !== null) refuse(`tls.${name}`, 'has no use with tls.enabled: false');
+    return null;
+  }
+  if ((cert === null) !== (key === null)) refuse('tls', 'cert and key must be set together');
+  if (!canBe(ca, (pem) => new X509Certificate(pem))) refuse('tls.ca', 'is not a certificate in PEM');
+  if (!canBe(cert, (pem) => new X509Certificate(pem))) refuse('tls.cert', 'is not a certificate in PEM');
+  if (!canBe(key, createPrivateKey))
+    refuse('tls.key', 'is not a private key in PEM, without a passphrase');
+  return Object.fromEntries(Object.entries(given).filter(([, pem]) => pem !== null)) as Connection['tls'];
+}
+
+/** @param parse what it has to go through; what that says is not repeated, as it may quote a secret */
+function canBe(pem: string | null, parse: (pem: string) => unknown): boolean {
+  if (pem === null) return true;
+  try {
+    parse(pem);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Tries of a look-up, so that a broker that is there and says nothing is passed over. */
+const RETRIES = 2;
+const RETRY_DELAY = 100;
+
+/** What the package's clients are made with. @param timeout of one operation with all its tries, milliseconds */
+export function clientOptions({ brokers, tls: pems, sasl: login }: Connection, timeout: number): BaseOptions {
+  const once = Math.ceil(timeout / (RETRIES + 1));
+  return {
+    clientId: 'millrace',
+    bootstrapBrokers: [...brokers],
+    connectTimeout: once,
+    requestTimeout: once,
+    timeout: once,
+    retries: RETRIES,
+    retryDelay: RETRY_DELAY,
+    autocreateTopics: false,
+    ...(pems === null ? {} : { tls: { ...pems } }),
+    ...(login === null ? {} : { sasl: saslOptions(login) }),
+  };
+}
+
+function saslOptions({ mechanism, username, password, tokenFile }: z.output<typeof sasl>): SASLOptions {
+  const named = { mechanism: mechanism.toUpperCase() as SASLOptions['mechanism'] };
+  if (tokenFile !== null) return { ...named, token: async () => (await readFile(tokenFile, 'utf8')).trim() };
+  return { ...named, username: username ?? '', password: password ?? '' };
+}
+
+/** Keeps connections that fail twice (a refused sign-in, then a reset) from ending the process: nobody listens then. */
+export function quiet({ connections }: Pick<Base, 'connections'>): void {
+  connections.on('connecting', ({ connection }) => connection.on('error', () => undefined));
+}

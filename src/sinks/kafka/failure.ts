@@ -1,0 +1,77 @@
+import { messageOf } from '../../core/errors.ts';
+import { isRecord } from '../../lib/is-record.ts';
+import { STOPPED_FAILURE, type Failure } from '../failure.ts';
+
+/** Milliseconds to stay away from a broker that says that a quota is used up. */
+const BUSY_DELAY = 1000;
+
+/** The protocol's errors that say more than that something is wrong. https://kafka.apache.org/protocol#protocol_error_codes */
+const KINDS: Readonly<Record<string, Failure['kind']>> = {
+  MESSAGE_TOO_LARGE: 'too-large',
+  RECORD_LIST_TOO_LARGE: 'too-large',
+  INVALID_RECORD: 'rejected',
+  INVALID_TIMESTAMP: 'rejected',
+  UNSUPPORTED_COMPRESSION_TYPE: 'denied',
+  THROTTLING_QUOTA_EXCEEDED: 'busy',
+  POLICY_VIOLATION: 'denied',
+  UNKNOWN_TOPIC_OR_PARTITION: 'missing',
+  INVALID_TOPIC_EXCEPTION: 'missing',
+  TOPIC_AUTHORIZATION_FAILED: 'denied',
+  GROUP_AUTHORIZATION_FAILED: 'denied',
+  CLUSTER_AUTHORIZATION_FAILED: 'denied',
+  SASL_AUTHENTICATION_FAILED: 'denied',
+  UNSUPPORTED_SASL_MECHANISM: 'denied',
+  REQUEST_TIMED_OUT: 'late',
+};
+
+const ADVICE: Partial<Record<Failure['kind'], string>> = {
+  denied: 'access denied; check the credentials and their rights: ',
+  missing: 'it does not exist; create it: ',
+};
+
+/** What one of the package's errors means, which hold others. */
+export function toFailure(error: unknown): Failure {
+  const all = flatten(error);
+  for (const each of all) {
+    const kind = KINDS[nameOf(each)] ?? kindOf(each);
+    if (kind !== undefined) return failureOf(kind, reasonOf(each));
+  }
+  if (all.some(({ name }) => name === 'AbortError')) return STOPPED_FAILURE;
+  const deepest = all.at(-1);
+  return { kind: 'lost', reason: deepest === undefined ? messageOf(error) : reasonOf(deepest) };
+}
+
+/** What the error of one partition in an answer means. */
+export function failureOfCode(name: string, message: string): Failure {
+  return failureOf(KINDS[name] ?? 'lost', `${name}: ${message}`);
+}
+
+function failureOf(kind: Failure['kind'], text: string): Failure {
+  const reason = `${ADVICE[kind] ?? ''}${text}`;
+  return kind === 'busy' ? { kind, reason, delayMs: BUSY_DELAY } : { kind, reason };
+}
+
+/** The package has no code of its own for a topic that is not there. */
+function kindOf(error: Error): Failure['kind'] | undefined {
+  if (error.message.startsWith('Unknown topic')) return 'missing';
+  if (!('code' in error)) return undefined;
+  if (error.code === 'PLT_KFK_AUTHENTICATION') return 'denied';
+  return undefined;
+}
+
+function nameOf(error: Error): string {
+  return 'apiId' in error && typeof error.apiId === 'string' ? error.apiId : '';
+}
+
+function reasonOf(error: Error): string {
+  const name = nameOf(error);
+  return name === '' ? error.message : `${name}: ${error.message}`;
+}
+
+/** An error and all that it holds, the outer one first. */
+function flatten(error: unknown): Error[] {
+  if (!(error instanceof Error)) return [];
+  const held = error instanceof AggregateError ? error.errors : [];
+  const cause = isRecord(error) || error instanceof Error ? error.cause : undefined;
+  return [error, ...held.flatMap(flatten), ...flatten(cause)];
+}

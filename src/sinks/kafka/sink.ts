@@ -1,0 +1,186 @@
+import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import { orAborted, unlessAborted } from '../../lib/abort.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import { ABORTED, resultOf, troubleWith } from '../failure.ts';
+import { toMessages } from '../message.ts';
+import { Client } from './client.ts';
+import type { KafkaOptions } from './config.ts';
+import { toFailure } from './failure.ts';
+import { BATCH_BYTES, recordBytes, toMessage, type Message } from './message.ts';
+import { partitionOf } from './partition.ts';
+import { isTopic } from './topic.ts';
+import { Writer } from './writer.ts';
+
+export { parseOptions, optionsSchema, describe } from './config.ts';
+
+export function createSink(options: KafkaOptions, context: SinkContext): Sink {
+  return new KafkaSink(options, context);
+}
+
+const IN_FLIGHT = 4;
+
+/** A message, and where its result goes. */
+interface Entry {
+  readonly index: number;
+  readonly message: Message;
+}
+
+/** One `send`. */
+interface Job {
+  readonly topic: string;
+  readonly results: SendResult[];
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Writes events to Kafka: a batch a partition, confirmed by all in-sync replicas.
+ *
+ * Modes: new → open (by `open`, which proves the default topic) → closed. Writers are made one a topic, on first use.
+ */
+export class KafkaSink implements Sink {
+  readonly limits;
+  readonly #options: KafkaOptions;
+  readonly #writers = new Map<string, Writer>();
+  readonly #running = new Set<Promise<void>>();
+  #client: Promise<Client> | null = null;
+  /** Counts on, so that messages without a key go to all partitions in turn. */
+  #turn = 0;
+
+  constructor(options: KafkaOptions, _context: SinkContext) {
+    this.#options = options;
+    this.limits = {
+      batchCount: options.batch.count,
+      batchBytes: options.batch.bytes,
+      // What fits is known only after compression; `send` finds out before anything is sent.
+      eventBytes: options.compression === 'never' ? options.maxEventBytes : Number.POSITIVE_INFINITY,
+      inFlight: IN_FLIGHT,
+      order: 'user',
+      batchBy: 'destination',
+      linger: 5,
+    } as const;
+  }
+
+  /** Throws when no broker answers, or when the default topic does not exist. */
+  async open(signal: AbortSignal): Promise<void> {
+    const { topic } = this.#options;
+    const opened = (topic === null ? this.#connect() : this.#writer(topic).partitions()).then(
+      () => null,
+      (error: unknown) => troubleWith(topic === null ? 'kafka' : placeOf(topic), toFailure(error)).reason,
+    );
+    const trouble = await unlessAborted(opened, signal, 'stopped before the connection was open');
+    if (trouble !== null) throw new Error(trouble);
+  }
+
+  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const results = Array.from(batch, () => ABORTED);
+    const topic = batch[0]?.destination ?? this.#options.topic;
+    if (topic === null) return batch.map(() => NO_TOPIC);
+    if (!isTopic(topic)) return batch.map(() => badTopic(topic));
+    if (signal.aborted) return results;
+    const work = this.#send(batch, { topic, results, signal });
+    const settled = work.catch(() => undefined).finally(() => this.#running.delete(settled));
+    this.#running.add(settled);
+    await unlessAborted(work, signal, undefined);
+    // A copy: what is answered must not change when a confirmation comes in after all.
+    return [...results];
+  }
+
+  /** Waits for what is on the way, then closes every connection. */
+  async close(signal: AbortSignal): Promise<void> {
+    await orAborted(Promise.all(this.#running), signal);
+    const client = await this.#client?.catch(() => null);
+    this.#client = null;
+    if (client !== undefined && client !== null) await orAborted(client.close(), signal);
+  }
+
+  async #send(batch: readonly Delivery[], job: Job): Promise<void> {
+    const { compression, maxEventBytes } = this.#options;
+    const { topic, results } = job;
+    const messages = await toMessages(batch, compression, (event) => toMessage(event, compression));
+    const writer = this.#writer(topic);
+    let partitions: number;
+    try {
+      partitions = await writer.partitions();
+    } catch (error) {
+      return void results.fill(troubleWith(placeOf(topic), toFailure(error)));
+    }
+    const any = this.#turn++;
+    const queues = new Map<number, Entry[]>();
+    for (const [index, message] of messages.entries()) {
+      const bytes = BATCH_BYTES + recordBytes(message);
+      const partition = message.key === null ? any % partitions : partitionOf(message.key, partitions);
+      if (bytes > maxEventBytes) results[index] = tooLarge(bytes, maxEventBytes);
+      else getOrMake(queues, partition, () => []).push({ index, message });
+    }
+    while (queues.size > 0 && !job.signal.aborted) await this.#round(writer, queues, job);
+  }
+
+  /** Sends the next batch of each partition; nothing of a partition follows what has to be sent again. */
+  async #round(writer: Writer, queues: Map<number, Entry[]>, { topic, results, signal }: Job): Promise<void> {
+    const batches = new Map<number, readonly Entry[]>();
+    for (const [partition, queue] of queues)
+      batches.set(partition, queue.splice(0, fitting(queue, this.#options.maxEventBytes)));
+    const messages = [...batches].map(
+      ([partition, entries]) => [partition, entries.map(({ message }) => message)] as const,
+    );
+    const written = await writer.write(new Map(messages), signal);
+    for (const [partition, entries] of batches) {
+      const failure = written.get(partition) ?? null;
+      const result = failure === null ? DELIVERED : resultOf(placeOf(topic), failure, entries.length);
+      for (const { index } of entries) results[index] = result;
+      const queue = queues.get(partition) ?? [];
+      const held = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
+      if (held)
+        for (const { index } of queue) results[index] = { status: 'retry', reason: result.reason };
+      if (held || queue.length === 0) queues.delete(partition);
+    }
+  }
+
+  #writer(topic: string): Writer {
+    const { idempotent, codec, timeout } = this.#options;
+    return getOrMake(
+      this.#writers,
+      topic,
+      () => new Writer({ topic, client: () => this.#load(), idempotent, codec, timeout }),
+    );
+  }
+
+  async #connect(): Promise<void> {
+    await (await this.#load()).connect();
+  }
+
+  #load(): Promise<Client> {
+    this.#client ??= Client.load(this.#options.connection, this.#options.timeout);
+    return this.#client;
+  }
+}
+
+/** How many of the entries one batch holds: at least one. */
+function fitting(entries: readonly Entry[], most: number): number {
+  let bytes = BATCH_BYTES;
+  const end = entries.findIndex(({ message }) => {
+    bytes += recordBytes(message);
+    return bytes > most;
+  });
+  return end === -1 ? entries.length : Math.max(1, end);
+}
+
+function placeOf(topic: string): string {
+  return `topic ${topic}`;
+}
+
+const NO_TOPIC: SendResult = {
+  status: 'retry',
+  reason: 'the route names no topic, and the sink has no default one (topic)',
+  sink: true,
+};
+
+/** A slip in the config, and none of the event's: it waits until the route is corrected. */
+function badTopic(name: string): SendResult {
+  return { status: 'retry', reason: `${JSON.stringify(name)} is not a valid topic name`, sink: true };
+}
+
+function tooLarge(bytes: number, limit: number): SendResult {
+  const reason = `with its key and headers it takes ${bytes} bytes, above the limit of ${limit}`;
+  return { status: 'refused', code: 'too_large', reason };
+}

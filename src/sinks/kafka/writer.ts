@@ -1,0 +1,151 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { unlessAborted } from '../../lib/abort.ts';
+import { Serial } from '../../lib/serial.ts';
+import { STOPPED_FAILURE, type Failure } from '../failure.ts';
+import type { Client, Identity, PartitionAnswer } from './client.ts';
+import { failureOfCode, toFailure } from './failure.ts';
+import type { Message } from './message.ts';
+
+export interface WriterOptions {
+  readonly topic: string;
+  readonly client: () => Promise<Client>;
+  readonly idempotent: boolean;
+  readonly codec: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
+  /** Milliseconds for one `write`. */
+  readonly timeout: number;
+}
+
+/** What became of a partition's messages: null when all in-sync replicas have them. */
+export type Written = Failure | null;
+
+const PAUSE = 100;
+/** Epochs are numbers of 16 bits, sequences of 32. */
+const [LAST_EPOCH, LAST_SEQUENCE] = [32_767, 2 ** 31 - 1];
+/** All is well: written now, or by a try whose answer was lost. */
+const STORED = new Set(['NONE', 'DUPLICATE_SEQUENCE_NUMBER']);
+/** The broker does not know what it ought to of the identity. */
+const STRANGER =
+  /^(OUT_OF_ORDER_SEQUENCE_NUMBER|UNKNOWN_PRODUCER_ID|INVALID_PRODUCER_EPOCH|INVALID_PRODUCER_ID_MAPPING|PRODUCER_FENCED)$/;
+/** Trying again at once, or after another look at who leads, can help. */
+const PASSING =
+  /^(LEADER_NOT_AVAILABLE|NOT_LEADER_OR_FOLLOWER|REPLICA_NOT_AVAILABLE|REQUEST_TIMED_OUT|NOT_ENOUGH_REPLICAS|NOT_ENOUGH_REPLICAS_AFTER_APPEND|NETWORK_EXCEPTION|KAFKA_STORAGE_ERROR|FENCED_LEADER_EPOCH|UNKNOWN_LEADER_EPOCH|CORRUPT_MESSAGE)$/;
+
+/**
+ * Writes to one topic, one `write` at a time.
+ *
+ * Modes: new → known (has an identity) ⇄ torn (a batch was given up, and nobody knows whether it was written). A batch is
+ * tried again under the same sequence, so that the broker recognises it. One that is given up must not come up later,
+ * behind what follows it: the next write therefore begins with the next epoch, and the broker refuses what comes of the
+ * one before. That is done here without asking the broker, as Java's client does it (KIP-360).
+ */
+export class Writer {
+  readonly #options: WriterOptions;
+  readonly #serial = new Serial();
+  #identity: Identity | null = null;
+  #sequences = new Map<number, number>();
+  #mode: 'new' | 'known' | 'torn' = 'new';
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  /** How many partitions the topic has. Throws the package's error. */
+  async partitions(): Promise<number> {
+    const client = await this.#options.client();
+    return (await client.leaders(this.#options.topic)).length;
+  }
+
+  /** At most one batch a partition. Settles hardly after its time, or after the signal aborts. */
+  write(
+    batches: ReadonlyMap<number, readonly Message[]>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Written>> {
+    const end = performance.now() + this.#options.timeout;
+    return this.#serial.run(() => this.#write(new Map(batches), signal, end));
+  }
+
+  async #write(
+    left: Map<number, readonly Message[]>,
+    signal: AbortSignal,
+    end: number,
+  ): Promise<ReadonlyMap<number, Written>> {
+    const written = new Map<number, Written>();
+    for (const partition of left.keys()) written.set(partition, STOPPED_FAILURE);
+    const live = (): boolean => left.size > 0 && !signal.aborted && performance.now() < end;
+    for (let look = false; live(); look = true) {
+      if (look) await wait(PAUSE, undefined, { signal }).catch(() => undefined);
+      try {
+        const identity = await unlessAborted(this.#identify(left), signal, null);
+        if (identity !== null && identity !== this.#identity) this.#begin(identity);
+        if (live()) await unlessAborted(this.#try(left, look, written), signal, undefined);
+      } catch (error) {
+        const failure = toFailure(error);
+        for (const partition of left.keys()) written.set(partition, failure);
+        if (failure.kind === 'denied' || failure.kind === 'missing') break;
+      }
+    }
+    // What is written after this returns is of an epoch that is over.
+    if ([...written.values()].some((each) => each !== null)) this.#mode = 'torn';
+    return new Map(written);
+  }
+
+  /** One request to each broker that leads; takes out of `left` what need not be tried again. */
+  async #try(
+    left: Map<number, readonly Message[]>,
+    look: boolean,
+    written: Map<number, Written>,
+  ): Promise<void> {
+    const { topic, codec } = this.#options;
+    const client = await this.#options.client();
+    const leaders = await client.leaders(topic, look);
+    const identity = this.#identity;
+    const sequences = this.#sequences;
+    const byLeader = Map.groupBy([...left.keys()], (partition) => leaders[partition] ?? -1);
+    const requests = [...byLeader].map(async ([leader, partitions]) => {
+      const batches = new Map(
+        partitions.map((each) => [
+          each,
+          { messages: left.get(each) ?? [], sequence: sequences.get(each) ?? 0 },
+        ]),
+      );
+      try {
+        const answers = await client.produce(leader, { topic, batches, identity, codec });
+        for (const [partition, { messages }] of batches) {
+          const answer = answers.get(partition) ?? { name: 'NETWORK_EXCEPTION', message: 'no answer' };
+          written.set(partition, outcomeOf(answer));
+          if (STORED.has(answer.name))
+            sequences.set(partition, (sequences.get(partition) ?? 0) + messages.length);
+          if (STRANGER.test(answer.name) && this.#identity === identity) this.#identity = null;
+          if (!PASSING.test(answer.name)) left.delete(partition);
+        }
+      } catch (error) {
+        const failure = toFailure(error);
+        for (const partition of partitions) written.set(partition, failure);
+      }
+    });
+    await Promise.all(requests);
+  }
+
+  /** An identity under which all that is to be written is new: the one there is, or another; null for none at all. */
+  async #identify(batches: ReadonlyMap<number, readonly Message[]>): Promise<Identity | null> {
+    if (!this.#options.idempotent) return null;
+    const last = this.#identity;
+    const full = [...batches].some(
+      ([partition, { length }]) => (this.#sequences.get(partition) ?? 0) + length > LAST_SEQUENCE,
+    );
+    if (last !== null && this.#mode === 'known' && !full) return last;
+    if (last !== null && last.epoch < LAST_EPOCH) return { ...last, epoch: last.epoch + 1 };
+    return (await this.#options.client()).identify();
+  }
+
+  #begin(identity: Identity): void {
+    this.#identity = identity;
+    // A new map: what a try that was given up still learns must not get into it.
+    this.#sequences = new Map();
+    this.#mode = 'known';
+  }
+}
+
+function outcomeOf({ name, message }: PartitionAnswer): Written {
+  return STORED.has(name) ? null : failureOfCode(name, message);
+}

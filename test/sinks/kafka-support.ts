@@ -1,0 +1,21 @@
+import { gunzipSync } from 'node:zlib';
+import { parseOptions } from '../../src/sinks/kafka/config.ts';
+import { KafkaSink } from '../../src/sinks/kafka/sink.ts';
+import type { KafkaRecord } from '../support/kafka/oracle.ts';
+import { makeContext } from './support.ts';
+
+/** A sink for a cluster without TLS, not opened. */
+export function makeSink(brokers: readonly string[], options: object = {}): KafkaSink {
+  const parsed = parseOptions({ brokers, tls: { enabled: false }, timeout: '6s', ...options });
+  return new KafkaSink(parsed, makeContext());
+}
+
+/** The event's bytes as a consumer reads them. */
+export function bodyOf({ value, headers }: KafkaRecord): Buffer {
+  const bytes = value ?? Buffer.alloc(0);
+  return headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes;
+}
+
+export function idsOf(records: readonly KafkaRecord[]): string[] {
+  return records.map(({ headers }) => headers['idempotency-key'] ?? '');
+}

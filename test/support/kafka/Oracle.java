@@ -1,0 +1,131 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Looks at a cluster and writes to it with Apache's own clients: a command a line, answered by lines and a dot. */
+public final class Oracle {
+  private static Properties properties;
+
+  public static void main(String[] arguments) throws Exception {
+    properties = new Properties();
+    for (String argument : arguments) {
+      String[] parts = argument.split("=", 2);
+      properties.put(parts[0], parts[1]);
+    }
+    BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = input.readLine(); line != null; line = input.readLine()) {
+      StringBuilder answer = new StringBuilder();
+      try {
+        run(line.split(" "), answer);
+      } catch (Exception error) {
+        answer.append("! ").append(String.valueOf(error).replace('\n', ' ')).append('\n');
+      }
+      System.out.print(answer.append(".\n"));
+      System.out.flush();
+    }
+  }
+
+  private static void run(String[] words, StringBuilder answer) throws Exception {
+    switch (words[0]) {
+      case "create" -> create(words);
+      case "grow" -> grow(words);
+      case "read" -> read(words[1], answer);
+      case "write" -> write(words);
+      case "committed" -> committed(words[1], answer);
+      case "leader" -> leader(words[1], answer);
+      default -> throw new IllegalArgumentException(words[0]);
+    }
+  }
+
+  /** create TOPIC PARTITIONS REPLICAS [KEY=VALUE…] */
+  private static void create(String[] words) throws Exception {
+    Map<String, String> config = new HashMap<>();
+    for (int at = 4; at < words.length; at++) config.put(words[at].split("=")[0], words[at].split("=")[1]);
+    NewTopic topic = new NewTopic(words[1], Integer.parseInt(words[2]), Short.parseShort(words[3])).configs(config);
+    try (Admin admin = Admin.create(properties)) {
+      admin.createTopics(List.of(topic)).all().get();
+    }
+  }
+
+  /** grow TOPIC PARTITIONS */
+  private static void grow(String[] words) throws Exception {
+    try (Admin admin = Admin.create(properties)) {
+      admin.createPartitions(Map.of(words[1], NewPartitions.increaseTo(Integer.parseInt(words[2])))).all().get();
+    }
+  }
+
+  /** read TOPIC: a line a record: partition offset key value [name=value…], all in base64. */
+  private static void read(String topic, StringBuilder answer) {
+    try (KafkaConsumer<byte[], byte[]> consumer =
+        new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+      List<TopicPartition> partitions =
+          consumer.partitionsFor(topic).stream().map(each -> new TopicPartition(topic, each.partition())).toList();
+      consumer.assign(partitions);
+      consumer.seekToBeginning(partitions);
+      Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+      while (partitions.stream().anyMatch(each -> consumer.position(each) < ends.get(each))) {
+        consumer.poll(Duration.ofMillis(200)).forEach(each -> {
+          answer.append(each.partition()).append(' ').append(each.offset()).append(' ');
+          answer.append(encode(each.key())).append(' ').append(encode(each.value()));
+          each.headers().forEach(header ->
+              answer.append(' ').append(header.key()).append('=').append(encode(header.value())));
+          answer.append('\n');
+        });
+      }
+    }
+  }
+
+  /** write TOPIC KEY VALUE [name=value…]: key and values in base64, "-" for none. */
+  private static void write(String[] words) throws Exception {
+    try (KafkaProducer<byte[], byte[]> producer =
+        new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer())) {
+      ProducerRecord<byte[], byte[]> message = new ProducerRecord<>(words[1], decode(words[2]), decode(words[3]));
+      for (int at = 4; at < words.length; at++) {
+        String[] header = words[at].split("=", 2);
+        message.headers().add(header[0], decode(header[1]));
+      }
+      producer.send(message).get();
+    }
+  }
+
+  /** committed GROUP: a line a partition: topic partition offset */
+  private static void committed(String group, StringBuilder answer) throws Exception {
+    try (Admin admin = Admin.create(properties)) {
+      admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().forEach((partition, offset) ->
+          answer.append(partition.topic()).append(' ').append(partition.partition()).append(' ')
+              .append(offset.offset()).append('\n'));
+    }
+  }
+
+  /** leader TOPIC: the broker that leads its first partition */
+  private static void leader(String topic, StringBuilder answer) throws Exception {
+    try (Admin admin = Admin.create(properties)) {
+      var partitions = admin.describeTopics(Set.of(topic)).allTopicNames().get().get(topic).partitions();
+      answer.append(partitions.get(0).leader().id()).append('\n');
+    }
+  }
+
+  private static String encode(byte[] bytes) {
+    return bytes == null ? "-" : bytes.length == 0 ? "_" : Base64.getEncoder().encodeToString(bytes);
+  }
+
+  private static byte[] decode(String text) {
+    return text.equals("-") ? null : text.equals("_") ? new byte[0] : Base64.getDecoder().decode(text);
+  }
+}

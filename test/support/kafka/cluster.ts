@@ -1,0 +1,232 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, test } from 'vitest';
+import { freePort } from '../free-port.ts';
+import { lacksProgram, skipped, type Lack } from '../requirements.ts';
+import { until } from '../until.ts';
+import { KAFKA_LIBRARIES } from './install.ts';
+import { KafkaOracle } from './oracle.ts';
+
+/** Milliseconds a Java program may take to come up on a busy machine. */
+const START = 60_000;
+const CLUSTER_ID = 'MillraceTestsCluster00';
+
+/** Why Apache Kafka cannot be run here, or null. */
+export function lacksKafka(): Lack {
+  if (existsSync(KAFKA_LIBRARIES)) return lacksProgram('java');
+  return 'needs Apache Kafka: node test/support/kafka/install.ts';
+}
+
+export interface ClusterOptions {
+  readonly brokers?: number;
+  /** Where clients are told to connect, by the broker's own port; a proxy, say. Absent: to the broker itself. */
+  readonly advertised?: (port: number) => Promise<number>;
+  /** A user who has to sign in with SASL PLAIN or SCRAM-SHA-512. */
+  readonly user?: { readonly name: string; readonly password: string };
+  /** More lines of the broker's properties. */
+  readonly properties?: Readonly<Record<string, string>>;
+}
+
+/** Tests against a broker of their own; where there is none they are skipped, with the reason in the title. */
+export function describeOnKafka(
+  title: string,
+  options: ClusterOptions,
+  body: (cluster: KafkaCluster) => void | Promise<void>,
+): void {
+  const lack = lacksKafka();
+  describe.skipIf(lack !== null)(`${title}${skipped(lack)}`, async () => {
+    // oxlint-disable-next-line vitest/warn-todo -- without a test in it the skipped group would not be reported
+    if (lack !== null) return test.todo('is not run here');
+    const cluster = await KafkaCluster.start(options);
+    afterAll(() => cluster.stop());
+    await body(cluster);
+  });
+}
+
+/** Brokers of Apache Kafka, each controller too, and clients to look at them. */
+export class KafkaCluster {
+  readonly brokers: readonly KafkaBroker[];
+  readonly oracle: KafkaOracle;
+  readonly #folder: string;
+
+  private constructor(folder: string, brokers: readonly KafkaBroker[], oracle: KafkaOracle) {
+    this.#folder = folder;
+    this.brokers = brokers;
+    this.oracle = oracle;
+  }
+
+  static async start({ brokers: count = 1, advertised, user, properties = {} }: ClusterOptions = {}): Promise<KafkaCluster> {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-kafka-'));
+    const ids = Array.from({ length: count }, (_, i) => i + 1);
+    const ports = await Promise.all(ids.map(async (id) => ({ id, own: await freePort(), peers: await freePort() })));
+    const voters = ports.map(({ id, peers }) => `${id}@127.0.0.1:${peers}`).join(',');
+    const brokers = await Promise.all(
+      ports.map(async ({ id, own, peers }) => {
+        const shown = (await advertised?.(own)) ?? own;
+        const inside = await freePort();
+        const config = configOf({ id, own, peers, inside, shown, voters, count, folder, ...(user === undefined ? {} : { user }) });
+        const file = join(folder, `broker-${id}.properties`);
+        const lines = Object.entries({ ...config, ...properties }).map(([name, value]) => `${name}=${value}`);
+        writeFileSync(file, lines.join('\n'));
+        return new KafkaBroker(id, own, shown, inside, file, user);
+      }),
+    );
+    const oracle = new KafkaOracle({
+      // Not by the way that tests break.
+      'bootstrap.servers': brokers.map(({ inside }) => `127.0.0.1:${inside}`).join(','),
+    });
+    const cluster = new KafkaCluster(folder, brokers, oracle);
+    try {
+      for (const broker of brokers) broker.format();
+      await Promise.all(brokers.map((broker) => broker.start()));
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+    return cluster;
+  }
+
+  /** What a sink's `brokers` takes. */
+  get addresses(): string[] {
+    return this.brokers.map(({ address }) => address);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.oracle.stop(), ...this.brokers.map((broker) => broker.kill())]);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+export class KafkaBroker {
+  readonly id: number;
+  /** Of the listener of clients. */
+  readonly port: number;
+  /** Where the tests' own clients come in. */
+  readonly inside: number;
+  readonly address: string;
+  readonly #file: string;
+  readonly #user: ClusterOptions['user'];
+  #child: ChildProcess | null = null;
+
+  constructor(id: number, port: number, shown: number, inside: number, file: string, user: ClusterOptions['user']) {
+    this.id = id;
+    this.port = port;
+    this.inside = inside;
+    this.address = `127.0.0.1:${shown}`;
+    this.#file = file;
+    this.#user = user;
+  }
+
+  format(): void {
+    const scram =
+      this.#user === undefined
+        ? []
+        : ['--add-scram', `SCRAM-SHA-512=[name=${this.#user.name},password=${this.#user.password}]`];
+    const args = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', this.#file, ...scram];
+    const { status, stderr, stdout } = spawnSync('java', [...JAVA, ...args], { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`formatting failed: ${stdout}${stderr}`);
+  }
+
+  /** At first, and after `kill`; resolves once it takes connections. */
+  async start(): Promise<void> {
+    const child = spawn('java', [...JAVA, 'kafka.Kafka', this.#file], { stdio: 'ignore' });
+    this.#child = child;
+    // A test process that is ended before its time must not leave it behind.
+    process.once('exit', this.#kill);
+    await until(`broker ${this.id} to listen`, () => running(child) && listens(this.port), START);
+  }
+
+  /** Ends it at once, as a crash would. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    process.off('exit', this.#kill);
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    this.#kill();
+    await exited;
+  }
+
+  /** Stops it in its tracks: connections stay, and nothing is answered until `resume`. */
+  async pause(): Promise<void> {
+    const pid = this.#child?.pid ?? 0;
+    this.#child?.kill('SIGSTOP');
+    await until('every thread to stop', () => / T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/, '')));
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  readonly #kill = (): void => void this.#child?.kill('SIGKILL');
+}
+
+/** Small and quick to start, as nothing here runs for long. */
+const JAVA = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', `${KAFKA_LIBRARIES}/*`];
+
+interface BrokerConfig {
+  readonly id: number;
+  readonly own: number;
+  readonly peers: number;
+  readonly inside: number;
+  readonly shown: number;
+  readonly voters: string;
+  readonly count: number;
+  readonly folder: string;
+  readonly user?: { readonly name: string; readonly password: string };
+}
+
+function configOf({ id, own, peers, inside, shown, voters, count, folder, user }: BrokerConfig): Record<string, string> {
+  const replicas = String(Math.min(count, 3));
+  const least = String(Math.min(count, 2));
+  const clients = user === undefined ? 'PLAINTEXT' : 'SASL_PLAINTEXT';
+  const module = 'org.apache.kafka.common.security';
+  return {
+    'process.roles': 'broker,controller',
+    'node.id': String(id),
+    'controller.quorum.voters': voters,
+    'controller.listener.names': 'PEERS',
+    listeners: `CLIENTS://127.0.0.1:${own},INSIDE://127.0.0.1:${inside},PEERS://127.0.0.1:${peers}`,
+    'advertised.listeners': `CLIENTS://127.0.0.1:${shown},INSIDE://127.0.0.1:${inside}`,
+    'listener.security.protocol.map': `CLIENTS:${clients},INSIDE:PLAINTEXT,PEERS:PLAINTEXT`,
+    'inter.broker.listener.name': 'INSIDE',
+    'log.dirs': join(folder, `data-${id}`),
+    'auto.create.topics.enable': 'false',
+    'offsets.topic.replication.factor': replicas,
+    'offsets.topic.num.partitions': '1',
+    'transaction.state.log.replication.factor': replicas,
+    'transaction.state.log.min.isr': least,
+    'min.insync.replicas': least,
+    'group.initial.rebalance.delay.ms': '0',
+    'group.min.session.timeout.ms': '1000',
+    'broker.session.timeout.ms': '6000',
+    'log.cleaner.dedupe.buffer.size': '2097152',
+    ...(user === undefined
+      ? {}
+      : {
+          'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-512',
+          'listener.name.clients.plain.sasl.jaas.config': `${module}.plain.PlainLoginModule required user_${user.name}="${user.password}";`,
+          'listener.name.clients.scram-sha-512.sasl.jaas.config': `${module}.scram.ScramLoginModule required;`,
+        }),
+  };
+}
+
+async function listens(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function running(child: ChildProcess): boolean {
+  if (child.exitCode === null && child.signalCode === null) return true;
+  throw new Error(`the broker ended with ${child.exitCode ?? child.signalCode}`);
+}
