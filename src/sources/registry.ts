@@ -4,6 +4,7 @@ import type { SourceModule } from '../core/source.ts';
 const BUILT_IN = {
   'event-hubs': () => import('./event-hubs/source.ts'),
   pubsub: () => import('./pubsub/source.ts'),
+  kafka: () => import('./kafka/source.ts'),
 } as const satisfies Record<string, () => Promise<SourceModule>>;
 
 export const SOURCE_TYPES: readonly string[] = Object.keys(BUILT_IN);

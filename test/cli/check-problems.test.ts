@@ -36,7 +36,7 @@ it('a typo in the options of a sink or source has its line and a suggestion, bes
     expect.stringMatching(
       /^c\.yaml:15:\d+: sources\.feed\.held\.mesages: .*did you mean sources\.feed\.held\.messages/,
     ),
-    expect.stringMatching(/^c\.yaml:16:\d+: sources\.other\.type: must be event-hubs or pubsub/),
+    expect.stringMatching(/^c\.yaml:16:\d+: sources\.other\.type: must be event-hubs or pubsub or kafka/),
   ]);
   expect(detail).not.toContain('hunter2');
 });

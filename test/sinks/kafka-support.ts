@@ -1,8 +1,10 @@
 import { gunzipSync } from 'node:zlib';
+import { expect } from 'vitest';
+import type { JournalEvent } from '../../src/core/event.ts';
 import { parseOptions } from '../../src/sinks/kafka/config.ts';
 import { KafkaSink } from '../../src/sinks/kafka/sink.ts';
 import type { KafkaRecord } from '../support/kafka/oracle.ts';
-import { makeContext } from './support.ts';
+import { makeContext, signal } from './support.ts';
 
 /** A sink for a cluster without TLS, not opened. */
 export function makeSink(brokers: readonly string[], options: object = {}): KafkaSink {
@@ -18,4 +20,13 @@ export function bodyOf({ value, headers }: KafkaRecord): Buffer {
 
 export function idsOf(records: readonly KafkaRecord[]): string[] {
   return records.map(({ headers }) => headers['idempotency-key'] ?? '');
+}
+
+/** Sends events at once, and insists on their being delivered. */
+export async function put(sink: KafkaSink, events: readonly JournalEvent[]): Promise<void> {
+  const results = await sink.send(
+    events.map((event) => ({ event, destination: null })),
+    signal,
+  );
+  for (const result of results) expect(result).toEqual({ status: 'delivered' });
 }

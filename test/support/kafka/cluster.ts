@@ -77,6 +77,7 @@ export class KafkaCluster {
     );
     const oracle = new KafkaOracle({
       // Not by the way that tests break.
+      'fetch.max.wait.ms': '10',
       'bootstrap.servers': brokers.map(({ inside }) => `127.0.0.1:${inside}`).join(','),
     });
     const cluster = new KafkaCluster(folder, brokers, oracle);

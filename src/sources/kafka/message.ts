@@ -1,0 +1,18 @@
+import type { Message } from '@platformatic/kafka';
+import type { IncomingMessage } from '../../core/incoming.ts';
+
+type Received = Pick<Message, 'value' | 'headerEntries' | 'timestamp'>;
+
+/** The record as it lies in the topic: still compressed by its publisher, with its headers. A missing value is empty. */
+export function toIncoming({ value, headerEntries, timestamp }: Received): IncomingMessage {
+  const properties = Object.fromEntries(
+    headerEntries.map(([name, text]) => [String(name ?? ''), String(text ?? '')]),
+  );
+  const encoding = properties['content-encoding'] ?? properties['content_encoding'] ?? '';
+  return {
+    body: value ?? Buffer.alloc(0),
+    encoding: encoding === '' ? null : encoding.toLowerCase(),
+    properties,
+    receivedAt: Number(timestamp),
+  };
+}

@@ -1,0 +1,169 @@
+import type { Consumer, ConsumerOptions, Message, MessagesStream } from '@platformatic/kafka';
+import type { Deliver, Source, SourceContext } from '../../core/source.ts';
+import { orAborted, untilAborted, within } from '../../lib/abort.ts';
+import { clientOptions, quiet } from '../../sinks/kafka/connection.ts';
+import { toFailure } from '../../sinks/kafka/failure.ts';
+import type { KafkaSourceOptions } from './config.ts';
+import { toIncoming } from './message.ts';
+
+export { parseOptions, optionsSchema, describe } from './config.ts';
+
+export function createSource(options: KafkaSourceOptions, context: SourceContext): Source {
+  return new KafkaSource(options, context);
+}
+
+/** Messages that are handed on together, at most. */
+const BATCH = 256;
+/** Messages held here below which more are fetched: few, as each can be large. */
+const HELD = 64;
+/** Heartbeats in the time after which silence counts. */
+const HEARTBEATS = 6;
+
+/**
+ * Reads its share of a topic's partitions, each in its order, and commits an offset once everything before it has been
+ * taken. When partitions change hands, what was taken and not committed is read again by whoever has them then.
+ *
+ * Modes: new → open (by `open`) → reading (by `run`) → closed. Whatever goes wrong while reading ends `run` with an error;
+ * `open` then begins anew, behind the offsets that are committed.
+ */
+export class KafkaSource implements Source {
+  readonly #options: KafkaSourceOptions;
+  readonly #context: SourceContext;
+  #consumer: Consumer | null = null;
+
+  constructor(options: KafkaSourceOptions, context: SourceContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  /** Throws when no broker answers, or when the topic does not exist. */
+  async open(signal: AbortSignal): Promise<void> {
+    await this.close(signal);
+    const { connection, topic, group, session, timeout } = this.#options;
+    const { Consumer: Client } = await import('@platformatic/kafka');
+    const options: ConsumerOptions<Buffer, Buffer, Buffer, Buffer> = {
+      ...clientOptions(connection, timeout),
+      groupId: group,
+      sessionTimeout: session,
+      rebalanceTimeout: 2 * session,
+      heartbeatInterval: Math.floor(session / HEARTBEATS),
+      heartbeatStallTimeout: session,
+      autocommit: false,
+    };
+    const consumer = new Client(options);
+    quiet(consumer);
+    // Another look follows at each try; `run` listens for what matters then.
+    consumer.on('error', () => undefined);
+    this.#consumer = consumer;
+    try {
+      await within(consumer.metadata({ topics: [topic] }), timeout, signal, new Error('no answer in time'));
+    } catch (error) {
+      throw this.#explained(error);
+    }
+  }
+
+  async run(deliver: Deliver, signal: AbortSignal): Promise<void> {
+    const consumer = this.#consumer;
+    if (consumer === null) throw new Error('the source is not open');
+    const ended = Promise.withResolvers<never>();
+    ended.promise.catch(() => undefined);
+    const fail = (error: unknown): void => ended.reject(this.#explained(error));
+    const stalled = (): void => fail(new Error('no heartbeat has been answered'));
+    consumer.on('error', fail);
+    consumer.on('consumer:heartbeat:stalled', stalled);
+    let stream: MessagesStream<Buffer, Buffer, Buffer, Buffer> | null = null;
+    try {
+      const stop = Promise.race([ended.promise, untilAborted(signal).then(() => null)]);
+      const subscribed = this.#subscribe(consumer, fail).catch((error: unknown) => {
+        throw this.#explained(error);
+      });
+      stream = await Promise.race([subscribed, stop]);
+      while (stream !== null) {
+        const batch = await Promise.race([next(stream), stop]);
+        if (batch === null) return;
+        await deliver(batch.map(toIncoming));
+        await this.#commit(consumer, batch);
+      }
+    } finally {
+      consumer.off('error', fail);
+      consumer.off('consumer:heartbeat:stalled', stalled);
+      stream?.destroy();
+    }
+  }
+
+  /** Leaves the group, so that others need not wait until this one counts as gone. */
+  async close(signal: AbortSignal): Promise<void> {
+    const consumer = this.#consumer;
+    this.#consumer = null;
+    if (consumer === null) return;
+    const left = consumer.close(true).catch(() => consumer.connections.close().catch(() => undefined));
+    await orAborted(left, AbortSignal.any([signal, AbortSignal.timeout(this.#options.timeout)]));
+  }
+
+  async #subscribe(
+    consumer: Consumer,
+    fail: (error: unknown) => void,
+  ): Promise<MessagesStream<Buffer, Buffer, Buffer, Buffer>> {
+    const { topic, start, fetchBytes } = this.#options;
+    const stream = await consumer.consume({
+      topics: [topic],
+      mode: 'committed',
+      fallbackMode: start,
+      autocommit: false,
+      maxBytes: fetchBytes,
+      highWaterMark: HELD,
+    });
+    quiet(stream);
+    stream.on('error', fail);
+    // Reads by hand: a stream that flows would hand on one message while another is being taken.
+    stream.on('readable', () => undefined);
+    return stream;
+  }
+
+  /** Notes that all of the batch need not come again. During a change of hands it comes again, which does no harm. */
+  async #commit(consumer: Consumer, batch: readonly Message[]): Promise<void> {
+    const { topic } = this.#options;
+    const mine = consumer.assignments?.find((each) => each.topic === topic)?.partitions ?? [];
+    const last = new Map(batch.map((message) => [message.partition, message]));
+    const offsets = [...last.values()]
+      .filter(({ partition }) => mine.includes(partition))
+      .map(({ partition, offset, leaderEpoch }) => ({ topic, partition, offset: offset + 1n, leaderEpoch }));
+    if (offsets.length === 0) return;
+    try {
+      await consumer.commit({ offsets });
+    } catch (error) {
+      const { findErrorBy } = await import('@platformatic/kafka');
+      if (!(error instanceof Error) || findErrorBy(error, 'needsRejoin', true) === null)
+        throw this.#explained(error);
+      const { name, log } = this.#context;
+      log.info({ source: name, topic }, 'partitions are changing hands; what was read last is read again');
+    }
+  }
+
+  #explained(error: unknown): Error {
+    return new Error(`topic ${this.#options.topic}: ${toFailure(error).reason}`, { cause: error });
+  }
+}
+
+/** What there is, as soon as there is something. */
+async function next(stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>): Promise<Message[]> {
+  const batch: Message[] = [];
+  for (;;) {
+    while (batch.length < BATCH) {
+      const message = stream.read() as Message | null;
+      if (message === null) break;
+      batch.push(message);
+    }
+    if (batch.length > 0) return batch;
+    if (stream.destroyed || stream.readableEnded) throw new Error('the connection to the brokers has ended');
+    await new Promise<void>((resolve) => {
+      const settle = (): void => {
+        stream.off('readable', settle);
+        stream.off('close', settle);
+        resolve();
+      };
+      stream.once('readable', settle);
+      stream.once('close', settle);
+    });
+  }
+}
