@@ -85,6 +85,7 @@ const VENDORS: Readonly<Record<string, string>> = {
   '@azure/storage-blob': 'event-hubs',
   '@google-cloud/bigquery': 'bigquery',
   '@google-cloud/pubsub': 'pubsub',
+  '@platformatic/kafka': 'kafka',
   pg: 'postgres',
   'pg-copy-streams': 'postgres',
 };

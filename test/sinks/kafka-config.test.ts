@@ -56,14 +56,22 @@ describe('kafka options', () => {
     [{ brokers, tls: { enabled: false }, sasl: plain }, /tls\.enabled: must be true: plain would send/],
     [{ brokers: hubs, idempotent: false }, /sasl: must be set, and tls left on/],
     [{ brokers: hubs, sasl: plain }, /idempotent: must be false: Event Hubs/],
-    [{ brokers: hubs, sasl: plain, idempotent: false, codec: 'zstd' }, /codec: must be none or gzip: Event Hubs/],
-    [{ brokers: hubs, sasl: plain, idempotent: false, maxEventBytes: '2MiB' }, /maxEventBytes: must be at most 1MiB/],
+    [
+      { brokers: hubs, sasl: plain, idempotent: false, codec: 'zstd' },
+      /codec: must be none or gzip: Event Hubs/,
+    ],
+    [
+      { brokers: hubs, sasl: plain, idempotent: false, maxEventBytes: '2MiB' },
+      /maxEventBytes: must be at most 1MiB/,
+    ],
     [{ brokers, acks: 1 }, /acks/],
   ])('%j: %s', (options, problem) => {
     expect(() => parseOptions(options)).toThrow(problem);
   });
 
   it('takes a password in the clear on this machine only', () => {
-    expect(parseOptions({ brokers: ['127.0.0.1:9092'], tls: { enabled: false }, sasl: plain }).connection.tls).toBeNull();
+    expect(
+      parseOptions({ brokers: ['127.0.0.1:9092'], tls: { enabled: false }, sasl: plain }).connection.tls,
+    ).toBeNull();
   });
 });

@@ -11,6 +11,8 @@ import { signal } from './support.ts';
 
 /** All cases instead of the one that is used most. */
 const ALL = process.env['MILLRACE_KAFKA'] === 'all';
+/** Milliseconds that twenty faults may take. */
+const LONG = 300_000;
 const CASES = [
   { idempotent: true, compression: 'auto', codec: 'none' },
   { idempotent: false, compression: 'never', codec: 'zstd' },
@@ -71,7 +73,9 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
       contractEvent(3, { body: long }),
     ];
     await put(sink, events);
-    const records = (await oracle.read(topic)).toSorted((a, b) => (idsOf([a])[0] ?? '') < (idsOf([b])[0] ?? '') ? -1 : 1);
+    const records = (await oracle.read(topic)).toSorted((a, b) =>
+      (idsOf([a])[0] ?? '') < (idsOf([b])[0] ?? '') ? -1 : 1,
+    );
     expect(records.map(({ key }) => key?.toString() ?? null)).toEqual(['user-1', null, 'user-3']);
     expect(records.map(({ headers }) => headers)).toEqual([
       {
@@ -94,8 +98,19 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
 
   it("puts a user's events into the partition that Java's clients choose", async () => {
     const { sink, topic } = await open({}, 12);
-    const users = ['a', 'ab', 'abc', 'abcd', 'ünï🍲', 'x'.repeat(500), ...Array.from({ length: 20 }, () => randomUUID())];
-    await put(sink, users.map((user, n) => contractEvent(n, { user })));
+    const users = [
+      'a',
+      'ab',
+      'abc',
+      'abcd',
+      'ünï🍲',
+      'x'.repeat(500),
+      ...Array.from({ length: 20 }, () => randomUUID()),
+    ];
+    await put(
+      sink,
+      users.map((user, n) => contractEvent(n, { user })),
+    );
     for (const user of users) await oracle.write(topic, Buffer.from(user), null);
     const records = await oracle.read(topic);
     for (const user of users) {
@@ -105,27 +120,39 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
     }
   });
 
-  it.each(['none', 'gzip', 'snappy', 'lz4', 'zstd'])('compresses batches with %s, for everyone to read', async (codec) => {
-    const { sink, topic } = await open({ codec, compression: 'never' });
-    const events = Array.from({ length: 200 }, (_, n) => contractEvent(n));
-    await put(sink, events);
-    const records = await oracle.read(topic);
-    expect(new Set(records.map(({ value }) => value?.toString()))).toEqual(
-      new Set(events.map(({ body }) => body.toString())),
-    );
-  });
+  it.each(['none', 'gzip', 'snappy', 'lz4', 'zstd'])(
+    'compresses batches with %s, for everyone to read',
+    async (codec) => {
+      const { sink, topic } = await open({ codec, compression: 'never' });
+      const events = Array.from({ length: 200 }, (_, n) => contractEvent(n));
+      await put(sink, events);
+      const records = await oracle.read(topic);
+      expect(new Set(records.map(({ value }) => value?.toString()))).toEqual(
+        new Set(events.map(({ body }) => body.toString())),
+      );
+    },
+  );
 
   it('fault 13: what is too large is refused, here or by the topic, and its neighbours are delivered', async () => {
-    const { sink, topic } = await open({ compression: 'never', maxEventBytes: '64KiB' }, 1, 'max.message.bytes=20000');
-    const sized = (n: number, bytes: number) => contractEvent(n, { user: 'one', body: Buffer.alloc(bytes, 32) });
+    const { sink, topic } = await open(
+      { compression: 'never', maxEventBytes: '64KiB' },
+      1,
+      'max.message.bytes=20000',
+    );
     const send = (...events: ReturnType<typeof sized>[]) =>
-      sink.send(events.map((event) => ({ event, destination: null })), signal);
+      sink.send(
+        events.map((event) => ({ event, destination: null })),
+        signal,
+      );
     const here = await send(sized(1, 100), sized(2, 70_000), sized(3, 100));
     expect(here.map(({ status }) => status)).toEqual(['delivered', 'refused', 'delivered']);
     expect(here[1]).toMatchObject({ code: 'too_large' });
     // The topic takes less than the sink believes, and does not say which event it is.
     const there = await send(sized(4, 100), sized(5, 30_000));
-    expect(there).toMatchObject([{ status: 'refused', batch: true }, { status: 'refused', batch: true }]);
+    expect(there).toMatchObject([
+      { status: 'refused', batch: true },
+      { status: 'refused', batch: true },
+    ]);
     expect(await send(sized(5, 30_000))).toMatchObject([{ status: 'refused', code: 'too_large' }]);
     expect(await send(sized(4, 100))).toEqual([{ status: 'delivered' }]);
     expect(idsOf(await oracle.read(topic))).toEqual(['msg_1', 'msg_3', 'msg_4']);
@@ -133,7 +160,9 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
 
   it('splits what is too much for one batch', async () => {
     const { sink, topic } = await open({ compression: 'never' }, 1, 'max.message.bytes=1048588');
-    const events = Array.from({ length: 9 }, (_, n) => contractEvent(n, { user: 'one', body: Buffer.alloc(400_000, 32) }));
+    const events = Array.from({ length: 9 }, (_, n) =>
+      contractEvent(n, { user: 'one', body: Buffer.alloc(400_000, 32) }),
+    );
     await put(sink, events);
     expect(idsOf(await oracle.read(topic))).toEqual(events.map(({ id }) => id));
   });
@@ -150,17 +179,20 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
   it.each([
     [true, 1],
     [false, 2],
-  ])('fault 15: an answer that is lost, idempotent %s: the event lies there %d times', async (idempotent, times) => {
-    const { sink, topic } = await open({ idempotent }, 1);
-    const [proxy] = proxies;
-    await put(sink, [contractEvent(1)]);
-    // The metadata is known, so the next answer is that of the produce request.
-    proxy?.swallow(1);
-    await put(sink, [contractEvent(2, { user: 'user-1' })]);
-    await put(sink, [contractEvent(3, { user: 'user-1' })]);
-    const ids = idsOf(await oracle.read(topic));
-    expect(ids).toEqual(['msg_1', ...Array.from({ length: times }, () => 'msg_2'), 'msg_3']);
-  });
+  ])(
+    'fault 15: an answer that is lost, idempotent %s: the event lies there %d times',
+    async (idempotent, times) => {
+      const { sink, topic } = await open({ idempotent }, 1);
+      const [proxy] = proxies;
+      await put(sink, [contractEvent(1)]);
+      // The metadata is known, so the next answer is that of the produce request.
+      proxy?.swallow(1);
+      await put(sink, [contractEvent(2, { user: 'user-1' })]);
+      await put(sink, [contractEvent(3, { user: 'user-1' })]);
+      const ids = idsOf(await oracle.read(topic));
+      expect(ids).toEqual(['msg_1', ...Array.from({ length: times }, () => 'msg_2'), 'msg_3']);
+    },
+  );
 
   it('begins a new epoch after a batch that was given up, which can then not come up later', async () => {
     const { sink, topic } = await open({ timeout: '600ms' }, 1);
@@ -179,31 +211,40 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
     expect(ids.at(-1)).toBe('msg_3');
   });
 
-  it('fault 11: cut off again and again, stopped and killed: nothing lost, nothing twice out of order', async () => {
-    const { sink, topic } = await open({ timeout: '2s', batch: { count: 20 } });
-    const random = seededRandom(7);
-    const { journal, delivered, settled, dispatcher } = await startDelivering({ topics: sink });
-    const noticed = () =>
-      settled('the trouble is noticed', () => dispatcher.status().some(({ lastError }) => lastError !== null));
-    const sent: string[] = [];
-    for (const fault of faults({ proxies, brokers, noticed })) {
-      for (let n = 0; n < 60; n += 1) {
-        const event = contractEvent(sent.length, { user: `user-${Math.floor(random() * 5)}` });
-        journal.put(event);
-        sent.push(event.id);
+  it(
+    'fault 11: cut off again and again, stopped and killed: nothing lost, nothing twice out of order',
+    { timeout: LONG },
+    async () => {
+      const { sink, topic } = await open({ timeout: '2s', batch: { count: 20 } });
+      const random = seededRandom(7);
+      const { journal, delivered, settled, dispatcher } = await startDelivering({ topics: sink });
+      const noticed = () =>
+        settled('the trouble is noticed', () =>
+          dispatcher.status().some(({ lastError }) => lastError !== null),
+        );
+      const sent: string[] = [];
+      for (const fault of faults({ proxies, brokers, noticed })) {
+        for (let n = 0; n < 60; n += 1) {
+          const event = contractEvent(sent.length, { user: `user-${Math.floor(random() * 5)}` });
+          journal.put(event);
+          sent.push(event.id);
+        }
+        await fault();
+        await delivered('topics', sent.length);
       }
-      await fault();
-      await delivered('topics', sent.length);
-    }
-    const records = await oracle.read(topic);
-    expect(new Set(idsOf(records))).toEqual(new Set(sent));
-    for (let user = 0; user < 5; user += 1) {
-      const ids = idsOf(records.filter(({ key }) => key?.toString() === `user-${user}`));
-      const first = [...new Set(ids)].map((id) => Number(id.slice('msg_'.length)));
-      expect(first).toEqual(first.toSorted((a, b) => a - b));
-    }
-  });
+      const records = await oracle.read(topic);
+      expect(new Set(idsOf(records))).toEqual(new Set(sent));
+      for (let user = 0; user < 5; user += 1) {
+        const ids = idsOf(records.filter(({ key }) => key?.toString() === `user-${user}`));
+        const first = [...new Set(ids)].map((id) => Number(id.slice('msg_'.length)));
+        expect(first).toEqual(first.toSorted((a, b) => a - b));
+      }
+    },
+  );
 });
+
+/** An event whose body has that many bytes. */
+const sized = (n: number, bytes: number) => contractEvent(n, { user: 'one', body: Buffer.alloc(bytes, 32) });
 
 /** What goes wrong, one after another. A broker takes seconds to come back, so the common run cuts connections only. */
 function faults({

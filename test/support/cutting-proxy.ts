@@ -11,8 +11,6 @@ export class CuttingProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #swallowing = 0;
-  /** Answers that no client got. */
-  swallowed = 0;
 
   private constructor(to: number) {
     this.#server = createServer((client) => this.#join(client, connect(to, '127.0.0.1')));
@@ -54,9 +52,11 @@ export class CuttingProxy {
     }
     client.on('data', (bytes) => server.write(bytes));
     server.on('data', (bytes) => {
-      if (this.#swallowing === 0) return void client.write(bytes);
+      if (this.#swallowing === 0) {
+        client.write(bytes);
+        return;
+      }
       this.#swallowing -= 1;
-      this.swallowed += 1;
       client.destroy();
     });
   }

@@ -102,7 +102,8 @@ export class Client {
       sequences.set(`${topic}:${partition}`, sequence);
       for (const message of messages) records.push(recordOf(topic, partition, message));
     }
-    const owner = identity === null ? {} : { producerId: identity.id, producerEpoch: identity.epoch, sequences };
+    const owner =
+      identity === null ? {} : { producerId: identity.id, producerEpoch: identity.epoch, sequences };
     const options = { compression: codec, ...owner };
     let answer: ProduceResponse;
     try {

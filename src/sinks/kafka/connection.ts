@@ -60,7 +60,10 @@ export function readConnection(fields: Fields, context: z.RefinementCtx): Connec
       refuse('brokers', `${JSON.stringify(broker)} must be host:port`);
   const eventHubs = brokers.some((broker) => EVENT_HUBS.test(broker));
   if (eventHubs && (!fields.tls.enabled || fields.sasl === undefined))
-    refuse('sasl', 'must be set, and tls left on: Event Hubs lets nobody in without; see config/README.md');
+    refuse(
+      'sasl',
+      'must be set, and tls left on: Event Hubs takes mechanism: plain, username: $ConnectionString, and a connection string as password',
+    );
   const near = brokers.every((broker) => LOOPBACK.test(broker));
   const open = fields.sasl !== undefined && !fields.sasl.mechanism.startsWith('scram');
   if (!fields.tls.enabled && open && !near)
@@ -71,7 +74,10 @@ export function readConnection(fields: Fields, context: z.RefinementCtx): Connec
 
 type Refuse = (option: string, message: string) => void;
 
-function checkSasl({ mechanism, username, password, tokenFile }: z.output<typeof sasl>, refuse: Refuse): void {
+function checkSasl(
+  { mechanism, username, password, tokenFile }: z.output<typeof sasl>,
+  refuse: Refuse,
+): void {
   const token = mechanism === 'oauthbearer';
   if (token && tokenFile === null) refuse('sasl.tokenFile', 'must be set for oauthbearer');
   if (token && (username !== null || password !== null))
@@ -91,9 +97,8 @@ function readTls({ enabled, ca, cert, key }: z.output<typeof tls>, refuse: Refus
   if ((cert === null) !== (key === null)) refuse('tls', 'cert and key must be set together');
   if (!canBe(ca, (pem) => new X509Certificate(pem))) refuse('tls.ca', 'is not a certificate in PEM');
   if (!canBe(cert, (pem) => new X509Certificate(pem))) refuse('tls.cert', 'is not a certificate in PEM');
-  if (!canBe(key, createPrivateKey))
-    refuse('tls.key', 'is not a private key in PEM, without a passphrase');
-  return Object.fromEntries(Object.entries(given).filter(([, pem]) => pem !== null)) as Connection['tls'];
+  if (!canBe(key, createPrivateKey)) refuse('tls.key', 'is not a private key in PEM, without a passphrase');
+  return Object.fromEntries(Object.entries(given).filter(([, pem]) => pem !== null));
 }
 
 /** @param parse what it has to go through; what that says is not repeated, as it may quote a secret */

@@ -130,8 +130,7 @@ export class KafkaSink implements Sink {
       for (const { index } of entries) results[index] = result;
       const queue = queues.get(partition) ?? [];
       const held = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
-      if (held)
-        for (const { index } of queue) results[index] = { status: 'retry', reason: result.reason };
+      if (held) for (const { index } of queue) results[index] = { status: 'retry', reason: result.reason };
       if (held || queue.length === 0) queues.delete(partition);
     }
   }

@@ -16,6 +16,8 @@ export function createSource(options: KafkaSourceOptions, context: SourceContext
 const BATCH = 256;
 /** Messages held here below which more are fetched: few, as each can be large. */
 const HELD = 64;
+/** Milliseconds that a broker waits for a message before it says that there is none. */
+const WAIT = 500;
 /** Heartbeats in the time after which silence counts. */
 const HEARTBEATS = 6;
 
@@ -43,9 +45,11 @@ export class KafkaSource implements Source {
     const { Consumer: Client } = await import('@platformatic/kafka');
     const options: ConsumerOptions<Buffer, Buffer, Buffer, Buffer> = {
       ...clientOptions(connection, timeout),
+      // To join is answered once every other member has, or counts as gone.
+      requestTimeout: session + timeout,
       groupId: group,
       sessionTimeout: session,
-      rebalanceTimeout: 2 * session,
+      rebalanceTimeout: session,
       heartbeatInterval: Math.floor(session / HEARTBEATS),
       heartbeatStallTimeout: session,
       autocommit: false,
@@ -78,7 +82,8 @@ export class KafkaSource implements Source {
         throw this.#explained(error);
       });
       stream = await Promise.race([subscribed, stop]);
-      while (stream !== null) {
+      if (stream === null) return;
+      for (;;) {
         const batch = await Promise.race([next(stream), stop]);
         if (batch === null) return;
         await deliver(batch.map(toIncoming));
@@ -111,6 +116,7 @@ export class KafkaSource implements Source {
       fallbackMode: start,
       autocommit: false,
       maxBytes: fetchBytes,
+      maxWaitTime: WAIT,
       highWaterMark: HELD,
     });
     quiet(stream);

@@ -38,13 +38,19 @@ export function describeOnKafka(
   body: (cluster: KafkaCluster) => void | Promise<void>,
 ): void {
   const lack = lacksKafka();
-  describe.skipIf(lack !== null)(`${title}${skipped(lack)}`, async () => {
+  describe.skipIf(lack !== null)(`${title}${skipped(lack)}`, () =>
     // oxlint-disable-next-line vitest/warn-todo -- without a test in it the skipped group would not be reported
-    if (lack !== null) return test.todo('is not run here');
-    const cluster = await KafkaCluster.start(options);
-    afterAll(() => cluster.stop());
-    await body(cluster);
-  });
+    lack === null ? withCluster(options, body) : test.todo('is not run here'),
+  );
+}
+
+async function withCluster(
+  options: ClusterOptions,
+  body: (cluster: KafkaCluster) => void | Promise<void>,
+): Promise<void> {
+  const cluster = await KafkaCluster.start(options);
+  afterAll(() => cluster.stop());
+  await body(cluster);
 }
 
 /** Brokers of Apache Kafka, each controller too, and clients to look at them. */
@@ -59,16 +65,33 @@ export class KafkaCluster {
     this.oracle = oracle;
   }
 
-  static async start({ brokers: count = 1, advertised, user, properties = {} }: ClusterOptions = {}): Promise<KafkaCluster> {
+  static async start({
+    brokers: count = 1,
+    advertised,
+    user,
+    properties = {},
+  }: ClusterOptions = {}): Promise<KafkaCluster> {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-kafka-'));
     const ids = Array.from({ length: count }, (_, i) => i + 1);
-    const ports = await Promise.all(ids.map(async (id) => ({ id, own: await freePort(), peers: await freePort() })));
+    const ports = await Promise.all(
+      ids.map(async (id) => ({ id, own: await freePort(), peers: await freePort() })),
+    );
     const voters = ports.map(({ id, peers }) => `${id}@127.0.0.1:${peers}`).join(',');
     const brokers = await Promise.all(
       ports.map(async ({ id, own, peers }) => {
         const shown = (await advertised?.(own)) ?? own;
         const inside = await freePort();
-        const config = configOf({ id, own, peers, inside, shown, voters, count, folder, ...(user === undefined ? {} : { user }) });
+        const config = configOf({
+          id,
+          own,
+          peers,
+          inside,
+          shown,
+          voters,
+          count,
+          folder,
+          ...(user === undefined ? {} : { user }),
+        });
         const file = join(folder, `broker-${id}.properties`);
         const lines = Object.entries({ ...config, ...properties }).map(([name, value]) => `${name}=${value}`);
         writeFileSync(file, lines.join('\n'));
@@ -113,7 +136,14 @@ export class KafkaBroker {
   readonly #user: ClusterOptions['user'];
   #child: ChildProcess | null = null;
 
-  constructor(id: number, port: number, shown: number, inside: number, file: string, user: ClusterOptions['user']) {
+  constructor(
+    id: number,
+    port: number,
+    shown: number,
+    inside: number,
+    file: string,
+    user: ClusterOptions['user'],
+  ) {
     this.id = id;
     this.port = port;
     this.inside = inside;
@@ -155,7 +185,9 @@ export class KafkaBroker {
   async pause(): Promise<void> {
     const pid = this.#child?.pid ?? 0;
     this.#child?.kill('SIGSTOP');
-    await until('every thread to stop', () => / T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/, '')));
+    await until('every thread to stop', () =>
+      / T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/, '')),
+    );
   }
 
   resume(): void {
@@ -180,7 +212,17 @@ interface BrokerConfig {
   readonly user?: { readonly name: string; readonly password: string };
 }
 
-function configOf({ id, own, peers, inside, shown, voters, count, folder, user }: BrokerConfig): Record<string, string> {
+function configOf({
+  id,
+  own,
+  peers,
+  inside,
+  shown,
+  voters,
+  count,
+  folder,
+  user,
+}: BrokerConfig): Record<string, string> {
   const replicas = String(Math.min(count, 3));
   const least = String(Math.min(count, 2));
   const clients = user === undefined ? 'PLAINTEXT' : 'SASL_PLAINTEXT';

@@ -16,7 +16,13 @@ function install(): void {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-kafka-'));
   try {
     writeFileSync(join(folder, 'pom.xml'), POM);
-    const fetch = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime', '-DoutputDirectory=libs'];
+    const fetch = [
+      '-q',
+      '-B',
+      'dependency:copy-dependencies',
+      '-DincludeScope=runtime',
+      '-DoutputDirectory=libs',
+    ];
     const { status } = spawnSync('mvn', fetch, { cwd: folder, stdio: 'inherit' });
     if (status !== 0) throw new Error(`mvn ended with ${status}`);
     mkdirSync(dirname(KAFKA_LIBRARIES), { recursive: true });

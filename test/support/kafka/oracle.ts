@@ -71,7 +71,9 @@ export class KafkaOracle {
   /** The offset that a group has committed for each partition of a topic. */
   async committed(group: string, topic: string): Promise<ReadonlyMap<number, number>> {
     const rows = (await this.#ask(['committed', group])).map((line) => line.split(' '));
-    return new Map(rows.filter(([name]) => name === topic).map(([, at, offset]) => [Number(at), Number(offset)]));
+    return new Map(
+      rows.filter(([name]) => name === topic).map(([, at, offset]) => [Number(at), Number(offset)]),
+    );
   }
 
   async leader(topic: string): Promise<number> {
