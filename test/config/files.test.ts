@@ -18,6 +18,7 @@ const ENV = {
   EVENT_HUBS,
   SERVICES_SECRET: `whsec_${Buffer.alloc(24).toString('base64')}`,
   BILLING_TOKEN: 'made-up',
+  KAFKA_PASSWORD: 'made-up',
 };
 
 describe('the configs that come with millrace', () => {

@@ -37,8 +37,8 @@ describe('loadSinkModule', () => {
       expect(error).toMatchObject({ code: 'sink_module_invalid' });
       return error instanceof MillraceError ? error.detail : '';
     };
-    expect(await failure('kafka')).toMatch(
-      /"kafka" is neither a built-in type \(files, stdout.*\) nor a path/,
+    expect(await failure('rabbit')).toMatch(
+      /"rabbit" is neither a built-in type \(files, stdout.*\) nor a path/,
     );
     expect(await failure('toString')).toMatch(/neither/);
     expect(await failure('./gone.js')).toBe(`${join(folder, 'gone.js')} does not exist`);
