@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { startApp, type App } from '../../src/app.ts';
+import type { ResolvedConfig } from '../../src/config/config.ts';
 import { resolveText } from '../../src/config/load.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import { Requests } from '../../src/erase/requests.ts';
@@ -16,8 +17,8 @@ export interface Outcome {
   /** Equal for two runs that were the same. */
   readonly trace: number;
   readonly events: number;
-  readonly kills: number;
-  readonly injected: number;
+  /** What was done to the receiver, and how often. */
+  readonly tried: Readonly<Record<string, number>>;
   readonly steps: readonly string[];
 }
 
@@ -25,11 +26,15 @@ const USERS = 4;
 const TYPES = ['daily.data.meal.created', 'labtest.order.created', 'provider.connection.created'] as const;
 const TEAM = '6b0e9a52-0000-4000-8000-000000000001';
 
+/** Configs by their text: one is the same each time it is read. */
+const resolved = new Map<string, ResolvedConfig>();
+
 /** One history: a receiver among senders, an operator, and what can go wrong, all of it decided by the seed. */
 export async function runHistory(seed: number, length = 12): Promise<Outcome> {
   const world = new World(seed);
   const restore = simulateGlobals(world.scheduler);
-  const folder = `/dev/shm/millrace-simulation-${process.pid}`;
+  // As long in every process: what is written holds it.
+  const folder = `/dev/shm/millrace-simulation-${String(process.pid).padStart(7, '0')}`;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(`${folder}/journal`, { recursive: true });
   world.disk.prepare(`${folder}/journal`);
@@ -37,9 +42,9 @@ export async function runHistory(seed: number, length = 12): Promise<Outcome> {
   const history = new History(world, folder);
   try {
     const faults = await history.run(length);
-    const { sent, kills, steps } = history;
+    const { sent, steps } = history;
     const { trace } = world.scheduler;
-    return { seed, faults, trace, events: sent.size, kills, injected: world.faults, steps };
+    return { seed, faults, trace, events: sent.size, tried: world.tried, steps };
   } finally {
     history.kill();
     enter(null);
@@ -63,7 +68,6 @@ class History {
   readonly sent = new Map<string, Sent>();
   readonly erased = new Map<number, number>();
   readonly steps: string[] = [];
-  kills = 0;
 
   constructor(world: World, folder: string) {
     this.#world = world;
@@ -132,52 +136,53 @@ class History {
     const world = this.#world;
     const { random } = world.scheduler;
     if (kind <= 1) {
-      this.#say('kill -9');
+      this.#do('kill -9');
       await this.#end();
       await this.#sleep(random.below(2000));
       await this.#start();
     } else if (kind === 2) {
-      this.#say('power cut');
+      this.#do('power cut');
       await this.#end();
       world.disk.cut(random);
       await this.#start();
     } else if (kind === 3) {
-      this.#say('stop');
+      this.#do('stop');
       await this.#stop();
       await this.#start();
     } else if (kind <= 5) {
       await this.#reload(random.below(VARIANTS.length));
     } else if (kind === 6) {
       const ms = random.pick([120_000, 4_000_000]);
-      this.#say(`${ms} ms pass`);
+      this.#do('time', `${ms} ms pass`);
       this.#isQuiet = true;
       await this.#sleep(ms);
       this.#isQuiet = false;
     } else if (kind === 7) {
       world.trouble = world.trouble > 0 ? 0 : random.pick([0.02, 0.2, 1]);
-      this.#say(`trouble ${world.trouble}`);
+      this.#do('disk in trouble or out of it', `trouble ${world.trouble}`);
       await this.#sleep(random.below(20_000));
     } else if (kind === 9) {
       world.scheduler.slow = !world.scheduler.slow;
-      this.#say(world.scheduler.slow ? 'slow' : 'not slow');
+      this.#do('slow or no more', world.scheduler.slow ? 'slow' : 'not slow');
     } else if (kind === 8) await this.#erase(random.below(USERS));
   }
 
   async #end(): Promise<void> {
     // A kill between two tries to start is none.
     if (this.#app === null) await this.#starting;
-    this.kills += 1;
     this.kill();
   }
 
   async #stop(): Promise<void> {
     await this.#starting;
     const app = this.#app;
+    const life = this.#life;
     if (app === null) return;
     const stopped = app.stop(AbortSignal.timeout(30_000)).catch(() => undefined);
     // What does not stop is killed, as a supervisor would.
     await Promise.race([stopped, this.#sleep(60_000)]);
-    this.kill();
+    // One that has failed meanwhile is gone, and the next one starts.
+    if (this.#life === life) this.kill();
   }
 
   /** Until it runs: a disk in trouble, or a config that events forbid, can be in the way. */
@@ -213,7 +218,7 @@ class History {
       startApp(config, {
         log: this.#log() as never,
         onFailure: (error) => {
-          this.#say(`fails: ${error.message}`);
+          this.#do('failure of the journal', `fails: ${error.message}`);
           // As main does: the process ends, and is started again.
           scheduler.within(null, () => scheduler.later(() => this.#restart(life)));
         },
@@ -232,21 +237,24 @@ class History {
     const app = this.#app;
     const life = this.#life;
     if (app === null || life === null) return;
-    this.#say(`reload ${variant}`);
+    this.#do('reload', `reload ${variant}`);
     const config = await this.#config(variant);
     this.#possible.add(variant);
     let outcome: 'under way' | 'taken' | 'refused' = 'under way';
     this.#world.scheduler
       .within(life, () => app.reload(config))
       .then(
-        () => (outcome = 'taken'),
+        () => {
+          outcome = 'taken';
+          // One that fails from now on starts again with this config.
+          if (this.#life === life) this.#variant = variant;
+        },
         (error: unknown) => {
           outcome = 'refused';
           this.#say(`refused: ${(error as Error).message}`);
         },
       );
     while (isUnderWay(outcome) && this.#life === life) await this.#sleep(500);
-    if ((outcome as string) === 'taken') this.#variant = variant;
     this.#possible = new Set([this.#variant]);
   }
 
@@ -254,7 +262,7 @@ class History {
   async #erase(user: number): Promise<void> {
     if (this.erased.has(user)) return;
     const { scheduler } = this.#world;
-    this.#say(`erase user ${user}`);
+    this.#do('erasure', `erase user ${user}`);
     this.erased.set(user, scheduler.now);
     const requests = new Requests(`${this.#folder}/erasure`);
     const subject = { by: 'user', id: userOf(user), team: null } as const;
@@ -286,7 +294,9 @@ class History {
       this.sent.set(id, event);
       for (let tries = 0; !this.#isOver || tries < 1; tries += 1) {
         for (const variant of this.#possible) event.configs.add(variant);
-        const status = await post(this.#world, event, random.chance(0.03));
+        const breaks = random.chance(0.03);
+        if (breaks) this.#world.note('lost answer');
+        const status = await post(this.#world, event, breaks);
         for (const variant of this.#possible) event.configs.add(variant);
         if (status >= 200 && status < 300) {
           event.acknowledged = this.#world.scheduler.now;
@@ -314,9 +324,11 @@ class History {
     }
   }
 
-  #config(variant: number): ReturnType<typeof resolveText> {
+  async #config(variant: number): Promise<ResolvedConfig> {
     const text = configOf(this.#folder, variant);
-    return resolveText(text, { file: 'simulated.yaml', env: {} });
+    const known = resolved.get(text) ?? (await resolveText(text, { file: 'simulated.yaml', env: {} }));
+    resolved.set(text, known);
+    return known;
   }
 
   #sleep(ms: number): Promise<void> {
@@ -327,6 +339,11 @@ class History {
   #say(step: string): void {
     this.steps.push(`${Math.floor(this.#world.scheduler.now)} ${step}`);
     if (process.env['SIMULATION_LIVE'] !== undefined) process.stderr.write(`${this.steps.at(-1)}\n`);
+  }
+
+  #do(what: string, step = what): void {
+    this.#world.note(what);
+    this.#say(step);
   }
 
   #log(): object {

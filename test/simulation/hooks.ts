@@ -9,6 +9,7 @@ const STAND_INS: readonly (readonly [specifier: RegExp, file: string])[] = [
   [/^node:timers\/promises$/, './timers-promises.ts'],
   [/\/file-lock\.ts$/, './file-lock.ts'],
   [/\/listen\.ts$/, './listen.ts'],
+  [/^@prometheus-io\/client$/, './prometheus.ts'],
   [/^better-sqlite3$/, './sqlite.ts'],
   [/\/writer-thread\.ts$/, './writer-thread.ts'],
 ];

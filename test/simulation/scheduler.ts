@@ -80,7 +80,7 @@ export class Scheduler {
     if (life?.isAlive === false) return;
     if (this.random.chance(this.slow ? 0.7 : 0.05))
       this.after(this.random.below(this.slow ? 4000 : 300), run);
-    else this.#ready.push({ life, run: AsyncLocalStorage.bind(run) });
+    else this.#ready.push({ life, run: this.#of(life, run) });
   }
 
   /** What a call to the outside comes to. */
@@ -101,12 +101,17 @@ export class Scheduler {
     const { life } = this;
     this.#order += 1;
     const delay = Number.isFinite(ms) ? Math.max(0, Math.min(ms, 1e12)) : 1e12;
-    const timer = { life, run: AsyncLocalStorage.bind(run), at: this.#now + delay, order: this.#order };
+    const timer = { life, run: this.#of(life, run), at: this.#now + delay, order: this.#order };
     if (life?.isAlive !== false) this.#timers.push(timer);
     return () => {
       const at = this.#timers.indexOf(timer);
       if (at !== -1) this.#timers.splice(at, 1);
     };
+  }
+
+  /** Whatever it asks for in turn is asked by the same life. */
+  #of(life: Life | null, run: () => void): () => void {
+    return () => this.#lives.run(life, run);
   }
 
   end(life: Life): void {
@@ -152,9 +157,23 @@ export class Scheduler {
   }
 }
 
-/** All microtasks and ticks have run. */
+/** So many turns happen in one round of Node's event loop: each round asks the kernel for news, and there is none. */
+const PULSES = 64;
+let pulses = 0;
+let waiting: (() => void) | null = null;
+
+/** All microtasks and ticks have run, as they do between any two immediates. */
 function drained(): Promise<void> {
   return new Promise((resolve) => {
-    realImmediate(resolve);
+    waiting = resolve;
+    if (pulses > 0) return;
+    for (; pulses < PULSES; pulses += 1) realImmediate(pulse);
   });
+}
+
+function pulse(): void {
+  pulses -= 1;
+  const resolve = waiting;
+  waiting = null;
+  resolve?.();
 }

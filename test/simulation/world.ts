@@ -11,18 +11,24 @@ export class World {
   readonly locks = new Map<string, object>();
   /** Chance that a write, a sync or a new name fails, while the disk is in trouble. */
   trouble = 0;
-  faults = 0;
+  /** What was done to the program, and how often. */
+  readonly tried: Record<string, number> = {};
 
   constructor(seed: number) {
     this.scheduler = new Scheduler(seed);
+  }
+
+  note(what: string): void {
+    this.tried[what] = (this.tried[what] ?? 0) + 1;
   }
 
   /** A change to the disk that may fail. */
   risk(call: string, path: string): void {
     this.disk.now = this.scheduler.now;
     if (this.trouble === 0 || !this.scheduler.random.chance(this.trouble)) return;
-    this.faults += 1;
-    throw new DiskError(this.scheduler.random.pick(['EIO', 'ENOSPC', 'EDQUOT']), call, path);
+    const code = this.scheduler.random.pick(['EIO', 'ENOSPC', 'EDQUOT']);
+    this.note(code);
+    throw new DiskError(code, call, path);
   }
 }
 

@@ -11,6 +11,9 @@ export interface Options extends Pick<Order, 'kept' | 'only' | 'served'> {
 
 const NOTHING: Counts = { histories: 0, points: 0, states: 0, recoveries: 0, served: 0, failed: 0 };
 
+/** A recovery does hundreds of small things with files, one after the other: no thread is asked for them. */
+const INLINE = ['--import', new URL('inline/hooks.ts', import.meta.url).href];
+
 /** One run of all its processes. */
 export class Run {
   readonly #options: Options;
@@ -24,10 +27,8 @@ export class Run {
     this.#options = options;
     const { seed, jobs, perPoint, kept, only, served } = options;
     const count = kept === undefined ? jobs : 1;
-    // A recovery does hundreds of small things with files, one after the other: more threads only hand them on.
-    const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
     for (let job = 0; job < count; job += 1) {
-      const child = fork(new URL('job.ts', import.meta.url), { env, detached: true });
+      const child = fork(new URL('job.ts', import.meta.url), { detached: true, execArgv: INLINE });
       this.#jobs.set(child, { counts: NOTHING, at: '' });
       child.on('message', (report: Report) => this.#hear(child, report));
       child.on('exit', (code) => {

@@ -1,0 +1,66 @@
+import type { Outcome } from './history.ts';
+
+/** What a process of a run is to do next. */
+export interface Order {
+  readonly seed: number;
+  readonly length: number;
+  /** Whether the fewest steps are looked for with which it fails. */
+  readonly shrinks: boolean;
+}
+
+/** How a history ended. */
+export interface Report extends Pick<Outcome, 'seed' | 'events' | 'tried' | 'faults'> {
+  /** Its steps and what was wrong, for a person; empty when all was well. */
+  readonly text: string;
+}
+
+type RunHistory = (seed: number, length: number) => Promise<Outcome>;
+
+if (import.meta.main) await work();
+
+/** One history after the other, as they are ordered. */
+async function work(): Promise<void> {
+  const run = await prepared();
+  process.on('disconnect', () => process.exit(0));
+  process.on('message', ({ seed, length, shrinks }: Order) => {
+    void (async () => {
+      let outcome = await run(seed, length);
+      const { events, tried } = outcome;
+      if (outcome.faults.length > 0 && shrinks) outcome = await shrunk(outcome, length, run);
+      const { faults } = outcome;
+      const text = faults.length === 0 ? '' : textOf(outcome);
+      process.send?.({ seed, events, tried, faults, text } satisfies Report);
+    })();
+  });
+}
+
+/** One history, for a person. */
+export async function single(seed: number, length: number): Promise<string> {
+  const run = await prepared();
+  return textOf(await run(seed, length));
+}
+
+/** The program is loaded with what stands in for the machine. */
+async function prepared(): Promise<RunHistory> {
+  await import('./hooks.ts');
+  const { runHistory } = await import('./history.ts');
+  // Thrown into code of a process that is gone; nobody waits for it.
+  process.on('unhandledRejection', (error) => {
+    if (!(error instanceof Error && error.name === 'Gone')) throw error;
+  });
+  return runHistory;
+}
+
+/** The shortest history of the same seed that fails: its steps are the same, and it is calm earlier. */
+async function shrunk(outcome: Outcome, length: number, run: RunHistory): Promise<Outcome> {
+  for (let shorter = 0; shorter < length; shorter += 1) {
+    const again = await run(outcome.seed, shorter);
+    if (again.faults.length > 0) return again;
+  }
+  return outcome;
+}
+
+function textOf({ steps, faults, ...rest }: Outcome): string {
+  const text = faults.length === 0 ? ['nothing is wrong'] : faults;
+  return `${[...steps, ...text, JSON.stringify(rest)].join('\n')}\n`;
+}
