@@ -96,8 +96,10 @@ export function judge(case_: {
       try {
         const { id } = JSON.parse(line) as { id: string };
         const sink = name.split('/')[0] ?? '';
-        inOrder(known.get(id), name);
-        found.set(id, [...(found.get(id) ?? []), { id, text: line, file: name, sink }]);
+        const before = found.get(id) ?? [];
+        // One that comes again after a crash stands where it stands: it was in its place before.
+        if (!before.some((copy) => copy.sink === sink)) inOrder(known.get(id), name);
+        found.set(id, [...before, { id, text: line, file: name, sink }]);
       } catch {
         faults.push(`${name} has a line that is not JSON`);
       }
