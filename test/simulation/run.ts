@@ -24,8 +24,12 @@ export interface Totals {
   seconds: number;
 }
 
+/** Steps of the operator in a history, where nothing else is said. */
+export const STEPS = 12;
 /** A process is exchanged after so many histories: each leaves a little behind. */
 const HISTORIES_A_PROCESS = 400;
+/** Milliseconds between two notes of how far it is. */
+const EVERY = 60_000;
 
 /** Histories in several processes; each gets the next seed when it has finished one. */
 export class Run {
@@ -43,7 +47,13 @@ export class Run {
   async end(): Promise<Totals> {
     const { jobs, histories } = this.#options;
     const count = Math.max(1, Math.min(jobs, histories));
+    const progress = setInterval(() => process.stderr.write(`${lineOf(this.#counted())}\n`), EVERY);
     await Promise.all(Array.from({ length: count }, () => this.#job()));
+    clearInterval(progress);
+    return this.#counted();
+  }
+
+  #counted(): Totals {
     this.#totals.seconds = Math.round(performance.now() - this.#started) / 1000;
     return this.#totals;
   }
@@ -90,4 +100,15 @@ export class Run {
     process.stdout.write(text);
     if (isDefect) this.#isOver = true;
   }
+}
+
+/** For a person. */
+export function lineOf({ histories, events, tried, failed, seed, seconds }: Totals): string {
+  const rate = (histories / seconds).toFixed(1);
+  const kinds = Object.entries(tried).sort(([, one], [, other]) => other - one);
+  return [
+    `${histories} simulated histories (${rate} a second) with ${events} events, seeds from ${seed}`,
+    `tried: ${kinds.map(([what, times]) => `${what} ${times}`).join(', ')}`,
+    failed.length === 0 ? 'none failed' : `${failed.length} failed: seeds ${failed.join(', ')}`,
+  ].join('; ');
 }

@@ -277,7 +277,7 @@ class Run {
       const { receipts } = (await this.#admin('/run', {})) as { receipts: { receipt: string }[] };
       erasure.isDone = receipts.some(({ receipt }) => receipt === asked.request);
     } catch (error) {
-      if (process.running) throw error;
+      if (process.running && !(await gone(process))) throw error;
     }
     await this.#revive();
   }
@@ -371,7 +371,7 @@ class Run {
 async function gone(process: ServeProcess): Promise<boolean> {
   return Promise.race([
     process.exited.then(() => true),
-    new Promise<boolean>((resolve) => setTimeout(resolve, 1000, false)),
+    new Promise<boolean>((resolve) => setTimeout(resolve, 10_000, false)),
   ]);
 }
 

@@ -37,7 +37,8 @@ export interface Counts {
 
 export interface Failure {
   readonly seed: number;
-  readonly state: string;
+  /** Null when there is no record of this history. */
+  readonly state: string | null;
   readonly faults: readonly string[];
   /** What has to be lost for it. */
   readonly lost: readonly string[];
@@ -81,12 +82,15 @@ async function work(order: Order): Promise<void> {
   const library = buildRecorder(folder);
   for (let { seed } = order; ; seed += order.stride) {
     const random = seededRandom(seed);
-    const { recording, keep } = await record(
-      folder,
-      library,
-      seed,
-      drawSteps(random, 5 + Math.floor(random() * 12)),
-    );
+    const steps = drawSteps(random, 5 + Math.floor(random() * 12));
+    const recorded = await record(folder, library, seed, steps).catch((error: unknown) => error as Error);
+    if (recorded instanceof Error) {
+      counts.failed += 1;
+      const faults = [`it was not recorded: ${recorded.stack}`];
+      send({ kind: 'failure', failure: { seed, state: null, faults, lost: [], folder, whole: false } });
+      continue;
+    }
+    const { recording, keep } = recorded;
     const place = join(order.base, `failed-${seed}`);
     await tryAll(recording, order, { counts, folder, keep: () => (keep(place), place) });
     rmSync(join(recording.history.root, '..'), { recursive: true, force: true });

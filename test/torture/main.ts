@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { lineOf, Run as Simulation, STEPS, type Totals } from '../simulation/run.ts';
 import build from '../support/build.ts';
 import { lacksRecorder } from './recorder.ts';
 import { Run, type Options } from './run.ts';
@@ -15,14 +13,14 @@ const USAGE = `Usage: npm run torture -- [--seed N] [--histories H] [--states M]
   --seed N          the first history's seed (default: another one each time); the others count on from it
   --histories H     first so many histories on a simulated machine (default 0; see test/simulation)
   --states M        ends when so many different states were tried (default 10000)
-  --minutes K       ends after so many minutes, whichever comes first
+  --minutes K       ends after so many minutes, whichever comes first; the simulated histories have half of them
   --jobs J          processes (default 2)
   --per-point P     states at each crash point, at most (default 12)
   --history FOLDER  tries the states of a history that a failure has left
   --only STATE      only this one, as the failure names it
   --serve           all recoveries are those of \`millrace serve\`, and not one in 200
 
-Progress goes to stderr, one line with the counts to stdout. Exit code 0 when all held, 1 when something was found or it
+Progress goes to stderr. The last lines, on stdout, say what was tried and which seeds failed. Exit code 0 when all held, 1 when something was found or it
 cannot run here, 2 for wrong usage.
 `;
 
@@ -45,11 +43,15 @@ async function main(argv: readonly string[]): Promise<number> {
     note(`torture cannot run here: ${lack}`);
     return 1;
   }
-  const simulated = options.histories === 0 ? 0 : await simulate(options);
+  const simulated = options.histories === 0 ? null : await simulate(options);
   const clean = await build();
   const base = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-torture-'));
   try {
-    return Math.max(simulated, await new Run(options, base).end());
+    const minutes = simulated === null ? options.minutes : options.minutes - simulated.seconds / 60;
+    const { code, line } = await new Run({ ...options, minutes }, base).end();
+    if (simulated !== null) process.stdout.write(`${lineOf(simulated)}\n`);
+    process.stdout.write(`${line}\n`);
+    return simulated !== null && simulated.failed.length > 0 ? 1 : code;
   } finally {
     clean();
     // Histories that failed stay.
@@ -58,14 +60,10 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** In a process of its own, whose clock and disk are not those of this one. @returns its exit code */
-async function simulate({ seed, histories, minutes }: Settings): Promise<number> {
-  const program = fileURLToPath(new URL('../simulation/main.ts', import.meta.url));
-  const flags = { seed, histories, minutes };
-  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const child = spawn(process.execPath, [program, ...args], { stdio: 'inherit' });
-  const [code] = (await once(child, 'exit')) as [number | null];
-  return code ?? 1;
+/** Histories on a simulated machine; half of the time is for them. */
+function simulate({ seed, histories, minutes, jobs }: Settings): Promise<Totals> {
+  const options = { seed, histories, minutes: minutes / 2, jobs, length: STEPS, isDefect: false };
+  return new Simulation(options).end();
 }
 
 /** @throws TypeError for a flag that is not known or not a number */

@@ -43,8 +43,8 @@ export class Run {
     for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => this.#over.resolve());
   }
 
-  /** @returns the exit code */
-  async end(): Promise<number> {
+  /** @returns the exit code, and what was tried, for a person */
+  async end(): Promise<{ readonly code: number; readonly line: string }> {
     await this.#over.promise;
     const children = [...this.#jobs.keys()].filter(
       ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
@@ -53,12 +53,16 @@ export class Run {
     // What was being tried then has no result.
     for (const child of children) child.disconnect();
     await Promise.all(ends);
-    for (const { seed, state, folder, whole } of this.#failures)
+    for (const { seed, state, folder, whole } of this.#failures.filter((failure) => failure.state !== null))
       note(
         `failed: seed ${seed}, state ${state}: npm run torture -- --history ${folder} --only ${state}${whole ? ' --serve' : ''}`,
       );
-    process.stdout.write(`${this.#line()}; seed ${this.#options.seed}\n`);
-    return this.#failures.length > 0 || this.#broken ? 1 : 0;
+    const failed = this.#failures.map(
+      ({ seed, state }) => `${seed} (${state === null ? 'not recorded' : `state ${state}`})`,
+    );
+    const found = failed.length === 0 ? '' : `: seeds ${failed.join(', ')}`;
+    const line = `${this.#line()}${found}; seeds from ${this.#options.seed}`;
+    return { code: this.#failures.length > 0 || this.#broken ? 1 : 0, line };
   }
 
   #hear(child: ChildProcess, report: Report): void {
@@ -72,8 +76,9 @@ export class Run {
       case 'failure': {
         const { seed, state, faults, lost } = report.failure;
         this.#failures.push(report.failure);
-        note(`seed ${seed}, state ${state}:`);
+        note(`seed ${seed}, ${state === null ? 'no state' : `state ${state}`}:`);
         for (const fault of faults.slice(0, 5)) note(`  ${fault}`);
+        if (state === null) break;
         note(`  when this is lost, and nothing else:`);
         for (const text of lost.slice(0, 20)) note(`    ${text}`);
         break;
@@ -101,7 +106,7 @@ export class Run {
     const seconds = (performance.now() - this.#started) / 1000;
     const rate = (this.#sum('states') / seconds).toFixed(1);
     return [
-      `${this.#sum('histories')} histories`,
+      `${this.#sum('histories')} recorded histories`,
       `${this.#sum('points')} crash points`,
       `${this.#sum('states')} states (${rate} a second)`,
       `${this.#sum('recoveries')} recoveries, ${this.#sum('served')} by serve`,
