@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createGunzip } from 'node:zlib';
 import { pipeline } from 'node:stream/promises';
-import { MANIFEST } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
-import { messageOf } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Bytes } from './place.ts';
 import type { DifferenceCode } from './report.ts';
 
@@ -32,7 +31,7 @@ export async function readClaim(
     const sha256 = onDisk.digest('hex');
     return { bytes, sha256, bodySha256: file.endsWith('.gz') ? await hashUnpacked(place, file) : sha256 };
   } catch (error) {
-    if (signal?.aborted === true) throw error;
+    if (signal?.aborted === true || error instanceof MillraceError) throw error;
     return messageOf(error);
   }
 }
@@ -54,7 +53,7 @@ export function compareClaim(
 ): (readonly [code: DifferenceCode, detail: string])[] {
   const { bytes, sha256, bodySha256 } = facts;
   const damaged = bodySha256 === null ? [['file_unreadable', 'cannot be unpacked'] as const] : [];
-  if (line === null) return [...damaged, ['file_extra', `present, but not listed in ${MANIFEST}`]];
+  if (line === null) return [...damaged, ['file_extra', 'present, but not listed in the manifest']];
   if (line.sha256 === null)
     return [...damaged, ['file_returned', 'was removed by an erasure, but is still there']];
   if (bytes < line.bytes) return [...damaged, ['file_truncated', `${bytes} bytes instead of ${line.bytes}`]];

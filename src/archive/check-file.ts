@@ -1,4 +1,3 @@
-import { MANIFEST } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { FileFacts } from './facts.ts';
 import type { DifferenceCode } from './report.ts';
@@ -16,7 +15,7 @@ export interface Listed {
 /** Says how a file differs from its line in the manifest, apart from what its records say. */
 export function compareFile(facts: FileFacts, { line, elsewhere }: Listed): Found[] {
   const moved = elsewhere === null ? '' : `; it holds what is listed as ${elsewhere}`;
-  if (line === null) return [['file_extra', `present, but not listed in ${MANIFEST}${moved}`]];
+  if (line === null) return [['file_extra', `present, but not listed in the manifest${moved}`]];
   if (line.sha256 === null) {
     const by = 'erasure' in line ? ` by erasure ${line.erasure}` : '';
     return [['file_returned', `was removed${by}, but is still there`]];

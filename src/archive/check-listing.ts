@@ -113,7 +113,7 @@ export function reportMissing(
       code: 'file_missing',
       file,
       line: null,
-      detail: `listed in ${MANIFEST}, but missing${where}`,
+      detail: `listed in the manifest, but missing${where}`,
     });
   }
 }

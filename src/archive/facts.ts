@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
-import { messageOf } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
 import type { ArchivePlace, Bytes } from './place.ts';
 import { readInChunks, type ArchiveItem } from './read.ts';
@@ -71,6 +71,7 @@ export async function readFacts(
     const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(place, file);
     return { ...onDisk, records, types, first, last, disorderedAt, whole };
   } catch (error) {
+    if (error instanceof MillraceError) throw error;
     return messageOf(error);
   }
 }

@@ -29,7 +29,7 @@ export class FolderPlace implements ArchivePlace {
   }
 
   async list(): Promise<ArchiveListing> {
-    const about = { place: this, root: this.root, isFolder: this.#only === null };
+    const about = { place: this, root: this.root, isFolder: this.#only === null, others: [] };
     try {
       const kinds = this.#only === null ? await listFolder(this.root) : { ...NOTHING, file: [this.#only] };
       const { file: files, part: parts, claim: claims, ...others } = kinds;

@@ -1,6 +1,6 @@
 import { DATA_EXTENSIONS, PART_EXTENSION, type ArchiveRecord } from '../core/archive.ts';
 import { parseRecord, type ParseRecord } from '../core/archive-record.ts';
-import { messageOf } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import {
   isSealed,
   parseSealed,
@@ -11,7 +11,7 @@ import {
 } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
 import { fileLines } from './file-lines.ts';
-import type { ArchivePlace, Bytes } from './place.ts';
+import type { ArchiveListing, ArchivePlace, Bytes } from './place.ts';
 import { listArchive, type Places } from './places.ts';
 
 /**
@@ -71,7 +71,15 @@ export async function* readArchiveInChunks<R>(
   parse: ParseRecord<R>,
   options: ReadOptions = {},
 ): AsyncGenerator<Iterable<ArchiveItem<R>>> {
-  const { place, files, parts, notFollowed } = await listArchive(path, options.places);
+  yield* readListed(await listArchive(path, options.places), parse, options);
+}
+
+/** The same, of what was listed before. */
+export async function* readListed<R>(
+  { place, files, parts, notFollowed }: ArchiveListing,
+  parse: ParseRecord<R>,
+  options: ReadOptions = {},
+): AsyncGenerator<Iterable<ArchiveItem<R>>> {
   for (const file of notFollowed) {
     yield [{ kind: 'problem', file, line: null, reason: 'not a plain file; not followed' }];
   }
@@ -145,7 +153,8 @@ export async function* readInChunks<R>(
       yield itemsOf(lines, file, unfinished, parse, opener);
     }
   } catch (error) {
-    if (signal?.aborted === true) throw error;
+    // That its store cannot be asked says nothing of the file.
+    if (signal?.aborted === true || error instanceof MillraceError) throw error;
     yield [{ kind: 'problem', file, line: null, reason: messageOf(error) }];
   }
 }

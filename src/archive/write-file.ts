@@ -14,6 +14,13 @@ const COMPRESSORS = {
   none: () => new PassThrough(),
 } as const satisfies Record<Compression, () => Duplex>;
 
+/** Whose a file is, and who may read it. */
+export interface FileOwner {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
 /**
  * Writes a file of an archive under a temporary name. It is on disk once it resolves, and not there when it rejects.
  * @param like whose it is to be and who may read it
@@ -24,7 +31,7 @@ export async function writeArchiveFile(
   chunks: () => AsyncIterable<Buffer>,
   compression: Compression,
   signal: AbortSignal,
-  like?: { readonly mode: number; readonly uid: number; readonly gid: number },
+  like?: FileOwner,
 ): Promise<{ bytes: number; sha256: string }> {
   const file = await fillNew(HashedFile.create(path), async (target) => {
     if (like !== undefined) {

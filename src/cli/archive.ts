@@ -1,10 +1,15 @@
 import { realpath } from 'node:fs/promises';
+import { isAbsolute } from 'node:path';
 import { Command } from 'commander';
+import { nameOf } from '../archive/place.ts';
+import { urlOf } from '../archive/places.ts';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
 import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
 import { eachSecret } from '../config/secrets.ts';
+import { SEGMENTS } from '../core/archive-segments.ts';
 import { EXIT } from '../core/errors.ts';
+import { isStoreUrl } from '../core/place.ts';
 import { isPublicKey } from '../core/signature.ts';
 import type { Verifier } from '../core/verifier.ts';
 import { visible } from '../lib/visible.ts';
@@ -14,6 +19,7 @@ import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { configOf } from './config-options.ts';
+import { withPlaces } from './places.ts';
 import { collect, readAs, textOf } from './options.ts';
 import { StatusLine } from './status-line.ts';
 
@@ -21,6 +27,7 @@ const HELP = `
 Examples:
   millrace archive verify ./data/archive
   millrace archive verify ./data/archive --config config/millrace.yaml --secret-file retired-secrets.txt
+  millrace archive verify s3://acme/archive --config config/millrace.yaml
   millrace archive verify ./data/archive --secret-env MILLRACE_SECRET --secret-env OLD_SECRET --json
   millrace archive verify ./data/archive --repair --dry-run
 
@@ -55,7 +62,7 @@ export function archiveCommand(io: Io): Command {
     .addHelpText('after', HELP);
   addKeyOptions(archive.command('verify'))
     .description('compare every file with the manifest: counts, sizes, hashes, chain and signatures')
-    .argument('<path>', 'the folder of the archive')
+    .argument('<path>', 'the folder of the archive, or its URL: s3://, azblob:// or gs://')
     .option('--config <file>', 'check signatures as the signing section of this config says')
     .option('--secret-env <name>', 'check with the secret in this variable; may be repeated', collect)
     .option('--secret-file <file>', 'check with the secrets in this file; may be repeated', collect)
@@ -90,7 +97,7 @@ export function archiveCommand(io: Io): Command {
         onProgress: (done, total, file) =>
           status.show(() => `reading file ${done + 1} of ${total}: ${file}`, done + 1 === total),
       };
-      const { report, actions } = await work(path, options, how, io);
+      const { report, actions } = await withPlaces((places) => work(path, options, { ...how, places }, io));
       if (options.json === true) {
         const repair = actions === null ? {} : { repair: { dry_run: options.dryRun === true, actions } };
         print(io, JSON.stringify({ ...report, ...repair }, null, 2));
@@ -137,11 +144,16 @@ async function proofOf(
     return { heads: given, signed, trust: { keys: new Set(publicKey), receipts: null } };
   const { config } = configOf(options, io);
   const { trusted, heads } = readProof(config);
-  const noted = heads.noted(await realpath(path).catch(() => path));
-  if (noted.forged)
-    found.push({ code: 'head_forged', file: noted.path, line: null, detail: 'it is not as it was signed' });
+  const noted = isStoreUrl(path)
+    ? heads.notedBelow(`${urlOf(path)}/${SEGMENTS}`)
+    : [heads.noted(await realpath(path).catch(() => path))];
+  for (const { path: file, forged } of noted)
+    if (forged) found.push({ code: 'head_forged', file, line: null, detail: 'it is not as it was signed' });
+  const expected = noted.flatMap((note) =>
+    note.heads.map(({ head: hash }) => ({ head: hash, where: note.path })),
+  );
   return {
-    heads: [...given, ...noted.heads.map((one) => ({ head: one.head, where: noted.path }))],
+    heads: [...given, ...expected],
     signed,
     trust: {
       keys: new Set([...trusted, ...publicKey]),
@@ -181,10 +193,12 @@ function readSecrets(file: string): string[] {
 function render(report: VerifyReport, checked: boolean): string {
   const { files, records, bytes, claim_checks: claims, manifest, sealed, differences, notes } = report;
   const { verified, unmatched, invalid, unsigned } = report.signatures;
+  const named = (file: string): string =>
+    isStoreUrl(report.path) && !isAbsolute(file) ? nameOf(report.path, file) : file;
   const lines = [
-    ...notes.map(({ file, detail }) => visible(`note       ${file}: ${detail}`)),
+    ...notes.map(({ file, detail }) => visible(`note       ${named(file)}: ${detail}`)),
     ...differences.map(({ code, file, line, detail }) =>
-      visible(`difference ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`),
+      visible(`difference ${named(file)}${line === null ? '' : `:${line}`}: ${code}: ${detail}`),
     ),
     `${files} files, ${records} records, ${bytes} bytes${claims === 0 ? '' : `, ${claims} kept events`}`,
     checked
@@ -200,12 +214,25 @@ function render(report: VerifyReport, checked: boolean): string {
   return lines.join('\n');
 }
 
-function renderManifest({ lines, head, signed, unsigned, keys, heads }: VerifyReport['manifest']): string[] {
+function renderManifest({
+  lines,
+  head,
+  writers = [{ writer: '', lines, head }],
+  signed,
+  unsigned,
+  keys,
+  heads,
+}: VerifyReport['manifest']): string[] {
   const vouched =
     signed > 0 ? 'from before signing began; the first signed line vouches for them' : 'not proven';
   const unknown = ': not compared with a known key; use --config or --public-key';
   return [
-    `manifest: ${lines} lines, head ${head}`,
+    writers.length === 1
+      ? `manifest: ${lines} lines, head ${head}`
+      : `manifest: ${lines} lines of ${writers.length} writers`,
+    ...(writers.length < 2
+      ? []
+      : writers.map((one) => `writer ${one.writer}: ${one.lines} lines, head ${one.head}`)),
     ...keys.map(({ key, known }) => `signed by ${key}${known ? '' : unknown}`),
     ...(unsigned > 0 ? [`unsigned: ${unsigned} lines, ${vouched}`] : []),
     ...(heads > 0 ? [`heads looked for: ${heads}`] : []),

@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander';
-import { Places } from '../archive/places.ts';
 import { EXIT } from '../core/errors.ts';
 import { changesAfter } from '../export/new-files.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/compression.ts';
@@ -11,6 +10,7 @@ import { parseBytes } from '../lib/units.ts';
 import { describeDrift, describeLeft } from '../warehouse/learned/drift.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
+import { withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, endInstant, instant, option, wholeNumber } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
@@ -133,14 +133,16 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
   const tables = await tablesOf(options, io);
   if (!madeOfEvents(tables).includes(options.table))
     throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
-  const summary = await runExport({
-    ...prepare(paths, options),
-    places: new Places(),
-    tables,
-    ...reporting(io),
-    opener: () => openerOf(options, io),
-    signal: io.signal,
-  });
+  const summary = await withPlaces((places) =>
+    runExport({
+      ...prepare(paths, options),
+      places,
+      tables,
+      ...reporting(io),
+      opener: () => openerOf(options, io),
+      signal: io.signal,
+    }),
+  );
   const ok = summary.complete && summary.rejects === 0 && summary.problems === 0;
   // What is listed goes to stdout alone.
   if (options.listNew !== undefined) render(summary, options.out, (line) => note(io, line));

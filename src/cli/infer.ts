@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
-import { Places } from '../archive/places.ts';
 import { Command } from 'commander';
 import { EXIT, messageOf } from '../core/errors.ts';
 import { inferTables, type InferSummary } from '../export/infer.ts';
 import { errorCode } from '../lib/durable.ts';
 import { writeTables } from '../warehouse/learned/infer/write.ts';
 import { note, print, usageError, type Io } from './io.ts';
+import { withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, option, wholeNumber } from './options.ts';
 import { StatusLine } from './status-line.ts';
@@ -56,18 +56,21 @@ export function inferCommand(io: Io): Command {
       const tables = await tablesOf(options, io);
       const status = new StatusLine(io);
       const name = status.atMost(NAMED);
-      const summary = await inferTables({
-        paths,
-        places: new Places(),
-        types: options.type,
-        limit: options.limit,
-        tables,
-        all: options.all === true,
-        opener: await openerOf(options, io),
-        signal: io.signal,
-        onProgress: (records, file) => status.show(() => `${records} records: ${file}`),
-        onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
-      });
+      const opener = await openerOf(options, io);
+      const summary = await withPlaces((places) =>
+        inferTables({
+          paths,
+          places,
+          types: options.type,
+          limit: options.limit,
+          tables,
+          all: options.all === true,
+          opener,
+          signal: io.signal,
+          onProgress: (records, file) => status.show(() => `${records} records: ${file}`),
+          onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
+        }),
+      );
       report(summary, options, io);
       if (summary.problems > 0) io.setExit(EXIT.partial);
     });

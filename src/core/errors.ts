@@ -65,6 +65,7 @@ export const CATALOGUE = {
   sink_module_invalid: { title: 'Sink module cannot be used', exit: EXIT.usage, retryable: false },
   receiver_unreachable: { title: 'Receiver cannot be reached', exit: EXIT.failed, retryable: true },
   archive_unreadable: { title: 'Archive cannot be read', exit: EXIT.failed, retryable: false },
+  store_unreadable: { title: 'Object store cannot be read', exit: EXIT.failed, retryable: true },
   keys_unusable: { title: 'Key store cannot be used', exit: EXIT.failed, retryable: true },
   keys_in_use: { title: 'Key store is in use', exit: EXIT.failed, retryable: true },
   master_key_wrong: { title: 'Master key is wrong', exit: EXIT.usage, retryable: false },

@@ -23,6 +23,7 @@ import { NotSearched } from './not-searched.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
 import { mayHold, requestsInFile, searchFile } from './search-file.ts';
+import { temporaryPath } from './temporary.ts';
 import { walkFolder } from './walk.ts';
 import { holdWriters } from './writers.ts';
 
@@ -207,7 +208,8 @@ export class FolderStore implements ErasableStore {
     if (!found) return;
     if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
     run.onStep('found');
-    const rewrite = await rewriteLines(path, owners, search, run.signal);
+    const written = { place: DISK, file: path, temporary: temporaryPath(path), like: await stat(path) };
+    const rewrite = await rewriteLines(written, owners, search, run.signal);
     if (rewrite !== null) await this.#replace(job, file, rewrite, () => commitRewrite(path, rewrite));
   }
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { rename, stat, unlink } from 'node:fs/promises';
+import { rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileLines } from '../archive/file-lines.ts';
-import { DISK } from '../archive/place.ts';
-import { writeArchiveFile } from '../archive/write-file.ts';
+import type { Bytes } from '../archive/place.ts';
+import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
 import type { Compression } from '../core/archive.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { syncFolder } from '../lib/durable.ts';
@@ -26,13 +26,23 @@ export interface Rewrite {
   readonly contents?: Contents;
 }
 
+/** What is rewritten, and where to. */
+export interface Rewritten {
+  readonly place: Bytes;
+  readonly file: string;
+  /** Path of the new file until it is put in place. */
+  readonly temporary: string;
+  /** Whoever could read the file still can. */
+  readonly like?: FileOwner;
+}
+
 /**
- * Writes the file anew beside itself, synced, without the lines that fall under a request. Every other line keeps its
- * bytes. `commitRewrite` puts it in place.
+ * Writes the file anew, synced, without the lines that fall under a request. Every other line keeps its
+ * bytes. `commitRewrite` puts it in place, in a folder.
  * @returns null when there was nothing to take out
  */
 export async function rewriteLines(
-  path: string,
+  { place, file, temporary, like }: Rewritten,
   owners: LineOwners,
   search: IdSearch,
   signal: AbortSignal,
@@ -40,11 +50,10 @@ export async function rewriteLines(
   const removed = new Map<string, number>();
   const contents = new Contents();
   const before = createHash('sha256');
-  const temporary = temporaryPath(path);
   let lines = 0;
   let kept = 0;
   const keep = async function* (): AsyncGenerator<Buffer> {
-    for await (const batch of fileLines(DISK, path, (chunk) => before.update(chunk))) {
+    for await (const batch of fileLines(place, file, (chunk) => before.update(chunk))) {
       const pieces: Buffer[] = [];
       for (const { number, bytes: line, ended } of batch) {
         if (line === null) throw new Error(`line ${number} is too long to search`);
@@ -62,8 +71,7 @@ export async function rewriteLines(
       if (pieces.length > 0) yield Buffer.concat(pieces);
     }
   };
-  // Whoever could read the file still can.
-  const after = await writeArchiveFile(temporary, keep, compressionOf(path), signal, await stat(path));
+  const after = await writeArchiveFile(temporary, keep, compressionOf(file), signal, like);
   if (lines === 0 || kept === 0) await unlink(temporary);
   if (lines === 0) return null;
   return {
@@ -82,7 +90,7 @@ export async function commitRewrite(path: string, { after }: Pick<Rewrite, 'afte
   await syncFolder(dirname(path));
 }
 
-function compressionOf(path: string): Compression {
-  if (path.endsWith('.gz')) return 'gzip';
-  return path.endsWith('.zst') ? 'zstd' : 'none';
+function compressionOf(file: string): Compression {
+  if (file.endsWith('.gz')) return 'gzip';
+  return file.endsWith('.zst') ? 'zstd' : 'none';
 }

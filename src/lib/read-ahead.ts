@@ -46,7 +46,7 @@ export async function* readAhead<S, T>(
 }
 
 /** A source that is read whether or not somebody asks for its items yet. */
-class EarlySource<T> {
+export class EarlySource<T> {
   /** Settles when the source is closed; rejects with what it has thrown. */
   readonly closed: Promise<void>;
   readonly #limits: Limits<T>;
@@ -88,4 +88,19 @@ class EarlySource<T> {
       this.#bell.ring();
     }
   }
+}
+
+/** The same items; each is shown while `count` others are still handed out before it. */
+export async function* inSight<T>(
+  items: AsyncIterable<T>,
+  count: number,
+  show: (item: T) => void,
+): AsyncGenerator<T> {
+  const seen: T[] = [];
+  for await (const item of items) {
+    show(item);
+    seen.push(item);
+    if (seen.length > count) yield seen.shift() as T;
+  }
+  yield* seen;
 }

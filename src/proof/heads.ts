@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Heads, ManifestHead, NotedHead } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
-import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { isMissing, makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 /** What is noted of one archive, as its file has it, but for the signature. */
@@ -72,8 +73,24 @@ export class HeadFiles implements Heads {
     return { path: join(this.#folder, nameOf(root)), heads, forged };
   }
 
+  /** Those of the chains whose roots begin so: each writer to a store has one. A forged note may be of any. */
+  notedBelow(root: string): NotedHeads[] {
+    const names = readNames(this.#folder).filter((name) => /^[0-9a-f]{16}\.json$/.test(name));
+    return names.flatMap((name): NotedHeads[] => {
+      const path = join(this.#folder, name);
+      const { note } = this.#readFile(path);
+      if (note === null || nameOf(note.archive) !== name) return [{ path, heads: [], forged: true }];
+      if (!note.archive.startsWith(root)) return [];
+      return [{ path, heads: [...note.lost, { head: note.head, bytes: note.bytes }], forged: false }];
+    });
+  }
+
   #read(root: string): { readonly note: Note | null; readonly forged: boolean } {
-    const path = join(this.#folder, nameOf(root));
+    const { note, forged } = this.#readFile(join(this.#folder, nameOf(root)));
+    return note === null || note.archive === root ? { note, forged } : { note: null, forged: true };
+  }
+
+  #readFile(path: string): { readonly note: Note | null; readonly forged: boolean } {
     let text: string | undefined;
     try {
       text = readIfThere(path)?.trimEnd();
@@ -83,7 +100,16 @@ export class HeadFiles implements Heads {
     if (text === undefined) return { note: null, forged: false };
     const { state, by } = checkSigned('head', text);
     const note = state === 'valid' && this.#trusted.has(by) ? (JSON.parse(text) as Note) : null;
-    return note?.archive === root ? { note, forged: false } : { note: null, forged: true };
+    return { note, forged: note === null };
+  }
+}
+
+function readNames(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw new MillraceError('proof_unusable', `${folder}: ${messageOf(error)}`, { cause: error });
   }
 }
 

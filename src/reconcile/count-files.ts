@@ -1,6 +1,6 @@
 import { readManifest } from '../archive/manifest.ts';
-import { listArchive, type Places } from '../archive/places.ts';
-import { readArchiveInChunks, type ArchiveItem } from '../archive/read.ts';
+import type { Places } from '../archive/places.ts';
+import { readListed, type ArchiveItem } from '../archive/read.ts';
 import { CLAIMS_FOLDER } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
@@ -23,8 +23,8 @@ export interface FilesCount {
 }
 
 export interface FilesOptions {
-  /** Where archives are opened; without it, only folders are. */
-  readonly places?: Places | undefined;
+  /** Where archives are opened. */
+  readonly places: Places;
   readonly opener?: RecordOpener | undefined;
   readonly signal: AbortSignal;
   readonly onRecord: (item: ArchiveItem<RecordSummary> & { kind: 'record' }) => void;
@@ -40,7 +40,8 @@ const NAMED = 20;
  */
 export async function countFiles(path: string, window: Window, options: FilesOptions): Promise<FilesCount> {
   const { places } = options;
-  const listing = await listArchive(path, places);
+  // Nothing has been written yet where a store is empty.
+  const listing = await (await places.open(path)).list();
   const { files } = listing;
   const erasures = new ErasedRecords(window);
   const manifest = await readManifest(listing, { onEntry: (entry) => erasures.take(entry) });
@@ -51,7 +52,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   let sealed = 0;
   let before = '';
   const { opener, signal } = options;
-  const chunks = readArchiveInChunks(path, parseSummary, {
+  const chunks = readListed(listing, parseSummary, {
     parts: true,
     skip: outside,
     opener,

@@ -3,6 +3,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { Operations } from '../core/operations.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
+import type { Places } from '../archive/places.ts';
 import { countFiles, type FilesCount } from './count-files.ts';
 import { EventIds } from './event-ids.ts';
 import type { SinkIds } from './id-counter.ts';
@@ -19,6 +20,8 @@ export interface CountedSink {
 }
 
 export interface ReconcileOptions {
+  /** Where archives are opened. */
+  readonly places: Places;
   readonly operations: Operations;
   readonly sinks: readonly CountedSink[];
   readonly window: Window;
@@ -84,7 +87,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
 
 /** What the files of each sink that has some hold of the window. */
 async function readFiles(
-  { sinks, window, onFile }: ReconcileOptions,
+  { places, sinks, window, onFile }: ReconcileOptions,
   ids: EventIds,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, FilesCount>> {
@@ -94,6 +97,7 @@ async function readFiles(
     const { path, opener } = archive;
     const found = ids.finder(name);
     const count = await countFiles(path, window, {
+      places,
       opener,
       signal,
       onRecord: ({ record }) => found(record.id),

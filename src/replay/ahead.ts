@@ -21,3 +21,6 @@ export const AHEAD: Pick<ReadAhead<unknown, Step>, 'width' | 'most' | 'weightOf'
       (1 + found.length + problems.length) * OVERHEAD,
     ),
 };
+
+/** Units whose files a store may begin to fetch. */
+export const IN_SIGHT = 16;

@@ -1,7 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 import { formatTarget } from '../core/route.ts';
-import { readAhead } from '../lib/read-ahead.ts';
-import { AHEAD } from './ahead.ts';
+import { inSight, readAhead } from '../lib/read-ahead.ts';
+import { AHEAD, IN_SIGHT } from './ahead.ts';
 import { Counter, type Counts } from './counts.ts';
 import type { ReplayOptions } from './replay.ts';
 import { addTallies, type Tally, type Unit } from './unit.ts';
@@ -17,13 +17,13 @@ export interface DryRun {
 /** Reads everything a replay would read, and counts what it would send, by type and destination. */
 export async function dryRun(
   units: AsyncIterable<Unit>,
-  options: Pick<ReplayOptions, 'read' | 'destinations' | 'pseudonymiser' | 'onProblem'>,
+  options: Pick<ReplayOptions, 'read' | 'expect' | 'destinations' | 'pseudonymiser' | 'onProblem'>,
   signal: AbortSignal,
 ): Promise<DryRun> {
-  const { read, destinations, pseudonymiser, onProblem } = options;
+  const { read, expect = () => undefined, destinations, pseudonymiser, onProblem } = options;
   const counter = new Counter();
   const routes = new Map<string, readonly string[]>();
-  const ahead = readAhead(units, {
+  const ahead = readAhead(inSight(units, IN_SIGHT, expect), {
     ...AHEAD,
     open: (unit) => read(unit, 0, signal),
     isEarly: ({ kind }) => kind === 'file',

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { ArchivePlace, FileState } from '../archive/place.ts';
-import type { Places } from '../archive/places.ts';
+import type { ArchiveListing, ArchivePlace, FileState } from '../archive/place.ts';
+import { listArchive, type Places } from '../archive/places.ts';
 import { nameOf } from '../archive/place.ts';
 import { finishedNames } from '../archive/read.ts';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { isStoreUrl } from '../core/place.ts';
 import { parseBlobName } from './blob-name.ts';
 import { passOverBy } from './pass-over.ts';
 import type { Selection } from './selection.ts';
@@ -30,6 +31,7 @@ export interface Listing {
  * @throws MillraceError archive_unreadable
  */
 export async function* listPath(path: string, listing: Listing): AsyncGenerator<Unit> {
+  if (isStoreUrl(path)) return yield* listObjects(path, listing);
   const root = await realpath(path).catch(unreadable(path));
   const stats = await lstat(root).catch(unreadable(path));
   if (stats.isDirectory()) yield* listFolder(root, listing);
@@ -39,7 +41,7 @@ export async function* listPath(path: string, listing: Listing): AsyncGenerator<
 
 async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit> {
   if (existsSync(join(root, MANIFEST)) || existsSync(join(root, OPEN_FOLDER))) {
-    yield* listOwn(listing.places.at(root), listing);
+    yield* listOwn(await listing.places.at(root).list(), listing);
     return;
   }
   const entries = await readdir(root, { withFileTypes: true }).catch(unreadable(root));
@@ -52,10 +54,20 @@ async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit>
   }
 }
 
+/** The same of a store. Archives further down are files of somebody else's. */
+async function* listObjects(url: string, about: Listing): AsyncGenerator<Unit> {
+  const listing = await listArchive(url, about.places);
+  if (listing.manifest.length > 0) return yield* listOwn(listing, about);
+  const { place, files, parts, claims, others } = listing;
+  const data = listing.isFolder
+    ? [files, parts, claims, others].flat().filter((name) => DATA.test(name))
+    : files;
+  for (const file of data.toSorted()) yield await unitOf(place, file);
+}
+
 /** An archive with a manifest, or one that is being begun. Its claim checks stand in its records too. */
-async function* listOwn(place: ArchivePlace, { selection, onPassedOver }: Listing): AsyncGenerator<Unit> {
-  const listing = await place.list();
-  const { root, files, parts, notFollowed } = listing;
+async function* listOwn(listing: ArchiveListing, { selection, onPassedOver }: Listing): AsyncGenerator<Unit> {
+  const { place, root, files, parts, notFollowed } = listing;
   for (const file of notFollowed)
     yield { kind: 'unreadable', where: nameOf(root, file), reason: NOT_FOLLOWED };
   const passOver = await passOverBy(listing, selection);

@@ -2,18 +2,31 @@ import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import { nameOf, type ArchivePlace } from '../archive/place.ts';
 import type { Places } from '../archive/places.ts';
 import { finishedNames, firstThere } from '../archive/read.ts';
-import { messageOf } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import { LineReader, type Reading } from './line-reader.ts';
 import { StepMaker, type FileUnit, type Step } from './unit.ts';
+
+export interface ReadingFiles {
+  readonly places: Places;
+  /** Told of a file of which a part was read before, and which has changed since: it is read again from its first line. */
+  readonly onChanged?: (where: string) => void;
+}
 
 /** Reads files of events: archive records, lines of events, and events that have a file each. */
 export class FileReader {
   readonly #places: Places;
+  readonly #onChanged: ReadingFiles['onChanged'];
   readonly #lines: LineReader;
 
-  constructor({ places, ...reading }: Reading & { readonly places: Places }) {
+  constructor({ places, onChanged, ...reading }: Reading & ReadingFiles) {
     this.#places = places;
+    this.#onChanged = onChanged;
     this.#lines = new LineReader(reading);
+  }
+
+  /** Says which file is read next but a few. */
+  expect({ root, file }: FileUnit): void {
+    this.#places.at(root).expect([file]);
   }
 
   /**
@@ -28,6 +41,7 @@ export class FileReader {
     let last = 0;
     try {
       const start = from > 0 && (await isUnchanged(place, unit, file)) ? from : 0;
+      if (start !== from) this.#onChanged?.(where);
       const at = { place, file, where };
       const steps = unit.form === 'event' ? this.#readEvent(unit, at) : this.#readLines(unit, at, start);
       for await (const step of steps) {
@@ -36,7 +50,7 @@ export class FileReader {
         yield step;
       }
     } catch (error) {
-      if (signal?.aborted === true) throw error;
+      if (signal?.aborted === true || error instanceof MillraceError) throw error;
       const step = new StepMaker(last);
       step.problem(where, messageOf(error));
       yield step.made();

@@ -3,8 +3,8 @@ import { messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import { formatTarget } from '../core/route.ts';
 import { MemoryLog, type Refusal } from '../deliver/memory-log.ts';
-import { readAhead } from '../lib/read-ahead.ts';
-import { AHEAD } from './ahead.ts';
+import { inSight, readAhead } from '../lib/read-ahead.ts';
+import { AHEAD, IN_SIGHT } from './ahead.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { Counts } from './counts.ts';
 import type { Destinations } from './destinations.ts';
@@ -17,6 +17,8 @@ export type ReadUnit = (unit: Unit, from: number, signal: AbortSignal) => AsyncI
 export interface ReplayOptions {
   readonly checkpoint: Checkpoint;
   readonly read: ReadUnit;
+  /** Told of each unit a while before it is read. */
+  readonly expect?: ((unit: Unit) => void) | undefined;
   readonly destinations: Destinations;
   /** Whether an event's user was erased since it was read: it may have waited for long. */
   readonly isErased: (event: Event) => boolean;
@@ -72,9 +74,10 @@ export class Replay {
 
   /** Resolves when everything is settled at every sink. @throws the signal's reason when it aborts */
   async run(signal: AbortSignal): Promise<void> {
-    const { checkpoint, read } = this.#options;
+    const { checkpoint, read, expect = () => undefined } = this.#options;
     const { place } = this.#tracker;
-    const ahead = readAhead(checkpoint.units(place.unit), {
+    const units = inSight(checkpoint.units(place.unit), IN_SIGHT, ([, unit]) => expect(unit));
+    const ahead = readAhead(units, {
       ...AHEAD,
       open: ([index, unit]) => read(unit, index === place.unit ? place.at : 0, signal),
       isEarly: ([, unit]) => unit.kind === 'file',

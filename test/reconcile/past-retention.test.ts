@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import { createOperations } from '../../src/admin/operations.ts';
 import type { Operations } from '../../src/core/operations.ts';
 import { parseTarget, type Route } from '../../src/core/route.ts';
@@ -72,6 +73,7 @@ function account(operations: Operations, path: string): Promise<ReconcileReport>
   const at = contractEvent(1).receivedAt;
   const hour = Math.floor(at / 3_600_000) * 3_600_000;
   return reconcile({
+      places: new Places(),
     operations,
     sinks: [{ name: 'archive', type: 'files', archive: { path } }],
     window: { since: hour, until: hour + 3_600_000 },

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import type { Event } from '../../src/core/event.ts';
 import type { EventHead, JournalAccount, Selection } from '../../src/core/journal.ts';
@@ -244,6 +245,7 @@ test('accounts and names are those of a count by hand, whatever became of the ev
     const place = join(folder, String((run += 1)));
     for (const sink of SINKS) writeFiles(join(place, sink), expected[sink].records);
     const report = await reconcile({
+      places: new Places(),
       operations: operationsOn(journal, world) as Operations,
       sinks: SINKS.map((name) => ({ name, type: 'files', archive: { path: join(place, name) } })),
       window: { since: SINCE, until: SINCE + HOUR },

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import type { Config, LoadedConfig } from '../../config/config.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
@@ -97,9 +98,14 @@ async function* archiveEvents(
   io: Io,
 ): AsyncGenerator<PastEvent> {
   const opener = await openerOf({ config: file }, io, 'nothing');
-  for await (const item of readArchive(path, { parts: true, signal: io.signal, opener })) {
-    if (item.kind === 'problem') unreadable.add(item.file, item.line, item.reason);
-    else yield { id: item.record.id, type: item.record.event_type, body: item.body };
+  const places = new Places();
+  try {
+    for await (const item of readArchive(path, { places, parts: true, signal: io.signal, opener })) {
+      if (item.kind === 'problem') unreadable.add(item.file, item.line, item.reason);
+      else yield { id: item.record.id, type: item.record.event_type, body: item.body };
+    }
+  } finally {
+    await places.close();
   }
 }
 

@@ -1,5 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { Places } from '../../archive/places.ts';
 import { Command } from 'commander';
 import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
 import { parseDuration } from '../../lib/units.ts';
@@ -9,6 +8,7 @@ import type { LoadStore } from '../../load/store.ts';
 import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { print, usageError, type Io } from '../io.ts';
+import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { collect, option } from '../options.ts';
 import { StatusLine } from '../status-line.ts';
@@ -81,20 +81,22 @@ export function loadCommand(io: Io): Command {
     .action(async (paths: readonly string[], options: Options) => {
       const tables = await tablesOf(options, io);
       const target = await targetOf(options.to, options.schema);
-      const work: LoadOptions = {
-        paths,
-        places: new Places(),
-        tables,
-        wanted: namesIn(tables, options.table),
-        stepBytes: STEP_BYTES,
-        opener: () => openerOf(options, io),
-        signal: io.signal,
-        ...reporting(io),
-      };
-      const first = await round(target, work);
-      report(first, target, options, io);
-      if (!isOk(first)) io.setExit(EXIT.partial);
-      if (options.follow === true && first.complete) await follow(target, work, options, io);
+      await withPlaces(async (places) => {
+        const work: LoadOptions = {
+          paths,
+          places,
+          tables,
+          wanted: namesIn(tables, options.table),
+          stepBytes: STEP_BYTES,
+          opener: () => openerOf(options, io),
+          signal: io.signal,
+          ...reporting(io),
+        };
+        const first = await round(target, work);
+        report(first, target, options, io);
+        if (!isOk(first)) io.setExit(EXIT.partial);
+        if (options.follow === true && first.complete) await follow(target, work, options, io);
+      });
     });
   return addKeyOptions(addTablesOption(command));
 }

@@ -2,8 +2,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { makePlan } from '../../backfill/plan.ts';
+import type { Places } from '../../archive/places.ts';
 import type { DescribedConfig } from '../../config/config.ts';
 import { EXIT } from '../../core/errors.ts';
+import { isStoreUrl } from '../../core/place.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { countFiles } from '../../reconcile/count-files.ts';
 import { MealIds } from '../../reconcile/meal-ids.ts';
@@ -12,6 +14,7 @@ import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { note, print, usageError, type Io } from '../io.ts';
+import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { withOperations } from '../operations.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
@@ -88,20 +91,23 @@ export function reconcileCommand(io: Io): Command {
       throw usageError('with acknowledge: delivered there is no journal to count from');
     const opener = await openerOf({ ...options, config: loaded.file }, io);
     const sinks = countedSinks(loaded.config, opener);
-    if (options.service === true) return againstService(io, options, sinks);
+    if (options.service === true) return withPlaces((places) => againstService(io, options, sinks, places));
     const window = windowOf(
       options.since === undefined ? null : readAs('--since', options.since, instant),
       options.until === undefined ? null : readAs('--until', options.until, endInstant),
       Date.now(),
     );
-    const report = await withOperations(loaded, (operations) =>
-      reconcile({
-        operations,
-        sinks,
-        window,
-        signal: io.signal,
-        onFile: (sink, file) => note(io, `${sink}: reading ${file}`),
-      }),
+    const report = await withPlaces((places) =>
+      withOperations(loaded, (operations) =>
+        reconcile({
+          operations,
+          places,
+          sinks,
+          window,
+          signal: io.signal,
+          onFile: (sink, file) => note(io, `${sink}: reading ${file}`),
+        }),
+      ),
     );
     print(io, options.json === true ? JSON.stringify(report, null, 2) : renderReconciliation(report));
     if (report.differences.length > 0) io.setExit(EXIT.difference);
@@ -115,13 +121,20 @@ function countedSinks({ sinks }: DescribedConfig, opener: RecordOpener | undefin
   });
 }
 
-async function againstService(io: Io, options: Options, sinks: readonly CountedSink[]): Promise<void> {
+async function againstService(
+  io: Io,
+  options: Options,
+  sinks: readonly CountedSink[],
+  places: Places,
+): Promise<void> {
   const { fill, since } = options;
   if (since === undefined) throw usageError('--service needs --since');
   const work = async (): Promise<void> => {
     if (fill !== undefined && existsSync(join(fill, 'meals.ndjson')))
       throw usageError(`--fill ${fill} has a meals.ndjson already; name a folder of its own`);
-    await withService(io, options, (service) => compare(io, { ...options, since }, sinks, service));
+    await withService(io, options, (service) =>
+      compare(io, { ...options, since }, sinks, { service, places }),
+    );
   };
   await (fill === undefined ? work() : owningFolder(fill, work));
 }
@@ -130,14 +143,15 @@ async function compare(
   io: Io,
   options: Options & { readonly since: string },
   sinks: readonly CountedSink[],
-  service: ServiceClient,
+  { service, places }: { readonly service: ServiceClient; readonly places: Places },
 ): Promise<void> {
   const held = new MealIds();
   try {
     const known = new Set<string>();
     for (const { name, archive } of sinks) {
-      if (archive === null || !existsSync(archive.path)) continue;
+      if (archive === null || (!isStoreUrl(archive.path) && !existsSync(archive.path))) continue;
       await countFiles(archive.path, EVER, {
+        places,
         opener: archive.opener,
         signal: io.signal,
         onRecord: ({ record, text, body }) => {

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
-import { Places } from '../../archive/places.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
 import { note, print, type Io } from '../io.ts';
+import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf } from '../key-options.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { collect, endInstant, instant, option } from '../options.ts';
@@ -76,15 +76,14 @@ export function replayCommand(io: Io): Command {
         const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
         const onPassedOver = (root: string, files: number): void =>
           note(io, `${root}: ${files} files skipped: by the manifest they hold nothing that matches`);
-        const work = replayWork(order, {
-          loaded,
-          opener,
-          ask: store.ask,
-          places: new Places(),
-          onPassedOver,
+        const onChanged = (where: string): void =>
+          note(io, `${where} has changed since: replayed again from its first line, under the same ids`);
+        await withPlaces(async (places) => {
+          const parts = { loaded, opener, ask: store.ask, places, onPassedOver, onChanged };
+          const work = replayWork(order, parts);
+          if (flags.dryRun === true) await count(work, flags, io);
+          else render(await runReplay(work, flags, io), work, flags, io);
         });
-        if (flags.dryRun === true) await count(work, flags, io);
-        else render(await runReplay(work, flags, io), work, flags, io);
       } finally {
         await store.close();
       }

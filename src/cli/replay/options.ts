@@ -2,6 +2,7 @@ import { createHmac, hash, randomBytes } from 'node:crypto';
 import { dirname, join, resolve } from 'node:path';
 import type { Config, DescribedConfig } from '../../config/config.ts';
 import { missingPlace } from '../../config/rules.ts';
+import { isStoreUrl } from '../../core/place.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
 import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
@@ -104,7 +105,7 @@ export function replayOrder(
 function inputOf(text: string): Input {
   return STORES.has(text)
     ? { kind: 'store', name: text as StoreName }
-    : { kind: 'path', path: resolve(text) };
+    : { kind: 'path', path: isStoreUrl(text) ? text : resolve(text) };
 }
 
 function targetsOf({ to, routes, dryRun }: ReplayFlags, config: DescribedConfig): readonly Target[] | null {

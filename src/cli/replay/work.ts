@@ -18,6 +18,7 @@ export interface ReplayWork {
   readonly order: ReplayOrder;
   readonly list: () => AsyncIterable<Unit>;
   readonly read: ReadUnit;
+  readonly expect: (unit: Unit) => void;
   readonly destinations: Destinations;
   /** Their events are not sent, whether they were erased before they are read or after. */
   readonly erased: ErasedUsers;
@@ -32,6 +33,8 @@ export interface ReplayParts {
   /** Where archives are opened. */
   readonly places: Places;
   readonly onPassedOver: Listing['onPassedOver'];
+  /** Told of a file that has changed since a part of it was replayed. */
+  readonly onChanged: (where: string) => void;
 }
 
 export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
@@ -42,7 +45,7 @@ export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
     loaded,
     order,
     list: () => listInputs(order, parts),
-    read: readerOf(order, parts, erased),
+    ...readerOf(order, parts, erased),
     erased,
     destinations: destinationsOf(order.to, order.sinks, (type) => table.routesFor(type).targets),
   };
@@ -60,19 +63,24 @@ async function* listInputs(
 
 function readerOf(
   { selection, sinks }: ReplayOrder,
-  { loaded, opener, ask, places }: ReplayParts,
+  { loaded, opener, ask, places, onChanged }: ReplayParts,
   { isErased }: ErasedUsers,
-): ReadUnit {
+): Pick<ReplayWork, 'read' | 'expect'> {
   const { type, team, user, clientUser, maxDepth } = loaded.config.envelope;
   const fields = { type, team, user, clientUser };
   // What an archive holds was judged when it came in, and old ones can lack ids.
   const validate = createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
-  const files = new FileReader({ places, selection, validate, opener, isErased });
+  const files = new FileReader({ places, onChanged, selection, validate, opener, isErased });
   const stores = new StoreReader({ selection, sinks, ask, isErased });
-  return (unit, from, signal) => {
-    if (unit.kind === 'file') return files.read(unit, from, signal);
-    if (unit.kind === 'unreadable') return unreadable(unit.where, unit.reason);
-    return stores.read(unit, from, signal);
+  return {
+    read: (unit, from, signal) => {
+      if (unit.kind === 'file') return files.read(unit, from, signal);
+      if (unit.kind === 'unreadable') return unreadable(unit.where, unit.reason);
+      return stores.read(unit, from, signal);
+    },
+    expect: (unit) => {
+      if (unit.kind === 'file') files.expect(unit);
+    },
   };
 }
 

@@ -1,0 +1,123 @@
+import { MillraceError } from '../core/errors.ts';
+import { type ObjectStore, StorageError, type StorageFault, type StoredObject } from '../core/storage.ts';
+import { FetchAhead } from '../lib/fetch-ahead.ts';
+import { kindOf } from './file-kind.ts';
+import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
+
+/** Objects fetched before their turn, and bytes held of each: 32 MiB, and 16 ways there and back at a time. */
+const AHEAD = { width: 16, most: 2 * 1024 * 1024 };
+
+/** An archive in an object store. */
+export class StorePlace implements ArchivePlace {
+  readonly root: string;
+  readonly #only: string | null;
+  readonly #open: () => Promise<ObjectStore>;
+  readonly #ahead: FetchAhead;
+  /** What the last listing has found. */
+  #found: ReadonlyMap<string, FileState> = new Map();
+
+  /**
+   * @param open the same store each time
+   * @param only the only object of it that is meant; null for all
+   */
+  constructor(root: string, open: () => Promise<ObjectStore>, only: string | null = null) {
+    this.root = root;
+    this.#open = open;
+    this.#only = only;
+    this.#ahead = new FetchAhead({ ...AHEAD, open: (file) => this.#get(file) });
+  }
+
+  async list(): Promise<ArchiveListing> {
+    const kinds = { file: [], part: [], claim: [], temporary: [], manifest: [] } as Record<string, string[]>;
+    const others: string[] = [];
+    const found = new Map<string, FileState>();
+    for await (const object of this.#objects()) {
+      const kind = this.#only === null ? kindOf(object.key) : 'file';
+      (kind === null ? others : kinds[kind])?.push(object.key);
+      found.set(object.key, stateOf(object));
+    }
+    this.#found = found;
+    for (const names of [others, ...Object.values(kinds)]) names.sort();
+    const { file: files = [], part: parts = [], claim: claims = [], temporary = [], manifest = [] } = kinds;
+    const about = { place: this, root: this.root, isFolder: this.#only === null, notFollowed: [] };
+    return { ...about, files, parts, claims, temporary, manifest, others };
+  }
+
+  chunks(file: string): AsyncIterable<Buffer> {
+    return this.#ahead.read(file);
+  }
+
+  /** As it was when it was listed; of what was not, as it is. */
+  async stat(file: string): Promise<FileState | null> {
+    const known = this.#found.get(file);
+    if (known !== undefined) return known;
+    const object = await asking(async () => (await this.#open()).head(file));
+    return object === null ? null : stateOf(object);
+  }
+
+  expect(files: Iterable<string>): void {
+    this.#ahead.expect(files);
+  }
+
+  close(): Promise<void> {
+    return this.#ahead.close();
+  }
+
+  async *#get(file: string): AsyncGenerator<Buffer> {
+    try {
+      yield* (await this.#open()).get(file);
+    } catch (error) {
+      throw meaning(error);
+    }
+  }
+
+  async *#objects(): AsyncGenerator<StoredObject> {
+    try {
+      const store = await this.#open();
+      if (this.#only === null) yield* store.list('');
+      else {
+        const object = await store.head(this.#only);
+        if (object !== null) yield object;
+      }
+    } catch (error) {
+      throw meaning(error);
+    }
+  }
+}
+
+function stateOf({ bytes, version, modifiedAt }: StoredObject): FileState {
+  return { bytes, version, modified: modifiedAt };
+}
+
+async function asking<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw meaning(error);
+  }
+}
+
+/** What is to be done about it. */
+const ADVICE: Readonly<Record<StorageFault, string>> = {
+  missing: 'it was removed meanwhile; run the command again',
+  changed: 'it was replaced while it was read; run the command again',
+  no_place: 'create the bucket or container, or correct the URL',
+  denied: 'check the credentials: the variables that the vendor’s own tools read, or `storage` in the config',
+  busy: 'the store refuses requests for now; run the command again later',
+  unreachable: 'check the network and the endpoint, then run the command again',
+  invalid: 'the store does not take such a request; check the URL',
+};
+
+/** About one object, and no reason to stop: others can be read. */
+const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set(['missing', 'changed', 'invalid']);
+
+/**
+ * What an error of a store means to who reads an archive. That the store cannot be asked says nothing of what is in it, so
+ * reading ends there; what is wrong with one object is thrown as it is.
+ */
+function meaning(error: unknown): unknown {
+  if (!(error instanceof StorageError)) return error;
+  const said = `${error.message}: ${ADVICE[error.fault]}`;
+  if (OF_ONE_OBJECT.has(error.fault)) return new StorageError(error.fault, said, { cause: error });
+  return new MillraceError('store_unreadable', said, { cause: error });
+}
