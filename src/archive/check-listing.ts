@@ -1,5 +1,6 @@
 import { MANIFEST, PART_EXTENSION } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
+import { isStoreUrl } from '../core/place.ts';
 import type { FileFacts } from './facts.ts';
 import { TEMPORARY_EXTENSION, type ArchiveListing } from './place.ts';
 import type { Manifest } from './manifest.ts';
@@ -103,6 +104,7 @@ export function reportMissing(
   tally: Tally,
 ): void {
   const present = new Set([...listing.files, ...listing.claims, ...listing.notFollowed]);
+  const byWhom = isStoreUrl(listing.root) ? ': removed by somebody, or by a lifecycle rule of the store' : '';
   const holders = new Map<string, string>();
   for (const [file, { sha256 }] of found) holders.set(sha256, file);
   for (const [file, { sha256 }] of lines) {
@@ -113,7 +115,7 @@ export function reportMissing(
       code: 'file_missing',
       file,
       line: null,
-      detail: `listed in the manifest, but missing${where}`,
+      detail: `listed in the manifest, but missing${where === '' ? byWhom : where}`,
     });
   }
 }

@@ -3,6 +3,7 @@ import { lstat, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { isStoreUrl } from '../core/place.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
@@ -44,6 +45,11 @@ export interface RepairReport {
  *   want of the key
  */
 export async function repairArchive(path: string, options: RepairOptions): Promise<RepairReport> {
+  if (isStoreUrl(path))
+    throw new MillraceError(
+      'usage',
+      `${path}: --repair works on folders; copy the archive to one, repair it there`,
+    );
   const at = new Date(options.now).toISOString();
   const release = options.dryRun ? null : await lockWriters(path);
   try {

@@ -40,7 +40,7 @@ counted as unsigned. Sealed records are opened with the keys of --config or --ke
 --repair removes temporary files and a last manifest line that a crash cut short, restores listed names of moved files, and
 lists complete files that are missing from the manifest, signed with the key of --config; these are proven only from then on.
 It changes no record, file or existing manifest line, and does not relink a broken chain: that would prove what nobody saw.
-It leaves a broken or forged manifest as it is; restore it from a backup. The printed head is the hash of the last manifest
+It works on folders only. It leaves a broken or forged manifest as it is; restore it from a backup. The printed head is the hash of the last manifest
 line: store it elsewhere and pass it as --head later to prove that no end was cut off.
 
 Exit codes: 0 everything matches, 1 not readable, 2 usage or config, 4 a difference, reported by file; also after an

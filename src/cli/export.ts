@@ -72,7 +72,7 @@ type List = (typeof LISTS)[number];
 export function exportCommand(io: Io): Command {
   const command = new Command('export')
     .description('turn archives into table rows: Parquet or NDJSON, by day')
-    .argument('[path...]', 'folders of archives, or single files of one')
+    .argument('[path...]', 'folders or URLs of archives, or single files of one')
     .requiredOption('--out <folder>', 'folder of the export; must hold nothing else')
     .addOption(
       tableOption(

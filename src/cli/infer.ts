@@ -39,7 +39,7 @@ interface Options extends KeyOptions, TablesFlags {
 export function inferCommand(io: Io): Command {
   const command = new Command('infer')
     .description('propose tables for the events of archives that no table covers')
-    .argument('<path...>', 'folders of archives, or single files of one')
+    .argument('<path...>', 'folders or URLs of archives, or single files of one')
     .option('--out <file>', 'write the definitions to this new file (default: stdout)')
     .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect, [])
     .addOption(option('--limit <count>', 'look at this many events of each table', wholeNumber(1), '10000'))

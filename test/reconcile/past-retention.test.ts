@@ -73,7 +73,7 @@ function account(operations: Operations, path: string): Promise<ReconcileReport>
   const at = contractEvent(1).receivedAt;
   const hour = Math.floor(at / 3_600_000) * 3_600_000;
   return reconcile({
-      places: new Places(),
+    places: new Places(),
     operations,
     sinks: [{ name: 'archive', type: 'files', archive: { path } }],
     window: { since: hour, until: hour + 3_600_000 },

@@ -39,7 +39,7 @@ export function checkCommand(io: Io): Command {
     .addOption(configOption())
     .option(
       '--against <path>',
-      'an archive, or `journal`: report what this config would have done with its events',
+      'the folder or URL of an archive, or `journal`: report what this config would have done with its events',
     )
     .option(
       '--current <file>',

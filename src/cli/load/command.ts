@@ -58,7 +58,7 @@ interface Options extends KeyOptions, Omit<TablesFlags, 'config'> {
 export function loadCommand(io: Io): Command {
   const command = new Command('load')
     .description('load archives into PostgreSQL, a DuckDB file or BigQuery, once or continuously')
-    .argument('<folder...>', 'folders of archives')
+    .argument('<folder...>', 'folders or URLs of archives')
     .requiredOption(
       '--to <address>',
       'postgres://user@host:5432/database, duckdb:FILE or bigquery:PROJECT.DATASET',

@@ -42,7 +42,7 @@ Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (use --resume), o
 export function replayCommand(io: Io): Command {
   const command = new Command('replay')
     .description('send archived, journaled, quarantined or dead-lettered events to sinks again, resumable')
-    .argument('<inputs...>', 'archive folders and files, journal, quarantine, dead-letters')
+    .argument('<inputs...>', 'archive folders, files and URLs, journal, quarantine, dead-letters')
     .option(
       '--to <sink>',
       'send to this sink, or sink:destination, whatever the routes say; may be repeated',

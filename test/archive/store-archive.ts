@@ -1,0 +1,74 @@
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ObjectStore } from '../../src/core/storage.ts';
+import { makeArchive } from './support.ts';
+
+export const WRITERS = ['00000000000a', '00000000000b'] as const;
+
+type Line = Readonly<Record<string, unknown>> & { readonly file: string };
+
+/** Lines as a chain of one writer, which follow from each other. */
+export function chained(lines: readonly Line[]): string[] {
+  let before = hash('sha256', '', 'hex');
+  return lines.map(({ previous: _, ...line }) => {
+    const text = JSON.stringify({ ...line, previous: before });
+    before = hash('sha256', text, 'hex');
+    return text;
+  });
+}
+
+export function segmentName(writer: string, first: number, last: number): string {
+  const [from, to] = [first, last].map((number) => String(number).padStart(10, '0'));
+  return `_manifest/${writer}/${from}-${to}.jsonl`;
+}
+
+export async function put(store: ObjectStore, key: string, text: string | Buffer): Promise<void> {
+  const { status } = await store.putIfAbsent(key, { bytes: Buffer.from(text) });
+  if (status !== 'written') throw new Error(`${key}: ${status}`);
+}
+
+/** Whatever is there, as somebody with the store can. */
+export async function overwrite(store: ObjectStore, key: string, text: string | Buffer): Promise<void> {
+  await store.delete(key);
+  await put(store, key, text);
+}
+
+export async function read(store: ObjectStore, key: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of store.get(key)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+export async function keysIn(store: ObjectStore, prefix = ''): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list(prefix)) keys.push(key);
+  return keys;
+}
+
+/**
+ * An archive in a store as two receivers that share it leave it, five records a file: laid out here by the format, from
+ * files that a receiver has written to a folder.
+ * @returns the files of each writer, in the order of its chain
+ */
+export async function makeStoreArchive(
+  store: ObjectStore,
+  { count = 6, options = {} }: { count?: number; options?: object } = {},
+): Promise<readonly (readonly string[])[]> {
+  const { path, lines, files } = await makeArchive(options, count);
+  for (const file of files) await put(store, file, readFileSync(join(path, file)));
+  const parsed = lines.map((line) => JSON.parse(line) as Line);
+  const owned = WRITERS.map((_, nth) => parsed.filter((__, index) => index % WRITERS.length === nth));
+  for (const [nth, own] of owned.entries())
+    for (const [index, line] of chained(own).entries())
+      await put(store, segmentName(WRITERS[nth] ?? '', index + 1, index + 1), `${line}\n`);
+  return owned.map((own) => own.map(({ file }) => file));
+}
+
+/** What the writer does from time to time: one object for all its lines, and the small ones deleted after it. */
+export async function compact(store: ObjectStore, writer: string, remove = true): Promise<void> {
+  const small = await keysIn(store, `_manifest/${writer}/`);
+  const texts = await Promise.all(small.map((key) => read(store, key)));
+  await put(store, segmentName(writer, 1, small.length), Buffer.concat(texts));
+  for (const key of remove ? small : []) await store.delete(key);
+}

@@ -1,0 +1,222 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
+import { readArchive, type ArchiveItem } from '../../src/archive/read.ts';
+import { verifyArchive, type VerifyOptions, type VerifyReport } from '../../src/archive/verify.ts';
+import { StorageError, type ObjectStore } from '../../src/core/storage.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import {
+  chained,
+  compact,
+  keysIn,
+  makeStoreArchive,
+  overwrite,
+  put,
+  read,
+  segmentName,
+  WRITERS,
+} from './store-archive.ts';
+
+const URL = 's3://made-up/archive';
+const [A, B] = WRITERS;
+
+interface Held {
+  readonly store: ObjectStore;
+  readonly places: Places;
+  /** Of each writer. */
+  readonly files: readonly (readonly string[])[];
+  verify(options?: VerifyOptions): Promise<VerifyReport>;
+  /** Each difference as `code file:line`. */
+  differences(options?: VerifyOptions): Promise<string[]>;
+}
+
+const template = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+let making: Promise<Held['files']> | null = null;
+
+afterAll(() => rmSync(template, { recursive: true }));
+
+/** An archive of its own, a copy of what is made once. */
+async function held(): Promise<Held> {
+  const files = await (making ??= openStore(template).then((store) => makeStoreArchive(store)));
+  const path = join(await temporaryFolder(), 'store');
+  cpSync(template, path, { recursive: true });
+  const store = await openStore(path);
+  const newPlaces = (): Places => new Places(null, (url) => openStore(join(path, url.slice(URL.length))));
+  const verify: Held['verify'] = (more) => verifyArchive(URL, { places: newPlaces(), ...more });
+  const differences: Held['differences'] = async (more) =>
+    (await verify(more)).differences.map(
+      ({ code, file, line }) => `${code} ${file}${line === null ? '' : `:${line}`}`,
+    );
+  return { store, places: newPlaces(), files, verify, differences };
+}
+
+async function items(places: Places, url = URL): Promise<ArchiveItem[]> {
+  const all: ArchiveItem[] = [];
+  for await (const item of readArchive(url, { places })) all.push(item);
+  return all;
+}
+
+describe('an archive in a store', () => {
+  test('is read and verified like a folder, with the chain of each writer', async () => {
+    const { verify, places, files } = await held();
+    const report = await verify();
+    expect(report).toMatchObject({ path: URL, files: 6, records: 30, differences: [] });
+    expect(report.manifest).toMatchObject({
+      lines: 6,
+      head: '',
+      writers: [
+        { writer: A, lines: 3 },
+        { writer: B, lines: 3 },
+      ],
+    });
+    const records = await items(places);
+    expect(records.map(({ kind }) => kind)).toEqual(Array.from({ length: 30 }, () => 'record'));
+    expect(new Set(records.map(({ file }) => file))).toEqual(new Set(files.flat()));
+  });
+
+  test('one object of it can be read by its URL', async () => {
+    const { places, files } = await held();
+    const [file = ''] = files[0] ?? [];
+    expect(await items(places, `${URL}/${file}`)).toHaveLength(5);
+  });
+
+  test('nothing below a prefix is an error, and so is a URL of another kind', async () => {
+    const store = await openStore(join(await temporaryFolder(), 'store'));
+    const places = new Places(null, () => Promise.resolve(store));
+    await expect(verifyArchive(URL, { places })).rejects.toMatchObject({
+      code: 'archive_unreadable',
+      message: expect.stringContaining(URL) as string,
+    });
+    await expect(verifyArchive('ftp://made-up/archive', { places })).rejects.toMatchObject({ code: 'usage' });
+  });
+
+  test.each([true, false])(
+    'a compacted chain is the same chain, with the small objects removed: %s',
+    async (removed) => {
+      const { store, verify } = await held();
+      const before = await verify();
+      await compact(store, A, removed);
+      expect(await keysIn(store, `_manifest/${A}/`)).toHaveLength(removed ? 1 : 4);
+      const after = await verify();
+      expect([after.differences, after.manifest]).toEqual([[], before.manifest]);
+    },
+  );
+
+  test('a file in a folder that a store was copied to is verified by the same chains', async () => {
+    const path = join(await temporaryFolder(), 'copy');
+    await makeStoreArchive(await openStore(path));
+    expect(await verifyArchive(path)).toMatchObject({ files: 6, differences: [] });
+  });
+});
+
+describe('what somebody with the store has done to it is named', () => {
+  test('an object deleted, one overwritten, one added, one restored from before', async () => {
+    const { store, files, differences, verify } = await held();
+    const [[deleted = '', changed = '', copied = '']] = files as [string[]];
+    const bytes = await read(store, copied);
+    await store.delete(deleted);
+    await overwrite(store, changed, bytes);
+    await put(store, 'dt=2026-11-21/extra.ndjson.gz', bytes);
+    expect(await differences()).toEqual(
+      expect.arrayContaining([
+        `file_missing ${deleted}`,
+        `file_changed ${changed}`,
+        'file_extra dt=2026-11-21/extra.ndjson.gz',
+      ]) as string[],
+    );
+    expect((await verify()).differences.find(({ code }) => code === 'file_missing')?.detail).toContain(
+      'lifecycle',
+    );
+  });
+
+  test('a segment in the middle removed: the lines that are missing are named, and their files', async () => {
+    const { store, files, differences } = await held();
+    await store.delete(segmentName(A, 2, 2));
+    expect(await differences()).toEqual([
+      `segment_missing _manifest/${A}`,
+      `chain_broken ${segmentName(A, 3, 3)}:3`,
+      `file_extra ${files[0]?.[1] ?? ''}`,
+    ]);
+  });
+
+  test('the last segment removed: the head that was noted is missing', async () => {
+    const { store, files, verify, differences } = await held();
+    const head = (await verify()).manifest.writers?.[1]?.head ?? '';
+    await store.delete(segmentName(B, 3, 3));
+    expect(await differences({ heads: [{ head, where: 'heads/made-up.json' }] })).toEqual([
+      'head_missing _manifest.jsonl',
+      `file_extra ${files[1]?.[2] ?? ''}`,
+    ]);
+  });
+
+  test('an older segment put back with other bytes beside the one that covers it', async () => {
+    const { store, differences } = await held();
+    const line = (await read(store, segmentName(A, 2, 2))).toString();
+    await compact(store, A);
+    await put(store, segmentName(A, 2, 2), line);
+    expect(await differences()).toEqual([]);
+    await overwrite(store, segmentName(A, 2, 2), line.replace('"records":5', '"records":4'));
+    expect(await differences()).toEqual([`segment_differs ${segmentName(A, 2, 2)}:2`]);
+  });
+
+  test('segments that overlap, and one that holds fewer lines than its name says', async () => {
+    const { store, differences } = await held();
+    const [two, three] = [await read(store, segmentName(A, 2, 2)), await read(store, segmentName(A, 3, 3))];
+    await store.delete(segmentName(A, 3, 3));
+    await put(store, segmentName(A, 2, 3), Buffer.concat([two, three]));
+    await put(store, segmentName(A, 3, 4), three);
+    expect(await differences()).toEqual([
+      `segment_differs ${segmentName(A, 3, 4)}`,
+      `segment_differs ${segmentName(A, 3, 4)}`,
+    ]);
+  });
+
+  test('a changed line, and a copy of a chain under another name', async () => {
+    const { store, differences } = await held();
+    const [first] = chained([{ file: 'x.ndjson' }]);
+    await put(store, segmentName('0000000000ff', 1, 1), await read(store, segmentName(B, 1, 1)));
+    const key = segmentName(A, 2, 2);
+    await overwrite(store, key, (await read(store, key)).toString().replace('"records":5', '"records":6'));
+    const found = await differences();
+    expect(found).toContain(`chain_broken ${segmentName(A, 3, 3)}:3`);
+    expect(found).toContain('line_forged _manifest/0000000000ff');
+    expect(first).toContain('x.ndjson');
+  });
+});
+
+describe('a store that cannot be asked', () => {
+  const faults = ['no_place', 'denied', 'busy', 'unreachable'] as const;
+
+  test.each(faults)('%s ends the command with what to do, and is no difference', async (fault) => {
+    const { store } = await held();
+    const failing = Object.create(store) as ObjectStore;
+    // oxlint-disable-next-line require-yield -- it fails first
+    failing.get = async function* (key) {
+      throw new StorageError(fault, `${URL}/${key}: made-up reason`);
+    };
+    const places = new Places(null, () => Promise.resolve(failing));
+    await expect(verifyArchive(URL, { places })).rejects.toMatchObject({
+      code: 'store_unreadable',
+      message: expect.stringMatching(/s3:\/\/made-up\/archive\/.*made-up reason: \w+/) as string,
+    });
+  });
+
+  test('an object that is removed while it is read is one difference; the rest is read', async () => {
+    const { store, files } = await held();
+    const [[gone = '']] = files as [string[]];
+    const racing = Object.create(store) as ObjectStore;
+    racing.get = async function* (key, options) {
+      if (key === gone) throw new StorageError('missing', `${URL}/${key}: not there`);
+      yield* store.get(key, options);
+    };
+    const report = await verifyArchive(URL, { places: new Places(null, () => Promise.resolve(racing)) });
+    expect(report.differences.map(({ code, file }) => [code, file])).toEqual([
+      ['file_unreadable', gone],
+      ['file_unreadable', gone],
+    ]);
+    expect(report.records).toBe(25);
+  });
+});
