@@ -149,8 +149,8 @@ async function proofOf(
     : [heads.noted(await realpath(path).catch(() => path))];
   for (const { path: file, forged } of noted)
     if (forged) found.push({ code: 'head_forged', file, line: null, detail: 'it is not as it was signed' });
-  const expected = noted.flatMap((note) =>
-    note.heads.map(({ head: hash }) => ({ head: hash, where: note.path })),
+  const expected = noted.flatMap(({ path: where, heads: theirs }) =>
+    theirs.map((one) => ({ head: one.head, where })),
   );
   return {
     heads: [...given, ...expected],

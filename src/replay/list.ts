@@ -31,7 +31,11 @@ export interface Listing {
  * @throws MillraceError archive_unreadable
  */
 export async function* listPath(path: string, listing: Listing): AsyncGenerator<Unit> {
-  if (isStoreUrl(path)) return yield* listObjects(path, listing);
+  if (isStoreUrl(path)) yield* listObjects(path, listing);
+  else yield* listDisk(path, listing);
+}
+
+async function* listDisk(path: string, listing: Listing): AsyncGenerator<Unit> {
   const root = await realpath(path).catch(unreadable(path));
   const stats = await lstat(root).catch(unreadable(path));
   if (stats.isDirectory()) yield* listFolder(root, listing);
@@ -57,7 +61,10 @@ async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit>
 /** The same of a store. Archives further down are files of somebody else's. */
 async function* listObjects(url: string, about: Listing): AsyncGenerator<Unit> {
   const listing = await listArchive(url, about.places);
-  if (listing.manifest.length > 0) return yield* listOwn(listing, about);
+  if (listing.manifest.length > 0) {
+    yield* listOwn(listing, about);
+    return;
+  }
   const { place, files, parts, claims, others } = listing;
   const data = listing.isFolder
     ? [files, parts, claims, others].flat().filter((name) => DATA.test(name))

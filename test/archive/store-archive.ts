@@ -11,7 +11,8 @@ type Line = Readonly<Record<string, unknown>> & { readonly file: string };
 /** Lines as a chain of one writer, which follow from each other. */
 export function chained(lines: readonly Line[]): string[] {
   let before = hash('sha256', '', 'hex');
-  return lines.map(({ previous: _, ...line }) => {
+  return lines.map((line) => {
+    // Its own link is the last of its fields.
     const text = JSON.stringify({ ...line, previous: before });
     before = hash('sha256', text, 'hex');
     return text;
