@@ -43,6 +43,8 @@ export interface AppOptions {
   readonly log: Logger;
   /** Called once when the process must end because the journal can no longer be trusted. */
   readonly onFailure: (error: MillraceError) => void;
+  /** Never makes a journal; left out: one that is not there is made. */
+  readonly existing?: boolean;
   /** Reads the config again, for the admin API; left out where there is none to read. Rejects when it cannot be used. */
   readonly reload?: () => Promise<void>;
 }
@@ -114,14 +116,14 @@ export const PARTS: readonly Part<System>[] = [
 
 /** What an event waits in: the journal, or memory with `acknowledge: delivered`. */
 async function openStore(system: System): Promise<Stop> {
-  const { config, plan, clock, log, meter, users, validate, folder, onFailure } = system;
+  const { config, plan, clock, log, meter, users, validate, folder, existing = false, onFailure } = system;
   const { path } = config.journal;
   system.journal =
     config.acknowledge === 'delivered'
       ? null
       : await SqliteJournal.open({
           ...config.journal,
-          create: true,
+          create: !existing,
           clock,
           onFailure,
           isErased: users.isErased,

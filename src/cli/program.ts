@@ -13,6 +13,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Run:': {
     serve: async () => (await import('./serve/command.ts')).serveCommand,
     flush: async () => (await import('./flush.ts')).flushCommand,
+    drain: async () => (await import('./drain/command.ts')).drainCommand,
     check: async () => (await import('./check/command.ts')).checkCommand,
     quarantine: async () => (await import('./set-aside/quarantine.ts')).quarantineCommand,
     'dead-letters': async () => (await import('./set-aside/dead-letters.ts')).deadLettersCommand,

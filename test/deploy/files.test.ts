@@ -183,6 +183,28 @@ describe('systemd', () => {
   });
 });
 
+test('the job that drains runs as the chart runs a replica, and its command line is one', async () => {
+  const { spec } = parse(textOf('kubernetes/drain-job.yaml')) as {
+    spec: { template: { spec: { containers: { image: string; args: string[]; volumeMounts: object[] }[] } } };
+  };
+  const [container] = spec.template.spec.containers;
+  const pod = textOf('helm/millrace/templates/_helpers.tpl');
+  for (const mount of container?.volumeMounts ?? []) {
+    const { mountPath } = mount as { mountPath: string };
+    expect(pod).toContain(`mountPath: ${mountPath}\n`);
+  }
+  expect(container?.image).toBe(`millrace:${manifest.version}`);
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder);
+  // An empty journal, made by a receiver.
+  await (await ReceiverProcess.start(config)).kill('SIGTERM');
+  const args = (container?.args ?? []).map((each) =>
+    each === './data/journal' ? join(folder, 'journal') : each,
+  );
+  const { code, stderr } = await millrace([...args, '--config', config]);
+  expect({ code }, stderr).toEqual({ code: 0 });
+});
+
 describe('helm', () => {
   const chart = join(DEPLOY, 'helm/millrace');
   const templates = readdirSync(join(chart, 'templates'));

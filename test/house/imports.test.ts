@@ -11,6 +11,7 @@ const SRC = join(import.meta.dirname, '../../src');
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli', 'workers'],
   'app.ts': ['admin', 'config', 'parts.ts', 'plan.ts'],
+  'drain.ts': ['config', 'deliver', 'parts.ts', 'plan.ts'],
   'parts.ts': [
     'admin',
     'config',
@@ -47,6 +48,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   ],
   'cli/backfill': ['backfill', 'erase', 'service'],
   'cli/check': ['archive', 'config', 'route', 'validate', 'verify'],
+  'cli/drain': ['config', 'drain.ts'],
   'cli/demo': ['app.ts', 'archive', 'backfill', 'config', 'sandbox', 'service', 'verify'],
   'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],
   'cli/erase': ['admin', 'config', 'erase', 'journal', 'proof'],
@@ -75,7 +77,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   backfill: ['service', 'ndjson', 'warehouse'],
 };
 /** All that stands at the root. */
-const ROOT = ['app.ts', 'main.ts', 'parts.ts', 'plan.ts'];
+const ROOT = ['app.ts', 'drain.ts', 'main.ts', 'parts.ts', 'plan.ts'];
 
 /** SDKs and the folders that may import each, of a sink, a source, a store, loads. Their registries load the folders lazily. */
 const VENDORS: Readonly<Record<string, string>> = {

@@ -1,0 +1,77 @@
+import type { Logger } from 'pino';
+import type { ResolvedConfig } from './config/config.ts';
+import type { MillraceError } from './core/errors.ts';
+import { flushSinks } from './deliver/flush.ts';
+import { Cell } from './lib/live.ts';
+import { startParts } from './lib/parts.ts';
+import { foundation, PARTS, type System } from './parts.ts';
+import { makePlan } from './plan.ts';
+
+/** What a journal has still to give. */
+export interface Left {
+  /** Events that wait for a sink, by its name; sinks for which none wait are left out. */
+  readonly waiting: Readonly<Record<string, number>>;
+  /** Deliveries confirmed since the start, by sink. */
+  readonly delivered: Readonly<Record<string, number>>;
+  /** Why a sink does not take what waits for it, by its name. */
+  readonly errors: Readonly<Record<string, string>>;
+  readonly deadLetters: number;
+  readonly quarantined: number;
+}
+
+/** A journal on its way to its sinks, into which nothing comes. */
+export interface Draining {
+  look(): Promise<Left>;
+  /** Flushes what it can until `signal` aborts, and lets the journal go. */
+  stop(signal: AbortSignal): Promise<void>;
+}
+
+export interface DrainOptions {
+  readonly log: Logger;
+  readonly onFailure: (error: MillraceError) => void;
+}
+
+/** Of all that runs, what delivers: no listener, no source, no erasure that falls due. */
+const DELIVERING = new Set(['store', 'delivery', 'sinks']);
+
+/**
+ * Delivers what a journal holds to the sinks of a config, by the routes its events were accepted under.
+ * @param path of the journal, in place of the config's
+ * @throws MillraceError journal_missing, journal_in_use, sink_waited_for, or what keeps a sink from being made
+ */
+export async function startDraining(
+  { config, ...rest }: ResolvedConfig,
+  path: string,
+  options: DrainOptions,
+): Promise<Draining> {
+  const journal = { ...config.journal, path };
+  const plan = new Cell(makePlan({ ...rest, config: { ...config, journal, acknowledge: 'journaled' } }));
+  // What the parts make is not there yet: each fills in its own.
+  const system = foundation(plan, { ...options, existing: true }) as System;
+  const parts = PARTS.filter(({ name }) => DELIVERING.has(name));
+  const stop = await startParts(parts, system, (error, part) =>
+    options.log.error({ err: error, part }, 'could not stop cleanly'),
+  );
+  return { look: () => look(system), stop };
+}
+
+async function look(system: System): Promise<Left> {
+  const { journal, dispatcher } = system;
+  if (journal === null) throw new Error('a journal is what is drained');
+  const sinks = dispatcher.status();
+  // Files that sinks keep open would be closed by their age: nothing more comes into them now.
+  const isHeld = sinks.some(({ held }) => held > 0);
+  if (isHeld && sinks.every(({ pending }) => pending === 0)) await flushSinks(system, null);
+  await system.store.flush();
+  const { cursors, deadLetters, quarantined } = await journal.status();
+  const waiting = cursors.filter(({ backlog }) => backlog > 0);
+  return {
+    waiting: Object.fromEntries(waiting.map(({ sink, backlog }) => [sink, backlog])),
+    delivered: Object.fromEntries(sinks.map(({ sink, delivered }) => [sink, delivered])),
+    errors: Object.fromEntries(
+      sinks.flatMap(({ sink, lastError }) => (lastError === null ? [] : [[sink, lastError]])),
+    ),
+    deadLetters,
+    quarantined,
+  };
+}
