@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { consoleLink } from './admin/console-access.ts';
 import type { ResolvedConfig } from './config/config.ts';
 import { messageOf } from './core/errors.ts';
@@ -27,10 +28,18 @@ export interface App {
 }
 
 /**
+ * Most objects of an event live until the sinks have it, some tens of milliseconds. V8 can take such objects for long-lived
+ * ones, and then creates them among the old: dead ones there keep all they refer to until the next full collection. In
+ * half of all runs that was a third of all that is allocated.
+ */
+const EVENTS_DIE_YOUNG = '--no-allocation-site-pretenuring';
+
+/**
  * Runs what the config describes: makes a plan of it, and starts PARTS on that.
  * @throws MillraceError naming the key, folder or address that is in the way; nothing runs then
  */
 export async function startApp(config: ResolvedConfig, options: AppOptions): Promise<App> {
+  setFlagsFromString(EVENTS_DIE_YOUNG);
   const plan = new Cell(makePlan(config));
   const { log } = options;
   // What the parts make is not there yet: each fills in its own.
