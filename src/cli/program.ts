@@ -11,6 +11,7 @@ type Load = () => Promise<(io: Io) => Command>;
 /** As the help shows them. Loaded one by one: a command starts without the rooms that only others need. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Run:': {
+    init: async () => (await import('./init/command.ts')).initCommand,
     serve: async () => (await import('./serve/command.ts')).serveCommand,
     flush: async () => (await import('./flush.ts')).flushCommand,
     drain: async () => (await import('./drain/command.ts')).drainCommand,
@@ -57,8 +58,7 @@ const HELP = `
 Start here:
   millrace demo                 see it work, in a temporary folder
   millrace dev                  run everything on this machine, for development
-  millrace check                is my config valid, and what does it do?
-  MILLRACE_SECRET=… millrace serve
+  millrace init                 write a config and .env, and say what comes next
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 partly done and resumable, 4 a verification found a difference.
 Results go to stdout, progress and logs to stderr.`;

@@ -1,0 +1,110 @@
+import { join, relative, resolve, sep } from 'node:path';
+import { Command, Option } from 'commander';
+import { note, print, usageError, type Io } from '../io.ts';
+import { option } from '../options.ts';
+import { askForPlan } from './ask.ts';
+import { readRoutes, readSinks, RUNNERS, type InitPlan, type InitSink, type Runner } from './plan.ts';
+import { COMPOSE, configText, envText, unitText, variablesOf } from './texts.ts';
+import { addLines, readIfAny, writeTexts, type NewText } from './write.ts';
+
+const HELP = `
+Examples:
+  millrace init                                              asks
+  millrace init --yes                                        files, everything to them, compose.yaml
+  millrace init --sinks files,http --routes labtest.=services,archive --run systemd
+  millrace init --sinks event-hubs --run none --force
+
+Writes config/millrace.yaml, compose.yaml or millrace.service, and adds what is missing to .env (with a generated secret, to try it
+out) and .gitignore. Files that are there are replaced only with --force; variables of .env never are. Prints the next commands.
+--routes takes TYPES=SINKS, the first match decides; types that no rule names go to every sink.
+Exit codes: 0 done, 1 failed, 2 usage, or a file is there already.`;
+
+const CONFIG = 'config/millrace.yaml';
+const IGNORED = ['.env', 'data/'];
+/** Only the owner reads secrets. */
+const PRIVATE = 0o600;
+
+interface Options {
+  readonly folder: string;
+  readonly sinks?: readonly InitSink[];
+  readonly routes?: readonly string[];
+  readonly run?: Runner;
+  readonly yes?: boolean;
+  readonly force?: boolean;
+  readonly json?: boolean;
+}
+
+/** `millrace init`: a folder from which a receiver can be started. */
+export function initCommand(io: Io): Command {
+  return new Command('init')
+    .description('write a config, .env and what runs it, and print the next commands')
+    .option('--folder <dir>', 'where', '.')
+    .addOption(option('--sinks <list>', 'files, event-hubs, pubsub, http; commas between', readSinks))
+    .option('--routes <rules...>', 'TYPES=SINKS, such as labtest.,lab_report.=archive')
+    .addOption(new Option('--run <with>', 'what will run it').choices(RUNNERS))
+    .option('--yes', 'ask nothing: what is not given is files, one route for all, compose')
+    .option('--force', 'replace files that are there')
+    .option('--json', 'print one JSON object: files, fill_in, next')
+    .addHelpText('after', HELP)
+    .action(async (options: Options) => {
+      const plan = await planOf(options, io);
+      const folder = resolve(options.folder);
+      await writeTexts(folder, textsOf(plan, folder), options.force === true);
+      const variables = variablesOf(plan);
+      const env = await readIfAny(join(folder, '.env'));
+      const set = new Map(Array.from(env.matchAll(VARIABLE), ([, name = '', value = '']) => [name, value]));
+      await addLines(folder, '.env', envText(variables, new Set(set.keys())), PRIVATE);
+      const ignored = new Set((await readIfAny(join(folder, '.gitignore'))).split(/\r?\n/));
+      const missing = IGNORED.filter((line) => !ignored.has(line) && !ignored.has(`/${line}`));
+      await addLines(folder, '.gitignore', missing.map((line) => `${line}\n`).join(''), 0o666);
+      const fillIn = variables.filter(({ name, value }) => (set.get(name) ?? value ?? '') === '');
+      const files = [...textsOf(plan, folder).map(({ path }) => path), '.env', '.gitignore'];
+      const next = nextCommands(folder, io);
+      if (options.json === true)
+        return print(io, JSON.stringify({ files, fill_in: fillIn.map(({ name }) => name), next }));
+      for (const file of files) note(io, `wrote ${relative('', join(folder, file))}`);
+      for (const { name, about } of fillIn) note(io, `fill in ${name} in .env first: ${about}`);
+      print(io, ['Next:', '', ...next.map((command) => `  ${command}`), ''].join('\n'));
+      note(
+        io,
+        'serve runs until Ctrl-C: give the last one in a second shell. `tail` shows what happens, live;',
+      );
+      note(io, '`flush` closes the archive’s open files, so that they can be read at once.');
+    });
+}
+
+/** A variable that a line sets; a second one of the name would win. */
+const VARIABLE = /^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(.*)$/gm;
+
+async function planOf({ sinks, routes, run, yes }: Options, io: Io): Promise<InitPlan> {
+  const given = {
+    ...(sinks === undefined ? {} : { sinks }),
+    ...(routes === undefined ? {} : { routes: readRoutes(routes, sinks ?? ['files']) }),
+    ...(run === undefined ? {} : { runner: run }),
+  };
+  if (yes !== true && io.stdin.isTTY === true) return askForPlan(io, given);
+  if (yes !== true && sinks === undefined)
+    throw usageError('nobody can be asked here: add --yes, or say --sinks');
+  const chosen = sinks ?? ['files'];
+  return { sinks: chosen, routes: readRoutes([], chosen), runner: 'compose', ...given };
+}
+
+function textsOf(plan: InitPlan, folder: string): readonly NewText[] {
+  const config = { path: CONFIG, text: configText(plan) };
+  if (plan.runner === 'none') return [config];
+  if (plan.runner === 'compose') return [config, { path: 'compose.yaml', text: COMPOSE }];
+  const run = [process.execPath, resolve(process.argv[1] ?? '')];
+  return [config, { path: 'millrace.service', text: unitText(folder, run) }];
+}
+
+/** As they can be typed: with what has started this command, in the folder it was started for. */
+function nextCommands(folder: string, io: Io): readonly string[] {
+  const started = process.argv[1] ?? '';
+  const isLocal =
+    started.startsWith(join(folder, 'node_modules', sep)) || started.includes(`${sep}_npx${sep}`);
+  const isScript = io.env['npm_lifecycle_event'] === 'millrace';
+  const program = isScript ? 'npm run millrace --' : isLocal ? 'npx millrace' : 'millrace';
+  const there = relative('', folder);
+  const go = there === '' ? '' : `cd '${there.replaceAll("'", String.raw`'\''`)}' && `;
+  return ['check', 'serve', 'send'].map((command) => `${go}${program} ${command}`);
+}

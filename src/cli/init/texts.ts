@@ -1,0 +1,156 @@
+import { randomBytes } from 'node:crypto';
+import { NAMES, type InitPlan, type InitSink } from './plan.ts';
+
+/** Lines of the config below `sinks:`. */
+const SINKS: Readonly<Record<InitSink, string>> = {
+  files: `type: files
+path: ./data/archive # files close every hour or 128 MiB; \`millrace flush\` closes them now`,
+  'event-hubs': `type: event-hubs
+connectionString: '\${EVENT_HUBS}' # or fullyQualifiedNamespace, for a managed identity
+hub: events # where events go whose route names no hub`,
+  pubsub: `type: pubsub
+project: '\${PUBSUB_PROJECT}'
+topic: events # where events go whose route names no topic
+ordering: true`,
+  http: `type: http
+url: '\${SERVICES_URL}'
+secrets: ['\${SERVICES_SECRET}'] # each request is signed with it again`,
+};
+
+/** A variable that the config names. */
+export interface Variable {
+  readonly name: string;
+  readonly about: string;
+  /** Null: a person has to fill it in. */
+  readonly value: string | null;
+}
+
+/** What stands in \`.env\`. */
+export function variablesOf({ sinks }: InitPlan): readonly Variable[] {
+  const secret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+  const own: Readonly<Record<InitSink, readonly Variable[]>> = {
+    files: [],
+    'event-hubs': [
+      { name: 'EVENT_HUBS', about: 'Connection string of the Event Hubs namespace.', value: null },
+    ],
+    pubsub: [{ name: 'PUBSUB_PROJECT', about: 'Google Cloud project of the topic.', value: null }],
+    http: [
+      { name: 'SERVICES_URL', about: 'Where each event is posted: https://…', value: null },
+      {
+        name: 'SERVICES_SECRET',
+        about: 'Generated; give it to that endpoint, which verifies with it.',
+        value: secret(),
+      },
+    ],
+  };
+  const about =
+    'Generated, to try it out. In production: the signing secret of your endpoint at the service.';
+  return [{ name: 'MILLRACE_SECRET', about, value: secret() }, ...sinks.flatMap((sink) => own[sink])];
+}
+
+/** @param names variables that are there already */
+export function envText(variables: readonly Variable[], names: ReadonlySet<string>): string {
+  return variables
+    .filter(({ name }) => !names.has(name))
+    .map(({ name, about, value }) => `# ${about}\n${name}=${value ?? ''}\n`)
+    .join('');
+}
+
+export function configText({ sinks, routes }: InitPlan): string {
+  const sinkLines = sinks.map((sink) => `  ${NAMES[sink]}:\n${SINKS[sink].replaceAll(/^/gm, '    ')}`);
+  const routeLines = routes.map(({ match, to }) => `  - match: ${list(match)}\n    to: ${list(to)}`);
+  return `# Written by \`millrace init\`. \`millrace check\` shows what it does; a running receiver reads it again on SIGHUP.
+# \${NAME} is a variable of the environment, or of .env in the folder that millrace is started in.
+
+signing:
+  secrets: ['\${MILLRACE_SECRET}']
+
+sinks:
+${sinkLines.join('\n')}
+
+routes: # in order; the first match decides
+${routeLines.join('\n')}
+`;
+}
+
+function list(texts: readonly string[]): string {
+  return `[${texts.map((text) => `'${text.replaceAll("'", "''")}'`).join(', ')}]`;
+}
+
+/** Runs the image that the repository's `deploy/Dockerfile` makes. */
+export const COMPOSE = `# Needs the image: \`docker build --tag millrace --file deploy/Dockerfile .\` in a clone of the repository.
+services:
+  millrace:
+    image: \${MILLRACE_IMAGE:-millrace}
+    env_file: .env
+    ports: ['8080:8080']
+    volumes:
+      - ./config/millrace.yaml:/etc/millrace/millrace.yaml:ro
+      - data:/var/lib/millrace
+    read_only: true
+    tmpfs: [/tmp]
+    cap_drop: [ALL]
+    security_opt: ['no-new-privileges:true']
+    # A core dump would hold events and secrets.
+    ulimits: { core: 0 }
+    # Longer than shutdown.deadline, so that what is in flight is flushed.
+    stop_grace_period: 45s
+    restart: unless-stopped
+
+volumes:
+  data:
+`;
+
+/** @param run what starts millrace: Node and its program, absolute */
+export function unitText(folder: string, run: readonly string[]): string {
+  return `# For systemd: systemctl enable --now ./millrace.service. It runs as whoever owns the folder; see User.
+[Unit]
+Description=millrace, receiver of signed health-data webhooks
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+ExecStart=${run.map(quoted).join(' ')} serve
+ExecReload=/bin/kill -HUP $MAINPID
+Environment=NODE_ENV=production
+WorkingDirectory=${escaped(folder)}
+EnvironmentFile=-${escaped(folder)}/.env
+User=${process.getuid?.() ?? 1000}
+UMask=0027
+
+Restart=always
+RestartSec=2s
+# A config that cannot be used does not get better by itself.
+RestartPreventExitStatus=2
+# Longer than shutdown.deadline, so that what is in flight is flushed.
+TimeoutStopSec=45s
+KillMode=mixed
+LimitNOFILE=65536
+# A core dump would hold events and secrets.
+LimitCORE=0
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectSystem=strict
+ReadWritePaths=${quoted(folder)}
+PrivateTmp=yes
+PrivateDevices=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** As systemd reads it: % begins a specifier. */
+function escaped(text: string): string {
+  return text.replaceAll('%', '%%');
+}
+
+function quoted(text: string): string {
+  return `"${escaped(text)
+    .replaceAll('\\', String.raw`\\`)
+    .replaceAll('"', String.raw`\"`)}"`;
+}

@@ -1,0 +1,59 @@
+import { existsSync } from 'node:fs';
+import { appendFile, lstat, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import { usageError } from '../io.ts';
+
+/** One file of a new project. */
+export interface NewText {
+  /** Below the folder. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/**
+ * Writes files that are not there yet; with `force` it replaces those that are.
+ * @throws MillraceError usage that names what is there, and then nothing was written
+ */
+export async function writeTexts(folder: string, texts: readonly NewText[], force: boolean): Promise<void> {
+  const there = texts.filter(({ path }) => existsSync(join(folder, path))).map(({ path }) => path);
+  if (there.length > 0 && !force)
+    throw usageError(`${there.join(', ')}: already there. Nothing was changed; --force replaces it`);
+  for (const { path, text } of texts) {
+    const file = join(folder, path);
+    await inFolder(file, async () => {
+      await mkdir(dirname(file), { recursive: true });
+      if (!force) return writeFile(file, text, { flag: 'wx' });
+      await writeFile(`${file}.tmp`, text);
+      await rename(`${file}.tmp`, file);
+    });
+  }
+}
+
+/**
+ * Adds lines to a file and leaves all that it has as it is.
+ * @param mode of a file that is made
+ */
+export async function addLines(folder: string, path: string, lines: string, mode: number): Promise<void> {
+  if (lines === '') return;
+  const file = join(folder, path);
+  const before = await readIfAny(file);
+  const gap = before === '' || before.endsWith('\n') ? '' : '\n';
+  await inFolder(file, () => appendFile(file, `${gap}${lines}`, { mode }));
+}
+
+/** Empty when there is none. @throws MillraceError usage for what is no file: a FIFO would never end */
+export async function readIfAny(file: string): Promise<string> {
+  const stats = await lstat(file).catch(() => null);
+  if (stats === null) return '';
+  if (!stats.isFile() && !stats.isSymbolicLink()) throw usageError(`${file} is not a file`);
+  return inFolder(file, () => readFile(file, 'utf8'));
+}
+
+async function inFolder<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new MillraceError('folder_unwritable', `${file}: ${messageOf(error)}`, { cause: error });
+  }
+}
