@@ -21,15 +21,19 @@ export interface ShellPlace {
 const DEADLINE = 90_000;
 
 /**
- * Puts a `millrace` in front of the PATH that runs this checkout, or the main file named, and takes free ports instead of 8080 and 9090: by the environment, and in
- * the text of the scripts.
+ * Puts a `millrace` in front of the PATH that runs this checkout, or the main file named, and takes free ports instead of 8080 and 9090: for the
+ * receiver by its environment, for `millrace send` without a config by its URL, and in the text of the scripts.
  */
 export async function shellPlace(folder: string, main = MAIN): Promise<ShellPlace> {
   const [port, admin] = [await freePort(), await freePort()];
   const bin = `${folder}-bin`;
   onTestFinished(() => rm(bin, { recursive: true, force: true }));
   mkdirSync(bin, { recursive: true });
-  writeShim(bin, 'millrace', `exec ${quoted(process.execPath)} ${quoted(main)} "$@"`);
+  const node = `exec ${quoted(process.execPath)} ${quoted(main)}`;
+  const url = `http://127.0.0.1:${port}/webhooks`;
+  // With a config at the usual place `send` finds the port by itself.
+  const send = `if [ "$1" = send ] && [ ! -e config/millrace.yaml ]; then shift; ${node} send --url ${url} "$@"; fi`;
+  writeShim(bin, 'millrace', `${send}\n${node} "$@"`);
   const path = `${bin}${delimiter}${process.env['PATH'] ?? ''}`;
   return {
     folder,
