@@ -25,9 +25,12 @@ export interface Variable {
   readonly value: string | null;
 }
 
-/** What stands in \`.env\`. */
+function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
+
+/** What stands in `.env`. */
 export function variablesOf({ sinks }: InitPlan): readonly Variable[] {
-  const secret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
   const own: Readonly<Record<InitSink, readonly Variable[]>> = {
     files: [],
     'event-hubs': [
@@ -39,13 +42,13 @@ export function variablesOf({ sinks }: InitPlan): readonly Variable[] {
       {
         name: 'SERVICES_SECRET',
         about: 'Generated; give it to that endpoint, which verifies with it.',
-        value: secret(),
+        value: newSecret(),
       },
     ],
   };
   const about =
     'Generated, to try it out. In production: the signing secret of your endpoint at the service.';
-  return [{ name: 'MILLRACE_SECRET', about, value: secret() }, ...sinks.flatMap((sink) => own[sink])];
+  return [{ name: 'MILLRACE_SECRET', about, value: newSecret() }, ...sinks.flatMap((sink) => own[sink])];
 }
 
 /** @param names variables that are there already */
