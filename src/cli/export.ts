@@ -3,7 +3,7 @@ import { EXIT } from '../core/errors.ts';
 import { changesAfter } from '../export/new-files.ts';
 import { COMPRESSIONS, type ExportCompression } from '../export/compression.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
-import type { ExportFormat } from '../export/rows.ts';
+import type { OutputFormat } from '../export/rows.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { parseBytes } from '../lib/units.ts';
@@ -21,6 +21,7 @@ const HELP = `
 Examples:
   millrace export ./data/archive --out ./export/events
   millrace export ./data/archive --out ./export/meals --table meals --format ndjson
+  millrace export ./data/archive --out s3://acme/lake/meals --table meals --format delta
   millrace export ./data/archive --out ./export/labs --type labtest. --since 2026-11-01 --until 2026-11-30 --json
 
 Writes <out>/<table>/dt=<day>/part-….parquet (or .ndjson.gz), and each nested table beside it. Rows have the columns and types
@@ -31,8 +32,15 @@ A file gets its name only when it is complete; _export.jsonl lists each file wit
 again exports new events, re-exports what an erasure has changed, and continues after an interruption. Drift is said at the end:
 fields without a column, values that do not fit theirs, and columns that earlier rows had and these do not. A sealed archive needs
 its keys: --config or --keys. One folder holds one export. An archive and a copy of it are two archives: a command that
-names both exports their events twice. To copy the export to object storage:
-  aws s3 sync ./export/events s3://… --exclude "_work/*" --exclude ".millrace*" --delete
+names both exports their events twice.
+
+--format delta makes each table a Delta Lake table, <out>/<table>, that Spark, Databricks, DuckDB and others read and append to.
+A run that is killed and started again adds each row once. A table gains the columns that its definition gains. Rows that an
+erasure changes are replaced, and older versions of the table go with them.
+
+--out takes a URL, s3://bucket/prefix: files are made in --work and put under their names when they are complete; none is ever
+overwritten. A killed run continues with the same --work, or with another one where the archive is the same. Of two runs at once
+the second exits 2 and names the first.
 
 --list-new prints which files are new since --after STEP, a path below <out> on each line, without spaces. Take the step to name
 next time (--list-new step) before the files, and note it after they are loaded: then nothing is missed, and what is listed
@@ -49,8 +57,9 @@ const NAMED = 20;
 
 interface Options extends KeyOptions, TablesFlags {
   readonly out: string;
+  readonly work?: string;
   readonly table: string;
-  readonly format: ExportFormat;
+  readonly format: OutputFormat;
   readonly compress: ExportCompression;
   readonly partition: 'dt' | 'none';
   readonly since?: number;
@@ -71,9 +80,16 @@ type List = (typeof LISTS)[number];
 /** `millrace export`: archives into files of table rows, for a warehouse or object storage. */
 export function exportCommand(io: Io): Command {
   const command = new Command('export')
-    .description('turn archives into table rows: Parquet or NDJSON, by day')
+    .description('turn archives into table rows: Parquet, Delta Lake or NDJSON, by day')
     .argument('[path...]', 'folders or URLs of archives, or single files of one')
-    .requiredOption('--out <folder>', 'folder of the export; must hold nothing else')
+    .requiredOption(
+      '--out <place>',
+      'folder or URL of the export (s3://bucket/prefix); must hold nothing else',
+    )
+    .option(
+      '--work <folder>',
+      'with a URL: local folder for what is not finished (default: ./data/work/<URL>)',
+    )
     .addOption(
       tableOption(
         '--table <table>',
@@ -82,8 +98,8 @@ export function exportCommand(io: Io): Command {
       ).default('events'),
     )
     .addOption(
-      new Option('--format <format>', 'format of the files')
-        .choices(['parquet', 'ndjson'])
+      new Option('--format <format>', 'format of the files; delta: Parquet in Delta Lake tables')
+        .choices(['parquet', 'ndjson', 'delta'])
         .default('parquet'),
     )
     .addOption(
@@ -178,6 +194,7 @@ function prepare(
   return {
     paths,
     out,
+    ...(options.work === undefined ? {} : { work: options.work }),
     table,
     format,
     partition,

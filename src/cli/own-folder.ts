@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { MANIFEST } from '../core/archive.ts';
 import { folderError } from '../core/errors.ts';
+import { isStoreUrl } from '../core/place.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { usageError } from './io.ts';
 
@@ -23,9 +24,11 @@ export async function owningFolder<T>(path: string, work: () => Promise<T>): Pro
 
 /**
  * Whoever reads an archive takes every NDJSON file below it for events.
- * @throws MillraceError usage when the folder is one, or lies inside one
+ * @param path a folder, or a URL, which is not looked into
+ * @throws MillraceError usage when the folder is one, or lies inside one; and for a URL of an unknown kind
  */
 export function refuseArchives(path: string): void {
+  if (isStoreUrl(path)) return;
   let there = resolve(path);
   while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
   for (let folder = realpathSync(there); ; folder = dirname(folder)) {

@@ -61,6 +61,7 @@ export const CATALOGUE = {
   address_unavailable: { title: 'Cannot listen on the address', exit: EXIT.failed, retryable: true },
   worker_failed: { title: 'Receiving process failed', exit: EXIT.failed, retryable: true },
   folder_in_use: { title: 'Another command is writing there', exit: EXIT.usage, retryable: true },
+  table_changed: { title: 'Another program has changed a table', exit: EXIT.failed, retryable: false },
   folder_unwritable: { title: 'Folder cannot be written', exit: EXIT.failed, retryable: true },
   sink_module_invalid: { title: 'Sink module cannot be used', exit: EXIT.usage, retryable: false },
   receiver_unreachable: { title: 'Receiver cannot be reached', exit: EXIT.failed, retryable: true },

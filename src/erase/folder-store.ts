@@ -10,6 +10,7 @@ import { errorCode, syncFolder } from '../lib/durable.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { hashFile } from '../archive/facts.ts';
+import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import {
   kindOf,
   LineOwners,
@@ -114,10 +115,13 @@ export class FolderStore implements ErasableStore {
   ): Promise<void> {
     const { root } = about;
     const walked = await walkFolder(root, apart);
-    const files = walked.files.filter((file) => !seen.has(file));
+    const tables = deltaTablesIn(walked.files);
+    const files = walked.files.filter((file) => !seen.has(file) && !isOfTable(file, tables));
     const links = walked.links.filter((link) => !seen.has(link));
     for (const path of [...files, ...links]) seen.add(path);
     for (const link of links) await this.#link(about, link, [root, ...apart]);
+    for (const table of tables) if (!seen.has(table)) await this.#table(about, table);
+    for (const table of tables) seen.add(table);
     const { archives } = walked;
     for (const archive of ['', ...archives.filter((folder) => folder !== '')]) {
       const inside = archives.filter((folder) => folder.length > archive.length);
@@ -163,6 +167,28 @@ export class FolderStore implements ErasableStore {
       // No error of the system is left whole: its message has the path.
       if (error instanceof NotSearched) this.#leave(job, prefix + file, NOBODY, error.message);
       else run.leave(leftBy(this.name, search.redact(prefix + file), run.subjects, error));
+    }
+  }
+
+  /** @param table its folder below the root, with a `/` at its end; empty for the root itself */
+  async #table(
+    { root, run, search, owners }: Pick<Job, 'root' | 'run' | 'search' | 'owners'>,
+    table: string,
+  ): Promise<void> {
+    const [{ openStore }, { DeltaLog }, { DeltaTableErasure }] = await Promise.all([
+      import('../storage/open.ts'),
+      import('../delta/log.ts'),
+      import('./delta-table.ts'),
+    ]);
+    const store = await openStore(root);
+    try {
+      const log = new DeltaLog(store, table);
+      await new DeltaTableErasure({ log, name: this.name, prefix: table, run, search, owners }).erase();
+    } catch (error) {
+      if (run.signal.aborted) throw error;
+      run.leave(leftBy(this.name, search.redact(table), run.subjects, error));
+    } finally {
+      await store.close();
     }
   }
 

@@ -1,101 +1,84 @@
-import { existsSync } from 'node:fs';
-import { readdir, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { folderError, messageOf } from '../core/errors.ts';
-import { AppendFile } from '../lib/append-file.ts';
-import { ensureFolder, errorCode, readPlain, syncFolder } from '../lib/durable.ts';
-import { cutLines } from '../lib/lines.ts';
-import { goesOn, WorkFolder } from '../lib/work-folder.ts';
-import { temporaryName } from './outputs.ts';
+import { isStoreUrl } from '../core/place.ts';
+import type { ObjectStore } from '../core/storage.ts';
+import { errorCode, syncFolder } from '../lib/durable.ts';
+import { goesOn } from '../lib/work-folder.ts';
+import type { StorageSettings } from '../storage/fields.ts';
+import { openStore } from '../storage/open.ts';
+import type { DeltaTables } from './delta/delta-tables.ts';
+import { type ExportStep, exportStep } from './export-step.ts';
+import { ledgerLines } from './folder-place.ts';
+import type { WrittenFile } from './outputs.ts';
+import type { ExportPlace } from './place.ts';
+import { storedLines } from './store-place.ts';
 
-/** Lists what an export holds and what it is made of; JSON lines. Its name sets it apart from data. */
-const LEDGER = '_export.jsonl';
-/** Folder for what is not finished. */
-const WORK = '_work';
+const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid().optional() });
 
-const count = z.number().int().nonnegative();
-const inside = z
-  .string()
-  .refine(
-    (path) => path.split('/').every((level) => !['', '.', '..'].includes(level)) && !path.includes('\0'),
-  );
+/** Makes the Delta tables of an export, where it has some. */
+export type TablesOf = (id: string) => DeltaTables | null;
 
-const step = z.object({
-  step: z.number().int().positive(),
-  /** Steps whose files these replace, because what they were made of has changed. */
-  replaces: z.array(count),
-  sources: z.array(z.object({ root: z.string(), file: z.string(), sha256: z.string() })),
-  files: z.array(
-    z.object({ file: inside, table: z.string(), rows: count, bytes: count, sha256: z.string() }),
-  ),
-  /** Files of the steps replaced. */
-  removes: z.array(inside),
-  records: count,
-  rejects: count,
-  without_table: z.record(z.string(), count).default({}),
-  /** Rows in which each column had a value, by table: what later steps no longer have is told by it. */
-  filled: z.record(z.string(), z.record(z.string(), count)).default({}),
-  problems: count,
-  erased: count,
-  /** Sealed records that were opened, and how many keys had been destroyed by then. */
-  sealed: count,
-  destroyed: count,
-});
-
-/** A part of an export that is there as a whole or not at all; one line of the ledger. */
-export type ExportStep = z.output<typeof step>;
-
-const first = z.object({ export: z.record(z.string(), z.unknown()) });
+export interface LedgerOptions {
+  /** What every step of the export is made with: one place holds one export. */
+  readonly terms: Readonly<Record<string, unknown>>;
+  readonly tablesOf: TablesOf;
+  readonly signal: AbortSignal;
+  /** What was removed is kept all the same, by the store. */
+  onKept(reason: string): void;
+}
 
 /**
- * What an export folder holds. Order of a step: its files complete and durable in `_work/`, then its line, then the files
- * get their names and those it replaces go. A crash before the line leaves nothing, one after it is made good at `open`.
+ * What an export holds. Order of a step: its files complete and durable in the work folder, then its line, then the files
+ * get their names, become part of their tables where they are Delta's, and those they replace go. A crash before the line
+ * leaves nothing, one after it is made good at `open`.
  */
 export class Ledger {
-  readonly folder: string;
-  readonly #own: WorkFolder;
-  readonly #file: AppendFile;
+  readonly work: string;
+  readonly #place: ExportPlace;
+  readonly #options: LedgerOptions;
   readonly #steps: ExportStep[];
+  readonly #tables: DeltaTables | null;
+  #missing: readonly WrittenFile[] = [];
+  /** The last step has its line, and not all of its files have their names: what is in `work` is needed. */
+  #isSettled = true;
 
-  private constructor(own: WorkFolder, file: AppendFile, steps: ExportStep[]) {
-    this.folder = own.path;
-    this.#own = own;
-    this.#file = file;
+  private constructor(place: ExportPlace, options: LedgerOptions, steps: ExportStep[], id: string) {
+    this.work = place.work;
+    this.#place = place;
+    this.#options = options;
     this.#steps = steps;
+    this.#tables = options.tablesOf(id);
   }
 
   /**
-   * @param terms what every step of the export is made with: a folder holds one export
-   * @throws MillraceError folder_unwritable, folder_in_use; usage when the folder holds another export
+   * @param place the ledger's from now on
+   * @throws MillraceError folder_unwritable, folder_in_use, table_changed; usage when the place holds another export
    */
-  static async open(folder: string, terms: Readonly<Record<string, unknown>>): Promise<Ledger> {
-    let own: WorkFolder | null = null;
-    let file: AppendFile | null = null;
+  static async open(place: ExportPlace, options: LedgerOptions): Promise<Ledger> {
+    const { terms } = options;
     try {
-      own = await WorkFolder.take(folder);
-      await ensureFolder(folder, WORK);
-      ({ file } = await AppendFile.openLines(join(folder, LEDGER)));
-      const { steps, found } = await readLedger(file.path);
-      goesOn(folder, found === null ? null : JSON.stringify(found), {
+      let read = await readLedger(place.lines());
+      goesOn(place.url, read.found === null ? null : JSON.stringify(read.found), {
         kind: 'export',
         fingerprint: JSON.stringify(terms),
         resume: true,
-        otherwise: `${describe(found ?? {})}; name another folder`,
+        otherwise: `${describe(read.found ?? {})}; name another folder`,
       });
-      const ledger = new Ledger(own, file, steps);
-      if (found === null) await ledger.#append({ export: terms });
-      await ledger.#settle();
+      if (read.found === null) {
+        await place.append({ export: terms, id: randomUUID() }, 0);
+        read = await readLedger(place.lines());
+      }
+      const ledger = new Ledger(place, options, read.steps, read.id ?? '');
+      await ledger.#tables?.check(read.steps.length === 0);
+      await ledger.settle();
       return ledger;
     } catch (error) {
-      await file?.close();
-      own?.release();
-      throw folderError(folder, error);
+      await place.close();
+      throw folderError(place.url, error);
     }
-  }
-
-  get work(): string {
-    return join(this.folder, WORK);
   }
 
   get nextStep(): number {
@@ -108,86 +91,107 @@ export class Ledger {
     return this.#steps.filter(({ step: number }) => !replaced.has(number));
   }
 
+  /** The last step, when files of it are lost: another machine began it, and was ended before it had put them. */
+  get unfinished(): ExportStep | null {
+    return this.#missing.length === 0 ? null : (this.#steps.at(-1) ?? null);
+  }
+
+  /** Tells whether files can be replaced. @throws MillraceError table_changed */
+  async checkRemoval(files: readonly string[]): Promise<void> {
+    await this.#tables?.checkRemoval(files);
+  }
+
   /** Makes a step's files the export's. They must be complete in `work`. */
   async commit(done: ExportStep): Promise<void> {
     await syncFolder(this.work);
-    await this.#append(done);
+    await this.#place.append(done, this.#steps.length + 1);
+    this.#isSettled = false;
     this.#steps.push(done);
-    await this.#settle();
+    await this.settle();
   }
 
-  /** Forgets what is unfinished and releases the folder. */
-  async close(): Promise<void> {
-    await this.#clear().catch(() => undefined);
-    await this.#file.close();
-    this.#own.release();
-  }
-
-  /** Brings the last step's files to their places; removes what it replaces and what never became part of a step. */
-  async #settle(): Promise<void> {
+  /**
+   * Brings the last step's files to their places; removes what it replaces and what never became part of a step. Says by
+   * `unfinished` that it could not.
+   */
+  async settle(): Promise<void> {
+    const { signal, onKept } = this.#options;
     const last = this.#steps.at(-1);
-    const folders = new Set<string>();
-    for (const { file } of last?.files ?? []) {
-      folders.add(dirname(file));
-      await ensureFolder(this.folder, dirname(file));
-      await rename(join(this.work, temporaryName(file)), join(this.folder, file)).catch((error: unknown) => {
-        // It has its name already.
-        if (errorCode(error) !== 'ENOENT') throw error;
-      });
+    this.#isSettled = false;
+    if (last !== undefined) {
+      this.#missing = await this.#place.put(last.files, signal);
+      if (this.#missing.length > 0) return;
+      await this.#tables?.commit(last);
+      for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
     }
-    for (const folder of folders) await syncFolder(join(this.folder, folder));
-    for (const file of last?.removes ?? []) await rm(join(this.folder, file), { force: true });
+    this.#isSettled = true;
     await this.#clear();
+  }
+
+  /** Forgets what is unfinished and releases the place. */
+  async close(): Promise<void> {
+    if (this.#isSettled) await this.#clear().catch(() => undefined);
+    await this.#place.close();
   }
 
   async #clear(): Promise<void> {
     for (const name of await readdir(this.work)) await rm(join(this.work, name), { recursive: true });
-  }
-
-  #append(line: object): Promise<void> {
-    return this.#file.append(Buffer.from(`${JSON.stringify(line)}\n`));
   }
 }
 
 /**
  * What an export says of itself, without its lock: another command may be at it. A last step whose files have not got their
  * names yet is left out; the next run sees to that.
- * @throws the system's error when there is no export, or Error when its ledger cannot be read
+ * @param place a folder, or a URL
+ * @returns null when there is no export
+ * @throws Error when its ledger cannot be read
  */
-export async function readExport(folder: string): Promise<{ steps: ExportStep[]; terms: unknown }> {
-  const { steps, found: terms } = await readLedger(join(folder, LEDGER));
-  const last = steps.at(-1);
-  if (last === undefined) return { steps, terms };
-  const unfinished = new Set(await readdir(join(folder, WORK)));
-  const isSettled =
-    last.files.every(({ file }) => !unfinished.has(temporaryName(file))) &&
-    last.removes.every((file) => !existsSync(join(folder, file)));
-  return { steps: isSettled ? steps : steps.slice(0, -1), terms };
+export async function readExport(
+  place: string,
+  storage?: StorageSettings,
+): Promise<{ steps: ExportStep[]; terms: unknown } | null> {
+  const store = await openStore(place, storage);
+  try {
+    const { steps, found: terms } = await readLedger(
+      isStoreUrl(place) ? storedLines(store) : ledgerLines(place),
+    );
+    const last = steps.at(-1);
+    if (last === undefined) return { steps, terms };
+    return { steps: (await isSettled(last, store)) ? steps : steps.slice(0, -1), terms };
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode((error as Error).cause) === 'ENOENT') return null;
+    throw error;
+  } finally {
+    await store.close();
+  }
+}
+
+async function isSettled({ files, removes }: ExportStep, store: ObjectStore): Promise<boolean> {
+  for (const { file } of files) if ((await store.head(file)) === null) return false;
+  for (const file of removes) if ((await store.head(file)) !== null) return false;
+  return true;
 }
 
 interface Found {
   readonly steps: ExportStep[];
   readonly found: Record<string, unknown> | null;
+  readonly id: string | undefined;
 }
 
-async function readLedger(path: string): Promise<Found> {
+async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
   const steps: ExportStep[] = [];
-  let found: Record<string, unknown> | null = null;
+  let begun: z.output<typeof first> | null = null;
   try {
-    for await (const lines of cutLines(readPlain(path))) {
-      for (const { bytes, number, ended } of lines) {
-        // Its writer is at it, or was cut short: the next run removes it.
-        if (!ended) continue;
-        const value = parse(String(bytes));
-        if (number === 1) found = first.parse(value).export;
-        else steps.push(step.parse(value));
-      }
+    for await (const line of lines) {
+      const value = parse(line);
+      if (begun === null) begun = first.parse(value);
+      else steps.push(exportStep.parse(value));
     }
   } catch (error) {
     const detail = error instanceof z.ZodError ? 'not a line of an export' : messageOf(error);
-    throw new Error(`${LEDGER}: ${detail}`, { cause: error });
+    throw new Error(`_export.jsonl: ${detail}`, { cause: error });
   }
-  return { steps, found };
+  return { steps, found: begun?.export ?? null, id: begun?.id };
 }
 
 function parse(text: string): unknown {

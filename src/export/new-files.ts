@@ -1,8 +1,9 @@
 import { dirname } from 'node:path';
 import { folderError, MillraceError } from '../core/errors.ts';
 import { z } from 'zod';
-import { errorCode } from '../lib/durable.ts';
-import { type ExportStep, readExport } from './ledger.ts';
+import type { StorageSettings } from '../storage/fields.ts';
+import type { ExportStep } from './export-step.ts';
+import { readExport } from './ledger.ts';
 import { COMPRESSIONS } from './compression.ts';
 
 /** A file of an export that came or went after a step. */
@@ -22,6 +23,8 @@ export interface ChangedFile {
 
 const terms = z.object({ format: z.enum(['parquet', 'ndjson']), compression: z.enum(COMPRESSIONS) });
 
+const isDelta = z.object({ format: z.literal('delta') });
+
 /** What has changed in an export since a consumer has looked. */
 export interface Changes {
   /** What all its files of rows are. */
@@ -38,15 +41,25 @@ export interface Changes {
 /**
  * Lists what came and went after a step. It keeps nothing: a consumer that is interrupted before it has noted the step gets
  * the same again, and whatever came since.
+ * @param folder or the URL of an object store
  * @param after the last step the consumer has loaded; 0 for none
  * @throws MillraceError usage when there is no export, or it has not got that far; folder_unwritable when it cannot be read
  */
-export async function changesAfter(folder: string, after: number): Promise<Changes> {
-  const { steps, terms: found } = await readExport(folder).catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT' || errorCode((error as Error).cause) === 'ENOENT')
-      throw new MillraceError('usage', `${folder} holds no export`, { cause: error });
+export async function changesAfter(
+  folder: string,
+  after: number,
+  storage?: StorageSettings,
+): Promise<Changes> {
+  const read = await readExport(folder, storage).catch((error: unknown) => {
     throw folderError(folder, error);
   });
+  if (read === null || read.terms === null) throw new MillraceError('usage', `${folder} holds no export`);
+  const { steps, terms: found } = read;
+  if (isDelta.safeParse(found).success)
+    throw new MillraceError(
+      'usage',
+      `${folder} holds Delta tables, which say themselves what is new: read them as such`,
+    );
   const last = steps.at(-1)?.step ?? 0;
   if (after > last)
     throw new MillraceError(

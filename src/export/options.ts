@@ -3,7 +3,8 @@ import type { RecordOpener } from '../core/sealed-record.ts';
 import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import type { ExportCompression } from './compression.ts';
-import type { ExportFormat, ExportReject } from './rows.ts';
+import type { StorageSettings } from '../storage/fields.ts';
+import type { ExportReject, OutputFormat } from './rows.ts';
 import type { Selection } from './select.ts';
 
 export interface ExportOptions {
@@ -11,11 +12,16 @@ export interface ExportOptions {
   readonly paths: readonly string[];
   /** Where archives are opened. */
   readonly places: Places;
+  /** A folder, or the URL of an object store. */
   readonly out: string;
+  /** Local folder for what is not finished, when `out` is a URL. */
+  readonly work?: string;
+  /** How stores are reached. */
+  readonly storage?: StorageSettings;
   readonly tables: Tables;
   /** The tables nested in it come along. */
   readonly table: string;
-  readonly format: ExportFormat;
+  readonly format: OutputFormat;
   readonly compression: ExportCompression;
   readonly partition: 'dt' | 'none';
   readonly selection: Selection;

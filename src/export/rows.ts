@@ -17,6 +17,9 @@ const MOST_PARTITIONS = 32;
 
 export type ExportFormat = 'ndjson' | 'parquet';
 
+/** What an export becomes: files of rows, or Parquet files that a Delta table lists. */
+export type OutputFormat = ExportFormat | 'delta';
+
 /** A record that makes no row, and where it stands. */
 export interface ExportReject extends RowReject {
   /** Relative to the archive. */

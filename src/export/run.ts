@@ -1,24 +1,28 @@
 import { basename } from 'node:path';
 import { nameOf } from '../archive/place.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
-import { Ledger, type ExportStep } from './ledger.ts';
+import type { ExportStep } from './export-step.ts';
+import { Ledger } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
-import { StepRun } from './step.ts';
+import { openPlace } from './open-place.ts';
+import { StepRun, type StepOptions } from './step.ts';
 
 /** Files of one step: its line in the ledger lists them all. */
 const STEP_SOURCES = 1000;
 
 /**
- * Exports finished files of archives to files of table rows. It goes in steps, each of which is there as a whole or not
- * at all; a further run exports what has come since, and exports again what has changed.
- * @throws MillraceError archive_unreadable, archive_sealed, folder_unwritable, or usage when the folder holds another
- *   export
+ * Exports finished files of archives to files of table rows, or to Delta tables. It goes in steps, each of which is
+ * there as a whole or not at all; a further run exports what has come since, and exports again what has changed.
+ * @throws MillraceError archive_unreadable, archive_sealed, folder_unwritable, folder_in_use, table_changed, or usage when
+ *   the place holds another export
  */
 export async function runExport(options: ExportOptions): Promise<ExportSummary> {
-  const { out, tables, table, format, compression, partition, selection, signal } = options;
+  const { tables, table, compression, partition, selection, signal } = options;
+  const format = options.format === 'delta' ? 'parquet' : options.format;
   const entry = tables.get(table);
   if (entry === undefined) throw new TypeError(`there is no table ${table}`);
   const list = await listSources(options.paths, options.places, selection, (type) =>
@@ -27,8 +31,10 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
   const opener = await options.opener?.();
   const shaping = new Shaping({ tables, table, format, compression, partition, selection });
-  const ledger = await Ledger.open(out, { table, format, compression, partition, ...selection });
+  const steps: StepOptions = { ...options, format, keys: opener, shaping };
+  const ledger = await openLedger(options);
   try {
+    await finishStep(ledger, list, steps);
     const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
     const fresh = new Set(ledger.standing.filter((step) => !stale.includes(step)).flatMap(identities));
     const sources = list.sources.filter((source) => !fresh.has(identityOf(source)));
@@ -36,6 +42,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       replaces: stale.map(({ step }) => step),
       removes: stale.flatMap(({ files }) => files.map(({ file }) => file)),
     };
+    await ledger.checkRemoval(replacing.removes);
     const before = list.sources.length - sources.length;
     const earlier = earlierOf(ledger.standing);
     const drift = new Drift();
@@ -45,7 +52,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
     let complete = sources.length === 0 && stale.length === 0;
     while (!complete && !signal.aborted) {
       const so = { done: at, total: sources.length, records };
-      const run = new StepRun({ ...options, keys: opener, shaping }, ledger, so);
+      const run = new StepRun(steps, ledger, so);
       const made = await run.run(sources.slice(at, at + STEP_SOURCES));
       if (made === null) break;
       at += made.sources.length;
@@ -53,7 +60,10 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       complete = at === sources.length;
       // The old goes with the last of the new: until then rows are there twice, never not at all.
       const step = complete ? { ...made, ...replacing } : made;
-      await ledger.commit(step);
+      if (!(await isCommitted(ledger, step, signal))) {
+        complete = false;
+        break;
+      }
       done.push(step);
       for (const fields of run.met()) drift.add(fields);
     }
@@ -66,6 +76,58 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
     await shaping.close();
     await ledger.close();
   }
+}
+
+async function openLedger(options: ExportOptions): Promise<Ledger> {
+  const { tables, table, format, compression, partition, selection, signal, onProblem } = options;
+  const place = await openPlace(options);
+  const { DeltaTables } = await import('./delta/delta-tables.ts');
+  const names = tables.withNested(table);
+  return Ledger.open(place, {
+    terms: { table, format, compression, partition, ...selection },
+    tablesOf: (id) =>
+      format === 'delta' ? new DeltaTables(place.store, { tables, names, partition, id, signal }) : null,
+    onKept: (reason) => onProblem(place.url, null, reason),
+    signal,
+  });
+}
+
+/** @returns false when it was interrupted; the next run continues with what there is of it */
+async function isCommitted(ledger: Ledger, step: ExportStep, signal: AbortSignal): Promise<boolean> {
+  try {
+    await ledger.commit(step);
+    return true;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return false;
+  }
+}
+
+/**
+ * Makes the files again that a step of another machine has listed and not put. They are the same bytes, whoever makes them,
+ * so it does no harm when that machine is still at it.
+ * @throws MillraceError folder_in_use when they cannot be made here
+ */
+async function finishStep(ledger: Ledger, { sources }: SourceList, options: StepOptions): Promise<void> {
+  const lost = ledger.unfinished;
+  if (lost === null) return;
+  const here = new Map(sources.map((source) => [identityOf(source), source]));
+  const own = lost.sources.flatMap((source) => here.get(identityOf(source)) ?? []);
+  const so = { done: 0, total: own.length, records: 0 };
+  const run = new StepRun(
+    { ...options, stepBytes: Number.POSITIVE_INFINITY },
+    { work: ledger.work, nextStep: lost.step },
+    so,
+  );
+  const made = own.length === lost.sources.length ? await run.run(own) : null;
+  const isSame = JSON.stringify(made?.files) === JSON.stringify(lost.files);
+  if (!isSame && !options.signal.aborted)
+    throw new MillraceError(
+      'folder_in_use',
+      `step ${lost.step} was begun with other archive files, and ended before its files were there; ` +
+        'run that export again where it was begun, or export to another place',
+    );
+  await ledger.settle();
 }
 
 /**

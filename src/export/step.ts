@@ -4,10 +4,11 @@ import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { readAhead } from '../lib/read-ahead.ts';
 import { FieldSums, type TableFields } from '../warehouse/learned/field-sums.ts';
-import type { ExportStep, Ledger } from './ledger.ts';
+import type { ExportStep } from './export-step.ts';
+import type { Ledger } from './ledger.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';
-import type { ExportReject } from './rows.ts';
+import type { ExportFormat, ExportReject } from './rows.ts';
 import type { ShapedUnit } from './shape-unit.ts';
 import type { Shaping } from './shaping.ts';
 import type { Source } from './sources.ts';
@@ -18,7 +19,8 @@ const REJECTS = '_rejects';
 /** Files of the archive that are decompressed at once, and chunks held of each whose turn it is not yet. */
 const AHEAD = { width: 3, most: 16, weightOf: () => 1, isEarly: () => true };
 
-export type StepOptions = ExportOptions & {
+export type StepOptions = Omit<ExportOptions, 'format'> & {
+  readonly format: ExportFormat;
   readonly keys: RecordOpener | undefined;
   readonly shaping: Shaping;
 };

@@ -1,0 +1,26 @@
+import type { ObjectStore } from './storage.ts';
+
+/** All of an object. @throws StorageError */
+export async function readWhole(store: ObjectStore, key: string, signal?: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of store.get(key, signal === undefined ? {} : { signal })) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/**
+ * Removes objects, and what the store keeps of them beside their present state.
+ * @returns what it keeps all the same, and why
+ */
+export async function removeForGood(
+  store: ObjectStore,
+  keys: readonly string[],
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const left: string[] = [];
+  for (const key of keys) {
+    await store.delete(key, undefined, signal);
+    const { kept } = await store.purge(key, signal);
+    for (const reason of kept) left.push(`${key}: ${reason}`);
+  }
+  return left;
+}

@@ -1,0 +1,13 @@
+import { randomBytes } from 'node:crypto';
+
+const KEPT = /\.kept-[0-9a-f]+(?=\.parquet$)/;
+
+/** A new name for what is left of a data file. It tells which file it was. */
+export function rewriteName(key: string): string {
+  return originOf(key).replace(/(\.parquet)?$/, `.kept-${randomBytes(6).toString('hex')}.parquet`);
+}
+
+/** What a data file was called when it was first written. */
+export function originOf(key: string): string {
+  return key.replace(KEPT, '');
+}

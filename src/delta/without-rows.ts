@@ -1,0 +1,204 @@
+import { gzipSync } from 'node:zlib';
+import {
+  type AsyncBuffer,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetScan,
+  type SchemaElement,
+} from 'hyparquet';
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+import { DECOMPRESS } from './parquet.ts';
+
+/** Decides which rows go. */
+export interface RowJudge {
+  /** Whether a value of a text or JSON column asks for a look at its row. Told every value. */
+  mayHold(value: Buffer): boolean;
+  /** Under what a row goes; nothing for one that stays. @param row its text columns as a JSON object */
+  whose(row: Buffer): readonly string[];
+}
+
+export interface Judged {
+  /** Rows that go, by what they go under. */
+  readonly removed: ReadonlyMap<string, number>;
+  /** Bytes of values that were looked at. */
+  readonly searched: number;
+  /** The file without them; null when none goes. */
+  readonly rest: { readonly bytes: Buffer; readonly rows: number } | null;
+}
+
+/** A file whose values cannot be handed on as they are stored. */
+export class NotFlat extends Error {}
+
+/** Physical types that are read and written as what they are. */
+const PLAIN: ReadonlySet<string> = new Set([
+  'BOOLEAN',
+  'INT32',
+  'INT64',
+  'FLOAT',
+  'DOUBLE',
+  'BYTE_ARRAY',
+  'FIXED_LEN_BYTE_ARRAY',
+]);
+
+/**
+ * A Parquet file without some of its rows, whoever wrote it. Values are handed on as they are stored, and never become numbers
+ * or times on the way: none of them changes.
+ * @throws NotFlat; Error when the file cannot be read
+ */
+export async function withoutRows(file: AsyncBuffer, judge: RowJudge): Promise<Judged> {
+  const metadata = await parquetMetadataAsync(file, { geoparquet: false });
+  const [root, ...columns] = metadata.schema;
+  if (
+    root?.num_children !== columns.length ||
+    columns.some(({ type }) => type === undefined || !PLAIN.has(type))
+  )
+    throw new NotFlat('it has nested columns, or times of 96 bits');
+  const raw = { ...metadata, schema: metadata.schema.map(asStored) };
+  const reader = new Reader(file, raw);
+  const removed = new Map<string, number>();
+  const going: ReadonlySet<number>[] = [];
+  let searched = 0;
+  for (const group of groupsOf(metadata)) {
+    const found = await rowsToGo(reader, columns, group, judge);
+    searched += found.searched;
+    going.push(found.rows);
+    for (const [request, count] of found.removed) removed.set(request, (removed.get(request) ?? 0) + count);
+  }
+  if (removed.size === 0) return { removed, searched, rest: null };
+  return { removed, searched, rest: await written(reader, metadata, raw.schema, going) };
+}
+
+/** Without what says how a value is to be read: then it is left as it is. */
+function asStored({
+  converted_type: _c,
+  logical_type: _l,
+  scale: _s,
+  precision: _p,
+  ...element
+}: SchemaElement): SchemaElement {
+  return element;
+}
+
+interface Group {
+  readonly from: number;
+  readonly to: number;
+}
+
+function groupsOf({ row_groups: groups }: FileMetaData): Group[] {
+  let from = 0;
+  return groups.map(({ num_rows: rows }) => {
+    const to = from + Number(rows);
+    const group = { from, to };
+    from = to;
+    return group;
+  });
+}
+
+class Reader {
+  readonly #file: AsyncBuffer;
+  readonly #metadata: FileMetaData;
+
+  constructor(file: AsyncBuffer, metadata: FileMetaData) {
+    this.#file = file;
+    this.#metadata = metadata;
+  }
+
+  async column(column: string, { from, to }: Group): Promise<unknown[]> {
+    const scan = await parquetScan({
+      file: this.#file,
+      metadata: this.#metadata,
+      compressors: DECOMPRESS,
+      utf8: false,
+      geoparquet: false,
+    });
+    return Array.from(await scan.readColumn({ column, rowStart: from, rowEnd: to }));
+  }
+}
+
+async function rowsToGo(
+  reader: Reader,
+  columns: readonly SchemaElement[],
+  group: Group,
+  judge: RowJudge,
+): Promise<{ rows: Set<number>; removed: Map<string, number>; searched: number }> {
+  const texts = columns.filter(({ type }) => type === 'BYTE_ARRAY').map(({ name }) => name);
+  const values = new Map<string, readonly unknown[]>();
+  const candidates = new Set<number>();
+  let searched = 0;
+  for (const name of texts) {
+    const column = await reader.column(name, group);
+    values.set(name, column);
+    // Rows beside each other are alike, and share their value where the file has it once.
+    let last: unknown = null;
+    let holds = false;
+    for (const [row, value] of column.entries()) {
+      if (!(value instanceof Uint8Array)) continue;
+      if (value !== last) {
+        searched += value.length;
+        holds = judge.mayHold(bufferOf(value));
+        last = value;
+      }
+      if (holds) candidates.add(row);
+    }
+  }
+  const rows = new Set<number>();
+  const removed = new Map<string, number>();
+  for (const row of candidates) {
+    const document = Object.fromEntries(
+      texts.flatMap((name) => {
+        const value = values.get(name)?.[row];
+        return value instanceof Uint8Array ? [[name, bufferOf(value).toString()]] : [];
+      }),
+    );
+    const requests = judge.whose(Buffer.from(JSON.stringify(document)));
+    if (requests.length > 0) rows.add(row);
+    for (const request of requests) removed.set(request, (removed.get(request) ?? 0) + 1);
+  }
+  return { rows, removed, searched };
+}
+
+function bufferOf(value: Uint8Array): Buffer {
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+}
+
+async function written(
+  reader: Reader,
+  metadata: FileMetaData,
+  raw: SchemaElement[],
+  going: readonly ReadonlySet<number>[],
+): Promise<{ bytes: Buffer; rows: number }> {
+  const writer = new ByteWriter();
+  const out = new ParquetWriter({
+    writer,
+    schema: raw,
+    codec: 'GZIP',
+    compressors: { GZIP: (bytes) => gzipSync(bytes) },
+    createdBy: 'millrace',
+    ...(metadata.key_value_metadata === undefined ? {} : { kvMetadata: metadata.key_value_metadata }),
+  });
+  let rows = 0;
+  for (const [nth, group] of groupsOf(metadata).entries()) {
+    const gone = going[nth] ?? new Set();
+    const left = group.to - group.from - gone.size;
+    if (left === 0) continue;
+    const columnData = [];
+    for (const element of metadata.schema.slice(1)) {
+      const all = await reader.column(element.name, group);
+      const data = gone.size === 0 ? all : all.filter((_, row) => !gone.has(row));
+      columnData.push({ name: element.name, data, statistics: hasOrder(element) });
+    }
+    await out.write({ columnData, rowGroupSize: left });
+    rows += left;
+  }
+  // The same bytes, read as they were before.
+  out.schema = metadata.schema;
+  await out.finish();
+  return { bytes: Buffer.from(writer.getBytes()), rows };
+}
+
+/** Whether stored values are in the order of what they stand for. */
+function hasOrder({ type, converted_type: converted, logical_type: logical }: SchemaElement): boolean {
+  if (logical?.type === 'INTEGER' && !logical.isSigned) return false;
+  if (converted?.startsWith('UINT') === true || converted === 'DECIMAL') return false;
+  return type === 'INT32' || type === 'INT64';
+}

@@ -1,0 +1,239 @@
+import { createHash } from 'node:crypto';
+import { leftBy, type ErasureRun } from '../core/erasure.ts';
+import type { IdSearch } from '../core/id-search.ts';
+import { removeForGood } from '../core/objects.ts';
+import { type AddFile, keyOf, pathOf } from '../delta/actions.ts';
+import { forgetBefore } from '../delta/forget.ts';
+import type { DeltaLog } from '../delta/log.ts';
+import { rewriteName } from '../delta/rewrite-name.ts';
+import type { Snapshot } from '../delta/snapshot.ts';
+import { statsOf } from '../delta/stats.ts';
+import { storedFile } from '../delta/stored-file.ts';
+import { unsupported } from '../delta/supported.ts';
+import { type Judged, NotFlat, withoutRows } from '../delta/without-rows.ts';
+import type { LineOwners } from './file-kinds.ts';
+import { mayHold } from './search-file.ts';
+
+/** Times a table is looked through again because others have changed it. */
+const PASSES = 20;
+/** Milliseconds after which a file that no version lists has lost its writer. */
+const ABANDONED_AFTER = 600_000;
+
+export interface TableErasure {
+  readonly log: DeltaLog;
+  /** For receipts: the store, and the table's place in it, with a `/` at its end. */
+  readonly name: string;
+  readonly prefix: string;
+  readonly run: ErasureRun;
+  readonly search: IdSearch;
+  readonly owners: LineOwners;
+}
+
+interface Found {
+  readonly add: AddFile;
+  readonly key: string;
+  readonly judged: Judged;
+}
+
+/**
+ * Takes the subjects' rows out of a Delta table: the files that hold some are written anew without them, in one commit, and
+ * then the old files, and what the log says of older versions, go at once. Other programs may be writing: their commits are
+ * waited for by trying again, and what they have added is looked through, too.
+ */
+export class DeltaTableErasure {
+  readonly #about: TableErasure;
+  /** Files that hold nothing of the subjects. */
+  readonly #clean = new Set<string>();
+
+  constructor(about: TableErasure) {
+    this.#about = about;
+  }
+
+  async erase(): Promise<void> {
+    const { log, run } = this.#about;
+    for (let pass = 1; pass <= PASSES; pass += 1) {
+      const snapshot = await log.snapshot(run.signal);
+      const reason = snapshot.exists ? unsupported(snapshot) : null;
+      if (!snapshot.exists || reason !== null) {
+        if (reason !== null)
+          this.#leave('', NOBODY, `${reason}; delete the user's rows with a program that knows it`);
+        return;
+      }
+      const found = await this.#find(snapshot);
+      const version = found.length === 0 ? null : await this.#replace(found);
+      if (found.length > 0 && version === null) continue;
+      await this.#clear(version);
+      if (found.length === 0) return;
+    }
+    const { name, prefix } = this.#about;
+    run.leave(
+      leftBy(
+        name,
+        prefix,
+        run.subjects,
+        new Error('other programs change the table faster than it can be searched'),
+      ),
+    );
+  }
+
+  /** Active files that hold rows of the subjects. */
+  async #find(snapshot: Snapshot): Promise<Found[]> {
+    const found: Found[] = [];
+    for (const add of snapshot.files.values()) {
+      if (this.#clean.has(add.path)) continue;
+      const key = keyOf(add.path);
+      const judged = key === null ? null : await this.#judge(key, add.size);
+      if (key !== null && judged !== null && judged.removed.size > 0) found.push({ add, key, judged });
+      else this.#clean.add(add.path);
+      if (key === null) this.#leave(add.path, NOBODY, 'a file outside of its table is not searched');
+    }
+    if (found.length > 0) this.#about.run.onStep('found');
+    return found;
+  }
+
+  /** @returns null when it cannot be searched, and the receipt says so */
+  async #judge(key: string, size: number): Promise<Judged | null> {
+    const { log, run, search, owners } = this.#about;
+    run.signal.throwIfAborted();
+    const file = storedFile(log.store, log.prefix + key, size, run.signal);
+    try {
+      const judged = await withoutRows(file, {
+        mayHold: (value) => mayHold(value, search),
+        whose: (row) => owners.ofLine(row),
+      });
+      run.searched(judged.searched);
+      return judged;
+    } catch (error) {
+      if (!(error instanceof NotFlat)) throw error;
+      this.#leave(key, NOBODY, `${error.message}; delete the user's rows with another program`);
+      return null;
+    }
+  }
+
+  /** @returns the version in which the rows are gone; null when others were faster, and all is to be looked at again */
+  async #replace(found: readonly Found[]): Promise<number | null> {
+    const { log, run, name, prefix, search } = this.#about;
+    const put: string[] = [];
+    const adds: AddFile[] = [];
+    for (const { add, key, judged } of found) {
+      const { bytes } = judged.rest ?? { bytes: Buffer.alloc(0) };
+      const rest = rewriteName(key);
+      adds.push({
+        ...add,
+        path: pathOf(rest),
+        size: bytes.length,
+        modificationTime: log.now(),
+        stats: statsOf(bytes),
+      });
+      put.push(log.prefix + rest);
+      await log.store.putIfAbsent(log.prefix + rest, { bytes }, run.signal);
+      const removed = Object.fromEntries(judged.removed);
+      const hashes = { sha256_before: await this.#hash(key), sha256_after: sha256(bytes) };
+      await run.record({ store: name, item: search.redact(prefix + key), removed, ...hashes });
+    }
+    run.onStep('written');
+    let isStale = false;
+    const version = await log.commit(PURPOSE, ({ files }) => {
+      isStale = found.some(({ add }) => files.get(add.path)?.size !== add.size);
+      if (isStale) return null;
+      const removes = found.map(({ add: { path, partitionValues, size } }) => {
+        const deletionTimestamp = log.now();
+        return {
+          remove: {
+            path,
+            deletionTimestamp,
+            dataChange: true,
+            extendedFileMetadata: true,
+            partitionValues,
+            size,
+          },
+        };
+      });
+      return [...removes, ...adds.map((add) => ({ add }))];
+    });
+    if (version === null) await removeForGood(log.store, put, run.signal);
+    else run.onStep('replaced');
+    return version;
+  }
+
+  /**
+   * Removes what no version needs any more and still holds the subjects: files that were replaced, and the older log. The
+   * log goes first: while a file is there, the next run finds what is to be done.
+   */
+  async #clear(committed: number | null): Promise<void> {
+    const { log, run } = this.#about;
+    const snapshot = await log.snapshot(run.signal);
+    const old = await this.#oldFiles(snapshot);
+    const version =
+      committed ?? (old.length > 0 || (await this.#isInLog()) ? await log.commit(PURPOSE, () => []) : null);
+    const kept = version === null ? [] : await forgetBefore(log, version, run.signal);
+    run.onStep('forgotten');
+    kept.push(...(await removeForGood(log.store, old, run.signal)));
+    run.onStep('removed');
+    for (const reason of kept) this.#leave('', this.#requests, reason);
+  }
+
+  /** Files that hold rows of the subjects, and are no part of the table. */
+  async #oldFiles(snapshot: Snapshot): Promise<string[]> {
+    const { log, run } = this.#about;
+    const active = new Set([...snapshot.files.keys()].map(keyOf));
+    const removed = new Set([...snapshot.tombstones.keys()].map(keyOf));
+    const old: string[] = [];
+    for await (const { key, bytes, modifiedAt } of log.store.list(log.prefix, run.signal)) {
+      const own = key.slice(log.prefix.length);
+      if (
+        !own.endsWith('.parquet') ||
+        own.startsWith('_delta_log/') ||
+        active.has(own) ||
+        this.#clean.has(key)
+      )
+        continue;
+      const judged = await this.#judge(own, bytes);
+      if (judged === null || judged.removed.size === 0) this.#clean.add(key);
+      else if (removed.has(own) || log.now() - modifiedAt >= ABANDONED_AFTER) old.push(key);
+      else
+        this.#leave(
+          own,
+          [...judged.removed.keys()],
+          'another program has written it a moment ago, and not yet used it',
+        );
+    }
+    return old;
+  }
+
+  /** Whether what the log says of files (the bounds that other programs write there) names a subject. */
+  async #isInLog(): Promise<boolean> {
+    const { log, run, search } = this.#about;
+    for await (const { key } of log.store.list(log.key(''), run.signal)) {
+      if (!key.endsWith('.json')) continue;
+      const chunks: Buffer[] = [];
+      for await (const chunk of log.store.get(key, { signal: run.signal })) chunks.push(chunk);
+      if (search.finds(Buffer.concat(chunks))) return true;
+    }
+    return false;
+  }
+
+  async #hash(key: string): Promise<string> {
+    const { log, run } = this.#about;
+    const hash = createHash('sha256');
+    for await (const chunk of log.store.get(log.prefix + key, { signal: run.signal })) hash.update(chunk);
+    return hash.digest('hex');
+  }
+
+  get #requests(): string[] {
+    return this.#about.run.subjects.map(({ request }) => request);
+  }
+
+  #leave(item: string, requests: readonly string[], reason: string): void {
+    const { run, name, prefix, search } = this.#about;
+    run.leave({ store: name, item: search.redact(prefix + item), requests, reason });
+  }
+}
+
+const NOBODY: readonly string[] = [];
+/** Says nothing of whose rows they were. */
+const PURPOSE = { operation: 'DELETE', operationParameters: {} } as const;
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

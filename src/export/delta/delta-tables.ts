@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto';
+import { MillraceError } from '../../core/errors.ts';
+import { removeForGood } from '../../core/objects.ts';
+import type { ObjectStore } from '../../core/storage.ts';
+import { type Action, keyOf, pathOf } from '../../delta/actions.ts';
+import { forgetBefore } from '../../delta/forget.ts';
+import { DeltaLog } from '../../delta/log.ts';
+import { originOf } from '../../delta/rewrite-name.ts';
+import type { Snapshot } from '../../delta/snapshot.ts';
+import { statsOf } from '../../delta/stats.ts';
+import { unsupported } from '../../delta/supported.ts';
+import type { Tables } from '../../warehouse/tables.ts';
+import type { ExportStep } from '../export-step.ts';
+import { evolved, SchemaConflict, schemaOf, DAY } from './schema.ts';
+import { readFooter } from './footer.ts';
+
+export interface DeltaTerms {
+  readonly tables: Tables;
+  /** The table that is exported, and those nested in it. */
+  readonly names: readonly string[];
+  readonly partition: 'dt' | 'none';
+  /** Of the export: the tables note under it which steps they have. */
+  readonly id: string;
+  readonly signal: AbortSignal;
+}
+
+type StepFile = ExportStep['files'][number];
+
+/** What stands for no day in the name of a folder. */
+const NO_DAY = '__HIVE_DEFAULT_PARTITION__';
+
+/**
+ * The Delta tables of an export, one a table. A step's files are part of a table from one commit on, which notes the step:
+ * whoever settles the step again finds it there.
+ */
+export class DeltaTables {
+  readonly #store: ObjectStore;
+  readonly #terms: DeltaTerms;
+  readonly #logs: ReadonlyMap<string, DeltaLog>;
+
+  constructor(store: ObjectStore, terms: DeltaTerms) {
+    this.#store = store;
+    this.#terms = terms;
+    this.#logs = new Map(terms.names.map((name) => [name, new DeltaLog(store, `${name}/`)]));
+  }
+
+  /**
+   * Looks for what would keep a step from becoming part of the tables, before there is one.
+   * @param isNew no step is there yet: then no table is, either
+   * @throws MillraceError table_changed, usage
+   */
+  async check(isNew: boolean): Promise<void> {
+    for (const [name, log] of this.#logs) {
+      const snapshot = await log.snapshot(this.#terms.signal);
+      if (!snapshot.exists) continue;
+      if (isNew && !snapshot.txns.has(this.#terms.id))
+        throw new MillraceError(
+          'usage',
+          `${log.url} is a table already, and not of this export; name another place`,
+        );
+      this.#schemaFor(name, log, snapshot);
+    }
+  }
+
+  /** @throws MillraceError table_changed when another writer has taken files out that are to be replaced */
+  async checkRemoval(files: readonly string[]): Promise<void> {
+    for (const [name, log] of this.#logs) {
+      const snapshot = await log.snapshot(this.#terms.signal);
+      for (const file of within(name, files)) standingFor(file, snapshot, log);
+    }
+  }
+
+  /** Makes a step's files part of their tables, and removes those it replaces. They must have their names. */
+  async commit(step: ExportStep): Promise<void> {
+    for (const [name, log] of this.#logs) {
+      const files = step.files.filter(({ table }) => table === name);
+      const removes = within(name, step.removes);
+      let adds: readonly Action[] | null = null;
+      const version = await log.commit(
+        {
+          operation: 'WRITE',
+          operationParameters: { mode: 'Append', partitionBy: JSON.stringify(this.#partitionBy) },
+        },
+        async (snapshot) => {
+          if ((snapshot.txns.get(this.#terms.id)?.version ?? 0) >= step.step) return null;
+          adds ??= await Promise.all(files.map((file) => this.#add(log, name, file)));
+          return this.#actions({ name, log, step: step.step, adds, removes }, snapshot);
+        },
+        this.#terms.signal,
+      );
+      if (removes.length > 0) await this.#forget(log, step, removes, version);
+    }
+  }
+
+  get #partitionBy(): readonly string[] {
+    return this.#terms.partition === 'dt' ? [DAY] : [];
+  }
+
+  #actions({ name, log, step, adds, removes }: Part, snapshot: Snapshot): Action[] | null {
+    const schema = this.#schemaFor(name, log, snapshot);
+    if (adds.length === 0 && removes.length === 0 && schema.length === 0) return null;
+    const removed = removes.map((file) => {
+      const { path, partitionValues, size } = standingFor(file, snapshot, log);
+      const deletionTimestamp = log.now();
+      const remove = {
+        path,
+        deletionTimestamp,
+        dataChange: true,
+        extendedFileMetadata: true,
+        partitionValues,
+        size,
+      };
+      return { remove };
+    });
+    return [
+      ...schema,
+      ...removed,
+      ...adds,
+      { txn: { appId: this.#terms.id, version: step, lastUpdated: log.now() } },
+    ];
+  }
+
+  /** What has to be said of the table, before rows with today's columns can be in it. */
+  #schemaFor(name: string, log: DeltaLog, snapshot: Snapshot): Action[] {
+    const { tables, partition } = this.#terms;
+    const entry = tables.get(name);
+    if (entry === undefined) throw new TypeError(`there is no table ${name}`);
+    const wanted = schemaOf(entry.definition, partition);
+    if (!snapshot.exists)
+      return this.#created(log, name, entry.definition.description, JSON.stringify(wanted));
+    const reason = unsupported(snapshot);
+    const { metaData } = snapshot;
+    if (reason !== null || metaData === null) throw changed(log, reason ?? 'it has no metadata');
+    if (metaData.partitionColumns.join() !== this.#partitionBy.join())
+      throw changed(log, `it is partitioned by ${metaData.partitionColumns.join() || 'nothing'}`);
+    try {
+      const { schema, changed: isChanged } = evolved(metaData.schemaString, wanted);
+      return isChanged ? [{ metaData: { ...metaData, schemaString: schema } }] : [];
+    } catch (error) {
+      if (!(error instanceof SchemaConflict)) throw error;
+      throw new MillraceError('usage', `${log.url}: ${error.message}; export to another place`, {
+        cause: error,
+      });
+    }
+  }
+
+  #created(log: DeltaLog, name: string, description: string, schemaString: string): Action[] {
+    const metaData = {
+      id: randomUUID(),
+      name,
+      description,
+      format: { provider: 'parquet', options: {} },
+      schemaString,
+      partitionColumns: this.#partitionBy,
+      configuration: {},
+      createdTime: log.now(),
+    };
+    return [{ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }, { metaData }];
+  }
+
+  async #add(log: DeltaLog, name: string, { file, bytes }: StepFile): Promise<Action> {
+    const key = file.slice(name.length + 1);
+    const [, day = null] = /^dt=([^/]+)\//.exec(key) ?? [];
+    const footer = await readFooter(this.#store, file, bytes, this.#terms.signal);
+    return {
+      add: {
+        path: pathOf(key),
+        partitionValues: this.#terms.partition === 'dt' ? { [DAY]: day === NO_DAY ? null : day } : {},
+        size: bytes,
+        modificationTime: log.now(),
+        dataChange: true,
+        stats: statsOf(footer),
+      },
+    };
+  }
+
+  /** Removes the files that were replaced, and what the log says of them: what is gone from an archive is gone here. */
+  async #forget(
+    log: DeltaLog,
+    { step }: ExportStep,
+    removes: readonly string[],
+    committed: number | null,
+  ): Promise<void> {
+    const { id, signal } = this.#terms;
+    const version =
+      committed ?? (await log.find(({ txn }) => txn?.appId === id && txn.version === step, signal));
+    const { tombstones } = await log.snapshot(signal);
+    const gone = [...tombstones.keys()].flatMap((path) => {
+      const key = keyOf(path);
+      return key !== null && removes.includes(originOf(key)) ? [log.prefix + key] : [];
+    });
+    await removeForGood(log.store, gone, signal);
+    if (version !== null) await forgetBefore(log, version, signal);
+  }
+}
+
+interface Part {
+  readonly name: string;
+  readonly log: DeltaLog;
+  readonly step: number;
+  readonly adds: readonly Action[];
+  readonly removes: readonly string[];
+}
+
+/** Files of a table, relative to it. */
+function within(table: string, files: readonly string[]): string[] {
+  return files.flatMap((file) => (file.startsWith(`${table}/`) ? [file.slice(table.length + 1)] : []));
+}
+
+/** What is in the table of a file we wrote: itself, or what an erasure has left of it. */
+function standingFor(file: string, { files }: Snapshot, log: DeltaLog) {
+  for (const add of files.values()) {
+    const key = keyOf(add.path);
+    if (key !== null && originOf(key) === file) return add;
+  }
+  throw changed(log, `${file} has been replaced, and nothing tells where its rows are`);
+}
+
+function changed(log: DeltaLog, reason: string): MillraceError {
+  return new MillraceError('table_changed', `${log.url}: ${reason}; export to another place`);
+}

@@ -1,0 +1,74 @@
+import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../../warehouse/definition.ts';
+import { DECIMAL_SCALE } from '../../warehouse/shape/fit.ts';
+import { DECIMAL_PRECISION } from '../parquet/decimal.ts';
+
+/**
+ * What each column type is in Delta. Times are instants, which is `timestamp`; `timestamp_ntz` is a time on a wall, and would
+ * ask readers for a table feature. JSON is a string, as all of them can read it.
+ */
+const TYPES: Readonly<Record<ColumnType, string>> = {
+  text: 'string',
+  integer: 'long',
+  decimal: `decimal(${DECIMAL_PRECISION},${DECIMAL_SCALE})`,
+  boolean: 'boolean',
+  date: 'date',
+  timestamp: 'timestamp',
+  json: 'string',
+};
+
+/** The column that tells a folder's day; the files do not have it. */
+export const DAY = 'dt';
+
+interface Field {
+  readonly name: string;
+  readonly type: unknown;
+  readonly nullable: boolean;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+interface Struct {
+  readonly type: 'struct';
+  readonly fields: readonly Field[];
+}
+
+export function schemaOf(definition: TableDefinition, partition: 'dt' | 'none'): Struct {
+  const fields = columnsOf(definition).map(fieldOf);
+  const day = { name: DAY, type: 'date', nullable: true, metadata: { comment: 'day of _received_at, UTC' } };
+  return { type: 'struct', fields: partition === 'dt' ? [...fields, day] : fields };
+}
+
+function fieldOf({ name, type, required, description }: Column): Field {
+  return { name, type: TYPES[type], nullable: required !== true, metadata: { comment: description } };
+}
+
+/** A column is another thing than the table has it. */
+export class SchemaConflict extends Error {}
+
+/**
+ * The schema of a table that exists, with the columns that are wanted and new. What is not written any more stays, and is
+ * null in new rows; what older files do not have is null in theirs.
+ * @throws SchemaConflict
+ */
+export function evolved(
+  present: string,
+  wanted: Struct,
+): { readonly schema: string; readonly changed: boolean } {
+  const { fields } = JSON.parse(present) as Struct;
+  const named = new Map(fields.map((field) => [field.name.toLowerCase(), field]));
+  const kept = fields.map((field) => {
+    const now = wanted.fields.find(({ name }) => name.toLowerCase() === field.name.toLowerCase());
+    const mustRelax = !field.nullable && now?.nullable !== false;
+    return mustRelax ? { ...field, nullable: true } : field;
+  });
+  const added = wanted.fields.flatMap((field) => {
+    const known = named.get(field.name.toLowerCase());
+    if (known === undefined) return [{ ...field, nullable: true }];
+    if (known.name !== field.name || JSON.stringify(known.type) !== JSON.stringify(field.type))
+      throw new SchemaConflict(
+        `column ${known.name} is ${JSON.stringify(known.type)}, and ${field.name} ${JSON.stringify(field.type)} now`,
+      );
+    return [];
+  });
+  const changed = added.length > 0 || kept.some((field, at) => field !== fields[at]);
+  return { schema: JSON.stringify({ type: 'struct', fields: [...kept, ...added] }), changed };
+}

@@ -1,0 +1,105 @@
+import { existsSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { MillraceError } from '../core/errors.ts';
+import { readWhole, removeForGood } from '../core/objects.ts';
+import type { ObjectStore } from '../core/storage.ts';
+import { ensureFolder } from '../lib/durable.ts';
+import { isRecord } from '../lib/is-record.ts';
+import { WorkFolder } from '../lib/work-folder.ts';
+import { temporaryName, type WrittenFile } from './outputs.ts';
+import { WORK } from './folder-place.ts';
+import type { ExportPlace } from './place.ts';
+
+/** Lines of the ledger, an object each. */
+const LEDGER = '_export/';
+
+/**
+ * An export in an object store. Files are made in a local folder that one command at a time writes. Between machines the
+ * ledger decides: each of its lines is an object that one run can write, and no file is put before the line that lists it.
+ */
+export class StorePlace implements ExportPlace {
+  readonly url: string;
+  readonly work: string;
+  readonly store: ObjectStore;
+  readonly #own: WorkFolder;
+
+  private constructor(own: WorkFolder, store: ObjectStore) {
+    this.url = store.url;
+    this.work = join(own.path, WORK);
+    this.store = store;
+    this.#own = own;
+  }
+
+  /** @throws FolderRefused, or the system's error */
+  static async open(store: ObjectStore, folder: string): Promise<StorePlace> {
+    const own = await WorkFolder.take(folder);
+    try {
+      await ensureFolder(folder, WORK);
+      return new StorePlace(own, store);
+    } catch (error) {
+      own.release();
+      throw error;
+    }
+  }
+
+  lines(): AsyncIterable<string> {
+    return storedLines(this.store);
+  }
+
+  async append(line: object, number: number): Promise<void> {
+    const by = { host: hostname(), process: process.pid, work: this.#own.path, at: new Date().toISOString() };
+    const bytes = Buffer.from(`${JSON.stringify({ ...line, by })}\n`);
+    const { status } = await this.store.putIfAbsent(keyOf(number), { bytes });
+    if (status === 'written') return;
+    const winner = await readWhole(this.store, keyOf(number));
+    throw new MillraceError(
+      'folder_in_use',
+      `${this.url}: ${whoWrote(winner.toString())} is exporting to it too`,
+    );
+  }
+
+  async put(files: readonly WrittenFile[], signal: AbortSignal): Promise<readonly WrittenFile[]> {
+    const missing: WrittenFile[] = [];
+    for (const facts of files) {
+      const { file, bytes: size, sha256 } = facts;
+      const path = join(this.work, temporaryName(file));
+      if (existsSync(path)) {
+        const { status } = await this.store.putIfAbsent(file, { file: path, size, sha256 }, signal);
+        if (status === 'taken')
+          throw new MillraceError('folder_in_use', `${this.url}/${file} is there, with other content`);
+      } else if ((await this.store.head(file, signal))?.bytes !== size) missing.push(facts);
+    }
+    return missing;
+  }
+
+  remove(files: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
+    return removeForGood(this.store, files, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#own.release();
+    await this.store.close();
+  }
+}
+
+/** The ledger of an export in a store, a text a line. */
+export async function* storedLines(store: ObjectStore): AsyncGenerator<string> {
+  let number = 0;
+  for await (const { key } of store.list(LEDGER)) {
+    if (key !== keyOf(number)) throw new Error(`${store.url}/${key} is not line ${number} of an export`);
+    number += 1;
+    yield String(await readWhole(store, key));
+  }
+}
+
+function keyOf(number: number): string {
+  return `${LEDGER}${String(number).padStart(6, '0')}.json`;
+}
+
+/** Who wrote a line, for messages. */
+function whoWrote(line: string): string {
+  const value: unknown = JSON.parse(line);
+  const by = isRecord(value) && isRecord(value['by']) ? value['by'] : {};
+  return `process ${String(by['process'])} on ${String(by['host'])} (work folder ${String(by['work'])}, ${String(by['at'])})`;
+}

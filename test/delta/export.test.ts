@@ -1,0 +1,236 @@
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { integer, text, type Column, type TableDefinition } from '../../src/warehouse/definition.ts';
+import { Tables, TABLES } from '../../src/warehouse/tables.ts';
+import { archive, exported, mealEvent, mealOf } from '../export/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { skipped } from '../support/requirements.ts';
+import { deltalake, lacksDeltalake, type TableFacts } from './deltalake.ts';
+
+const meals = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
+const idsOf = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => mealOf(from + n).id);
+const delta = { format: 'delta', table: 'meals' } as const;
+const commit = (table: string, version: number) =>
+  join(table, '_delta_log', `${String(version).padStart(20, '0')}.json`);
+
+const lacks = lacksDeltalake();
+
+describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(lacks)}`, () => {
+  const ask = deltalake();
+  const facts = (table: string, more: object = {}) => ask<TableFacts>('facts', table, more);
+  const ids = async (table: string): Promise<string[]> => {
+    const { rows } = await ask<{ rows: unknown[][] }>('rows', table, { columns: ['id'] });
+    return rows.map(([id]) => String(id)).sort(inOrder);
+  };
+
+  it('every row is there once, with the types and values of the Parquet export', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 30));
+    expect(await exported([path], out, delta)).toMatchObject({
+      complete: true,
+      rows: { meals: 30, meal_items: 45 },
+    });
+    const table = join(out, 'meals');
+    const found = await facts(table);
+    expect(found).toMatchObject({ version: 0, rows: 30, partitions: ['dt'], protocol: [1, 2] });
+    expect(found.types).toMatchObject({
+      id: 'PrimitiveType("string")',
+      timestamp: 'PrimitiveType("timestamp")',
+      source_id: 'PrimitiveType("long")',
+      extra: 'PrimitiveType("string")',
+      dt: 'PrimitiveType("date")',
+    });
+    expect(await ids(table)).toEqual(idsOf(1, 30));
+    const columns = ['source_id', 'timestamp', 'dt', '_received_at'];
+    const { rows } = await ask<{ rows: string[][] }>('rows', table, { columns });
+    for (const [source, , dt, at] of rows)
+      expect([source, dt]).toEqual(['9007199254740993', at?.slice(0, 10)]);
+    expect(rows.map(([, time]) => time)).toContain('2026-01-02 08:00:00.123456+00:00');
+    const items = await ask<{ rows: string[][] }>('rows', join(out, 'meal_items'), {
+      columns: ['meal_id', 'energy_value'],
+    });
+    const expected = Array.from({ length: 30 }, (_, n) => mealOf(n + 1)).flatMap(({ id, kcal, foods }) =>
+      Array.from({ length: foods }, () => `${id} ${kcal}`),
+    );
+    expect(items.rows.map(([id, kcal]) => `${id} ${kcal?.slice(0, kcal.indexOf('.') + 19)}`).sort()).toEqual(
+      expected.sort(),
+    );
+  });
+
+  it('what statistics pass over has no row that is asked for', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 30));
+    await exported([path], out, { ...delta, partition: 'none', stepBytes: 1 });
+    const table = join(out, 'meals');
+    const { rows } = await ask<{ rows: string[][] }>('rows', table, { columns: ['id', 'calendar_date'] });
+    const days = [...new Set(rows.map(([, day]) => day))].sort(inOrder);
+    for (const day of days) {
+      const filters = [['calendar_date', '=', day]];
+      const found = await ask<{ rows: string[][] }>('rows', table, {
+        columns: ['id', 'calendar_date'],
+        filters,
+      });
+      expect(found.rows.filter(([, of]) => of === day).length).toBe(
+        rows.filter(([, of]) => of === day).length,
+      );
+    }
+    const { add } = JSON.parse(
+      readFileSync(commit(table, 0), 'utf8')
+        .split('\n')
+        .find((line) => line.includes('"add"')) ?? '',
+    ) as {
+      add: { stats: string };
+    };
+    const stats = JSON.parse(add.stats) as Record<
+      'minValues' | 'maxValues' | 'nullCount',
+      Record<string, unknown>
+    >;
+    expect(stats).toMatchObject({ numRecords: 10, minValues: { timestamp: '2026-01-01T08:00:00.123Z' } });
+    // Outwards: no row lies beyond its bound.
+    expect(stats.maxValues['timestamp']).toMatch(/\.124Z$/);
+    // Ids and words of people are not in a log.
+    expect(Object.keys(stats.minValues)).not.toContain('user_id');
+    expect(stats.nullCount['user_id']).toBe(0);
+    expect(Object.values(stats.nullCount)).toContain(10);
+  });
+
+  it('a checkpoint stands for the commits below it', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 3));
+    for (let n = 1; n <= 12; n += 1) {
+      await archive(path, [mealEvent(3 + n)]);
+      await exported([path], out, delta);
+    }
+    const table = join(out, 'meals');
+    expect(readFileSync(join(table, '_delta_log/_last_checkpoint'), 'utf8')).toContain('"version":10');
+    expect(await facts(table, { version: 4 })).toMatchObject({ version: 4, rows: 8 });
+    for (let version = 0; version <= 10; version += 1) rmSync(commit(table, version));
+    expect(await facts(table)).toMatchObject({ version: 11, rows: 15 });
+    // And for us.
+    await archive(path, [mealEvent(16)]);
+    expect(await exported([path], out, delta)).toMatchObject({ steps: 1, rows: { meals: 1 } });
+    expect(await ids(table)).toEqual(idsOf(1, 16));
+  });
+
+  it('others append after us, we after them, and what they checkpoint we read', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 3));
+    await exported([path], out, delta);
+    const table = join(out, 'meals');
+    await ask('append', table, { rows: [{ id: 'theirs' }] });
+    await archive(path, meals(4, 6));
+    await exported([path], out, delta);
+    await ask('append', table, { rows: [{ id: 'theirs, too' }] });
+    await ask('checkpoint', table);
+    for (let version = 0; version <= 3; version += 1) rmSync(commit(table, version));
+    await archive(path, meals(7, 9));
+    await exported([path], out, delta);
+    expect(await ids(table)).toEqual([...idsOf(1, 9), 'theirs', 'theirs, too']);
+  });
+
+  it('exported again, it holds the same once, and nothing of before is kept', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 9));
+    await exported([path], out, delta);
+    const table = join(out, 'meals');
+    await ask('append', table, { rows: [{ id: 'theirs' }] });
+    await exported([path], out, { ...delta, again: true });
+    expect(await ids(table)).toEqual([...idsOf(1, 9), 'theirs']);
+    const left = readdirSync(table, { recursive: true, encoding: 'utf8' });
+    expect(left.filter((name) => name.endsWith('part-000001.parquet'))).toEqual([]);
+    expect(existsSync(commit(table, 0))).toBe(false);
+    const { files } = await ask<{ files: string[] }>('vacuum', table);
+    expect(files.filter((file) => existsSync(join(table, file)))).toEqual([]);
+  });
+
+  it('a step whose files another program has rewritten is not replaced in silence', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 3));
+    await exported([path], out, delta);
+    await archive(path, meals(4, 6));
+    await exported([path], out, delta);
+    await ask('optimize', join(out, 'meals'));
+    await expect(exported([path], out, { ...delta, again: true })).rejects.toMatchObject({
+      code: 'table_changed',
+    });
+    expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 6));
+    // Appending goes on.
+    await archive(path, meals(7, 9));
+    await exported([path], out, delta);
+    expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 9));
+  });
+
+  it('a table gains the columns that its definition has gained, and keeps those it has lost', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    const made = {
+      ...delta,
+      table: 'made_up',
+      tables: madeUp(text('id', 'id', { required: true }), integer('a', 'a')),
+    };
+    await archive(path, [mealEvent(1)]);
+    await exported([path], out, made);
+    await archive(path, [mealEvent(2)]);
+    await exported([path], out, {
+      ...made,
+      tables: madeUp(text('id', 'id', { required: true }), text('name', 'name')),
+    });
+    const table = join(out, 'made_up');
+    expect(Object.keys((await facts(table)).types)).toEqual(expect.arrayContaining(['id', 'a', 'name']));
+    const { rows } = await ask<{ rows: unknown[][] }>('rows', table, { columns: ['id', 'a', 'name'] });
+    expect(new Set(rows)).toEqual(
+      new Set([
+        [mealOf(1).id, null, null],
+        [mealOf(2).id, null, 'Meal\n2'],
+      ]),
+    );
+    await archive(path, [mealEvent(3)]);
+    const other = exported([path], out, {
+      ...made,
+      tables: madeUp(text('id', 'id', { required: true }), integer('name', 'n')),
+    });
+    await expect(other).rejects.toMatchObject({
+      code: 'usage',
+      detail: expect.stringContaining('column name') as unknown,
+    });
+  });
+
+  it('killed before or after each commit, and run again, each row is there once', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 3));
+    await exported([path], out, delta);
+    const table = join(out, 'meal_items');
+    const { version, rows } = await facts(table);
+    // As it is when the process ends after the first table's commit.
+    rmSync(commit(table, version));
+    expect(await exported([path], out, delta)).toMatchObject({ steps: 0 });
+    expect(await facts(table)).toMatchObject({ version, rows });
+    expect(await facts(join(out, 'meals'))).toMatchObject({ version: 0, rows: 3 });
+    // And when its answer was lost: nothing is to be done.
+    appendFileSync(join(out, '_export.jsonl'), '{"step":2,"repl');
+    expect(await exported([path], out, delta)).toMatchObject({ steps: 0 });
+    expect(await facts(table)).toMatchObject({ version, rows });
+  });
+
+  it('a table that is not of this export is refused', async () => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals(1, 3));
+    await exported([path], out, delta);
+    rmSync(join(out, '_export.jsonl'));
+    await expect(exported([path], out, delta)).rejects.toMatchObject({ code: 'usage' });
+    expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 3));
+  });
+});
+
+const inOrder = (a = '', b = ''): number => (a < b ? -1 : 1);
+const madeUp = (...columns: Column[]): Tables => new Tables([{ ...MADE_UP, columns }]);
+
+const MADE_UP: TableDefinition = {
+  name: 'made_up',
+  description: 'made up',
+  key: [],
+  columns: [],
+  events: TABLES.get('meals')?.definition.events ?? { types: [], member: 'data' },
+};
