@@ -46,6 +46,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Develop:': {
     dev: async () => (await import('./dev/command.ts')).devCommand,
     demo: async () => (await import('./demo/command.ts')).demoCommand,
+    listen: async () => (await import('./listen.ts')).listenCommand,
     send: async () => (await import('./send.ts')).sendCommand,
     sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
     completion: async () => (await import('./completion/command.ts')).completionCommand,

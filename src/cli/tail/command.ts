@@ -1,13 +1,12 @@
-import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { TAIL_OUTCOMES, type TailLine, type TailNotice, type TailRequest } from '../../core/tail.ts';
 import { parseDuration } from '../../lib/units.ts';
+import { visibleLines } from '../../lib/visible.ts';
 import { configOption, type CommonFlags } from '../config-options.ts';
 import { note, type Io } from '../io.ts';
 import { collect, instant, option, wholeNumber } from '../options.ts';
-import { visibleLines } from '../../lib/visible.ts';
 import { follow } from './follow.ts';
-import { hasColours, render } from './render.ts';
+import { hasColours, render, writeLine } from './render.ts';
 
 const HELP = `
 Examples:
@@ -60,10 +59,9 @@ export function tailCommand(io: Io): Command {
       let left = options.count ?? Infinity;
       const ended = new AbortController();
       for await (const line of follow(io, options, request, AbortSignal.any([io.signal, ended.signal]))) {
-        await write(
-          io,
-          options.json === true ? visibleLines(JSON.stringify(line)) : textOf(io, line, isColoured),
-        );
+        const text =
+          options.json === true ? visibleLines(JSON.stringify(line)) : textOf(io, line, isColoured);
+        if (text !== null) await writeLine(io, text);
         if ('at' in line) left -= 1;
         if (left <= 0) break;
       }
@@ -73,13 +71,6 @@ export function tailCommand(io: Io): Command {
 
 function sinceOf(text: string): number {
   return /^\d+[a-z]+$/.test(text) ? Date.now() - parseDuration(text) : instant(text);
-}
-
-/** Waits for whoever reads: the receiver then counts what it leaves out. */
-async function write(io: Io, text: string | null): Promise<void> {
-  if (text === null) return;
-  if (!io.stdout.write(`${text}\n`))
-    await once(io.stdout, 'drain', { signal: io.signal }).catch(() => undefined);
 }
 
 /** Null for what stands in stderr. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { styleText } from 'node:util';
 import type { TailLine, TailOutcome } from '../../core/tail.ts';
 import { formatBytes } from '../../lib/units.ts';
@@ -21,6 +22,12 @@ const WIDTH = 11;
 /** Whether stdout shows colours: a terminal, unless NO_COLOR says not to. */
 export function hasColours(io: Io): boolean {
   return io.stdout.isTTY === true && (io.env['NO_COLOR'] ?? '') === '';
+}
+
+/** Writes a line, whose parts are visible already, and waits for whoever reads: what sends it then counts what it leaves out. */
+export async function writeLine(io: Io, text: string): Promise<void> {
+  if (!io.stdout.write(`${text}\n`))
+    await once(io.stdout, 'drain', { signal: io.signal }).catch(() => undefined);
 }
 
 /** One line for a person; with a body, more lines below it. */
@@ -48,6 +55,7 @@ function bodyOf({ body_base64 }: TailLine): string[] {
   return [`    ${visibleLines(Buffer.from(body_base64, 'base64').toString('utf8'))}`];
 }
 
-function styled(style: Style, text: string, isColoured: boolean): string {
+/** Text in a style, or as it is. */
+export function styled(style: Style, text: string, isColoured: boolean): string {
   return isColoured ? styleText(style, text, { validateStream: false }) : text;
 }

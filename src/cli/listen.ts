@@ -1,0 +1,144 @@
+import { Command } from 'commander';
+import PQueue from 'p-queue';
+import { request } from 'undici';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { DEVELOPMENT_SECRET, splitSecrets } from '../core/secrets.ts';
+import type { TailLine } from '../core/tail.ts';
+import { visible, visibleLines } from '../lib/visible.ts';
+import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
+import { configOption, type CommonFlags } from './config-options.ts';
+import { note, type Io } from './io.ts';
+import { collect, httpUrl, option, wholeNumber } from './options.ts';
+import { follow } from './tail/follow.ts';
+import { hasColours, styled, writeLine } from './tail/render.ts';
+
+const HELP = `
+Examples:
+  millrace listen --forward http://127.0.0.1:3000/webhooks
+  millrace listen --forward http://localhost:3000/hooks --type labtest. --json
+
+Each delivery that the running receiver accepts from now on, and each duplicate, also goes to a handler on this machine: the same
+bytes and id, signed again by the standard-webhooks scheme with the development secret that is printed at the start, or with the
+one in the variable that --secret-env names. Prints the handler's status and latency. The receiver, its sinks and the sender
+notice nothing of it: what the handler refuses is not sent again. A handler that is too slow misses deliveries, and a line says
+how many. Bodies are health data: the handler must be on this machine, or behind https, and each event is noted in the audit log.
+Ends on Ctrl-C, or after --count deliveries.`;
+
+/** Requests to the handler at once, and those that wait before reading stops. */
+const AT_ONCE = 4;
+const MOST_WAITING = 100;
+/** As long as the service waits for an answer. */
+const TIMEOUT = 15_000;
+
+interface Options extends CommonFlags {
+  readonly forward: string;
+  readonly type?: readonly string[];
+  readonly user?: readonly string[];
+  readonly secretEnv?: string;
+  readonly count?: number;
+}
+
+/** What became of one delivery at the handler. */
+interface Forwarded {
+  readonly id: string;
+  readonly event_type: string;
+  /** Null without an answer. */
+  readonly status: number | null;
+  readonly ms: number;
+  /** Why there was no answer. */
+  readonly error?: string;
+}
+
+/** `millrace listen`: a handler on this machine gets what the receiver gets. */
+export function listenCommand(io: Io): Command {
+  return new Command('listen')
+    .description('also send each delivery to a handler on this machine, signed again')
+    .addOption(option('--forward <url>', 'the handler', handlerUrl).makeOptionMandatory())
+    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect)
+    .option('--user <id>', 'only this user_id or client_user_id; may be repeated', collect)
+    .option('--secret-env <name>', 'the variable with the secret to sign with')
+    .addOption(option('--count <n>', 'end after so many deliveries', wholeNumber(1)))
+    .addOption(configOption())
+    .option('--json', 'print a line of JSON for each')
+    .addHelpText('after', HELP)
+    .action(async (options: Options) => {
+      const { forward, type = [], user = [], count = Infinity } = options;
+      const secret = secretOf(options, io);
+      const outcomes = ['accepted', 'duplicate'] as const;
+      const wanted = {
+        types: [...type],
+        users: [...user],
+        sinks: [],
+        outcomes: [...outcomes],
+        bodies: true,
+        since: null,
+      };
+      if (options.secretEnv === undefined) note(io, `signing with ${secret}`);
+      const isColoured = hasColours(io);
+      const queue = new PQueue({ concurrency: AT_ONCE });
+      const ended = new AbortController();
+      let left = count;
+      for await (const line of follow(io, options, wanted, AbortSignal.any([io.signal, ended.signal]))) {
+        if ('notice' in line) {
+          note(io, `${line.lines ?? 'some'} deliveries were missed: the handler is too slow`);
+          continue;
+        }
+        await queue.onSizeLessThan(MOST_WAITING);
+        void queue.add(async () => {
+          const done = await post(forward, secret, line);
+          await writeLine(
+            io,
+            options.json === true ? visibleLines(JSON.stringify(done)) : render(done, isColoured),
+          );
+        });
+        left -= 1;
+        if (left <= 0) break;
+      }
+      ended.abort();
+      await queue.onIdle();
+    });
+}
+
+async function post(url: string, secret: string, line: TailLine): Promise<Forwarded> {
+  const { id = '', event_type = '', body_base64 = '' } = line;
+  const body = Buffer.from(body_base64, 'base64');
+  const headers = {
+    'content-type': 'application/json',
+    ...signStandardWebhooks(secret, id, Date.now(), body),
+  };
+  const began = performance.now();
+  const ms = (): number => Math.round(performance.now() - began);
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT);
+    const answer = await request(url, { method: 'POST', headers, body, signal });
+    await answer.body.dump();
+    return { id, event_type, status: answer.statusCode, ms: ms() };
+  } catch (error) {
+    return { id, event_type, status: null, ms: ms(), error: messageOf(error) };
+  }
+}
+
+function render({ id, event_type, status, ms, error }: Forwarded, isColoured: boolean): string {
+  const isGood = status !== null && status < 300;
+  return [
+    styled(isGood ? 'green' : 'red', (status === null ? 'failed' : String(status)).padEnd(6), isColoured),
+    `${ms} ms`.padStart(8),
+    visible(event_type),
+    styled('dim', visible(id), isColoured),
+    ...(error === undefined ? [] : [visible(error)]),
+  ].join('  ');
+}
+
+function handlerUrl(text: string): string {
+  const { protocol, hostname } = new URL(httpUrl(text));
+  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  if (isHere || protocol === 'https:') return text;
+  throw new TypeError('must be on this machine, or https: events are health data');
+}
+
+function secretOf({ secretEnv }: Options, io: Io): string {
+  if (secretEnv === undefined) return DEVELOPMENT_SECRET;
+  const [secret] = splitSecrets(io.env[secretEnv] ?? '');
+  if (secret !== undefined) return secret;
+  throw new MillraceError('secret_missing', `--secret-env ${secretEnv}: the variable is not set`);
+}
