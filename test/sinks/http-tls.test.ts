@@ -1,36 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { certificates } from '../support/certificates.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { openHttp, startEndpoint } from './http-support.ts';
-import { deliver, signal, tempFolder } from './support.ts';
+import { deliver, signal } from './support.ts';
 
 const lack = lacksProgram('openssl');
-
-/** An authority and what it has signed, made for one test; PEM. */
-function certificates(): Record<'ca' | 'server' | 'serverKey' | 'client' | 'clientKey', string> {
-  const folder = tempFolder();
-  const openssl = (line: string): Buffer =>
-    execFileSync('openssl', line.split(' '), { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
-  const key = 'ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc';
-  openssl(`req -x509 -newkey ${key} -keyout ca.key -out ca.pem -subj /CN=made-up-ca -days 2`);
-  for (const [name, more] of [
-    ['server', '-addext subjectAltName=IP:127.0.0.1'],
-    ['client', '-addext extendedKeyUsage=clientAuth'],
-  ])
-    openssl(
-      `req -x509 -newkey ${key} -CA ca.pem -CAkey ca.key -keyout ${name}.key -out ${name}.pem -subj /CN=${name} -days 2 -addext basicConstraints=critical,CA:FALSE ${more}`,
-    );
-  const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
-  return {
-    ca: read('ca.pem'),
-    server: read('server.pem'),
-    serverKey: read('server.key'),
-    client: read('client.pem'),
-    clientKey: read('client.key'),
-  };
-}
 
 describe.skipIf(lack)(`mutual TLS${skipped(lack)}`, () => {
   test('the target is known by our authority, and we are known by our certificate', async () => {

@@ -212,7 +212,7 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
   });
 
   it(
-    'fault 11: cut off again and again, stopped and killed: nothing lost, nothing twice out of order',
+    'fault 11: cut off again and again, stopped and killed: nothing lost, each user in order',
     { timeout: LONG },
     async () => {
       const { sink, topic } = await open({ timeout: '2s', batch: { count: 20 } });

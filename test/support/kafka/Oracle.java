@@ -15,6 +15,13 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -44,6 +51,7 @@ public final class Oracle {
   private static void run(String[] words, StringBuilder answer) throws Exception {
     switch (words[0]) {
       case "create" -> create(words);
+      case "allow" -> allow(words);
       case "grow" -> grow(words);
       case "read" -> read(words[1], answer);
       case "write" -> write(words);
@@ -60,6 +68,16 @@ public final class Oracle {
     NewTopic topic = new NewTopic(words[1], Integer.parseInt(words[2]), Short.parseShort(words[3])).configs(config);
     try (Admin admin = Admin.create(properties)) {
       admin.createTopics(List.of(topic)).all().get();
+    }
+  }
+
+  /** allow USER TOPIC: to write to it */
+  private static void allow(String[] words) throws Exception {
+    ResourcePattern topic = new ResourcePattern(ResourceType.TOPIC, words[2], PatternType.LITERAL);
+    AccessControlEntry entry =
+        new AccessControlEntry("User:" + words[1], "*", AclOperation.WRITE, AclPermissionType.ALLOW);
+    try (Admin admin = Admin.create(properties)) {
+      admin.createAcls(List.of(new AclBinding(topic, entry))).all().get();
     }
   }
 

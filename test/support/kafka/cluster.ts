@@ -8,6 +8,7 @@ import { afterAll, describe, test } from 'vitest';
 import { freePort } from '../free-port.ts';
 import { lacksProgram, skipped, type Lack } from '../requirements.ts';
 import { until } from '../until.ts';
+import { configOf, type Access } from './broker-config.ts';
 import { KAFKA_LIBRARIES } from './install.ts';
 import { KafkaOracle } from './oracle.ts';
 
@@ -21,12 +22,12 @@ export function lacksKafka(): Lack {
   return 'needs Apache Kafka: node test/support/kafka/install.ts';
 }
 
-export interface ClusterOptions {
+export interface ClusterOptions extends Access {
   readonly brokers?: number;
   /** Where clients are told to connect, by the broker's own port; a proxy, say. Absent: to the broker itself. */
   readonly advertised?: (port: number) => Promise<number>;
-  /** A user who has to sign in with SASL PLAIN or SCRAM-SHA-512. */
-  readonly user?: { readonly name: string; readonly password: string };
+  /** Starts only with MILLRACE_KAFKA=all. */
+  readonly longRun?: boolean;
   /** More lines of the broker's properties. */
   readonly properties?: Readonly<Record<string, string>>;
 }
@@ -37,7 +38,8 @@ export function describeOnKafka(
   options: ClusterOptions,
   body: (cluster: KafkaCluster) => void | Promise<void>,
 ): void {
-  const lack = lacksKafka();
+  const isLong = options.longRun === true && process.env['MILLRACE_KAFKA'] !== 'all';
+  const lack = isLong ? 'needs MILLRACE_KAFKA=all' : lacksKafka();
   describe.skipIf(lack !== null)(`${title}${skipped(lack)}`, () =>
     // oxlint-disable-next-line vitest/warn-todo -- without a test in it the skipped group would not be reported
     lack === null ? withCluster(options, body) : test.todo('is not run here'),
@@ -69,6 +71,7 @@ export class KafkaCluster {
     brokers: count = 1,
     advertised,
     user,
+    tls,
     properties = {},
   }: ClusterOptions = {}): Promise<KafkaCluster> {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-kafka-'));
@@ -90,7 +93,8 @@ export class KafkaCluster {
           voters,
           count,
           folder,
-          ...(user === undefined ? {} : { user }),
+          user,
+          tls,
         });
         const file = join(folder, `broker-${id}.properties`);
         const lines = Object.entries({ ...config, ...properties }).map(([name, value]) => `${name}=${value}`);
@@ -199,63 +203,6 @@ export class KafkaBroker {
 
 /** Small and quick to start, as nothing here runs for long. */
 const JAVA = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', `${KAFKA_LIBRARIES}/*`];
-
-interface BrokerConfig {
-  readonly id: number;
-  readonly own: number;
-  readonly peers: number;
-  readonly inside: number;
-  readonly shown: number;
-  readonly voters: string;
-  readonly count: number;
-  readonly folder: string;
-  readonly user?: { readonly name: string; readonly password: string };
-}
-
-function configOf({
-  id,
-  own,
-  peers,
-  inside,
-  shown,
-  voters,
-  count,
-  folder,
-  user,
-}: BrokerConfig): Record<string, string> {
-  const replicas = String(Math.min(count, 3));
-  const least = String(Math.min(count, 2));
-  const clients = user === undefined ? 'PLAINTEXT' : 'SASL_PLAINTEXT';
-  const module = 'org.apache.kafka.common.security';
-  return {
-    'process.roles': 'broker,controller',
-    'node.id': String(id),
-    'controller.quorum.voters': voters,
-    'controller.listener.names': 'PEERS',
-    listeners: `CLIENTS://127.0.0.1:${own},INSIDE://127.0.0.1:${inside},PEERS://127.0.0.1:${peers}`,
-    'advertised.listeners': `CLIENTS://127.0.0.1:${shown},INSIDE://127.0.0.1:${inside}`,
-    'listener.security.protocol.map': `CLIENTS:${clients},INSIDE:PLAINTEXT,PEERS:PLAINTEXT`,
-    'inter.broker.listener.name': 'INSIDE',
-    'log.dirs': join(folder, `data-${id}`),
-    'auto.create.topics.enable': 'false',
-    'offsets.topic.replication.factor': replicas,
-    'offsets.topic.num.partitions': '1',
-    'transaction.state.log.replication.factor': replicas,
-    'transaction.state.log.min.isr': least,
-    'min.insync.replicas': least,
-    'group.initial.rebalance.delay.ms': '0',
-    'group.min.session.timeout.ms': '1000',
-    'broker.session.timeout.ms': '6000',
-    'log.cleaner.dedupe.buffer.size': '2097152',
-    ...(user === undefined
-      ? {}
-      : {
-          'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-512',
-          'listener.name.clients.plain.sasl.jaas.config': `${module}.plain.PlainLoginModule required user_${user.name}="${user.password}";`,
-          'listener.name.clients.scram-sha-512.sasl.jaas.config': `${module}.scram.ScramLoginModule required;`,
-        }),
-  };
-}
 
 async function listens(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');

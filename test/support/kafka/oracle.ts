@@ -36,6 +36,11 @@ export class KafkaOracle {
     await this.#ask(['create', topic, String(partitions), String(replicas), ...config]);
   }
 
+  /** Gives a user the right to write to a topic. */
+  async allow(user: string, topic: string): Promise<void> {
+    await this.#ask(['allow', user, topic]);
+  }
+
   async grow(topic: string, partitions: number): Promise<void> {
     await this.#ask(['grow', topic, String(partitions)]);
   }
