@@ -12,13 +12,21 @@ const { ca, server, serverKey, client, clientKey } = certificates();
 const USER = { name: 'made-up', password: 'made-up-password' };
 const ACCESS = { user: USER, tls: { identity: `${serverKey}${server}`, trusted: ca } };
 
+const login = (mechanism: string, password = USER.password) => ({
+  mechanism,
+  username: USER.name,
+  password,
+});
+
+/** A token that nobody has signed, for an hour. */
+const token = (): string => {
+  const now = Math.floor(Date.now() / 1000);
+  const parts = [{ alg: 'none' }, { sub: USER.name, iat: now, exp: now + 3600 }];
+  return `${parts.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')}.`;
+};
+
 describeOnKafka('kafka sink', { ...ACCESS, longRun: true }, ({ addresses, oracle }) => {
   const tls = { enabled: true, ca, cert: client, key: clientKey };
-  const login = (mechanism: string, password = USER.password) => ({
-    mechanism,
-    username: USER.name,
-    password,
-  });
   const make = (options: object) => {
     const sink = makeSink(addresses, { tls, ...options });
     onTestFinished(() => sink.close(signal));
@@ -30,13 +38,6 @@ describeOnKafka('kafka sink', { ...ACCESS, longRun: true }, ({ addresses, oracle
     await oracle.allow(USER.name, topic);
     return topic;
   };
-  /** A token that nobody has signed, for an hour. */
-  const token = (): string => {
-    const now = Math.floor(Date.now() / 1000);
-    const parts = [{ alg: 'none' }, { sub: USER.name, iat: now, exp: now + 3600 }];
-    return `${parts.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')}.`;
-  };
-
   it.each(['plain', 'scram-sha-512'])('signs in with %s over mutual TLS', async (mechanism) => {
     const topic = await allowed();
     const sink = make({ topic, sasl: login(mechanism) });
