@@ -5,7 +5,8 @@ import { rolldown } from 'rolldown';
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Loaded lazily, native, or shared with code of the user's own: these stay where they are installed. */
-const SEPARATE = /^(@azure|@google-cloud|@opentelemetry|@platformatic|@duckdb|better-sqlite3|hyparquet|pg|pino)/;
+const SEPARATE =
+  /^(@azure|@google-cloud|@opentelemetry|@platformatic|@duckdb|better-sqlite3|hyparquet|pg|pino)/;
 
 /**
  * Bundles the program once for all processes that the tests of this run start, and has V8 keep what it compiles: finding
