@@ -13,6 +13,8 @@ import { until } from '../support/until.ts';
 
 const NAMES = ['one', 'two'];
 
+const took = async (process: ReceiverProcess): Promise<number> => (await process.status()).journal.lastSeq;
+
 describeOnKafka('a fleet over Kafka', { longRun: true }, ({ addresses, oracle }) => {
   /** Two receivers without state in front of a topic, two behind it that deliver. */
   const fleet = async () => {
@@ -42,7 +44,6 @@ describeOnKafka('a fleet over Kafka', { longRun: true }, ({ addresses, oracle })
       );
     return { topic, unfit, receiver, deliverer, archived };
   };
-  const took = async (process: ReceiverProcess): Promise<number> => (await process.status()).journal.lastSeq;
 
   test('fault 47: a receiver and a deliverer are killed under load: what was answered with 2xx is in an archive', async () => {
     const { receiver, deliverer, archived } = await fleet();
