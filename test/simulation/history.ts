@@ -26,6 +26,8 @@ const USERS = 4;
 const TYPES = ['daily.data.meal.created', 'labtest.order.created', 'provider.connection.created'] as const;
 const TEAM = '6b0e9a52-0000-4000-8000-000000000001';
 
+const ENDED = Object.assign(new Error('it failed while it started'), { code: 'ended' });
+
 /** Configs by their text: one is the same each time it is read. */
 const resolved = new Map<string, ResolvedConfig>();
 
@@ -195,7 +197,9 @@ class History {
     for (let tries = 0; this.#app === null; tries += 1) {
       const life = new Life();
       this.#life = life;
-      const started = await this.#begin(life).catch((error: unknown) => error as Error);
+      const begun = this.#begin(life).catch((error: unknown) => error as Error);
+      // One that fails while it starts is gone, and answers nothing.
+      const started = await Promise.race([begun, life.ended.then(() => ENDED)]);
       if (!(started instanceof Error)) {
         this.#app = started;
         return;

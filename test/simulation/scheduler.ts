@@ -7,6 +7,12 @@ const realImmediate = globalThis.setImmediate;
 export class Life {
   isAlive = true;
   readonly #atEnd: (() => void)[] = [];
+  readonly #ended = Promise.withResolvers<void>();
+
+  /** Resolves when it is over. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
 
   /** What the system does for a process that is gone, such as dropping its locks. */
   atEnd(release: () => void): void {
@@ -16,6 +22,7 @@ export class Life {
   end(): void {
     this.isAlive = false;
     for (const release of this.#atEnd.splice(0)) release();
+    this.#ended.resolve();
   }
 }
 
