@@ -6,7 +6,7 @@ import { MillraceError } from '../../src/core/errors.ts';
 import { Requests } from '../../src/erase/requests.ts';
 import { post, PORT, SECRET } from './client.ts';
 import { simulateGlobals, START } from './globals.ts';
-import { judge, type Sent } from './judge.ts';
+import { judge, type Sent, SINKS } from './judge.ts';
 import { Life } from './scheduler.ts';
 import { enter, World } from './world.ts';
 
@@ -107,7 +107,7 @@ class History {
     const senders = [this.#send(0), this.#send(1), this.#send(2)];
     for (let step = 0; step < length; step += 1) {
       await this.#sleep(random.below(3000));
-      await this.#act(random.below(11));
+      await this.#act(random.below(13));
     }
     // Every trouble is over.
     this.#say('calm');
@@ -121,6 +121,8 @@ class History {
     await this.#stop();
     this.#variant = ALL_SINKS;
     await this.#start();
+    await this.#drain();
+    await this.#retry();
     await this.#drain();
     const app = this.#app;
     await app?.stop(new AbortController().signal);
@@ -167,6 +169,39 @@ class History {
       world.scheduler.slow = !world.scheduler.slow;
       this.#do('slow or no more', world.scheduler.slow ? 'slow' : 'not slow');
     } else if (kind === 8) await this.#erase(random.below(USERS));
+    else if (kind === 10) await this.#giveUp(random.pick(['second', 'third']));
+    else if (kind === 11) {
+      this.#do('retry of dead letters');
+      // It goes on beside what comes next.
+      void this.#retry().catch(() => undefined);
+    } else if (kind === 12) await this.#startWith(random.below(VARIANTS.length));
+  }
+
+  /** The config is changed between two starts. */
+  async #startWith(variant: number): Promise<void> {
+    this.#do('start with another config', `start with ${variant}`);
+    if (this.#world.scheduler.random.chance(0.5)) await this.#end();
+    else await this.#stop();
+    // One that has failed while it stopped has been started again.
+    if (this.#life === null) {
+      this.#variant = variant;
+      this.#possible = new Set([variant]);
+    }
+    await this.#start();
+  }
+
+  /** What waits for a sink becomes dead letters once a reload has taken it out. */
+  async #giveUp(sink: string): Promise<void> {
+    this.#do('sink given up', `give up ${sink}`);
+    // Refused for one that is not there.
+    void this.#app?.operations.dropSink(sink).catch(() => undefined);
+    await this.#sleep(this.#world.scheduler.random.below(2000));
+    await this.#reload(0);
+  }
+
+  /** Dead letters of sinks that are in the config. */
+  async #retry(): Promise<void> {
+    await this.#app?.operations.retryDeadLetters({ limit: 100_000 });
   }
 
   async #end(): Promise<void> {
@@ -208,7 +243,10 @@ class History {
       if (!(started instanceof MillraceError) && !('code' in started)) throw started;
       this.#say(`does not start: ${started.message}`);
       // Somebody puts back the sink that events wait for.
-      if (started instanceof MillraceError && started.code === 'sink_waited_for') this.#variant = ALL_SINKS;
+      if (started instanceof MillraceError && started.code === 'sink_waited_for') {
+        this.#variant = ALL_SINKS;
+        this.#possible = new Set([ALL_SINKS]);
+      }
       if (tries > 6) this.#world.trouble = 0;
       if (tries > 20) throw started;
       await this.#sleep(1000);
@@ -379,7 +417,7 @@ function errorText(_key: string, value: unknown): unknown {
   return value instanceof Error ? value.stack : value;
 }
 
-/** Routes of each config; a sink that none names is left out. */
+/** Routes of each config; a sink that none names is left out. `third` is what `second` is renamed to, elsewhere. */
 const VARIANTS: readonly (readonly (readonly [match: string, to: readonly string[]])[])[] = [
   [['*', ['archive']]],
   [
@@ -390,10 +428,22 @@ const VARIANTS: readonly (readonly (readonly [match: string, to: readonly string
     ['labtest.', ['second']],
     ['*', ['archive']],
   ],
+  [
+    ['labtest.', ['third']],
+    ['*', ['archive']],
+  ],
+  [
+    ['daily.data.', ['archive']],
+    ['*', ['archive', 'third']],
+  ],
+  [
+    ['labtest.', ['second', 'third']],
+    ['*', ['archive']],
+  ],
 ];
 
 /** The config that names every sink. */
-const ALL_SINKS = 1;
+const ALL_SINKS = 5;
 
 function configOf(folder: string, variant: number): string {
   const routes = VARIANTS[variant] ?? [];
@@ -405,6 +455,7 @@ function configOf(folder: string, variant: number): string {
       path: `${folder}/${name}`,
       compress: name === 'archive' ? 'gzip' : 'none',
       rotate: { bytes: 20_000, every: '60s' },
+      ...(name === 'third' && !names.has('second') ? { continues: 'second' } : {}),
     },
   }));
   return JSON.stringify({
@@ -413,7 +464,7 @@ function configOf(folder: string, variant: number): string {
     admin: { enabled: false },
     journal: { path: `${folder}/journal`, retention: '1h', maxBytes: '64MiB', dedupWindow: '2d' },
     // A sink that is in the config no more leaves its folder behind.
-    erasure: { path: `${folder}/erasure`, folders: [`${folder}/archive`, `${folder}/second`] },
+    erasure: { path: `${folder}/erasure`, folders: SINKS.map((sink) => `${folder}/${sink}`) },
     sinks: Object.fromEntries(sinks.map(({ name, options }) => [name, options])),
     routes: routes.map(([match, to]) => ({ match: [match], to })),
   });

@@ -20,6 +20,16 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
   'rename without directory sync': ['sinks/files/finish.ts', '  await syncFolder(folder);\n', ''],
   'routes of now': ['route/accepted.ts', 'const era = this.#eraOf(seq);', 'const era = this.#newest;'],
   'forgotten sinks': ['deliver/delivery.ts', '    refuse(counted, blocked);\n', ''],
+  'forgotten heirs': [
+    'deliver/delivery.ts',
+    'this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));',
+    'void [from, to];',
+  ],
+  'given up without dead letters': [
+    'deliver/delivery.ts',
+    'await deadLetterWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())',
+    '0',
+  ],
   'old sinks not brought back': ['deliver/opening.ts', 'options.patient !== true', 'true'],
 };
 const defect = process.env['SIMULATION_DEFECT'];
