@@ -67,6 +67,8 @@ export class AppendFile {
       const file = new AppendFile(path, torn === 'cut' ? end : size);
       await file.#take(handle);
       if (end < size && torn === 'end') await file.append(LINE_BREAK);
+      // Lines of a process that was killed before its sync can be read, and a power cut can still take them from under us.
+      else if (end === size && size > 0) await handle.datasync();
       return { file, cut: file.length < size ? await file.mend() : 0 };
     } catch (error) {
       await handle.close();

@@ -80,6 +80,22 @@ test('appends that wait at the same time share a sync', async () => {
   await file.close();
 });
 
+test('lines that are found are made durable, whoever wrote them: a process that was killed had no time to', async () => {
+  for (const found of ['one\ntwo\n', 'one\ntorn']) {
+    const path = await newPath();
+    writeFileSync(path, found);
+    const sync = vi.spyOn(await handles(), 'datasync');
+    const { file } = await AppendFile.openLines(path);
+    expect(sync).toHaveBeenCalledTimes(1);
+    sync.mockRestore();
+    await file.close();
+  }
+  const path = await newPath();
+  writeFileSync(path, 'one\n');
+  vi.spyOn(await handles(), 'datasync').mockRejectedValueOnce(EIO);
+  await expect(AppendFile.openLines(path)).rejects.toThrow('EIO');
+});
+
 test('an incomplete last line is cut off when a file of lines is opened', async () => {
   const cases: [before: string, kept: string][] = [
     ['', ''],
