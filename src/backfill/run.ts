@@ -30,6 +30,8 @@ export interface BackfillOptions {
   readonly signal: AbortSignal;
   readonly clock?: Clock;
   readonly onProgress?: (progress: BackfillProgress) => void;
+  /** Told when the files are complete, before what `resume` continues from goes. */
+  readonly onWritten?: (summary: BackfillSummary) => Promise<void>;
 }
 
 export type BackfillProgress =
@@ -91,8 +93,10 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   }
   onProgress({ phase: 'write' });
   const { outcomes, files } = await assemble(output, plan, checkpoint, results);
+  const summary = summarise(plan, results, outcomes, files);
+  await options.onWritten?.(summary);
   await checkpoint.remove();
-  return summarise(plan, results, outcomes, files);
+  return summary;
 }
 
 async function haveHistoryPulled(

@@ -12,7 +12,7 @@ import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { collect, endInstant, instant, option, wholeNumber } from './options.ts';
+import { collect, endInstant, instant, option, wholeNumber, workOption } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { addTablesOption, tableOption, tablesOf, type TablesFlags } from './tables-option.ts';
@@ -86,10 +86,7 @@ export function exportCommand(io: Io): Command {
       '--out <place>',
       'folder or URL of the export (s3://bucket/prefix); must hold nothing else',
     )
-    .option(
-      '--work <folder>',
-      'with a URL: local folder for what is not finished (default: ./data/work/<URL>)',
-    )
+    .addOption(workOption())
     .addOption(
       tableOption(
         '--table <table>',

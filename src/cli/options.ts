@@ -81,3 +81,11 @@ export function httpUrl(text: string): string {
 export function textOf(file: string): string {
   return readFileSync(file, 'utf8');
 }
+
+/** `--work <folder>` of a command that can write to a URL. */
+export function workOption(): Option {
+  return new Option(
+    '--work <folder>',
+    'with a URL: local folder for what is not finished (default: ./data/work/<URL>)',
+  );
+}

@@ -5,8 +5,8 @@ import { EXIT } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { RADII } from '../service/labs.ts';
 import { print, usageError, type Io } from './io.ts';
-import { collect, loadedAtOption, readAs, textOf } from './options.ts';
-import { owningFolder } from './own-folder.ts';
+import { collect, loadedAtOption, workOption, readAs, textOf } from './options.ts';
+import { makeInPlace } from './output-place.ts';
 import { StatusLine } from './status-line.ts';
 import { serviceOptions, withService, type ServiceFlags } from './service.ts';
 
@@ -16,6 +16,7 @@ const HELP = `
 Examples:
   millrace pull users --out ./data/reference
   millrace pull markers --out ./data/reference
+  millrace pull orders --out s3://acme/reference/2026-11-22
   millrace pull markers --lab-test 00000000-0000-4000-8000-000000000001 --out ./data/order-set
   millrace pull areas --zip 10001 --zip 94103 --radius 50 --out ./data/reference
   millrace pull insurance --all-users --out ./data/reference
@@ -24,6 +25,7 @@ Examples:
 Resources: ${NAMES}. Writes one file for the table and one for each nested table; \`millrace schema\` prints the matching DDL.
 Every row has the time of the run in _loaded_at, by which \`<table>_latest\` decides. What was asked for and the service does not
 have, such as the insurance of a user without one, is named and counted; the others are fetched all the same.
+With a URL the files are made in --work, put when all are complete, and never overwritten: name another place for each run.
 The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected.`;
 
@@ -45,6 +47,7 @@ const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {
 
 interface Options extends ServiceFlags {
   readonly out: string;
+  readonly work?: string;
   readonly user?: readonly string[];
   readonly usersFile?: string;
   readonly allUsers?: boolean;
@@ -67,7 +70,8 @@ export function pullCommand(io: Io): Command {
   const command = new Command('pull')
     .description('fetch reference data from the service into tables')
     .argument('<resource>', NAMES)
-    .requiredOption('--out <dir>', 'folder of the tables')
+    .requiredOption('--out <place>', 'folder of the tables, or a URL: s3://bucket/prefix')
+    .addOption(workOption())
     .option('--user <id>', 'a user, for insurance, users and historical-pulls; may be repeated', collect)
     .option('--users-file <file>', 'users, one a line')
     .option('--all-users', 'every user the service has, for insurance')
@@ -107,14 +111,16 @@ export function pullCommand(io: Io): Command {
       checkFlags(name, resource, options);
       const status = new StatusLine(io);
       const summary = await withService(io, options, async (service) => {
+        const query = await queryOf(options, service, io.signal);
         const pull = {
-          query: await queryOf(options, service, io.signal),
-          output: options.out,
+          query,
           now: options.loadedAt ?? Date.now(),
           signal: io.signal,
           onProgress: (progress: PullProgress) => status.show(() => progressOf(progress)),
         };
-        return owningFolder(options.out, () => pullReference(service, resource, pull));
+        const { out, work } = options;
+        const place = { out, work, kind: `pull-${known}`, asks: JSON.stringify(query), signal: io.signal };
+        return makeInPlace(place, (output) => pullReference(service, resource, { ...pull, output }));
       });
       for (const field of summary.unknown_fields)
         status.note(`${field} has no column, or values that do not fit it; they are in extra`);

@@ -122,8 +122,11 @@ export async function writeCheckpoint(
   const name = log.key(checkpointName(snapshot.version));
   // Another writer may have been faster: its checkpoint of this version says the same.
   await log.store.putIfAbsent(name, { bytes }, signal);
-  const last = { version: snapshot.version, size: rows.length, sizeInBytes: bytes.length };
-  await pointTo(log, { ...last, numOfAddFiles: snapshot.files.size }, signal);
+  await pointTo(
+    log,
+    { version: snapshot.version, size: rows.length, numOfAddFiles: snapshot.files.size },
+    signal,
+  );
 }
 
 /** Readers only begin to look there, so a pointer to an older checkpoint does no harm. */

@@ -92,7 +92,7 @@ export class DeltaLog {
   /** Writes a checkpoint of the version that was read last: readers begin there. */
   async checkpoint(signal?: AbortSignal): Promise<void> {
     const snapshot = this.#snapshot;
-    if (snapshot.checkpoint === snapshot.version) return;
+    // Also when it is there: who wrote it may have been ended before saying so.
     await writeCheckpoint(this, snapshot, signal);
     snapshot.checkpoint = snapshot.version;
   }

@@ -1,6 +1,6 @@
-import { join } from 'node:path';
 import { folderError } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
+import { workFolderFor } from '../lib/work-folder.ts';
 import { openStore } from '../storage/open.ts';
 import { FolderPlace } from './folder-place.ts';
 import type { ExportOptions } from './options.ts';
@@ -13,7 +13,7 @@ import { StorePlace } from './store-place.ts';
  */
 export async function openPlace({
   out,
-  work = defaultWork(out),
+  work = workFolderFor(out),
   storage,
 }: Pick<ExportOptions, 'out' | 'work' | 'storage'>): Promise<ExportPlace> {
   const store = await openStore(out, storage);
@@ -24,9 +24,4 @@ export async function openPlace({
     await store.close();
     throw folderError(isUrl ? work : out, error);
   }
-}
-
-/** One folder for each URL. */
-function defaultWork(url: string): string {
-  return join('data', 'work', encodeURIComponent(url));
 }

@@ -41,6 +41,11 @@ export class WorkFolder {
   }
 }
 
+/** Where work for a URL is done, unless the user says where: one folder for each. */
+export function workFolderFor(url: string): string {
+  return join('data', 'work', encodeURIComponent(url));
+}
+
 /** A run that keeps in its folder how far it is. */
 export interface Run {
   /** What it is called, such as `replay`. */

@@ -42,6 +42,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'sandbox',
     'seal',
     'service',
+    'storage',
     'validate',
     'verify',
     'warehouse',

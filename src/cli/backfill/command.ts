@@ -12,8 +12,8 @@ import type { ServiceClient } from '../../service/client.ts';
 import { backfillProgress, backfillReport, newsOf } from './progress.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { configIfAny } from '../config-options.ts';
-import { collect, loadedAtOption, option, readAs, textOf, wholeNumber } from '../options.ts';
-import { owningFolder } from '../own-folder.ts';
+import { collect, loadedAtOption, option, workOption, readAs, textOf, wholeNumber } from '../options.ts';
+import { makeInPlace } from '../output-place.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
 
 const HELP = `
@@ -22,18 +22,21 @@ Examples:
   millrace backfill --users-file users.txt --provider made_up --trigger --since 2026-01-01 --out ./data/history
   cat users.txt | millrace backfill --users-file - --since 2026-01-01 --dry-run --out ./data/history
   millrace backfill --resume --out ./data/history
+  millrace backfill --all-users --since 2026-01-01 --out s3://acme/history/2026-11-22
 
 Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid
 rows, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With --trigger
 the service's bulk pull is triggered first, for users with a connection to the provider, and followed until it ends; nothing
 is fetched for other users. Every step is on disk before the next begins: after an interruption --resume continues and
-produces the same files. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
+produces the same files. With a URL the files are made in --work, put when all are complete, and never overwritten; one run to a
+place. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
 
 Exit codes: 0 complete, even if users are not connected; 1 failed: after an aborted or stuck bulk operation use --resume;
 2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: use --resume.`;
 
 interface Options extends ServiceFlags {
   readonly out: string;
+  readonly work?: string;
   readonly user?: readonly string[];
   readonly usersFile?: string;
   readonly allUsers?: boolean;
@@ -55,7 +58,8 @@ interface Options extends ServiceFlags {
 export function backfillCommand(io: Io): Command {
   const command = new Command('backfill')
     .description("fetch users' history from the service into tables, resumable")
-    .requiredOption('--out <dir>', 'folder of the tables')
+    .requiredOption('--out <place>', 'folder of the tables, or a URL: s3://bucket/prefix')
+    .addOption(workOption())
     .option('--user <id>', 'a user; may be repeated', collect)
     .option('--users-file <file>', 'users, one a line; - is standard input')
     .option('--all-users', 'every user the service has')
@@ -90,32 +94,39 @@ export function backfillCommand(io: Io): Command {
       await withService(io, options, async (service) => {
         if (options.dryRun === true) showPlan(io, await planOf(io, options, service), options);
         // Before the plan: that of an unfinished run lies in the folder too.
-        else await owningFolder(options.out, () => backfill(io, options, service));
+        else await backfill(io, options, service);
       });
     });
 }
 
 async function backfill(io: Io, options: Options, service: ServiceClient): Promise<void> {
-  let report: ReturnType<typeof backfillReport> = null;
+  let report = null as ReturnType<typeof backfillReport>;
   try {
-    const plan = await planOf(io, options, service);
-    const show = backfillProgress(io);
-    report = backfillReport(io, options.config, titleOf(plan));
-    const summary = await runBackfill({
-      service,
-      plan,
-      output: options.out,
-      resume: options.resume === true,
-      loadedAt: options.loadedAt,
-      trigger: options.trigger === true,
-      concurrency: options.concurrency,
-      pollMs: options.poll,
-      patienceMs: options.patience,
-      signal: io.signal,
-      onProgress: (progress) => {
-        show(progress);
-        report?.update(newsOf(progress));
-      },
+    const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
+    const asks =
+      resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
+    const place = { out, work, kind: 'backfill', asks, signal: io.signal };
+    const summary = await makeInPlace<BackfillSummary>(place, async (folder, onWritten) => {
+      const plan = await planOf(io, { ...options, out: folder }, service);
+      const show = backfillProgress(io);
+      report = backfillReport(io, options.config, titleOf(plan));
+      return runBackfill({
+        service,
+        plan,
+        output: folder,
+        resume: resume === true,
+        loadedAt: options.loadedAt,
+        trigger: options.trigger === true,
+        concurrency: options.concurrency,
+        pollMs: options.poll,
+        patienceMs: options.patience,
+        signal: io.signal,
+        onProgress: (progress) => {
+          show(progress);
+          report?.update(newsOf(progress));
+        },
+        onWritten,
+      });
     });
     await report?.end({ state: 'done' });
     showSummary(io, summary, options.json === true);
