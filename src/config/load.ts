@@ -9,7 +9,7 @@ import { warnOfNewArchives } from './folders.ts';
 import { resolveModules, type Modules } from './modules.ts';
 import { keyOf, within, type Environment, type Problem } from './paths.ts';
 import { ConfigError, lineOf, locate } from './problem.ts';
-import { checkModules } from './rules.ts';
+import { checkModules, checkPlainKeys } from './rules.ts';
 import { substitute } from './substitute.ts';
 
 const DEFAULT_FILE = 'config/millrace.yaml';
@@ -101,7 +101,8 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
   const source = parseYaml(text, file);
   const document = substitute(source.value, env, (path) => readFileSync(path, 'utf8'));
   const holes = document.unset;
-  const { config, problems, conflicts, warnings } = assemble(document.value, env, holes);
+  const { config, warnings, ...found } = assemble(document.value, env, holes);
+  const problems = [...found.problems, ...checkPlainKeys(document.value, document.substituted)];
   const lines = [...holes, ...warnings].map((problem) => lineOf(locate(source, problem)));
   const loaded: LoadedConfig = {
     config,
@@ -110,7 +111,7 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
     substituted: document.substituted,
     unset: holes.map(({ path }) => keyOf(path)),
   };
-  return { loaded, source, holes, problems, conflicts, lenient };
+  return { loaded, source, holes, problems, conflicts: found.conflicts, lenient };
 }
 
 /** @throws ConfigError when there is anything wrong */

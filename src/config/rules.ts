@@ -3,7 +3,8 @@ import { parseTarget, type Target } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
 import type { SinkDescription } from '../core/sink.ts';
 import { isPublicKey } from '../core/signature.ts';
-import type { Problem } from './paths.ts';
+import { SCALAR_KEYS } from './keys.ts';
+import { isMapping, type Problem } from './paths.ts';
 
 /** What one key demands of another. Told from the config alone. */
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
@@ -46,6 +47,11 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
       wrong(['proof', 'trust'], `${key} is not a public key as printed by \`millrace keys public\``);
   }
 
+  const { s3 } = config.storage;
+  if ((s3.accessKeyId === null) !== (s3.secretAccessKey === null)) {
+    const [missing, there] = s3.accessKeyId === null ? KEY_PAIR : KEY_PAIR.toReversed();
+    wrong(['storage', 's3', missing ?? ''], `must be set beside storage.s3.${there}`);
+  }
   if (delivery.retryInitial > delivery.retryMax) {
     wrong(['delivery', 'retryInitial'], 'must not be longer than delivery.retryMax');
   }
@@ -112,6 +118,18 @@ export function claimCheckSink({ sinks }: Pick<DescribedConfig, 'sinks'>, name: 
   const named = sinks[name]?.claimCheck ?? (candidates.length === 1 ? candidates[0] : undefined);
   return named !== undefined && candidates.includes(named) ? named : null;
 }
+
+/** A key of a cloud opens more than one receiver: it does not belong into a file that is copied and checked in. */
+export function checkPlainKeys(document: unknown, substituted: ReadonlySet<string>): Problem[] {
+  return SCALAR_KEYS.flatMap(({ path, key, schema }) => {
+    if (path[0] !== 'storage' || schema.sensitive !== true || substituted.has(key)) return [];
+    const value = path.reduce<unknown>((at, step) => (isMapping(at) ? at[step] : undefined), document);
+    if (value === undefined || value === null || value === '') return [];
+    return [{ path, message: 'must come from the environment or a file: write ${NAME} or ${file:/path}' }];
+  });
+}
+
+const KEY_PAIR = ['accessKeyId', 'secretAccessKey'] as const;
 
 type Say = (path: Problem['path'], message: string) => void;
 function checkSuccessions({ sinks }: Config, wrong: Say): void {

@@ -14,6 +14,7 @@ import {
   TIMER,
 } from '../lib/fields.ts';
 import { PATH_FIELDS } from '../service/fields.ts';
+import { storageSection } from '../storage/fields.ts';
 import { requirements, routes, secrets, sinks, sources } from './lists.ts';
 
 const FIELD = { pattern: '^\\S+$', hint: 'must be the name of a field' } as const;
@@ -232,6 +233,7 @@ export const CONFIG = section({
   tables: texts(
     'Files with table definitions, as `millrace schema infer` writes them: their tables stand beside the built-in ones.',
   ),
+  storage: storageSection,
   shutdown: section({
     deadline: duration('30s', 'Time for requests and sinks to finish after SIGTERM.', TIMER),
   }),

@@ -11,7 +11,7 @@ export type Place =
     };
 
 const SCHEMES = ['s3', 'azblob', 'gs'] as const;
-type StoreScheme = (typeof SCHEMES)[number];
+export type StoreScheme = (typeof SCHEMES)[number];
 
 /** Whether a place is written as the URL of an object store; any other is the path of a folder. @throws as `parsePlace` */
 export function isStoreUrl(place: string): boolean {

@@ -89,3 +89,6 @@ export interface Remains {
   /** @throws what keeps it */
   remove(signal: AbortSignal): Promise<void>;
 }
+
+/** Variables by name; a vendor's own tools read some too. */
+export type Environment = Readonly<Record<string, string | undefined>>;

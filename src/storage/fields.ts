@@ -50,6 +50,40 @@ export const storageSection = section({
     secretAccessKey: optionalText('Secret of the access key, as `${…}`.', SECRET),
     sessionToken: optionalText('Token of temporary credentials, as `${…}`.', SECRET),
   }),
+  azblob: section({
+    connectionString: optionalText(
+      'Connection string of the storage account, as `${…}`. Without it, and without account and endpoint, `AZURE_STORAGE_CONNECTION_STRING`, else `AZURE_STORAGE_ACCOUNT`.',
+      SECRET,
+    ),
+    account: optionalText('Name of the storage account.', {
+      pattern: '^[a-z0-9]{3,24}$',
+      hint: 'must be the name of a storage account',
+    }),
+    endpoint: optionalText(
+      'Address of the blob service where it is not `https://<account>.blob.core.windows.net`.',
+      URL_RULES,
+    ),
+    accountKey: optionalText(
+      'Key of the account, as `${…}`. Without it and sasToken the default chain of Azure: workload identity, managed identity, the CLI’s login.',
+      SECRET,
+    ),
+    sasToken: optionalText('Shared access signature for the container, as `${…}`.', SECRET),
+    managedIdentityClientId: optionalText('Client id of a user-assigned managed identity.', NOT_EMPTY),
+  }),
+  gs: section({
+    endpoint: optionalText(
+      'Address of the service where it is not Google’s. One with `http:` is asked without credentials. Without it `STORAGE_EMULATOR_HOST`, else Google’s.',
+      URL_RULES,
+    ),
+    keyFile: optionalText(
+      'File with the credentials of a service account or a workload identity. Without it the default chain of Google: `GOOGLE_APPLICATION_CREDENTIALS`, the CLI’s login, the identity of a pod or machine.',
+      NOT_EMPTY,
+    ),
+    userProject: optionalText(
+      'Project that pays for the requests, where the bucket asks for that.',
+      NOT_EMPTY,
+    ),
+  }),
 });
 
 export type StorageSettings = z.output<typeof storageSection>;

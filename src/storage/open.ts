@@ -1,20 +1,24 @@
 import { resolve } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
-import { parsePlace } from '../core/place.ts';
+import { parsePlace, type StoreScheme } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { lackOf } from '../lib/installed.ts';
-import type { Driver } from './driver.ts';
+import type { Driver, Environment } from './driver.ts';
 import { storageSection, type StorageSettings } from './fields.ts';
 import { RemoteStore } from './remote-store.ts';
 
 interface Vendor {
   readonly packages: readonly string[];
   /** Loaded on demand: whoever uses no store of a vendor loads none of that vendor's code. */
-  load(): Promise<{ openDriver(bucket: string, settings: StorageSettings): Promise<Driver> }>;
+  load(): Promise<{
+    openDriver(bucket: string, settings: StorageSettings, env: Environment): Promise<Driver> | Driver;
+  }>;
 }
 
-const VENDORS: Readonly<Record<string, Vendor>> = {
+const VENDORS: Readonly<Record<StoreScheme, Vendor>> = {
   s3: { packages: ['@aws-sdk/client-s3'], load: () => import('./s3/store.ts') },
+  azblob: { packages: ['@azure/storage-blob', '@azure/identity'], load: () => import('./azblob/store.ts') },
+  gs: { packages: ['google-auth-library'], load: () => import('./gs/store.ts') },
 };
 
 /**
@@ -33,12 +37,11 @@ export async function openStore(
     return new FolderStore(resolve(parsed.path));
   }
   const { scheme, bucket, prefix } = parsed;
-  const vendor: Vendor | undefined = VENDORS[scheme];
-  if (vendor === undefined) throw new MillraceError('usage', `${scheme}:// cannot be used yet`);
+  const vendor = VENDORS[scheme];
   const lack = lackOf(vendor.packages);
   if (lack !== null) throw new MillraceError('usage', `${scheme}:// ${lack}`);
   const { openDriver } = await vendor.load();
-  const driver = await openDriver(bucket, settings);
+  const driver = await openDriver(bucket, settings, process.env);
   const { timeout, tries, partBytes } = settings;
   const url = `${scheme}://${bucket}${prefix === '' ? '' : `/${prefix}`}`;
   return new RemoteStore(driver, {

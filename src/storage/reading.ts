@@ -25,6 +25,8 @@ export async function* readObject(
     try {
       const from = { offset: at, version };
       const reading = await heeding(deadline.signal, driver.read(key, from, deadline.signal));
+      // Not all stores heed the condition of a read.
+      if (version !== null && reading.version !== version) throw new StorageError('changed', 'was replaced');
       version = reading.version;
       const chunks = reading.body[Symbol.asyncIterator]();
       for (;;) {

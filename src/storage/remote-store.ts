@@ -36,6 +36,9 @@ export interface RemoteOptions extends Patience {
 /** Times that a write is begun anew because what it found or had uploaded was gone. */
 const BEGINNINGS = 4;
 
+/** Times that a purge looks again at what is left. */
+const ROUNDS = 5;
+
 /** The port, on any vendor's driver. */
 export class RemoteStore implements ObjectStore {
   readonly url: string;
@@ -96,25 +99,40 @@ export class RemoteStore implements ObjectStore {
 
   async delete(key: string, version?: string, signal?: AbortSignal): Promise<'removed' | 'changed'> {
     const full = this.#full(key);
-    return this.#asking(key, signal, (each) => this.#driver.remove(full, version ?? null, each));
+    if (version !== undefined) {
+      // Not all stores heed the condition of a removal, so it is looked at before, too.
+      const found = await this.#find(full, signal);
+      if (found === null) return 'removed';
+      if (found.version !== version) return 'changed';
+    }
+    const removal = (each: AbortSignal): Promise<'removed' | 'changed'> =>
+      this.#driver.remove(full, version ?? null, each);
+    if ((await this.#asking(key, signal, removal)) === 'removed') return 'removed';
+    // What was removed by an attempt whose answer was lost has no version any more.
+    return (await this.#find(full, signal)) === null ? 'removed' : 'changed';
   }
 
   async purge(key: string, signal?: AbortSignal): Promise<Purged> {
     const full = this.#full(key);
-    const remains = await this.#asking(key, signal, (each) => this.#driver.remains(full, each));
-    const kept: string[] = [];
     let removed = 0;
-    for (const { name, isMarker, remove } of remains) {
-      if (isMarker === true && kept.length > 0) continue;
-      try {
-        await this.#asking(key, signal, remove);
-        removed += 1;
-      } catch (error) {
-        if (signal?.aborted === true) throw error;
-        kept.push(`${name}: ${messageOf(error)}`);
+    for (let round = 1; ; round += 1) {
+      const remains = await this.#asking(key, signal, (each) => this.#driver.remains(full, each));
+      const kept: string[] = [];
+      let gone = 0;
+      for (const { name, isMarker, remove } of remains) {
+        if (isMarker === true && kept.length > 0) continue;
+        try {
+          await this.#asking(key, signal, remove);
+          gone += 1;
+        } catch (error) {
+          if (signal?.aborted === true) throw error;
+          kept.push(`${name}: ${messageOf(error)}`);
+        }
       }
+      removed += gone;
+      // What was removed can be kept as soft-deleted from then on, so it is looked for again.
+      if (gone === 0 || round >= ROUNDS) return { removed, kept };
     }
-    return { removed, kept };
   }
 
   async probe(signal?: AbortSignal): Promise<void> {

@@ -22,8 +22,8 @@ describeOnStores(' behind a bad line', async (emulator) => {
   afterAll(() => proxy.stop());
   const bucket = await emulator.bucket('faults');
   let stores = 0;
-  const open = async (tries = 20): Promise<ObjectStore> => {
-    const written = { ...emulator.settings(proxy.url), timeout: TIMEOUT, tries, partBytes: '5MiB' };
+  const open = async ({ tries = 20, timeout = TIMEOUT } = {}): Promise<ObjectStore> => {
+    const written = { ...emulator.settings(proxy.url), timeout, tries, partBytes: '5MiB' };
     const store = await openStore(`${bucket}/${(stores += 1)}`, storageSettings(written));
     onTestFinished(async () => {
       proxy.inject(() => null);
@@ -53,7 +53,7 @@ describeOnStores(' behind a bad line', async (emulator) => {
   });
 
   test('a store that never answers is reported, and so is one that is not there', async () => {
-    const store = await open(2);
+    const store = await open({ tries: 2 });
     proxy.inject(() => '503');
     await expect(store.head('key')).rejects.toMatchObject({ fault: 'busy' });
     proxy.inject(() => 'cut');
@@ -76,7 +76,7 @@ describeOnStores(' behind a bad line', async (emulator) => {
   });
 
   test('a large object survives faults at any of its parts, and is read as it was written', async () => {
-    const store = await open();
+    const store = await open({ timeout: '30s' });
     const random = seededRandom(SEED);
     const content = noise(11 * 1024 * 1024);
     const body = await fileOf(content);
@@ -89,7 +89,7 @@ describeOnStores(' behind a bad line', async (emulator) => {
 
   // Takes seconds: each time-out of an attempt has to be waited for.
   test(`${WANTED} random faults lose nothing and overwrite nothing`, { timeout: 600_000 }, async () => {
-    const store = await open(5);
+    const store = await open({ tries: 5 });
     const random = seededRandom(SEED);
     const before = total(proxy);
     proxy.inject(() => (random() < 0.3 ? pick(random() < 0.1 ? SILENT : LOUD, random) : null));

@@ -17,6 +17,8 @@ export async function patiently<T>(work: () => Promise<T>): Promise<T> {
 interface Known {
   text: string | null;
   version: string;
+  /** One that it had before; empty when there was none. */
+  former: string;
   maybe: readonly (string | null)[];
 }
 
@@ -33,7 +35,7 @@ export async function writeAlone(
   const keys = new Map<string, Known>();
   for (let step = 0; !isOver(); step += 1) {
     const key = `${prefix}${Math.floor(random() * 4)}`;
-    const known = keys.get(key) ?? { text: null, version: '', maybe: [] };
+    const known = keys.get(key) ?? { text: null, version: '', former: '', maybe: [] };
     keys.set(key, known);
     await resolve(store, key, known);
     // Sometimes the same again: that is a write whose answer was lost, to the store.
@@ -83,12 +85,13 @@ async function replace(
   { text, stale }: { text: string; stale: boolean },
 ): Promise<void> {
   if (known.text === null) return;
-  const isStale = stale && text !== known.text;
+  const isStale = stale && text !== known.text && known.former !== '' && known.former !== known.version;
   if (!isStale) known.maybe = [text];
-  const result = await store.putIfMatch(key, isStale ? '"stale"' : known.version, bytes(text));
+  const result = await store.putIfMatch(key, isStale ? known.former : known.version, bytes(text));
   known.maybe = [];
   expect(result.status, key).toBe(isStale ? 'changed' : 'written');
-  if (result.status === 'written') Object.assign(known, { text, version: result.version });
+  if (result.status !== 'written') return;
+  Object.assign(known, { text, version: result.version, former: known.version });
 }
 
 async function remove(store: ObjectStore, key: string, known: Known, inVersion: boolean): Promise<void> {

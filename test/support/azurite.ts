@@ -1,6 +1,7 @@
 import { ContainerClient } from '@azure/storage-blob';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
@@ -16,6 +17,8 @@ const OPTIONS = ['--inMemoryPersistence', '--silent', '--skipApiVersionCheck', '
 
 /** Azure's blob storage in a process of its own, on a free port, kept in memory. */
 export interface Azurite {
+  /** `http://127.0.0.1:port` */
+  readonly endpoint: string;
   readonly connectionString: string;
   /** A container of the test's own, made and empty. */
   container(name: string): Promise<ContainerClient>;
@@ -26,18 +29,24 @@ export interface Azurite {
 
 /** Ends with the test. */
 export async function startAzurite(): Promise<Azurite> {
+  const { stop, ...azurite } = await launchAzurite();
+  onTestFinished(stop);
+  return azurite;
+}
+
+/** The same, until it is stopped. */
+export async function launchAzurite(): Promise<Azurite & { stop(): Promise<void> }> {
   const child = spawn(process.execPath, [PROGRAM, '--blobPort', '0', ...OPTIONS], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'ignore'],
   });
-  onTestFinished(() => end(child));
+  // A test process that is ended before its time must not leave it behind.
+  process.once('exit', () => child.kill('SIGKILL'));
+  // Nor wait for it, when the tests that would stop it were left out.
+  child.unref();
   const endpoint = await within('the storage emulator to listen', listening(child));
-  const connectionString = [
-    'DefaultEndpointsProtocol=http',
-    `AccountName=${ACCOUNT}`,
-    `AccountKey=${KEY}`,
-    `BlobEndpoint=${endpoint}/${ACCOUNT}`,
-  ].join(';');
+  const connectionString = connectionStringOf(endpoint);
   return {
+    endpoint,
     connectionString,
     container: async (name) => {
       const container = new ContainerClient(connectionString, name);
@@ -46,7 +55,14 @@ export async function startAzurite(): Promise<Azurite> {
     },
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
+    stop: () => end(child),
   };
+}
+
+/** @param endpoint `http://127.0.0.1:port` of an emulator, or of a proxy in front of it */
+export function connectionStringOf(endpoint: string): string {
+  const account = [`AccountName=${ACCOUNT}`, `AccountKey=${KEY}`];
+  return ['DefaultEndpointsProtocol=http', ...account, `BlobEndpoint=${endpoint}/${ACCOUNT}`].join(';');
 }
 
 async function listening(child: ChildProcess): Promise<string> {
@@ -56,6 +72,7 @@ async function listening(child: ChildProcess): Promise<string> {
     if (endpoint === undefined) continue;
     // Goes on being read, or the pipe would fill.
     child.stdout.resume();
+    (child.stdout as Socket).unref();
     return endpoint;
   }
   throw new Error('the storage emulator ended');

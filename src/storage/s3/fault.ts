@@ -2,6 +2,7 @@ import { S3ServiceException } from '@aws-sdk/client-s3';
 import { messageOf } from '../../core/errors.ts';
 import { type StorageFault, StorageError } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
+import { faultByStatus } from '../fault.ts';
 
 /** Codes of the store that say more than their status does. */
 const FAULTS: Readonly<Record<string, StorageFault>> = {
@@ -34,7 +35,7 @@ export function faultOf(error: unknown): StorageError {
   const name = said.name ?? '';
   const retryAfter = parseRetryAfter(said.$response?.headers?.['retry-after'], Date.now());
   const options = { cause: error, ...(retryAfter === null ? {} : { delayMs: retryAfter }) };
-  const fault = isSkewed(said) ? 'busy' : (FAULTS[name] ?? byStatus(status));
+  const fault = isSkewed(said) ? 'busy' : (FAULTS[name] ?? faultByStatus(status));
   return new StorageError(fault, messageFor(name, error), options);
 }
 
@@ -44,18 +45,6 @@ function isSkewed({ name, $metadata }: Partial<S3ServiceException>): boolean {
     name === 'RequestTimeTooSkewed' ||
     ($metadata as { clockSkewCorrected?: boolean })?.clockSkewCorrected === true
   );
-}
-
-function byStatus(status: number | undefined): StorageFault {
-  // No answer at all: sockets, names, time-outs.
-  if (status === undefined) return 'unreachable';
-  if (status === 429 || status === 503) return 'busy';
-  // 2xx: an answer that was cut off, or is not the store's.
-  if (status >= 500 || status === 408 || status < 300) return 'unreachable';
-  if (status === 401 || status === 403) return 'denied';
-  if (status === 404) return 'missing';
-  if (status === 409) return 'busy';
-  return status === 412 ? 'changed' : 'invalid';
 }
 
 /** One line, with the code: the SDK's message is often `UnknownError`, or empty. */

@@ -28,8 +28,8 @@ import { S3Upload } from './upload.ts';
 /** Name of the metadata that an object's hash is kept under. */
 const SHA256 = 'sha256';
 
-export function openDriver(bucket: string, settings: StorageSettings): Promise<Driver> {
-  return Promise.resolve(new S3Driver(clientOf(settings.s3), bucket));
+export function openDriver(bucket: string, settings: StorageSettings): Driver {
+  return new S3Driver(clientOf(settings.s3), bucket);
 }
 
 class S3Driver implements Driver {
@@ -120,12 +120,6 @@ class S3Driver implements Driver {
   }
 
   async remove(key: string, version: string | null, signal: AbortSignal): Promise<'removed' | 'changed'> {
-    if (version !== null) {
-      // Not all stores heed the condition of a removal, so it is looked at before, too.
-      const found = await this.head(key, signal);
-      if (found === null) return 'removed';
-      if (found.version !== version) return 'changed';
-    }
     try {
       const match = version === null ? {} : { IfMatch: version };
       await this.#client.send(new DeleteObjectCommand({ ...this.#of(key), ...match }), {

@@ -1,6 +1,9 @@
+import type { StoreScheme } from '../../../src/core/place.ts';
 import { storageSection, type StorageSettings } from '../../../src/storage/fields.ts';
 import { afterAll, describe, test } from 'vitest';
 import { skipped, type Lack } from '../requirements.ts';
+import { startAzureBlob } from './azurite.ts';
+import { lacksFakeGcs, startFakeGcs } from './fake-gcs.ts';
 import { lacksMoto, startMoto } from './moto.ts';
 
 /** A vendor's store, or a stand-in of it, in a process of its own. */
@@ -15,8 +18,10 @@ export interface Emulator {
 }
 
 /** Every store that is not a folder. */
-const EMULATORS: Readonly<Record<'s3', { lack(): Lack; start(): Promise<Emulator> }>> = {
+const EMULATORS: Readonly<Record<StoreScheme, { lack(): Lack; start(): Promise<Emulator> }>> = {
   s3: { lack: lacksMoto, start: startMoto },
+  azblob: { lack: () => null, start: startAzureBlob },
+  gs: { lack: lacksFakeGcs, start: startFakeGcs },
 };
 
 /** Tests against each store that can be run here; the others are skipped, with the reason in the title. */

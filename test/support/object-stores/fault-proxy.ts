@@ -35,7 +35,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     if (fault !== null) injected.set(fault, (injected.get(fault) ?? 0) + 1);
     handle(target, fault, incoming, outgoing).catch(() => outgoing.destroy());
   });
-  const port = await listen(server);
+  const port = await listen(server.unref());
   return {
     url: `http://127.0.0.1:${port}`,
     get requests() {

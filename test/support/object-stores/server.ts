@@ -19,6 +19,8 @@ export async function startServer(
   const child = spawn(program, args, { stdio: 'ignore' });
   // A test process that is ended before its time must not leave it behind.
   process.once('exit', () => child.kill('SIGKILL'));
+  // Nor wait for it, when the tests that would stop it were left out.
+  child.unref();
   try {
     await until(`${name} to listen`, () => isRunning(name, child) && listens(port));
   } catch (error) {

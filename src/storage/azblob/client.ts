@@ -1,0 +1,56 @@
+import {
+  AnonymousCredential,
+  ContainerClient,
+  newPipeline,
+  type StoragePipelineOptions,
+  StorageSharedKeyCredential,
+} from '@azure/storage-blob';
+import { MillraceError } from '../../core/errors.ts';
+import type { StorageSettings } from '../fields.ts';
+import type { Environment } from '../driver.ts';
+
+/** Retrying is remote-store.ts's; so is the time limit. */
+const OPTIONS: StoragePipelineOptions = { retryOptions: { maxTries: 1 } };
+
+/** The account by the config, else by the variables that Azure's own tools read. */
+export async function clientOf(
+  container: string,
+  settings: StorageSettings['azblob'],
+  env: Environment,
+): Promise<ContainerClient> {
+  const isNamed = settings.account !== null || settings.endpoint !== null;
+  const connectionString =
+    settings.connectionString ?? (isNamed ? undefined : env['AZURE_STORAGE_CONNECTION_STRING'] || undefined);
+  if (connectionString !== undefined) return new ContainerClient(connectionString, container, OPTIONS);
+  const account = settings.account ?? (isNamed ? null : env['AZURE_STORAGE_ACCOUNT'] || null);
+  const key = settings.accountKey ?? (isNamed ? null : env['AZURE_STORAGE_KEY'] || null);
+  if (account === null && settings.endpoint === null)
+    throw new MillraceError(
+      'usage',
+      'azblob:// needs to know the storage account: set storage.azblob.account, or AZURE_STORAGE_CONNECTION_STRING',
+    );
+  const address = (settings.endpoint ?? `https://${account}.blob.core.windows.net`).replace(/\/$/, '');
+  const url = `${address}/${container}`;
+  if (settings.sasToken !== null) {
+    const signed = `${url}?${settings.sasToken.replace(/^\?/, '')}`;
+    return new ContainerClient(signed, newPipeline(new AnonymousCredential(), OPTIONS));
+  }
+  if (key !== null)
+    return new ContainerClient(
+      url,
+      new StorageSharedKeyCredential(account ?? accountIn(address), key),
+      OPTIONS,
+    );
+  const { DefaultAzureCredential } = await import('@azure/identity');
+  const clientId = settings.managedIdentityClientId;
+  const credential = new DefaultAzureCredential(
+    clientId === null ? {} : { managedIdentityClientId: clientId },
+  );
+  return new ContainerClient(url, credential, OPTIONS);
+}
+
+/** The first label of a service's host; emulators have it in the path. */
+function accountIn(address: string): string {
+  const { hostname, pathname } = new URL(address);
+  return pathname === '/' ? (hostname.split('.')[0] ?? '') : (pathname.split('/')[1] ?? '');
+}

@@ -1,0 +1,47 @@
+import type { RestError } from '@azure/storage-blob';
+import { messageOf } from '../../core/errors.ts';
+import { StorageError, type StorageFault } from '../../core/storage.ts';
+import { parseRetryAfter } from '../../lib/retry-after.ts';
+import { faultByStatus } from '../fault.ts';
+
+/** Codes of the service that say more than their status does. */
+const FAULTS: Readonly<Record<string, StorageFault>> = {
+  ContainerNotFound: 'no_place',
+  ContainerDisabled: 'no_place',
+  // For a minute after its removal; then it is not found.
+  ContainerBeingDeleted: 'no_place',
+  AccountIsDisabled: 'no_place',
+  BlobNotFound: 'missing',
+  ResourceNotFound: 'missing',
+  BlobAlreadyExists: 'changed',
+  ConditionNotMet: 'changed',
+  TargetConditionNotMet: 'changed',
+  ServerBusy: 'busy',
+  OperationTimedOut: 'unreachable',
+  // By a legal hold, a policy or a lease: nothing that passes in a minute.
+  BlobImmutableDueToPolicy: 'denied',
+  LeaseIdMissing: 'denied',
+  SnapshotsPresent: 'denied',
+};
+
+/** Errors of signing in, by name; the library's own are of many classes. */
+const SIGN_IN =
+  /^(Authentication|AggregateAuthentication|CredentialUnavailable|AuthenticationRequired)Error$/;
+
+export function faultOf(error: unknown): StorageError {
+  const { statusCode, name = '', code = '', ...said } = error as Partial<RestError>;
+  const details = said.details as { errorCode?: string } | undefined;
+  const named = details?.errorCode ?? said.response?.headers.get('x-ms-error-code') ?? code;
+  const retryAfter = parseRetryAfter(said.response?.headers.get('retry-after'), Date.now());
+  const fault = SIGN_IN.test(name) ? 'denied' : (FAULTS[named] ?? faultByStatus(statusCode));
+  const options = { cause: error, ...(retryAfter === null ? {} : { delayMs: retryAfter }) };
+  return new StorageError(fault, lineOf(error, named), options);
+}
+
+/** One line, with the code: the SDK's message has the ids of the request below it. */
+function lineOf(error: unknown, named: string): string {
+  const [line = ''] = messageOf(error).split('\n');
+  // A signature is part of an address that may be quoted.
+  const text = line.replaceAll(/([?&]sig=)[^&\s"]*/g, '$1[redacted]');
+  return named === '' || text.includes(named) ? text : `${named}: ${text}`;
+}

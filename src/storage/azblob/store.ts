@@ -1,0 +1,168 @@
+import type { ContainerClient } from '@azure/storage-blob';
+import { StorageError } from '../../core/storage.ts';
+import type {
+  Condition,
+  Driver,
+  Environment,
+  Facts,
+  Found,
+  From,
+  Page,
+  Reading,
+  Remains,
+  Upload,
+  Whole,
+} from '../driver.ts';
+import type { StorageSettings } from '../fields.ts';
+import { clientOf } from './client.ts';
+import { faultOf } from './fault.ts';
+import { remainsOf } from './remains.ts';
+import { AzureUpload } from './upload.ts';
+
+/** Name of the metadata that a blob's hash is kept under. */
+const SHA256 = 'sha256';
+
+export async function openDriver(
+  container: string,
+  { azblob }: StorageSettings,
+  env: Environment,
+): Promise<Driver> {
+  return new AzureDriver(await clientOf(container, azblob, env));
+}
+
+class AzureDriver implements Driver {
+  readonly noVersion = '"0x000000000000000"';
+  readonly faultOf = faultOf;
+  readonly #container: ContainerClient;
+
+  constructor(container: ContainerClient) {
+    this.#container = container;
+  }
+
+  async head(key: string, abortSignal: AbortSignal): Promise<Found | null> {
+    try {
+      const said = await this.#container.getBlobClient(key).getProperties({ abortSignal });
+      return { ...stored(key, said), sha256: said.metadata?.[SHA256] ?? null };
+    } catch (error) {
+      // The code of the error stands in a header, so that a container that is not there is told apart.
+      if (faultOf(error).fault === 'missing') return null;
+      throw error;
+    }
+  }
+
+  async read(key: string, { offset, version }: From, abortSignal: AbortSignal): Promise<Reading> {
+    const conditions = version === null ? {} : { ifMatch: version };
+    try {
+      const answer = await this.#container
+        .getBlobClient(key)
+        .download(offset, undefined, { abortSignal, conditions, maxRetryRequests: 0 });
+      const { contentRange, contentLength = 0, etag, readableStreamBody } = answer;
+      const total = /\/(\d+)$/.exec(contentRange ?? '')?.[1];
+      if (readableStreamBody === undefined) throw new StorageError('unreachable', 'an answer without a body');
+      const body = readableStreamBody as unknown as AsyncIterable<Uint8Array>;
+      return { version: versionOf(etag), bytes: total === undefined ? contentLength : Number(total), body };
+    } catch (error) {
+      if ((error as { statusCode?: number }).statusCode !== 416) throw error;
+      const found = await this.head(key, abortSignal);
+      if (found === null || (version !== null && found.version !== version)) throw error;
+      return { version: found.version, bytes: found.bytes, body: nothing() };
+    }
+  }
+
+  async page(prefix: string, after: string | null, abortSignal: AbortSignal): Promise<Page> {
+    const pages = this.#container
+      .listBlobsFlat({ prefix, abortSignal })
+      .byPage(after === null ? {} : { continuationToken: after });
+    for await (const { segment, continuationToken } of pages) {
+      const objects = segment.blobItems.map(({ name, properties }) => stored(name, properties));
+      return { objects, next: continuationToken || null };
+    }
+    return { objects: [], next: null };
+  }
+
+  async put(
+    key: string,
+    whole: Whole,
+    condition: Condition,
+    abortSignal: AbortSignal,
+  ): Promise<string | null> {
+    try {
+      const { etag } = await this.#container.getBlockBlobClient(key).upload(whole.bytes, whole.size, {
+        abortSignal,
+        conditions: conditionsOf(condition),
+        metadata: { [SHA256]: whole.sha256 },
+      });
+      return versionOf(etag);
+    } catch (error) {
+      return refused(error, condition);
+    }
+  }
+
+  upload(key: string, { sha256 }: Facts, condition: Condition): Promise<Upload> {
+    const upload = new AzureUpload(this.#container.getBlockBlobClient(key), {
+      conditions: conditionsOf(condition),
+      metadata: { [SHA256]: sha256 },
+      refused: (error) => refused(error, condition),
+    });
+    return Promise.resolve(upload);
+  }
+
+  async remove(
+    key: string,
+    version: string | null,
+    abortSignal: AbortSignal,
+  ): Promise<'removed' | 'changed'> {
+    try {
+      await this.#container.getBlobClient(key).delete({
+        abortSignal,
+        // A blob with snapshots cannot be removed without them.
+        deleteSnapshots: 'include',
+        conditions: version === null ? {} : { ifMatch: version },
+      });
+      return 'removed';
+    } catch (error) {
+      const { fault } = faultOf(error);
+      if (fault === 'missing') return 'removed';
+      if (fault === 'changed') return 'changed';
+      throw error;
+    }
+  }
+
+  remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
+    return remainsOf(this.#container, key, signal);
+  }
+
+  close(): void {
+    // Its connections are Node's own.
+  }
+}
+
+function conditionsOf({ version }: Condition): { ifNoneMatch: '*' } | { ifMatch: string } {
+  return version === null ? { ifNoneMatch: '*' } : { ifMatch: version };
+}
+
+/** Null when the error says that the condition does not hold. @throws the error otherwise */
+function refused(error: unknown, { version }: Condition): null {
+  const { fault } = faultOf(error);
+  if (fault === 'changed' || (fault === 'missing' && version !== null)) return null;
+  throw error;
+}
+
+interface Said {
+  readonly contentLength?: number | undefined;
+  readonly etag?: string | undefined;
+  readonly lastModified?: Date | undefined;
+}
+
+function stored(key: string, { contentLength, etag, lastModified }: Said) {
+  const modifiedAt = lastModified?.getTime() ?? 0;
+  return { key, bytes: contentLength ?? 0, version: versionOf(etag), modifiedAt };
+}
+
+/** A listing gives it without the quotes that a header has. */
+function versionOf(etag: string | undefined): string {
+  if (etag === undefined || etag === '') throw new StorageError('unreachable', 'an answer without an ETag');
+  return etag.startsWith('"') ? etag : `"${etag}"`;
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -1,0 +1,95 @@
+import { GoogleAuth } from 'google-auth-library';
+import { buffer } from 'node:stream/consumers';
+import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
+import type { Environment } from '../driver.ts';
+import type { StorageSettings } from '../fields.ts';
+import { AnswerError } from './fault.ts';
+
+const GOOGLE = 'https://storage.googleapis.com';
+const SCOPE = 'https://www.googleapis.com/auth/devstorage.full_control';
+
+export interface Asking {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** From the root of the service, `/`-separated, already encoded. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer | string;
+  /** Statuses that are no error beside 2xx. */
+  readonly fine?: readonly number[];
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Dispatcher.ResponseData['body'];
+}
+
+/**
+ * Single requests to the JSON API, signed in by Google's library. Its own storage client hides what retrying needs to
+ * know: it makes several requests of one call, and ends none of them when asked to.
+ */
+export class GoogleClient {
+  readonly #endpoint: string;
+  readonly #auth: GoogleAuth | null;
+  readonly #userProject: string | null;
+  readonly #agent: EnvHttpProxyAgent;
+
+  constructor({ endpoint, keyFile, userProject }: StorageSettings['gs'], env: Environment) {
+    const emulator = env['STORAGE_EMULATOR_HOST'] || null;
+    const address =
+      endpoint ??
+      (emulator === null ? GOOGLE : /^https?:\/\//.test(emulator) ? emulator : `http://${emulator}`);
+    this.#endpoint = address.replace(/\/$/, '');
+    // A token must not be sent where others can read it; an emulator asks for none.
+    const isOpen = this.#endpoint.startsWith('http:') || (endpoint === null && emulator !== null);
+    this.#auth = isOpen ? null : new GoogleAuth({ scopes: SCOPE, ...(keyFile === null ? {} : { keyFile }) });
+    this.#userProject = userProject;
+    // Time limits are remote-store.ts's.
+    this.#agent = new EnvHttpProxyAgent({ headersTimeout: 0, bodyTimeout: 0 });
+  }
+
+  /** @throws AnswerError for a status that is neither 2xx nor `fine` */
+  async ask({
+    method = 'GET',
+    path,
+    query = {},
+    headers = {},
+    body,
+    fine = [],
+    signal,
+  }: Asking): Promise<Answer> {
+    const url = new URL(`${this.#endpoint}${path}`);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    if (this.#userProject !== null) url.searchParams.set('userProject', this.#userProject);
+    const answer = await request(url, {
+      method,
+      headers: { ...(await this.#credentials()), ...headers },
+      body: body ?? null,
+      signal,
+      dispatcher: this.#agent,
+    });
+    const { statusCode: status } = answer;
+    if ((status >= 200 && status < 300) || fine.includes(status))
+      return { status, headers: answer.headers, body: answer.body };
+    throw new AnswerError(status, answer.headers, (await buffer(answer.body)).toString());
+  }
+
+  /** The same, for an answer in JSON. */
+  async json<T>(asking: Asking): Promise<T> {
+    const { body } = await this.ask(asking);
+    const text = (await buffer(body)).toString();
+    return JSON.parse(text) as T;
+  }
+
+  close(): void {
+    void this.#agent.destroy();
+  }
+
+  async #credentials(): Promise<Record<string, string>> {
+    if (this.#auth === null) return {};
+    const headers = await this.#auth.getRequestHeaders();
+    return Object.fromEntries(headers.entries());
+  }
+}

@@ -1,0 +1,193 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { StorageError } from '../../core/storage.ts';
+import type {
+  Condition,
+  Driver,
+  Environment,
+  Facts,
+  Found,
+  From,
+  Page,
+  Reading,
+  Remains,
+  Upload,
+  Whole,
+} from '../driver.ts';
+import type { StorageSettings } from '../fields.ts';
+import { GoogleClient } from './client.ts';
+import { AnswerError, faultOf } from './fault.ts';
+import { generationOf, type Item, stored } from './item.ts';
+import { remainsOf } from './remains.ts';
+import { GoogleUpload } from './upload.ts';
+
+/** Name of the metadata that an object's hash is kept under. */
+const SHA256 = 'sha256';
+const FIELDS = 'name,size,generation,updated,metadata';
+
+export function openDriver(bucket: string, { gs }: StorageSettings, env: Environment): Driver {
+  return new GoogleDriver(new GoogleClient(gs, env), bucket);
+}
+
+class GoogleDriver implements Driver {
+  readonly noVersion = '1';
+  readonly faultOf = faultOf;
+  readonly #client: GoogleClient;
+  readonly #objects: string;
+  readonly #uploads: string;
+
+  constructor(client: GoogleClient, bucket: string) {
+    this.#client = client;
+    this.#objects = `/storage/v1/b/${encodeURIComponent(bucket)}/o`;
+    this.#uploads = `/upload/storage/v1/b/${encodeURIComponent(bucket)}/o`;
+  }
+
+  async head(key: string, signal: AbortSignal): Promise<Found | null> {
+    try {
+      const item = await this.#client.json<Item>({ path: this.#of(key), query: { fields: FIELDS }, signal });
+      return { ...stored(item), sha256: item.metadata?.[SHA256] ?? null };
+    } catch (error) {
+      return this.#missing(error, signal);
+    }
+  }
+
+  async read(key: string, { offset, version }: From, signal: AbortSignal): Promise<Reading> {
+    const match = version === null ? {} : { ifGenerationMatch: version };
+    const range: Record<string, string> = offset === 0 ? {} : { range: `bytes=${offset}-` };
+    try {
+      const { headers, body } = await this.#client.ask({
+        path: this.#of(key),
+        query: { alt: 'media', ...match },
+        // As it is stored: the service would unpack what was uploaded as gzip.
+        headers: { 'accept-encoding': 'gzip', ...range },
+        signal,
+      });
+      const total = /\/(\d+)$/.exec(String(headers['content-range'] ?? ''))?.[1] ?? headers['content-length'];
+      const there = headers['x-goog-generation'];
+      if (total === undefined || there === undefined)
+        throw new StorageError('unreachable', 'an answer without a length or a generation');
+      return { version: String(there), bytes: Number(total), body };
+    } catch (error) {
+      if (!(error instanceof AnswerError)) throw error;
+      if (error.status === 404) await this.#missing(error, signal);
+      if (error.status !== 416) throw error;
+      const found = await this.head(key, signal);
+      if (found === null || (version !== null && found.version !== version)) throw error;
+      return { version: found.version, bytes: found.bytes, body: nothing() };
+    }
+  }
+
+  async page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page> {
+    const next = after === null ? {} : { pageToken: after };
+    const query = { prefix, fields: 'nextPageToken,items(name,size,generation,updated)', ...next };
+    const { items = [], nextPageToken } = await this.#client
+      .json<Listed>({ path: this.#objects, query, signal })
+      .catch(noBucket);
+    return { objects: items.map((item) => stored(item)), next: nextPageToken ?? null };
+  }
+
+  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string | null> {
+    const boundary = `millrace-${randomBytes(12).toString('hex')}`;
+    const head = `--${boundary}\r\ncontent-type: application/json\r\n\r\n${resource(key, whole, { md5Hash: createHash('md5').update(whole.bytes).digest('base64') })}\r\n--${boundary}\r\ncontent-type: application/octet-stream\r\n\r\n`;
+    try {
+      const item = await this.#client.json<Item>({
+        method: 'POST',
+        path: this.#uploads,
+        query: { uploadType: 'multipart', ...conditionOf(condition) },
+        headers: { 'content-type': `multipart/related; boundary=${boundary}` },
+        body: Buffer.concat([Buffer.from(head), whole.bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]),
+        signal,
+      });
+      return generationOf(item);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  async upload(key: string, facts: Facts, condition: Condition, signal: AbortSignal): Promise<Upload> {
+    const { headers, body } = await this.#client
+      .ask({
+        method: 'POST',
+        path: this.#uploads,
+        query: { uploadType: 'resumable', ...conditionOf(condition) },
+        headers: { 'content-type': 'application/json' },
+        body: resource(key, facts),
+        // The condition is looked at here already, and again at the end.
+        fine: [412],
+        signal,
+      })
+      .catch(noBucket);
+    await body.dump();
+    const location = headers['location'];
+    return new GoogleUpload(
+      this.#client,
+      location === undefined ? null : String(location),
+      facts.size,
+      (error) => refused(error),
+    );
+  }
+
+  async remove(key: string, version: string | null, signal: AbortSignal): Promise<'removed' | 'changed'> {
+    const query = version === null ? {} : { ifGenerationMatch: version };
+    try {
+      const { body } = await this.#client.ask({ method: 'DELETE', path: this.#of(key), query, signal });
+      await body.dump();
+      return 'removed';
+    } catch (error) {
+      const { fault } = faultOf(error);
+      if (fault === 'missing') return this.#missing(error, signal).then(() => 'removed');
+      if (fault === 'changed') return 'changed';
+      throw error;
+    }
+  }
+
+  remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
+    return remainsOf(this.#client, this.#objects, key, signal);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #of(key: string): string {
+    return `${this.#objects}/${encodeURIComponent(key)}`;
+  }
+
+  /** Null for an error that says that the object is not there. @throws any other, and when the bucket is not there either */
+  async #missing(thrown: unknown, signal: AbortSignal): Promise<null> {
+    if (faultOf(thrown).fault !== 'missing') throw thrown;
+    await this.#client.json({ path: this.#objects, query: { maxResults: '1' }, signal }).catch(noBucket);
+    return null;
+  }
+}
+
+interface Listed {
+  readonly items?: readonly Item[];
+  readonly nextPageToken?: string;
+}
+
+function conditionOf({ version }: Condition): { ifGenerationMatch: string } {
+  return { ifGenerationMatch: version ?? '0' };
+}
+
+/** Null when the error says that the condition does not hold. @throws the error otherwise */
+function refused(error: unknown): null {
+  const { fault } = faultOf(error);
+  if (fault === 'changed') return null;
+  if (fault === 'missing') return noBucket(error);
+  throw error;
+}
+
+/** Nothing but the bucket can be missing here. */
+function noBucket(error: unknown): never {
+  if (error instanceof AnswerError && error.status === 404)
+    throw new StorageError('no_place', error.message, { cause: error });
+  throw error;
+}
+
+/** @param checked what the service compares the content with */
+function resource(name: string, { sha256 }: Facts, checked: { md5Hash?: string } = {}): string {
+  const metadata = { [SHA256]: sha256 };
+  return JSON.stringify({ name, contentType: 'application/octet-stream', metadata, ...checked });
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
