@@ -67,6 +67,14 @@ describe.skipIf(lack !== null)(`the guides, followed to the letter${skipped(lack
     expect(output.match(/"http":202/g)).toHaveLength(2);
   });
 
+  test('a start that fails is shown, and no guide waits for it', async () => {
+    const waits = BLOCKS.flatMap(({ text }) => text.split('\n').filter((line) => line.startsWith('until ')));
+    expect(new Set(waits).size).toBe(1);
+    const { run } = await shellPlace(await temporaryFolder());
+    const output = await run(`millrace serve --config none.yaml 2> millrace.log &\n${waits[0]}`);
+    expect(output).toContain('Config file cannot be read');
+  });
+
   test('changing routes', async () => {
     const { output, folder } = await followGuide('routes');
     expect(output).toMatch(/moves \d+\.\d % of 12 events from archive to labs/);

@@ -14,7 +14,7 @@ import { quoted, shellPlace, writeShim, type ShellPlace } from '../support/shell
 vi.setConfig({ testTimeout: 300_000 });
 
 const README = blocksOf('README.md');
-const commands = README.filter(({ info }) => info[0] === 'sh').map(({ text }) => text);
+const commands = README.filter(({ info }) => info[0] === 'sh' && info[1] !== 'live').map(({ text }) => text);
 const lack = firstLack(...['bash', 'curl', 'openssl', 'npm', 'tar'].map(lacksProgram));
 const READY =
   'until curl --silent --fail --output /dev/null http://127.0.0.1:9090/readyz; do sleep 0.2; done';
@@ -92,15 +92,36 @@ test.skipIf(lack !== null)(
     expect(commands.length).toBeGreaterThanOrEqual(3);
     const { folder, run } = await clone();
     const output = await run([...commands.map(typed), STOP].join('\n'), { TMPDIR: join(folder, '..') });
+    for (const said of ['accepted ', '"event":{']) expect(output).toContain(said);
     expect(output).toContain('The files hold every accepted event once, byte for byte.');
     const accepted = output.match(/"status":"accepted"/g)?.length ?? 0;
     expect(accepted).toBeGreaterThan(0);
 
     const query = README.find(({ info }) => info[0] === 'sql');
-    const rows = await duckdb(query?.text ?? '', folder);
+    const rows = await duckdb(query?.text ?? '', join(folder, '../hooks'));
     expect(rows).toEqual([['lab_report.parsing_job.created', String(accepted)]]);
   },
 );
+
+test.skipIf(lack !== null)(
+  `from nothing to the first event in a file and in \`tail\`, by four commands of the README${skipped(lack)}`,
+  async () => {
+    const live = README.filter(({ info }) => info[1] === 'live').flatMap(({ text }) => text.split('\n'));
+    expect(live.length).toBeLessThanOrEqual(4);
+    expect(live.join()).not.toMatch(/;|&|\|/);
+    const { run } = await clone();
+    const script = live.map((line) => (line === 'npm start' ? STARTED : line));
+    const output = await run([...script, 'kill -- -$! || kill $!'].join('\n'));
+    const id = /accepted.*(msg_[\w-]+)/.exec(output)?.[1];
+    const read = output.split('\n').filter((line) => line.startsWith('{"id":'));
+    expect(read.map((line) => (JSON.parse(line) as { id: string }).id)).toContain(id);
+  },
+);
+
+/** In its own shell, until it says where it listens; one that ends instead is shown. */
+const STARTED =
+  'npm start > dev.log 2>&1 &\n' +
+  "until grep --quiet 'console  *http' dev.log; do kill -0 $! || { cat dev.log; exit 1; }; sleep 0.1; done";
 
 const noBroker = firstLack(lack, lacksPubSubEmulator());
 

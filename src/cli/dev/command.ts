@@ -7,6 +7,8 @@ import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
 import { startDev, type DevApp } from './app.ts';
 import { note, print, type Io } from '../io.ts';
 import { option, wholeNumber } from '../options.ts';
+import { programName } from '../program-name.ts';
+import { DEV } from '../receiver-config.ts';
 
 const HELP = `
 Examples:
@@ -46,7 +48,7 @@ export function devCommand(io: Io): Command {
         '--every <duration>',
         'time between two events from the stand-in; 0 sends none',
         parseDuration,
-        '5s',
+        '2s',
       ),
     )
     .option('--json', 'print one JSON object')
@@ -55,7 +57,7 @@ export function devCommand(io: Io): Command {
       const { folder, users, every, port = null, adminPort = null, servicePort = null } = options;
       const dev = await startDev(io, { folder: resolve(folder), port, adminPort, servicePort, users, every });
       try {
-        print(io, options.json === true ? JSON.stringify(describe(dev)) : render(dev, every));
+        print(io, options.json === true ? JSON.stringify(describe(dev)) : render(dev, every, io));
         await Promise.race([dev.failed, untilAborted(io.signal)]);
         note(io, 'stopping');
       } finally {
@@ -77,9 +79,12 @@ function describe({ app, sandbox, secret, config }: DevApp): Readonly<Record<str
   };
 }
 
-function render(dev: DevApp, every: number): string {
+function render(dev: DevApp, every: number, io: Io): string {
   const shown = describe(dev);
   const facts = Object.entries(shown).map(([name, value]) => `${name.padEnd(9)} ${value}`);
+  const program = programName(process.cwd(), io);
+  // Commands find the config where it usually is.
+  const named = resolve(dev.config) === resolve(DEV) ? '' : ` --config ${word(dev.config)}`;
   const sends = every === 0 ? 'no events of its own' : `a signed event every ${formatDuration(every)}`;
   return [
     ...facts,
@@ -90,9 +95,9 @@ function render(dev: DevApp, every: number): string {
     '',
     'More, from another shell:',
     '',
-    `  MILLRACE_SECRET=${dev.secret} millrace send --url ${dev.app.url} --count 10`,
-    `  millrace status --config ${word(dev.config)}`,
-    `  millrace console --config ${word(dev.config)}    prints another console link; the one above works once`,
+    ...['tail', 'send --count 10', 'flush', 'status', 'console'].map(
+      (command) => `  ${program} ${command}${named}`,
+    ),
     `  curl -H 'x-service-api-key: ${dev.sandbox.apiKey}' '${dev.sandbox.url}/v2/summary/meal/${shown['user_id']}?start_date=2026-01-01&end_date=2026-01-02'`,
   ].join('\n');
 }

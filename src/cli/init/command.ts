@@ -1,7 +1,8 @@
-import { join, relative, resolve, sep } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { note, print, usageError, type Io } from '../io.ts';
 import { option } from '../options.ts';
+import { programName } from '../program-name.ts';
 import { askForPlan } from './ask.ts';
 import { readRoutes, readSinks, RUNNERS, type InitPlan, type InitSink, type Runner } from './plan.ts';
 import { COMPOSE, configText, envText, unitText, variablesOf } from './texts.ts';
@@ -99,11 +100,7 @@ function textsOf(plan: InitPlan, folder: string): readonly NewText[] {
 
 /** As they can be typed: with what has started this command, in the folder it was started for. */
 function nextCommands(folder: string, io: Io): readonly string[] {
-  const started = process.argv[1] ?? '';
-  const isLocal =
-    started.startsWith(join(folder, 'node_modules', sep)) || started.includes(`${sep}_npx${sep}`);
-  const isScript = io.env['npm_lifecycle_event'] === 'millrace';
-  const program = isScript ? 'npm run millrace --' : isLocal ? 'npx millrace' : 'millrace';
+  const program = programName(folder, io);
   const there = relative('', folder);
   const go = there === '' ? '' : `cd '${there.replaceAll("'", String.raw`'\''`)}' && `;
   return ['check', 'serve', 'send'].map((command) => `${go}${program} ${command}`);
