@@ -68,7 +68,9 @@ describe.skipIf(lack !== null)(`the guides, followed to the letter${skipped(lack
   });
 
   test('a start that fails is shown, and no guide waits for it', async () => {
-    const waits = BLOCKS.flatMap(({ text }) => text.split('\n').filter((line) => line.startsWith('until ')));
+    const waits = BLOCKS.flatMap(({ text }) =>
+      text.split('\n').filter((line) => line.startsWith('until curl ')),
+    );
     expect(new Set(waits).size).toBe(1);
     const { run } = await shellPlace(await temporaryFolder());
     const output = await run(`millrace serve --config none.yaml 2> millrace.log &\n${waits[0]}`);
