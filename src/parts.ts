@@ -34,6 +34,7 @@ import { openProof } from './proof/open.ts';
 import type { Admission } from './receive/stages.ts';
 import type { Receiver } from './receive/options.ts';
 import type { Outcome } from './receive/outcome.ts';
+import { openStore as openPlace } from './storage/open.ts';
 import { Consumer } from './sources/consumer.ts';
 import { createTake } from './sources/take.ts';
 import type { Validator } from './validate/envelope.ts';
@@ -177,7 +178,7 @@ function makeDelivery(system: System): void {
   // Where there is no way into the journal, sinks make no events.
   const inlet = journal === null ? {} : { inlet: { fields: () => plan.value.config.envelope, take } };
   const isOptional = (name: string): boolean => plan.value.config.sinks[name]?.required === false;
-  const sinks = new LiveSinks(dispatcher, { log, clock, proof, ...inlet }, isOptional);
+  const sinks = new LiveSinks(dispatcher, { log, clock, proof, openStore: openPlace, ...inlet }, isOptional);
   const isErased = users.has.bind(users);
   system.dispatcher = dispatcher;
   system.sinks = sinks;

@@ -1,8 +1,8 @@
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
 import type { ErasableStore } from '../core/erasure.ts';
-import type { SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
+import type { ConfigAround, SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
 import { lackOf } from '../lib/installed.ts';
 import { isRecord } from '../lib/is-record.ts';
 import type { Written } from '../lib/parse-options.ts';
@@ -41,6 +41,8 @@ export async function resolveModules(
   const descriptions = new Map<string, SinkDescription>();
   const schemas = new Map<string, Written>();
   const problems: Problem[] = [];
+  const spool = config.acknowledge === 'delivered' ? null : join(dirname(config.journal.path), 'spool');
+  const around: ConfigAround = { tables: config.tables, spool };
   const read = async <Module extends SinkModule | SourceModule>(
     [section, name]: readonly ['sinks' | 'sources', string],
     loading: Promise<Module>,
@@ -57,7 +59,7 @@ export async function resolveModules(
       schemas.set(key, module.optionsSchema?.() ?? {});
       // A module cannot judge what could not be resolved.
       if (!loaded.unset.some((hole) => hole.startsWith(`${key}.`))) use(module, written);
-      const described = descriptionOf(module, written);
+      const described = descriptionOf(module, written, around);
       descriptions.set(key, described);
       const lack = lackOf(described.packages ?? []);
       if (lack !== null) problems.push({ path: [section, name, 'type'], message: lack });
@@ -69,7 +71,7 @@ export async function resolveModules(
   };
   for (const [name, { type }] of Object.entries(config.sinks))
     await read(['sinks', name], modules.sink(type, dirname(file)), (module, written) => {
-      sinks.set(name, { name, module, options: module.parseOptions(written, { tables: config.tables }) });
+      sinks.set(name, { name, module, options: module.parseOptions(written, around) });
     });
   for (const [name, { type }] of Object.entries(config.sources))
     await read(['sources', name], modules.source(type), (module, written) => {
@@ -82,8 +84,9 @@ export async function resolveModules(
 function descriptionOf(
   module: SinkModule | SourceModule,
   written: Readonly<Record<string, unknown>>,
+  around: ConfigAround,
 ): SinkDescription {
-  const said: unknown = module.describe?.(written) ?? {};
+  const said: unknown = module.describe?.(written, around) ?? {};
   if (said instanceof Promise) throw new Error('describe() of its module: must not be async');
   const { data, error } = description.safeParse(said);
   if (data !== undefined) return data;

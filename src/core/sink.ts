@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts';
 import type { ErasableStore } from './erasure.ts';
 import type { Envelope, JournalEvent } from './event.ts';
 import type { OpenProof } from './proof.ts';
+import type { ObjectStore } from './storage.ts';
 import type { IncomingMessage } from './incoming.ts';
 
 /** One event on its way to one place inside a sink. */
@@ -149,6 +150,8 @@ export interface SinkContext {
    * nothing keeps events: in commands, and with `acknowledge: delivered`.
    */
   readonly takeBack?: (gone: TakenBack) => Promise<number>;
+  /** Opens a place for files by its URL, such as `s3://bucket/prefix`; absent where none can be used. */
+  readonly openStore?: (url: string) => Promise<ObjectStore>;
 }
 
 /** Deliveries of one destination that are confirmed no more. */
@@ -236,6 +239,8 @@ export interface SinkKeys {
 export interface ConfigAround {
   /** Files with table definitions: `tables`. */
   readonly tables: readonly string[];
+  /** Folder beside the journal for what sinks gather before they send it on; absent or null where there is no journal. */
+  readonly spool?: string | null;
 }
 
 /** A module that makes sinks of one type: the built-in ones and a user's own (`type: ./my-sink.js`) alike. */
@@ -247,7 +252,7 @@ export interface SinkModule<Options = unknown> {
    * What the sink will be, told without I/O.
    * @param options as written, for commands describe a sink also where a `${…}` in another option cannot be resolved
    */
-  describe?(options: Readonly<Record<string, unknown>>): SinkDescription;
+  describe?(options: Readonly<Record<string, unknown>>, around?: ConfigAround): SinkDescription;
   /** JSON Schema of the options as written: for suggestions after a typo, and for the defaults that `check` prints. */
   optionsSchema?(): Written;
 }

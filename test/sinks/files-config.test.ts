@@ -4,6 +4,7 @@ import { parseOptions } from '../../src/sinks/files/config.ts';
 it('fills in defaults and reads units', () => {
   expect(parseOptions({ path: 'a' })).toEqual({
     path: 'a',
+    spool: null,
     compress: 'gzip',
     rotate: { bytes: 134_217_728, every: 3_600_000 },
     partitionBy: ['date'],

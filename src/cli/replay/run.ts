@@ -12,6 +12,7 @@ import { Checkpoint } from '../../replay/checkpoint.ts';
 import type { Counts } from '../../replay/counts.ts';
 import { Backpressure } from '../../replay/backpressure.ts';
 import { Replay } from '../../replay/replay.ts';
+import { openStore } from '../../storage/open.ts';
 import { ActivityReport } from '../activity-report.ts';
 import type { Io } from '../io.ts';
 import { AdminClient } from '../admin-client.ts';
@@ -111,7 +112,8 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
   void backpressure?.watch(over.signal);
   let complete = false;
   try {
-    await new LiveSinks(dispatcher, { ...parts, proof: openProof(work.loaded.config) }).open({ sinks });
+    const proof = openProof(work.loaded.config);
+    await new LiveSinks(dispatcher, { ...parts, proof, openStore }).open({ sinks });
     dispatcher.begin();
     await replay.run(AbortSignal.any([io.signal, failed.signal]));
     complete = true;

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { JournalEvent } from '../../core/event.ts';
-import { DELIVERED, type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts';
+import { type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts';
 import { FileGone } from '../../lib/append-file.ts';
 import { ensureFolder, errorCode, NotFollowed } from '../../lib/durable.ts';
 import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
 import type { ArchiveFolder } from './folder.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { Part } from './part.ts';
+import type { Target } from './target.ts';
 import { explain } from './troubles.ts';
 
 const CREATE_TRIES = 3;
@@ -17,6 +18,7 @@ export const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it
 export interface AppenderOptions {
   readonly lanes: Lanes;
   readonly folder: ArchiveFolder;
+  readonly target: Target;
   readonly log: SinkLog;
   /** Null where records are not sealed. */
   readonly sealer: (() => Sealer) | null;
@@ -70,8 +72,8 @@ export class Appender {
       for (let tries = 1; ; tries += 1) {
         if (signal.aborted) return ABORTED;
         try {
-          await this.#write(lane, records);
-          return DELIVERED;
+          const part = await this.#write(lane, records);
+          return this.#options.target.answer(part) ?? ABORTED;
         } catch (error) {
           const { part } = lane;
           log.warn({ folder, error: explain(error) }, 'archive file could not be written');
@@ -85,7 +87,7 @@ export class Appender {
     });
   }
 
-  async #write(lane: Lane, { lines, counted, events, destination }: Records): Promise<void> {
+  async #write(lane: Lane, { lines, counted, events, destination }: Records): Promise<Part> {
     const { lanes } = this.#options;
     // Before the append, never after: what was written last is then in a part, where a restart looks for it.
     if (lanes.isDue(lane)) await lanes.seal(lane);
@@ -94,12 +96,12 @@ export class Appender {
     await part.add(lines, counted);
     part.destination = destination;
     part.seqs.add(events.map(({ seq }) => seq));
+    return part;
   }
 
   async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {
     const { folder, lanes, remake } = this.#options;
-    const received = new Date(events[0]?.receivedAt ?? 0).toISOString().replaceAll(/[-:.]/g, '');
-    const stem = `${received}-${randomBytes(6).toString('hex')}`;
+    const stem = newStem(events);
     for (let tries = 1; ; tries += 1) {
       const part = new Part({ openFolder: folder.openFolder, folder: lane.folder, stem });
       try {
@@ -114,6 +116,12 @@ export class Appender {
       }
     }
   }
+}
+
+/** A file's name without its extension: time of its first record, and what no other file has. */
+export function newStem([first]: readonly Pick<JournalEvent, 'receivedAt'>[]): string {
+  const received = new Date(first?.receivedAt ?? 0).toISOString().replaceAll(/[-:.]/g, '');
+  return `${received}-${randomBytes(6).toString('hex')}`;
 }
 
 /** What an append that failed means for its events: nothing is wrong with them. */

@@ -1,8 +1,12 @@
+import { hash } from 'node:crypto';
+import { join } from 'node:path';
 import { z } from 'zod';
-import type { SinkDescription } from '../../core/sink.ts';
+import type { ConfigAround, SinkDescription, SinkFolder } from '../../core/sink.ts';
+import { isStoreUrl, parsePlace } from '../../core/place.ts';
 import { messageOf } from '../../core/errors.ts';
+import { isRecord } from '../../lib/is-record.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
-import { bytes, choice, duration } from '../../lib/fields.ts';
+import { bytes, choice, duration, NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 import { parseMasterKey } from '../../seal/master-key.ts';
 
 const MINIMUM_BYTES = 1024;
@@ -21,14 +25,29 @@ const schema = z.strictObject({
   path: z
     .string()
     .min(1)
-    .describe('Folder of the archive; created if missing. Relative to the working directory.'),
+    .superRefine((path, context) => {
+      try {
+        parsePlace(path);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: messageOf(error) });
+      }
+    })
+    .describe(
+      'Folder of the archive, created if missing, relative to the working directory; or a place in an object store: `s3://bucket/prefix`, `azblob://container/prefix`, `gs://bucket/prefix`.',
+    ),
+  spool: optionalText(
+    'Only for a store. Folder in which files are open until they are uploaded; default: `spool` beside the journal. `none` uploads each batch as a small object before it counts, without a disk.',
+    NOT_EMPTY,
+  ),
   compress: choice(['gzip', 'zstd', 'none'], 'gzip', 'How closed files are compressed.'),
   rotate: z
     .strictObject({
       bytes: bytes('128MiB', 'A file with this many bytes (uncompressed) is closed and compressed.', {
         min: MINIMUM_BYTES,
       }),
-      every: duration('1h', 'A file this old is closed and compressed.', { min: MINIMUM_AGE }),
+      every: duration('1h', 'A file this old is closed and compressed; in a store the default is 5m.', {
+        min: MINIMUM_AGE,
+      }),
     })
     .prefault({}),
   partitionBy: z
@@ -55,26 +74,71 @@ const schema = z.strictObject({
     ),
 });
 
-export const { parseOptions, optionsSchema } = optionsOf(schema);
+const options = optionsOf(schema);
+export const { optionsSchema } = options;
 
 /** What the files sink works with: sizes in bytes, times in milliseconds. */
 export type FilesOptions = z.output<typeof schema>;
 
+/** @throws OptionsError, or an Error that names the key */
+export function parseOptions(written: unknown, around?: ConfigAround): FilesOptions {
+  const parsed = options.parseOptions(written);
+  const { path, spool, rotate } = parsed;
+  if (!isStoreUrl(path)) {
+    if (spool === null) return parsed;
+    throw new Error('spool: is only for a path in an object store, such as s3://bucket/prefix');
+  }
+  const every = isRecord(written) && isRecord(written['rotate']) && 'every' in written['rotate'];
+  return {
+    ...parsed,
+    spool: spoolOf(path, spool, around),
+    rotate: every ? rotate : { ...rotate, every: STORE_AGE },
+  };
+}
+
+/** A store's own folder inside the one that is configured: parts of one store never go to another. Null for none. */
+function spoolOf(path: string, spool: unknown, around: ConfigAround | undefined): string | null {
+  const parent = typeof spool === 'string' ? spool : (around?.spool ?? null);
+  if (parent === null || parent === NO_SPOOL) return null;
+  return join(parent, hash('sha256', path.replace(/\/+$/, ''), 'hex').slice(0, 12));
+}
+
+/** Also for a path of which a part is not known. */
+function isStore(path: string): boolean {
+  return path.includes('${') ? path.includes('://') : isStoreUrl(path);
+}
+
+const NO_SPOOL = 'none';
+const STORE_AGE = 300_000;
+
 export type PartitionKey = FilesOptions['partitionBy'][number];
 
 /** An archive; where it is sealed, nothing of it can be read by who has no key, so it keeps no claims. */
-export function describe({ path, encrypt }: Readonly<Record<string, unknown>>): SinkDescription {
-  const folders = typeof path === 'string' ? [{ path, option: 'path', erase: true }] : [];
+export function describe(
+  { path, spool, encrypt }: Readonly<Record<string, unknown>>,
+  around?: ConfigAround,
+): SinkDescription {
+  const folders = typeof path === 'string' ? foldersOf(path, spool, around) : [];
   const archive = typeof path === 'string' ? { archive: path } : {};
   const { store, ...sealing } = (encrypt ?? {}) as { store?: unknown; masterKey?: unknown };
+  const spools = typeof path === 'string' && isStore(path) && typeof spool === 'string' && spool !== NO_SPOOL;
+  const reason = 'what is in the spool is confirmed when it is uploaded, minutes later';
+  const needs = spools ? { needsJournal: { option: 'spool', reason } } : {};
   if (typeof store !== 'string')
-    return { folders, ...archive, keepsClaims: encrypt === undefined, openFiles: OPEN_FILES };
+    return { folders, ...archive, ...needs, keepsClaims: encrypt === undefined, openFiles: OPEN_FILES };
   return {
+    ...needs,
     folders: [...folders, { path: store, option: 'encrypt.store', erase: false }],
     ...archive,
     keys: { store, option: 'encrypt', masterKey: () => parseMasterKey(String(sealing.masterKey)) },
     openFiles: OPEN_FILES,
   };
+}
+
+function foldersOf(path: string, spool: unknown, around: ConfigAround | undefined): SinkFolder[] {
+  if (!isStore(path)) return [{ path, option: 'path', erase: true }];
+  const folder = spoolOf(path, spool, around);
+  return folder === null ? [] : [{ path: folder, option: 'spool', erase: true }];
 }
 
 /** Part files that are open, and what is opened beside them. */

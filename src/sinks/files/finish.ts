@@ -3,28 +3,22 @@ import { dirname, join } from 'node:path';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { writeArchiveFile } from '../../archive/write-file.ts';
 import type { Compression } from '../../core/archive.ts';
+import type { FileLine } from '../../core/archive-manifest.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { ensureFolder, readPlain, syncFolder } from '../../lib/durable.ts';
 import type { Part } from './part.ts';
-
-/** Steps of finishing a file, each named after what has just become true. A crash between any two is mended at open. */
-export const FINISH_STEPS = ['sealed', 'written', 'renamed', 'listed', 'removed'] as const;
-
-export type FinishStep = (typeof FINISH_STEPS)[number];
+import type { Finishing, FinishStep } from './target.ts';
 
 /** Where a part is to be finished, and how. */
-export interface Finish {
+export interface Finish extends Finishing {
   /** The archive's folder, absolute. */
   readonly root: string;
   readonly manifest: ManifestWriter;
   readonly compression: Compression;
-  readonly signal: AbortSignal;
   readonly log: SinkLog;
   /** Called after each step; tests kill the process in it. */
   readonly onStep: (step: FinishStep) => void;
-  /** Called for a part that could not be removed: an erasure waits for it. */
-  readonly onLeft?: (part: Part) => void;
 }
 
 /**
@@ -44,23 +38,32 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   await rename(part.temporaryPath, join(root, name));
   await syncFolder(folder);
   onStep('renamed');
+  await manifest.append(lineOf(part, name, written));
+  onStep('listed');
+  // Not a failure: what is listed is finished, and the next open removes the part at the latest.
+  await removePart(part).catch((error: unknown) => {
+    log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
+    finish.onLeft(part);
+  });
+  onStep('removed');
+  return name;
+}
+
+/** The manifest's line of a part's finished file. */
+export function lineOf(
+  part: Part,
+  file: string,
+  written: { readonly bytes: number; readonly sha256: string },
+): Omit<FileLine, 'previous'> {
   const { stats } = part;
-  await manifest.append({
-    file: name,
+  return {
+    file,
     records: stats.records,
     ...written,
     first_received_at: isoTime(stats.firstReceivedAt, part),
     last_received_at: isoTime(stats.lastReceivedAt, part),
     types: Object.fromEntries(stats.types),
-  });
-  onStep('listed');
-  // Not a failure: what is listed is finished, and the next open removes the part at the latest.
-  await removePart(part).catch((error: unknown) => {
-    log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
-    finish.onLeft?.(part);
-  });
-  onStep('removed');
-  return name;
+  };
 }
 
 /** For good: a power cut would otherwise bring back what an erasure takes out of the finished file next. */
@@ -71,7 +74,7 @@ export async function removePart({ path }: Pick<Part, 'path'>): Promise<void> {
 }
 
 /** What lies beyond the part's length was never acknowledged. */
-async function* recordsOf(part: Part): AsyncGenerator<Buffer> {
+export async function* recordsOf(part: Part): AsyncGenerator<Buffer> {
   let read = 0;
   for await (const chunk of readPlain(part.path, part.length)) {
     read += chunk.length;

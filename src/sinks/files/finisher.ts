@@ -2,12 +2,13 @@ import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.ts';
-import type { Flushed, SinkTrouble } from '../../core/sink.ts';
+import type { Flushed, SinkContext, SinkLog, SinkTrouble } from '../../core/sink.ts';
 import { isMissing } from '../../lib/durable.ts';
 import { formatDuration } from '../../lib/units.ts';
-import { finishPart, removePart, type Finish } from './finish.ts';
+import { removePart } from './finish.ts';
 import type { Part } from './part.ts';
-import { explain } from './troubles.ts';
+import type { Target } from './target.ts';
+import { codeOf, explain, waitOf } from './troubles.ts';
 
 /** Files being compressed at once; each takes a thread of libuv's pool of four, which the appends need too. */
 const AT_ONCE = 2;
@@ -23,36 +24,36 @@ export interface FinisherEvents {
 export class Finisher {
   readonly #clock: Clock;
   readonly #events: FinisherEvents;
-  #finish: Omit<Finish, 'signal' | 'onLeft'>;
+  readonly #target: Target;
+  readonly #log: SinkLog;
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #abort = new AbortController();
   /** Parts that failed, each with what cancels its next try. */
   readonly #failed = new Map<Part, () => void>();
   /** When each of those first failed that are not finished since, and why they last did. */
-  readonly #troubled = new Map<Part, { readonly since: number; readonly error: string }>();
+  readonly #troubled = new Map<
+    Part,
+    { readonly since: number; readonly error: string; readonly code: string }
+  >();
   /** Parts that are being finished or wait for their turn, each with what becomes of it. */
   readonly #underWay = new Map<Part, Promise<Flushed>>();
 
-  constructor(finish: Omit<Finish, 'signal' | 'onLeft'>, clock: Clock, events: FinisherEvents) {
-    this.#finish = finish;
+  constructor(target: Target, { clock, log }: Pick<SinkContext, 'clock' | 'log'>, events: FinisherEvents) {
+    this.#target = target;
     this.#clock = clock;
+    this.#log = log;
     this.#events = events;
-  }
-
-  /** The archive's folder was made anew. */
-  moveTo(place: Pick<Finish, 'root' | 'manifest'>): void {
-    this.#finish = { ...this.#finish, ...place };
   }
 
   /** Files that fail again and again. */
   troubles(): SinkTrouble[] {
     const all = [...this.#troubled];
-    const [[part, { since, error }] = [null, { since: 0, error: '' }]] = all;
+    const [[part, { since, error, code }] = [null, { since: 0, error: '', code: '' }]] = all;
     if (part === null) return [];
     const which = all.length === 1 ? part.path : `${all.length} files, such as ${part.path},`;
     const records = all.reduce((sum, [{ stats }]) => sum + stats.records, 0);
     const detail = `${which} cannot be closed (${records} records; retried every ${formatDuration(RETRY_MS)}): ${error}`;
-    return [{ code: 'unfinished', detail, since }];
+    return [{ code, detail, since }];
   }
 
   /** @param part sealed */
@@ -106,12 +107,12 @@ export class Finisher {
     try {
       signal.throwIfAborted();
       const onLeft = (left: Part): void => this.#removeLater(left);
-      const name = await finishPart(part, { ...this.#finish, signal, onLeft });
-      this.#finish.log.info({ file: name, records: part.stats.records }, 'closed an archive file');
+      const name = await this.#target.finish(part, { signal, onLeft });
+      this.#log.info({ file: name, records: part.stats.records }, 'closed an archive file');
       this.#troubled.delete(part);
       this.#events.onFinished(part);
       await prune(part);
-      return { files: [{ file: join(this.#finish.root, name), records: part.stats.records }], failed: [] };
+      return { files: [{ file: this.#target.nameOf(name), records: part.stats.records }], failed: [] };
     } catch (error) {
       if (!(await part.isThere().catch(() => true))) {
         this.#troubled.delete(part);
@@ -119,14 +120,13 @@ export class Finisher {
         return { files: [], failed: [`${part.path} was removed by another program`] };
       }
       if (!signal.aborted) {
-        this.#finish.log.error(
-          { path: part.path, error: explain(error) },
-          'archive file could not be closed',
-        );
+        this.#log.error({ path: part.path, error: explain(error) }, 'archive file could not be closed');
         const since = this.#troubled.get(part)?.since ?? this.#clock.now();
-        this.#troubled.set(part, { since, error: explain(error) });
+        this.#troubled.set(part, { since, error: explain(error), code: codeOf(error) });
       }
-      const cancel = signal.aborted ? () => undefined : this.#clock.after(RETRY_MS, () => this.#retry(part));
+      const cancel = signal.aborted
+        ? () => undefined
+        : this.#clock.after(Math.max(RETRY_MS, waitOf(error)), () => this.#retry(part));
       this.#failed.set(part, cancel);
       return { files: [], failed: [`${part.path}: ${explain(error)}`] };
     }

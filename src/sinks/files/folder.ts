@@ -1,7 +1,6 @@
 import { constants } from 'node:fs';
 import { access, lstat, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { MANIFEST } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { identityOf, isMissing, makeFolder, syncFolder } from '../../lib/durable.ts';
 import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
@@ -11,13 +10,16 @@ export class ArchiveFolder {
   /** As configured, absolute. */
   readonly path: string;
   readonly #log: SinkLog;
+  readonly #files: readonly string[];
   #root = '';
   #identity = '';
   #writers: WriterFolder[] = [];
 
-  constructor(path: string, log: SinkLog) {
+  /** @param files in it that must be writable, too */
+  constructor(path: string, log: SinkLog, files: readonly string[] = []) {
     this.path = path;
     this.#log = log;
+    this.#files = files;
   }
 
   /** The same without links, once it was taken. */
@@ -59,9 +61,9 @@ export class ArchiveFolder {
     }
   }
 
-  /** @throws the system's error when it, its manifest or its open files cannot be written now */
+  /** @throws the system's error when it or its open files cannot be written now */
   async probe(): Promise<void> {
-    for (const path of [this.#root, join(this.#root, MANIFEST), this.openFolder])
+    for (const path of [this.#root, this.openFolder, ...this.#files.map((file) => join(this.#root, file))])
       await access(path, constants.W_OK);
   }
 

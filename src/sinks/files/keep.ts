@@ -2,11 +2,13 @@ import { hash, randomBytes } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { gunzip, gzip } from 'node:zlib';
+import type { ManifestChain } from '../../archive/manifest-chain.ts';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { CLAIMS_FOLDER } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
+import type { ObjectStore } from '../../core/storage.ts';
 import { ensureFolder, syncFolder } from '../../lib/durable.ts';
 import { writeNew } from '../../lib/new-file.ts';
 import { safeLevel } from './partition.ts';
@@ -17,31 +19,79 @@ import { safeLevel } from './partition.ts';
  * the day; here the path stays in the manifest, and in what points at it, when the user is erased.
  * It is in the manifest before anything points at it.
  */
-export async function keepEvent(
+export async function keepInFolder(
   root: string,
   event: JournalEvent,
   compress: boolean,
   manifest: ManifestWriter,
 ): Promise<ClaimCheck> {
+  const claim = await claimOf(event, compress);
+  const folder = await ensureFolder(root, claim.place);
+  const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
+  await writeNew(temporary, claim.content);
+  await rename(temporary, join(root, claim.check.path));
+  await syncFolder(folder);
+  await manifest.append(lineOf(event, claim));
+  return claim.check;
+}
+
+/** The same as an object of a store. What is there already is not overwritten; of another event it is an error. */
+export async function keepInStore(
+  store: ObjectStore,
+  event: JournalEvent,
+  compress: boolean,
+  { chain, signal }: { readonly chain: ManifestChain; readonly signal: AbortSignal },
+): Promise<ClaimCheck> {
+  const claim = await claimOf(event, compress);
+  const { path } = claim.check;
+  const { status } = await store.putIfAbsent(path, { bytes: claim.content }, signal);
+  // Another version of zlib compresses the same event to other bytes.
+  const content = status === 'taken' ? await presentContent(store, event, path, signal) : claim.content;
+  await chain.append([lineOf(event, { ...claim, content })]);
+  await chain.forget(path);
+  return claim.check;
+}
+
+async function presentContent(
+  store: ObjectStore,
+  event: JournalEvent,
+  path: string,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of store.get(path, { signal })) chunks.push(chunk);
+  const content = Buffer.concat(chunks);
+  const body = path.endsWith('.gz') ? await promisify(gunzip)(content) : content;
+  if (!body.equals(event.body))
+    throw new Error(`${store.url}/${path} is another event's; it is not overwritten`);
+  return content;
+}
+
+interface Claim {
+  readonly check: ClaimCheck;
+  /** Folder of its path. */
+  readonly place: string;
+  /** Of its file. */
+  readonly content: Buffer;
+}
+
+async function claimOf(event: JournalEvent, compress: boolean): Promise<Claim> {
   const time = new Date(event.receivedAt).toISOString().replaceAll(':', '');
   const what = safeLevel(`${event.type}#${event.id}`).replaceAll('%23', '#');
   const place = [CLAIMS_FOLDER, safeLevel(event.team), time.slice(0, 10)].join('/');
   const path = `${place}/${time}#${what}.json${compress ? '.gz' : ''}`;
-  const file = join(root, path);
-  const folder = await ensureFolder(root, place);
-  const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
   const content = compress ? await promisify(gzip)(event.body) : event.body;
-  await writeNew(temporary, content);
-  await rename(temporary, file);
-  await syncFolder(folder);
   const sha256 = hash('sha256', event.body, 'hex');
-  await manifest.append({
-    claim_check: event.id,
-    file: path,
-    event_type: event.type,
+  return { check: { path, sha256, bytes: event.body.length }, place, content };
+}
+
+function lineOf({ id, type }: JournalEvent, { check, content }: Claim) {
+  return {
+    claim_check: id,
+    file: check.path,
+    event_type: type,
     bytes: content.length,
     sha256: hash('sha256', content, 'hex'),
-    body_sha256: sha256,
-  });
-  return { path, sha256, bytes: event.body.length };
+    body_sha256: check.sha256,
+  };
 }

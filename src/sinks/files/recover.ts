@@ -1,66 +1,61 @@
-import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
+import { readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ManifestWriter } from '../../archive/manifest-writer.ts';
-import { PART_EXTENSION, type Compression } from '../../core/archive.ts';
+import { DATA_EXTENSIONS, PART_EXTENSION, type Compression } from '../../core/archive.ts';
 import { parseHead } from '../../core/archive-record.ts';
 import type { Event } from '../../core/event.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { errorCode, readPlain } from '../../lib/durable.ts';
+import { readPlain } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { holeIn } from '../../lib/tail.ts';
 import { Part, PartStats, type PartPlace } from './part.ts';
 import { removePart } from './finish.ts';
 import { identityOf } from './recovered-ids.ts';
+import type { RecoveredPart, Recovery } from './target.ts';
 import { isLockFile } from './writer-folders.ts';
 
-const COMPRESSIONS: readonly Compression[] = ['none', 'gzip', 'zstd'];
+export const COMPRESSIONS = Object.keys(DATA_EXTENSIONS) as readonly Compression[];
 
-/** A part found at open, mended. */
-export interface RecoveredPart {
-  readonly part: Part;
-  /** As `identityOf` says them. */
-  readonly ids: readonly string[];
-  /**
-   * `unfinished`: can take more records. `renamed`: the finished file exists, its manifest line does not; finish it
-   * again. `listed`: all is done, and the part is gone; only its ids matter.
-   */
-  readonly state: 'unfinished' | 'renamed' | 'listed';
-}
+/** Ends the name of a part whose records are in their place: what is sent again of it is known by that. */
+export const SENT_EXTENSION = '.sent';
 
 /**
  * Mends what a crash left in one writer's folder: removes temporary files, cuts torn ends off parts, removes parts whose
  * file is finished and listed. Anything that is not a plain file or folder is reported by name and left alone.
- * @param root the archive's folder, absolute
  * @param openFolder the writer's folder, absolute, its lock held
  * @param opener of sealed records; null when none are expected
  */
 export async function recoverFolder(
-  root: string,
   openFolder: string,
-  manifest: ManifestWriter,
+  recovery: Recovery,
   log: SinkLog,
   opener: RecordOpener | null = null,
 ): Promise<RecoveredPart[]> {
   const places: PartPlace[] = [];
-  await walk(openFolder, '', places, log);
+  const sent: PartPlace[] = [];
+  await walk(openFolder, '', { places, sent, log, recovery });
   const finished = new Map<PartPlace, Compression>();
   for (const place of places) {
-    const compression = await finishedAs(root, place);
+    const compression = await recovery.finishedAs(place);
     if (compression !== null) finished.set(place, compression);
   }
   const names = new Set(
     [...finished].map(([place, compression]) => new Part(place).finishedName(compression)),
   );
-  const listed = await manifest.listed(names);
+  const listed = await recovery.listed(names);
   const recovered: RecoveredPart[] = [];
   for (const place of places) {
     const compression = finished.get(place) ?? null;
     const { part, ids } = await mendPart(place, compression, log, opener);
     const state = stateOf(part, listed);
-    if (state === 'listed' || part.length === 0) await removePart(part);
+    if (part.length === 0) await removePart(part);
+    else if (state === 'listed') await recovery.dispose(part);
     // The ids of a listed part still count: its last batch may not have been noted as delivered.
     if (part.length > 0) recovered.push({ part, ids, state });
+  }
+  for (const place of sent) {
+    const { ids, stats, length } = await scan(sentPath(place), log, opener);
+    recovered.push({ part: new Part(place, stats, length), ids, state: 'listed' });
   }
   return recovered;
 }
@@ -70,37 +65,40 @@ function stateOf(part: Part, listed: ReadonlySet<string>): RecoveredPart['state'
   return listed.has(part.finishedName(part.compression)) ? 'listed' : 'renamed';
 }
 
+interface Found {
+  readonly places: PartPlace[];
+  readonly sent: PartPlace[];
+  readonly recovery: Recovery;
+  readonly log: SinkLog;
+}
+
+/** Where the records of a part lie that are in their place. */
+export function sentPath({ openFolder, folder, stem }: PartPlace): string {
+  return join(openFolder, folder, `${stem}${SENT_EXTENSION}`);
+}
+
 /** Collects the parts; removes temporary files and empty folders. */
-async function walk(openFolder: string, folder: string, places: PartPlace[], log: SinkLog): Promise<void> {
+async function walk(openFolder: string, folder: string, found: Found): Promise<void> {
+  const { log, recovery } = found;
   for (const entry of await readdir(join(openFolder, folder), { withFileTypes: true })) {
     const { name } = entry;
     if (folder === '' && isLockFile(name)) continue;
     const path = join(openFolder, folder, name);
     if (entry.isDirectory()) {
-      await walk(openFolder, folder === '' ? name : `${folder}/${name}`, places, log);
+      await walk(openFolder, folder === '' ? name : `${folder}/${name}`, found);
       await rmdir(path).catch(() => undefined);
     } else if (!entry.isFile()) {
       log.warn({ path }, 'not a plain file; not followed');
     } else if (name.endsWith('.tmp')) {
       await unlink(path);
     } else if (name.endsWith(PART_EXTENSION)) {
-      places.push({ openFolder, folder, stem: name.slice(0, -PART_EXTENSION.length) });
-    } else {
+      found.places.push({ openFolder, folder, stem: name.slice(0, -PART_EXTENSION.length) });
+    } else if (name.endsWith(SENT_EXTENSION)) {
+      found.sent.push({ openFolder, folder, stem: name.slice(0, -SENT_EXTENSION.length) });
+    } else if (!recovery.isOwn(name)) {
       log.warn({ path }, 'not a file of this archive; left alone');
     }
   }
-}
-
-async function finishedAs(root: string, place: PartPlace): Promise<Compression | null> {
-  for (const compression of COMPRESSIONS) {
-    try {
-      await lstat(join(root, new Part(place).finishedName(compression)));
-      return compression;
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error;
-    }
-  }
-  return null;
 }
 
 /** Reads a part, cuts off what was not written whole, and makes the rest durable, so that it may count as delivered. */
@@ -111,6 +109,20 @@ async function mendPart(
   opener: RecordOpener | null,
 ): Promise<Pick<RecoveredPart, 'part' | 'ids'>> {
   const { path } = new Part(place);
+  const { stats, ids, length } = await scan(path, log, opener);
+  const part = new Part(place, stats, length, compression);
+  const cut = await part.mend();
+  if (cut > 0) log.warn({ path, bytes: cut }, 'removed an incomplete end from an unfinished file');
+  await part.release();
+  return { part, ids };
+}
+
+/** What is in a part, as far as it was written whole. */
+async function scan(
+  path: string,
+  log: SinkLog,
+  opener: RecordOpener | null,
+): Promise<{ readonly stats: PartStats; readonly ids: readonly string[]; readonly length: number }> {
   const stats = new PartStats();
   const ids: string[] = [];
   let length = 0;
@@ -129,14 +141,10 @@ async function mendPart(
       length = end;
     }
   }
-  const part = new Part(place, stats, length, compression);
-  const cut = await part.mend();
-  if (cut > 0) log.warn({ path, bytes: cut }, 'removed an incomplete end from an unfinished file');
-  await part.release();
-  return { part, ids };
+  return { stats, ids, length };
 }
 
-interface Found {
+interface FoundLine {
   /** As the manifest counts it. */
   readonly type: string;
   readonly receivedAt: string;
@@ -145,7 +153,7 @@ interface Found {
 }
 
 /** Null for what is no record. */
-function readLine(line: Buffer, opener: RecordOpener | null): Found | null {
+function readLine(line: Buffer, opener: RecordOpener | null): FoundLine | null {
   if (!isSealed(line)) {
     const record = parseHead(line)?.record;
     if (record === undefined) return null;

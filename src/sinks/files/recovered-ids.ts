@@ -4,7 +4,7 @@ import { destinationLevelOf } from './partition.ts';
 import type { Part } from './part.ts';
 
 interface Remembered {
-  readonly ids: Set<string>;
+  readonly ids: Map<string, Part>;
   /** Parts taken up again and not finished since. */
   readonly resumed: Set<Part>;
 }
@@ -30,8 +30,8 @@ export class RecoveredIds {
   /** @param ids as `identityOf` says them */
   add(part: Part, ids: readonly string[], resumed: boolean): void {
     const level = destinationLevelOf(part.place.folder);
-    const known = getOrMake(this.#destinations, level, () => ({ ids: new Set(), resumed: new Set() }));
-    for (const id of ids) known.ids.add(id);
+    const known = getOrMake(this.#destinations, level, () => ({ ids: new Map(), resumed: new Set() }));
+    for (const id of ids) known.ids.set(id, part);
     if (resumed) known.resumed.add(part);
   }
 
@@ -40,8 +40,8 @@ export class RecoveredIds {
   }
 
   /** @param level the destination's folder level, empty for the default place */
-  has(level: string, event: Event): boolean {
-    return this.#destinations.get(level)?.ids.has(identityOf(event)) ?? false;
+  partOf(level: string, event: Event): Part | null {
+    return this.#destinations.get(level)?.ids.get(identityOf(event)) ?? null;
   }
 
   /** To be told of each part finished, but for those whose finishing a crash had interrupted. */

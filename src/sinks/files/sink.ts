@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
-import { ManifestWriter } from '../../archive/manifest-writer.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
+import { isStoreUrl } from '../../core/place.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
-  DELIVERED,
   type ClaimCheck,
   type Delivery,
   type Flushed,
@@ -14,28 +13,34 @@ import {
   type SinkLimits,
   type SinkTrouble,
 } from '../../core/sink.ts';
+import { MANIFEST } from '../../core/archive.ts';
+import { StorageError, type ObjectStore } from '../../core/storage.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
-import { Sealer } from '../../seal/sealer.ts';
+import type { Sealer } from '../../seal/sealer.ts';
 import { ABORTED, Appender } from './append.ts';
 import type { FilesOptions } from './config.ts';
+import { DirectSink } from './direct-sink.ts';
 import { Finisher } from './finisher.ts';
-import type { FinishStep } from './finish.ts';
 import { ArchiveFolder } from './folder.ts';
-import { keepEvent } from './keep.ts';
+import { FolderTarget } from './folder-target.ts';
+import { StoreTarget } from './store-target.ts';
 import { Lanes } from './lanes.ts';
-import { Losses } from './losses.ts';
 import type { Part } from './part.ts';
+import { openSealer } from './open-sealer.ts';
 import { Partitioner } from './partition.ts';
-import { recoverFolder, type RecoveredPart } from './recover.ts';
+import { recoverFolder } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
+import type { FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
 import { explain, FolderTroubles } from './troubles.ts';
 import { Watch } from './watch.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
 export function createSink(options: FilesOptions, context: SinkContext): Sink {
-  return new FilesSink(options, context);
+  // What is held waits in a journal; without one each batch is put at once.
+  const isDirect = isStoreUrl(options.path) && (options.spool === null || context.takeBack === undefined);
+  return isDirect ? new DirectSink(options, context) : new FilesSink(options, context);
 }
 
 const MIB = 2 ** 20;
@@ -62,19 +67,17 @@ export class FilesSink implements Sink {
   readonly limits: SinkLimits;
   readonly #options: FilesOptions;
   readonly #context: SinkContext;
-  readonly #hooks: FilesHooks;
   readonly #partitioner: Partitioner;
   readonly #folder: ArchiveFolder;
   readonly #lanes: Lanes;
   readonly #appender: Appender;
   readonly #troubles: FolderTroubles;
-  readonly #losses: Losses;
+  readonly #target: Target;
   readonly #watch: Watch;
   #mode: 'new' | 'open' | 'closed' = 'new';
   #opening: Promise<void> | null = null;
   #remaking: Promise<void> | null = null;
   #recovered = new RecoveredIds();
-  #manifest: ManifestWriter | null = null;
   #finisher: Finisher | null = null;
   #sealer: Sealer | null = null;
 
@@ -92,23 +95,23 @@ export class FilesSink implements Sink {
     };
     this.#options = options;
     this.#context = context;
-    this.#hooks = hooks;
     this.#partitioner = new Partitioner(options.partitionBy);
-    this.#folder = new ArchiveFolder(resolve(options.path), context.log);
+    const { folder, target } = partsOf(options, context, hooks.onStep ?? (() => undefined));
+    this.#folder = folder;
+    this.#target = target;
     this.#troubles = new FolderTroubles(context.clock);
-    this.#losses = new Losses(context);
     const events = {
       onSealed: (part: Part) => this.#finisher?.add(part),
-      onLost: (part: Part, why: string) => this.#losses.add(part, why),
+      onLost: (part: Part, why: string) => target.lost(part, why),
     };
     this.#lanes = new Lanes(context, options.rotate, events, hooks.openFiles);
     const { clock, log } = context;
-    const [folder, lanes, troubles, losses] = [this.#folder, this.#lanes, this.#troubles, this.#losses];
+    const [lanes, troubles] = [this.#lanes, this.#troubles];
     const remake = (): Promise<void> => this.#remake();
     const sealer = options.encrypt === undefined ? null : (): Sealer => this.#openedSealer();
-    this.#appender = new Appender({ lanes, folder, log, sealer, remake });
+    this.#appender = new Appender({ lanes, folder, target, log, sealer, remake });
     const onUsable = (): void => this.#finisher?.retry();
-    this.#watch = new Watch({ clock, folder, lanes, troubles, losses, remake, onUsable });
+    this.#watch = new Watch({ clock, folder, lanes, troubles, target, remake, onUsable });
   }
 
   /**
@@ -129,6 +132,8 @@ export class FilesSink implements Sink {
     } catch (error) {
       this.#folder.release();
       await this.#closeSealer();
+      // It may be gone for a while: the receiver starts without it, and it is tried again.
+      if (error instanceof StorageError) throw new Error(explain(error), { cause: error });
       throw new MillraceError('folder_unwritable', `${this.#folder.path}: ${explain(error)}`, {
         cause: error,
       });
@@ -138,20 +143,22 @@ export class FilesSink implements Sink {
   }
 
   troubles(): readonly SinkTrouble[] {
-    const all = [...this.#troubles.list(), ...(this.#finisher?.troubles() ?? []), ...this.#losses.troubles()];
+    const all = [...this.#troubles.list(), ...(this.#finisher?.troubles() ?? []), ...this.#target.troubles()];
     return all.toSorted((one, other) => one.since - other.since);
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const results = Array.from(batch, (): SendResult => DELIVERED);
-    const due = [...batch.entries()].filter(([, delivery]) => !this.#isOnDisk(delivery));
+    const full = this.#target.full();
+    if (full !== null) return batch.map(() => ({ status: 'retry', reason: full, sink: true }));
+    const results = Array.from(batch, (delivery): SendResult => this.#onDisk(delivery) ?? DUE);
+    const due = [...batch.entries()].filter(([index]) => results[index] === DUE);
     const groups = Map.groupBy(due, ([, { event, destination }]) =>
       this.#partitioner.folderOf(event, destination),
     );
     const sends = Array.from(groups, async ([folder, group]) => {
       const own = group.map(([, delivery]) => delivery);
       const result = await unlessAborted(this.#appender.append(folder, own, signal), signal, ABORTED);
-      if (result !== DELIVERED) for (const [index] of group) results[index] = result;
+      for (const [index] of group) results[index] = result;
     });
     await Promise.all(sends);
     return results;
@@ -161,9 +168,8 @@ export class FilesSink implements Sink {
     // It would lie there in the clear; `check` refuses such a config.
     if (this.#sealer !== null)
       return Promise.reject(new Error(`${this.#options.path} is sealed: it cannot keep large events`));
-    if (this.#mode !== 'open' || this.#manifest === null)
-      return Promise.reject(new Error(`${this.#options.path} is not open`));
-    return keepEvent(this.#folder.root, event, this.#options.compress !== 'none', this.#manifest);
+    if (this.#mode !== 'open') return Promise.reject(new Error(`${this.#options.path} is not open`));
+    return this.#target.keep(event);
   }
 
   async settle(holds: (path: string) => Promise<boolean>): Promise<void> {
@@ -172,6 +178,7 @@ export class FilesSink implements Sink {
       if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.seal(lane);
     });
     await this.#finisher?.idle();
+    await this.#target.settle(holds);
   }
 
   async flush(): Promise<Flushed> {
@@ -197,25 +204,24 @@ export class FilesSink implements Sink {
     forget();
     if (left > 0)
       this.#context.log.warn({ parts: left }, 'unfinished archive files stay open until the next start');
+    await this.#target.close();
     this.#folder.release();
     await this.#closeSealer();
   }
 
   async #recover(): Promise<void> {
-    const { log, clock } = this.#context;
-    const { root } = this.#folder;
-    const manifest = await this.#openManifest();
-    const found = await this.#unfinished(manifest);
+    const recovery = await this.#target.take(this.#folder);
+    const found = await this.#unfinished(recovery);
     const interrupted = new Set<Part>();
     this.#recovered = new RecoveredIds();
-    const { compress: compression } = this.#options;
-    const onStep = this.#hooks.onStep ?? (() => undefined);
-    this.#finisher = new Finisher({ root, manifest, compression, log, onStep }, clock, {
+    this.#finisher = new Finisher(this.#target, this.#context, {
       onFinished: (part) => {
+        this.#target.finished(part);
         if (!interrupted.has(part)) this.#recovered.finished(part);
       },
-      onGone: (part) => this.#losses.add(part, 'it was to be finished'),
+      onGone: (part) => this.#target.lost(part, 'it was to be finished'),
     });
+    await this.#target.recovered(found);
     // Newest first: it is the one of its partition that is taken up again.
     found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
     for (const recovered of found) {
@@ -233,19 +239,11 @@ export class FilesSink implements Sink {
     }
   }
 
-  async #openManifest(): Promise<ManifestWriter> {
-    const manifest = new ManifestWriter(this.#folder.root, this.#context.log, this.#context.proof);
-    await manifest.repair();
-    this.#manifest = manifest;
-    return manifest;
-  }
-
   /** What lies in the writers' folders, mended. */
-  async #unfinished(manifest: ManifestWriter): Promise<RecoveredPart[]> {
-    const { root, writers } = this.#folder;
+  async #unfinished(recovery: Recovery): Promise<RecoveredPart[]> {
     const found: RecoveredPart[] = [];
-    for (const { path } of writers)
-      found.push(...(await recoverFolder(root, path, manifest, this.#context.log, this.#sealer)));
+    for (const { path } of this.#folder.writers)
+      found.push(...(await recoverFolder(path, recovery, this.#context.log, this.#sealer)));
     return found;
   }
 
@@ -256,35 +254,33 @@ export class FilesSink implements Sink {
   }
 
   async #takeAnew(): Promise<void> {
-    const { log, name } = this.#context;
+    const { log } = this.#context;
     const { path } = this.#folder;
     await this.#folder.take();
-    const manifest = await this.#openManifest();
-    this.#finisher?.moveTo({ root: this.#folder.root, manifest });
-    for (const recovered of await this.#unfinished(manifest)) {
+    const found = await this.#unfinished(await this.#target.take(this.#folder));
+    await this.#target.recovered(found);
+    for (const recovered of found) {
       this.#recovered.add(recovered.part, recovered.ids, false);
       if (recovered.state === 'listed') continue;
       await recovered.part.close();
       this.#finisher?.add(recovered.part);
     }
-    const detail = `${path} was removed or replaced; it was created again and is in use. To restore what the journal still holds of its files: millrace replay journal --to ${name}`;
+    const detail = `${path} was removed or replaced; it was created again and is in use. ${this.#target.afterReplacement}`;
     this.#troubles.happened('folder_replaced', detail);
     log.error({ path }, 'the archive folder was removed or replaced; created it again');
   }
 
-  /** True for an event that a crash left in a part, complete, before it could be noted as delivered. */
-  #isOnDisk({ event, destination }: Delivery): boolean {
-    if (this.#recovered.size === 0) return false;
+  /** What to say of an event that a crash left in a part, complete, before it could be noted as delivered; else null. */
+  #onDisk({ event, destination }: Delivery): SendResult | null {
+    if (this.#recovered.size === 0) return null;
     // A replay is meant to write again what has been written before.
-    if (event.handling.replayId !== undefined) return false;
-    return this.#recovered.has(this.#partitioner.destinationLevel(destination), event);
+    if (event.handling.replayId !== undefined) return null;
+    const part = this.#recovered.partOf(this.#partitioner.destinationLevel(destination), event);
+    return part === null ? null : this.#target.answer(part);
   }
 
   async #openSealer(): Promise<void> {
-    const { encrypt } = this.#options;
-    if (encrypt === undefined) return;
-    const ledger = (await this.#context.proof?.())?.ledger ?? null;
-    this.#sealer = await Sealer.open(encrypt.store, encrypt.masterKey, ledger);
+    this.#sealer = await openSealer(this.#options, this.#context);
   }
 
   #openedSealer(): Sealer {
@@ -297,4 +293,33 @@ export class FilesSink implements Sink {
     this.#sealer = null;
     await sealer?.close();
   }
+}
+
+/** Still to be written. */
+const DUE: SendResult = { status: 'retry', reason: 'not written' };
+
+/** Sealed parts that may wait for a store, as so many whole ones. */
+const MOST_WAITING = 16;
+
+function partsOf(
+  options: FilesOptions,
+  context: SinkContext,
+  onStep: (step: FinishStep) => void,
+): { readonly folder: ArchiveFolder; readonly target: Target } {
+  const { path, compress: compression, rotate, spool } = options;
+  const { openStore } = context;
+  if (spool === null || !isStoreUrl(path))
+    return {
+      folder: new ArchiveFolder(resolve(path), context.log, [MANIFEST]),
+      target: new FolderTarget(path, compression, context, onStep),
+    };
+  const open = async (): Promise<ObjectStore> => {
+    if (openStore === undefined) throw new Error(`${path}: no object store can be used here`);
+    return openStore(path);
+  };
+  const mostWaiting = MOST_WAITING * rotate.bytes;
+  return {
+    folder: new ArchiveFolder(resolve(spool), context.log),
+    target: new StoreTarget({ url: path, open, compression, context, mostWaiting, onStep }),
+  };
 }

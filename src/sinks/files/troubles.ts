@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
+import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { errorCode } from '../../lib/durable.ts';
 
 /** Milliseconds for which something that has happened, and is over, is still shown. */
@@ -49,5 +50,23 @@ export function explain(error: unknown): string {
   const code = errorCode(error);
   if (code === 'EMFILE' || code === 'ENFILE')
     return `${message} (raise the limit of open files with ulimit -n)`;
-  return message;
+  const advice = error instanceof StorageError ? ADVICE[error.fault] : undefined;
+  return advice === undefined ? message : `${message} (${advice})`;
+}
+
+const ADVICE: Partial<Record<StorageFault, string>> = {
+  no_place: 'create the bucket or container, or correct the path; nothing is lost, and it is tried again',
+  denied:
+    'renew the credentials, let them write and list there, and compare the clock of this machine; it is tried again',
+  invalid: 'the store will never take it: correct the config',
+};
+
+/** Of the trouble that an error makes when a file cannot be finished. */
+export function codeOf(error: unknown): string {
+  return error instanceof StorageError ? `store_${error.fault}` : 'unfinished';
+}
+
+/** Milliseconds that a store asked to wait. */
+export function waitOf(error: unknown): number {
+  return error instanceof StorageError ? (error.delayMs ?? 0) : 0;
 }

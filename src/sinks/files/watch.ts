@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { ArchiveFolder } from './folder.ts';
 import type { Lanes } from './lanes.ts';
-import type { Losses } from './losses.ts';
+import type { Target } from './target.ts';
 import { explain, type FolderTroubles } from './troubles.ts';
 
 /** Milliseconds between two looks at what nobody may be writing to. */
@@ -13,7 +13,7 @@ export interface WatchOptions {
   readonly folder: ArchiveFolder;
   readonly lanes: Lanes;
   readonly troubles: FolderTroubles;
-  readonly losses: Losses;
+  readonly target: Target;
   /** Makes the archive's folder again. */
   readonly remake: () => Promise<void>;
   /** The folder can be written again. */
@@ -48,7 +48,7 @@ export class Watch {
 
   /** Never rejects. */
   async #look(): Promise<void> {
-    const { folder, lanes, losses, troubles, remake, onUsable } = this.#options;
+    const { folder, lanes, target, troubles, remake, onUsable } = this.#options;
     try {
       if (!(await folder.isThere())) await remake();
       await folder.probe();
@@ -60,6 +60,6 @@ export class Watch {
       const { part } = lane;
       if (part !== null && !(await part.isThere().catch(() => true))) await lanes.drop(lane, part);
     });
-    await losses.settle();
+    await target.look();
   }
 }

@@ -1,0 +1,346 @@
+import { join } from 'node:path';
+import { readdir, unlink } from 'node:fs/promises';
+import { chainOf, chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
+import { formatManifestLine, type NewManifestLine } from '../core/archive-manifest.ts';
+import { messageOf } from '../core/errors.ts';
+import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
+import type { SinkLog } from '../core/sink.ts';
+import type { ObjectStore, StoredObject } from '../core/storage.ts';
+import { CHAIN_START, hashLine, type ChainTip } from '../lib/chained-log.ts';
+import { readPlain } from '../lib/durable.ts';
+import { writeDurably } from '../lib/new-file.ts';
+
+/** Lines of one segment at most, but for what comes in one call. */
+const MOST_LINES = 1000;
+/** Segments below that are joined when there are so many at the chain's end. */
+const JOIN_AT = 100;
+
+export interface ChainOptions {
+  readonly store: ObjectStore;
+  /** Its lines follow each other: nobody else may write them at the same time. */
+  readonly writer: string;
+  readonly log: SinkLog;
+  readonly proof?: OpenProof | undefined;
+  /**
+   * Folder that outlives the process: a segment lies there before it is put, so that after a kill one that was put is known.
+   * Null for a writer that lives no longer than its process.
+   */
+  readonly folder: string | null;
+  /** Ends what is on its way to the store. */
+  readonly signal: AbortSignal;
+}
+
+interface Pending {
+  readonly segment: Segment;
+  readonly bytes: Buffer;
+  readonly tip: ChainTip;
+  readonly files: readonly string[];
+}
+
+interface Call {
+  readonly lines: readonly NewManifestLine[];
+  readonly done: PromiseWithResolvers<void>;
+}
+
+type Stored = Segment & Pick<StoredObject, 'key' | 'bytes'>;
+
+/**
+ * One writer's chain of a manifest in a store, for writing. Lines that are handed in while a segment is put share the next.
+ *
+ * A put that fails may have taken effect all the same: its segment stays `pending`, and is put again, byte for byte, before
+ * anything else is. So handing in a line again, for the same file, never writes it twice.
+ */
+export class ManifestChain {
+  readonly #options: ChainOptions;
+  #tip: ChainTip = CHAIN_START;
+  /** Of all segments together. */
+  #bytes = 0;
+  /** The last ones, each below MOST_LINES. */
+  #small: Stored[] = [];
+  #joinAt = JOIN_AT;
+  #lost: ManifestHead | null = null;
+  #pending: Pending | null = null;
+  /** Files whose lines were written by a put that had seemed to fail. */
+  readonly #written = new Set<string>();
+  /** Segments in the folder, each with the files that a kill would still list again. */
+  readonly #kept = new Map<string, Set<string>>();
+  #calls: Call[] = [];
+  #running = false;
+
+  constructor(options: ChainOptions) {
+    this.#options = options;
+  }
+
+  /** What heads are noted by. */
+  get root(): string {
+    return chainRoot(this.#options.store.url, this.#options.writer);
+  }
+
+  /**
+   * Finds the end of the chain, and ends what a kill has interrupted.
+   * @returns the files whose lines a killed process was putting: they are in the manifest now
+   * @throws StorageError, or the system's error
+   */
+  async open(): Promise<ReadonlySet<string>> {
+    await this.#find();
+    await this.#findLostHead();
+    const left = await this.#leftPending();
+    for (const pending of left) {
+      if (pending.segment.first <= this.#tip.n) {
+        if (await this.#holds(pending)) for (const file of pending.files) this.#written.add(file);
+      } else {
+        this.#pending = pending;
+        await this.#settle();
+      }
+    }
+    return new Set(left.flatMap(({ files }) => files).filter((file) => this.#written.delete(file)));
+  }
+
+  /**
+   * Adds lines; they are in the store once it resolves. When it rejects they may be there or not: hand them in again.
+   * @throws StorageError, or the system's error
+   */
+  append(lines: readonly NewManifestLine[]): Promise<void> {
+    const done = Promise.withResolvers<void>();
+    this.#calls.push({ lines, done });
+    if (!this.#running) void this.#run();
+    return done.promise;
+  }
+
+  /** A kill would not write the line of a file again: what was kept of its segment for that case goes with the last of them. */
+  async forget(file: string): Promise<void> {
+    for (const [path, files] of this.#kept) {
+      if (!files.delete(file) || files.size > 0) continue;
+      this.#kept.delete(path);
+      await unlink(path);
+    }
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#calls.length > 0) {
+      const calls: Call[] = [];
+      for (let lines = 0; this.#calls[0] !== undefined;) {
+        lines += this.#calls[0].lines.length;
+        if (calls.length > 0 && lines > MOST_LINES) break;
+        calls.push(this.#calls[0]);
+        this.#calls.shift();
+      }
+      try {
+        await this.#add(calls.flatMap(({ lines }) => lines));
+        for (const { done } of calls) done.resolve();
+      } catch (error) {
+        for (const { done } of calls) done.reject(error);
+      }
+    }
+    this.#running = false;
+    await this.#join();
+  }
+
+  async #add(lines: readonly NewManifestLine[]): Promise<void> {
+    const proof = await this.#options.proof?.();
+    for (;;) {
+      await this.#settle();
+      const due = lines.filter(({ file }) => !this.#written.has(file));
+      if (due.length === 0) break;
+      this.#pending = this.#segmentOf(due, proof);
+      await this.#keepPending(this.#pending);
+      if (await this.#settle()) break;
+      // Somebody has written as this writer, from a copy of its folder, say: the chain goes on behind that.
+    }
+    for (const { file } of lines) this.#written.delete(file);
+  }
+
+  /** Puts what is pending. @returns false when other lines have its place: then it is not written */
+  async #settle(): Promise<boolean> {
+    const pending = this.#pending;
+    if (pending === null) return true;
+    const { store, signal, log } = this.#options;
+    const { segment, bytes, tip, files } = pending;
+    const key = segmentKey(segment);
+    const { status } = await store.putIfAbsent(key, { bytes }, signal);
+    this.#pending = null;
+    if (status === 'taken') {
+      log.error({ key }, 'other lines lie where the next ones of this writer were to be');
+      await this.#find();
+      return false;
+    }
+    this.#tip = tip;
+    this.#bytes += bytes.length;
+    this.#small.push({ ...segment, key, bytes: bytes.length });
+    for (const file of files) this.#written.add(file);
+    await this.#note(await this.#options.proof?.());
+    return true;
+  }
+
+  /** Whether the chain has these lines where they were to be: put before a kill, and perhaps joined with others since. */
+  async #holds({ segment, bytes }: Pending): Promise<boolean> {
+    const lines: string[] = [];
+    for (const each of await this.#list())
+      if (each.first <= segment.last && each.last >= segment.first)
+        for (const [at, line] of linesOf(await this.#read(each)).entries())
+          if (each.first + at >= segment.first && each.first + at <= segment.last) lines.push(line);
+    return lines.join('\n') === linesOf(bytes).join('\n');
+  }
+
+  #segmentOf(lines: readonly NewManifestLine[], proof: Proof | undefined): Pending {
+    let { n, hash } = this.#tip;
+    const texts = lines.map((line) => {
+      const text = formatManifestLine(line, hash, proof?.signer);
+      n += 1;
+      hash = hashLine(text);
+      return `${text}\n`;
+    });
+    return {
+      segment: { writer: this.#options.writer, first: this.#tip.n + 1, last: n },
+      bytes: Buffer.from(texts.join('')),
+      tip: { n, hash },
+      files: lines.map(({ file }) => file),
+    };
+  }
+
+  /** The segments that the chain consists of. */
+  async #list(): Promise<readonly Stored[]> {
+    const { store, writer, signal, log } = this.#options;
+    const found: Stored[] = [];
+    for await (const { key, bytes } of store.list(chainPrefix(writer), signal)) {
+      const segment = parseSegmentKey(key);
+      if (segment !== null) found.push({ ...segment, key, bytes });
+    }
+    const { chain, contained, gaps } = chainOf(found);
+    for (const { after, before } of gaps)
+      log.error({ key: before.key, after }, 'objects of the manifest are missing before this one');
+    for (const segment of contained) await this.#removeJoined(segment, chain);
+    return chain;
+  }
+
+  /** What a process has joined and was killed before it removed it. */
+  async #removeJoined(segment: Stored, chain: readonly Stored[]): Promise<void> {
+    const { store, signal, log } = this.#options;
+    const { key, first, last } = segment;
+    const large = chain.find((each) => each.first <= first && each.last >= last);
+    const lines = large === undefined ? [] : linesOf(await this.#read(large)).slice(first - large.first);
+    const same = linesOf(await this.#read(segment)).every((line, at) => line === lines[at]);
+    if (same) await store.delete(key, undefined, signal);
+    // Two copies of one writer's folder were used at once. Nothing of either is removed.
+    else log.error({ key }, 'the lines of this object are not in the one that takes its place');
+  }
+
+  async #find(): Promise<void> {
+    const chain = await this.#list();
+    const last = chain.at(-1);
+    const lines = last === undefined ? [] : linesOf(await this.#read(last));
+    this.#tip = last === undefined ? CHAIN_START : { n: last.last, hash: hashLine(lines.at(-1) ?? '') };
+    this.#bytes = chain.reduce((sum, { bytes }) => sum + bytes, 0);
+    const large = chain.findLastIndex(({ first, last: to }) => to - first + 1 >= MOST_LINES);
+    this.#small = chain.slice(large + 1);
+  }
+
+  /** The head that was noted last, when the chain does not hold it any more. */
+  async #findLostHead(): Promise<void> {
+    const { log, proof } = this.#options;
+    const noted = (await proof?.())?.heads.of(this.root) ?? null;
+    if (noted === null || noted.head === this.#tip.hash) return;
+    // The line before the end can be the one noted: a kill came between the two.
+    const last = this.#small.at(-1);
+    if (last !== undefined && linesOf(await this.#read(last)).some((line) => hashLine(line) === noted.head))
+      return;
+    this.#lost = noted;
+    const said = 'the manifest does not hold its noted head: objects of it were removed or changed';
+    log.error({ chain: this.root, head: noted.head }, said);
+  }
+
+  async #note(proof: Proof | undefined): Promise<void> {
+    try {
+      await proof?.heads.note(this.root, { head: this.#tip.hash, bytes: this.#bytes }, this.#lost);
+      this.#lost = null;
+    } catch (error) {
+      const fields = { chain: this.root, error: messageOf(error) };
+      this.#options.log.warn(fields, 'the head of the manifest could not be noted');
+    }
+  }
+
+  /** Puts one object in place of many small ones. Never rejects: it can be done at any later time. */
+  async #join(): Promise<void> {
+    const { store, writer, signal, log } = this.#options;
+    const small = this.#small;
+    const [first] = small;
+    const last = small.at(-1);
+    if (small.length < this.#joinAt || first === undefined || last === undefined || this.#running) return;
+    this.#running = true;
+    try {
+      const bytes = Buffer.concat(await Promise.all(small.map((segment) => this.#read(segment))));
+      const segment = { writer, first: first.first, last: last.last };
+      const key = segmentKey(segment);
+      const { status } = await store.putIfAbsent(key, { bytes }, signal);
+      if (status === 'taken') throw new Error(`${key} holds other lines`);
+      const joined = { ...segment, key, bytes: bytes.length };
+      this.#small = joined.last - joined.first + 1 >= MOST_LINES ? [] : [joined];
+      this.#joinAt = JOIN_AT;
+      for (const { key: each } of small) await store.delete(each, undefined, signal);
+    } catch (error) {
+      this.#joinAt = this.#small.length + JOIN_AT;
+      log.warn({ chain: this.root, error: messageOf(error) }, 'objects of the manifest could not be joined');
+    }
+    this.#running = false;
+    if (this.#calls.length > 0) await this.#run();
+  }
+
+  async #read({ key }: Stored): Promise<Buffer> {
+    const { store, signal } = this.#options;
+    const chunks: Buffer[] = [];
+    for await (const chunk of store.get(key, { signal })) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  }
+
+  async #keepPending({ segment, bytes, files }: Pending): Promise<void> {
+    const { folder } = this.#options;
+    if (folder === null) return;
+    const name = nameOf(segment);
+    await writeDurably(folder, name, bytes);
+    this.#kept.set(join(folder, name), new Set(files));
+  }
+
+  async #pendingFiles(): Promise<string[]> {
+    const { folder } = this.#options;
+    if (folder === null) return [];
+    const names = (await readdir(folder)).filter((name) => PENDING.test(name));
+    return names.toSorted().map((name) => join(folder, name));
+  }
+
+  async #leftPending(): Promise<Pending[]> {
+    const left: Pending[] = [];
+    for (const path of await this.#pendingFiles()) {
+      const [, from, to] = PENDING.exec(path) ?? [];
+      const chunks: Buffer[] = [];
+      for await (const chunk of readPlain(path)) chunks.push(chunk);
+      const bytes = Buffer.concat(chunks);
+      const lines = linesOf(bytes);
+      const segment = { writer: this.#options.writer, first: Number(from), last: Number(to) };
+      const files = lines.map((line) => (JSON.parse(line) as { readonly file: string }).file);
+      this.#kept.set(path, new Set(files));
+      left.push({ segment, bytes, tip: { n: segment.last, hash: hashLine(lines.at(-1) ?? '') }, files });
+    }
+    return left;
+  }
+}
+
+/** What the heads of one writer's chain in a store are noted by. */
+export function chainRoot(url: string, writer: string): string {
+  return `${url}/${chainPrefix(writer).slice(0, -1)}`;
+}
+
+/** Whether a file in a writer's folder is a segment on its way to the store. */
+export function isPendingSegment(name: string): boolean {
+  return PENDING.test(name);
+}
+
+const PENDING = /(?:^|\/|\\)segment-(\d{10})-(\d{10})\.jsonl$/;
+
+function nameOf({ first, last }: Segment): string {
+  return `segment-${[first, last].map((number) => String(number).padStart(10, '0')).join('-')}.jsonl`;
+}
+
+function linesOf(bytes: Buffer): string[] {
+  return bytes.toString().split('\n').slice(0, -1);
+}

@@ -1,0 +1,130 @@
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ManifestWriter } from '../../archive/manifest-writer.ts';
+import type { Compression } from '../../core/archive.ts';
+import type { JournalEvent } from '../../core/event.ts';
+import {
+  DELIVERED,
+  type ClaimCheck,
+  type SendResult,
+  type SinkContext,
+  type SinkTrouble,
+} from '../../core/sink.ts';
+import { errorCode } from '../../lib/durable.ts';
+import { finishPart, removePart } from './finish.ts';
+import type { ArchiveFolder } from './folder.ts';
+import { keepInFolder } from './keep.ts';
+import { Losses } from './losses.ts';
+import { Part, type PartPlace } from './part.ts';
+import { COMPRESSIONS } from './recover.ts';
+import type { Finishing, FinishStep, Recovery, Target } from './target.ts';
+
+interface Place {
+  readonly root: string;
+  readonly manifest: ManifestWriter;
+}
+
+/** The archive is the folder in which its parts are open: what is in one of these counts as delivered. */
+export class FolderTarget implements Target {
+  readonly #context: SinkContext;
+  readonly #compression: Compression;
+  readonly #onStep: (step: FinishStep) => void;
+  readonly #losses: Losses;
+  #place: Place | null = null;
+  readonly name: string;
+
+  constructor(
+    path: string,
+    compression: Compression,
+    context: SinkContext,
+    onStep: (step: FinishStep) => void,
+  ) {
+    this.name = path;
+    this.#compression = compression;
+    this.#context = context;
+    this.#onStep = onStep;
+    this.#losses = new Losses(context);
+  }
+
+  get afterReplacement(): string {
+    return `To restore what the journal still holds of its files: millrace replay journal --to ${this.#context.name}`;
+  }
+
+  nameOf(file: string): string {
+    return join(this.#opened.root, file);
+  }
+
+  async take({ root }: ArchiveFolder): Promise<Recovery> {
+    const manifest = new ManifestWriter(root, this.#context.log, this.#context.proof);
+    await manifest.repair();
+    this.#place = { root, manifest };
+    return {
+      finishedAs: (place) => finishedAs(root, place),
+      listed: (names) => manifest.listed(names),
+      dispose: (part) => removePart(part),
+      isOwn: () => false,
+    };
+  }
+
+  recovered(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  finish(part: Part, finishing: Finishing): Promise<string> {
+    const { log } = this.#context;
+    const [compression, onStep] = [this.#compression, this.#onStep];
+    return finishPart(part, { ...this.#opened, ...finishing, compression, log, onStep });
+  }
+
+  finished(): void {}
+
+  answer(): SendResult {
+    return DELIVERED;
+  }
+
+  full(): null {
+    return null;
+  }
+
+  lost(part: Part, why: string): Promise<void> {
+    return this.#losses.add(part, why);
+  }
+
+  keep(event: JournalEvent): Promise<ClaimCheck> {
+    const { root, manifest } = this.#opened;
+    return keepInFolder(root, event, this.#compression !== 'none', manifest);
+  }
+
+  settle(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  look(): Promise<void> {
+    return this.#losses.settle();
+  }
+
+  troubles(): readonly SinkTrouble[] {
+    return this.#losses.troubles();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  get #opened(): Place {
+    if (this.#place === null) throw new Error(`${this.name} is not open`);
+    return this.#place;
+  }
+}
+
+async function finishedAs(root: string, place: PartPlace): Promise<Compression | null> {
+  for (const compression of COMPRESSIONS) {
+    try {
+      await lstat(join(root, new Part(place).finishedName(compression)));
+      return compression;
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error;
+    }
+  }
+  return null;
+}

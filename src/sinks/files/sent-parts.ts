@@ -1,0 +1,83 @@
+import { unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Clock } from '../../core/clock.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { isMissing, syncFolder } from '../../lib/durable.ts';
+import type { Part } from './part.ts';
+
+/** Milliseconds in which the journal notes on disk how far the sink is. */
+const NOTED = 30_000;
+
+/**
+ * Parts whose records are in their place. After a crash everything from the oldest event on that was held then is sent again, so
+ * each of them stays on the disk, to know its events again, until all that were held beside it are in their place as well.
+ */
+export class SentParts {
+  readonly #clock: Clock;
+  readonly #log: SinkLog;
+  /** By path, with the parts that each waits for. */
+  readonly #waiting = new Map<string, Set<Part>>();
+  /** Those that wait for nothing but the journal, with what cancels their removal. */
+  readonly #leaving = new Map<string, () => void>();
+  #stopped = false;
+
+  constructor(clock: Clock, log: SinkLog) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** @param beside parts that are held now */
+  add(path: string, beside: Set<Part>): void {
+    if (beside.size === 0) this.#leave(path);
+    else this.#waiting.set(path, beside);
+  }
+
+  /** The part is held no longer. */
+  confirmed(part: Part): void {
+    for (const [path, beside] of this.#waiting) {
+      beside.delete(part);
+      if (beside.size > 0) continue;
+      this.#waiting.delete(path);
+      this.#leave(path);
+    }
+  }
+
+  /** Removes those at once for which `holds` answers true: an erasure does not wait. */
+  async remove(holds: (path: string) => Promise<boolean>): Promise<void> {
+    for (const path of [...this.#waiting.keys(), ...this.#leaving.keys()]) {
+      if (!(await holds(path))) continue;
+      this.#waiting.delete(path);
+      this.#leaving.get(path)?.();
+      this.#leaving.delete(path);
+      await removed(path);
+    }
+  }
+
+  /** What is left is for the next start. */
+  stop(): void {
+    this.#stopped = true;
+    for (const cancel of this.#leaving.values()) cancel();
+  }
+
+  #leave(path: string): void {
+    if (this.#stopped) return;
+    const cancel = this.#clock.after(NOTED, () => {
+      this.#leaving.delete(path);
+      removed(path).catch((error: unknown) => {
+        this.#log.warn({ path, error: messageOf(error) }, 'part of a closed file could not be removed');
+        this.#leave(path);
+      });
+    });
+    this.#leaving.set(path, cancel);
+  }
+}
+
+async function removed(path: string): Promise<void> {
+  try {
+    await unlink(path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}

@@ -1,0 +1,314 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { isPendingSegment, ManifestChain } from '../../archive/manifest-chain.ts';
+import { writeArchiveFile } from '../../archive/write-file.ts';
+import { DATA_EXTENSIONS, type Compression } from '../../core/archive.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { JournalEvent } from '../../core/event.ts';
+import {
+  DELIVERED,
+  type ClaimCheck,
+  type SendResult,
+  type SinkContext,
+  type SinkTrouble,
+} from '../../core/sink.ts';
+import type { ObjectBody, ObjectStore } from '../../core/storage.ts';
+import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
+import { formatBytes } from '../../lib/units.ts';
+import { lineOf, recordsOf } from './finish.ts';
+import type { ArchiveFolder } from './folder.ts';
+import { keepInStore } from './keep.ts';
+import type { Part, PartPlace } from './part.ts';
+import { COMPRESSIONS, sentPath } from './recover.ts';
+import { SentParts } from './sent-parts.ts';
+import type { Finishing, FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
+import { FolderTroubles } from './troubles.ts';
+
+export interface StoreTargetOptions {
+  readonly url: string;
+  readonly open: () => Promise<ObjectStore>;
+  readonly compression: Compression;
+  readonly context: SinkContext;
+  /** Bytes of sealed parts, not compressed, above which nothing more is taken. */
+  readonly mostWaiting: number;
+  readonly onStep: (step: FinishStep) => void;
+}
+
+/** What of one opening of the store: the chain of the folder that new parts are in goes on, the others only end. */
+interface Opened {
+  readonly store: ObjectStore;
+  readonly chain: ManifestChain;
+}
+
+/** `held` → `confirmed`, or → `lost`. */
+interface State {
+  readonly until: PromiseWithResolvers<void>;
+  answer: SendResult | null;
+}
+
+/**
+ * The archive lies in a store; the folder is where parts wait until they are large or old enough for an object. What is in one
+ * is held: it counts when its object and its line of the manifest are in the store, and is sent again when the part is lost.
+ *
+ * A part ends in these steps: compressed beside it (so that a retry puts the same bytes) → put → listed → renamed to `.sent`.
+ * As such it stays for as long as anything older is held, because after a crash its events are sent again.
+ */
+export class StoreTarget implements Target {
+  readonly name: string;
+  readonly afterReplacement = 'What was in it is sent again from the journal.';
+  readonly #options: StoreTargetOptions;
+  readonly #troubles: FolderTroubles;
+  readonly #sent: SentParts;
+  readonly #abort = new AbortController();
+  readonly #states = new WeakMap<Part, State>();
+  /** Parts that are neither confirmed nor lost. */
+  readonly #held = new Set<Part>();
+  /** Sealed parts, with what they take on the disk. */
+  readonly #waiting = new Map<Part, number>();
+  #opened: Opened | null = null;
+  #leftListed: ReadonlySet<string> = new Set();
+
+  constructor(options: StoreTargetOptions) {
+    this.#options = options;
+    this.name = options.url;
+    const { clock, log } = options.context;
+    this.#troubles = new FolderTroubles(clock);
+    this.#sent = new SentParts(clock, log);
+  }
+
+  nameOf(file: string): string {
+    return `${this.name}/${file}`;
+  }
+
+  async take({ writers }: ArchiveFolder): Promise<Recovery> {
+    const store = this.#opened?.store ?? (await this.#openStore());
+    const listed = new Set<string>();
+    let own: ManifestChain | null = null;
+    const { log, proof } = this.#options.context;
+    for (const { path } of writers) {
+      const { signal } = this.#abort;
+      const chain = new ManifestChain({ store, writer: basename(path), log, proof, folder: path, signal });
+      for (const file of await chain.open()) listed.add(file);
+      own ??= chain;
+    }
+    if (own === null) throw new Error(`${this.name} has no folder for open files`);
+    this.#opened = { store, chain: own };
+    this.#leftListed = listed;
+    return {
+      finishedAs: (place) => this.#finishedAs(place, listed),
+      listed: (names) => Promise.resolve(new Set([...names].filter((name) => listed.has(name)))),
+      dispose: (part) => this.#endPart(part),
+      isOwn: (name) =>
+        isPendingSegment(name) || COMPRESSIONS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
+    };
+  }
+
+  async recovered(parts: readonly RecoveredPart[]): Promise<void> {
+    for (const { part, state } of parts) if (state !== 'listed') this.#stateOf(part);
+    for (const { part, state } of parts) {
+      if (state !== 'listed') continue;
+      this.#states.set(part, { until: Promise.withResolvers(), answer: DELIVERED });
+      this.#sent.add(sentPath(part.place), new Set(this.#held));
+    }
+    for (const file of this.#leftListed) await this.#get().chain.forget(file);
+    this.#leftListed = new Set();
+  }
+
+  async finish(part: Part, { signal, onLeft }: Finishing): Promise<string> {
+    const { onStep, context } = this.#options;
+    const { chain } = this.#get();
+    this.#waiting.set(part, part.length);
+    const compression = part.compression ?? this.#options.compression;
+    onStep('sealed');
+    const { file, ...written } = await compressed(part, compression, signal);
+    onStep('written');
+    const name = await this.#put(
+      part,
+      compression,
+      { file, size: written.bytes, sha256: written.sha256 },
+      signal,
+    );
+    onStep('put');
+    await chain.append([lineOf(part, name, written)]);
+    onStep('listed');
+    // Not a failure: what is listed is finished, and a kill before this only lists it once more.
+    try {
+      await this.#endPart(part);
+      await chain.forget(name);
+    } catch (error) {
+      context.log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
+      onLeft(part);
+    }
+    onStep('removed');
+    return name;
+  }
+
+  finished(part: Part): void {
+    const state = this.#stateOf(part);
+    this.#waiting.delete(part);
+    state.answer = DELIVERED;
+    state.until.resolve();
+    this.#held.delete(part);
+    this.#sent.confirmed(part);
+    this.#sent.add(sentPath(part.place), new Set(this.#held));
+  }
+
+  answer(part: Part): SendResult | null {
+    return this.#stateOf(part).answer;
+  }
+
+  full(): string | null {
+    let bytes = 0;
+    for (const length of this.#waiting.values()) bytes += length;
+    return bytes < this.#options.mostWaiting
+      ? null
+      : `${formatBytes(bytes)} wait for ${this.name}; nothing more is taken until it takes them`;
+  }
+
+  lost(part: Part, why: string): Promise<void> {
+    const state = this.#stateOf(part);
+    this.#waiting.delete(part);
+    this.#held.delete(part);
+    state.answer = null;
+    this.#sent.confirmed(part);
+    const { path, stats } = part;
+    const reason = `${path} disappeared: ${why}`;
+    const detail = `${reason}; its ${stats.records} records are sent again from the journal`;
+    this.#troubles.happened('spool_lost', detail);
+    this.#options.context.log.error(
+      { path, records: stats.records, why },
+      'an unfinished archive file disappeared',
+    );
+    state.until.reject(new Error(reason));
+    return Promise.resolve();
+  }
+
+  keep(event: JournalEvent): Promise<ClaimCheck> {
+    const { store, chain } = this.#get();
+    const { signal } = this.#abort;
+    return keepInStore(store, event, this.#options.compression !== 'none', { chain, signal });
+  }
+
+  settle(holds: (path: string) => Promise<boolean>): Promise<void> {
+    return this.#sent.remove(holds);
+  }
+
+  look(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  troubles(): readonly SinkTrouble[] {
+    return this.#troubles.list();
+  }
+
+  async close(): Promise<void> {
+    this.#abort.abort();
+    this.#sent.stop();
+    const opened = this.#opened;
+    this.#opened = null;
+    await opened?.store.close();
+  }
+
+  /** @returns the name that it has now */
+  async #put(part: Part, compression: Compression, body: ObjectBody, signal: AbortSignal): Promise<string> {
+    const { store } = this.#get();
+    const either = AbortSignal.any([signal, this.#abort.signal]);
+    let name = part.finishedName(compression);
+    while ((await store.putIfAbsent(name, body, either)).status === 'taken') {
+      // A copy of our folder has been written on, on another machine or from a backup: that one has other records.
+      this.#options.context.log.error(
+        { file: name },
+        'another file has this name in the store; using another name',
+      );
+      const stem = `${part.place.stem}-${randomBytes(6).toString('hex')}`;
+      name = finishedPlace({ ...part.place, stem }, compression).name;
+    }
+    return name;
+  }
+
+  async #openStore(): Promise<ObjectStore> {
+    const store = await this.#options.open();
+    try {
+      await store.probe(this.#abort.signal);
+      return store;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  /** Its compressed file lies beside it, or it is listed and that is gone already. */
+  async #finishedAs(place: PartPlace, listed: ReadonlySet<string>): Promise<Compression | null> {
+    for (const compression of COMPRESSIONS) {
+      const { name, path } = finishedPlace(place, compression);
+      if (listed.has(name) || (await isThere(path))) return compression;
+    }
+    return null;
+  }
+
+  async #endPart(part: Part): Promise<void> {
+    await rename(part.path, sentPath(part.place));
+    await syncFolder(dirname(part.path));
+    for (const compression of COMPRESSIONS)
+      await rm(finishedPlace(part.place, compression).path, { force: true });
+  }
+
+  #stateOf(part: Part): State {
+    let state = this.#states.get(part);
+    if (state === undefined) {
+      const until = Promise.withResolvers<void>();
+      // An answer may not be waited for.
+      until.promise.catch(() => undefined);
+      state = { until, answer: { status: 'held', until: until.promise } };
+      this.#states.set(part, state);
+      this.#held.add(part);
+    }
+    return state;
+  }
+
+  #get(): Opened {
+    if (this.#opened === null) throw new Error(`${this.name} is not open`);
+    return this.#opened;
+  }
+}
+
+/** The part's finished file beside it, the same at each call until the part has ended. */
+async function compressed(
+  part: Part,
+  compression: Compression,
+  signal: AbortSignal,
+): Promise<{ readonly file: string; readonly bytes: number; readonly sha256: string }> {
+  const file = finishedPlace(part.place, compression).path;
+  if (!(await isThere(file))) {
+    const written = await writeArchiveFile(part.temporaryPath, () => recordsOf(part), compression, signal);
+    signal.throwIfAborted();
+    await rename(part.temporaryPath, file);
+    await syncFolder(dirname(file));
+    return { file, ...written };
+  }
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of readPlain(file)) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
+  return { file, bytes, sha256: hash.digest('hex') };
+}
+
+function finishedPlace(
+  { openFolder, folder, stem }: PartPlace,
+  compression: Compression,
+): { readonly name: string; readonly path: string } {
+  const file = `${stem}${DATA_EXTENSIONS[compression]}`;
+  return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile();
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}

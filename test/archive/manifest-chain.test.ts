@@ -1,0 +1,195 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, it, onTestFinished } from 'vitest';
+import { ManifestChain } from '../../src/archive/manifest-chain.ts';
+import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
+import { MemoryStore } from './memory-store.ts';
+
+const writer = '0123456789ab';
+const log = { info: () => {}, warn: () => {}, error: () => {} };
+const { signal } = new AbortController();
+
+const line = (file: string) => ({
+  file,
+  records: 1,
+  bytes: 1,
+  sha256: 'ab',
+  first_received_at: '2026-11-21T00:00:00.000Z',
+  last_received_at: '2026-11-21T00:00:00.000Z',
+  types: {},
+});
+
+function folderOf(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const chainIn = (store: MemoryStore, folder: string | null): ManifestChain =>
+  new ManifestChain({ store, writer, log, folder, signal });
+
+/** The files in the chain, in its order; fails for a chain that is not whole. Without the product's reader. */
+function filesIn(store: MemoryStore): string[] {
+  const segments = [...store.objects.keys()].flatMap((key) => {
+    const segment = parseSegmentKey(key);
+    return segment === null ? [] : [{ ...segment, key }];
+  });
+  const { chain, gaps } = chainOf(segments);
+  expect(gaps).toEqual([]);
+  let previous = hash('sha256', '', 'hex');
+  const files: string[] = [];
+  for (const { key, first, last } of chain) {
+    const lines = (store.objects.get(key) ?? Buffer.alloc(0)).toString().split('\n').slice(0, -1);
+    expect(lines).toHaveLength(last - first + 1);
+    for (const text of lines) {
+      const entry = JSON.parse(text) as { file: string; previous: string };
+      expect(entry.previous).toBe(previous);
+      previous = hash('sha256', text, 'hex');
+      files.push(entry.file);
+    }
+  }
+  return files;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+it('joins many small objects, and keeps the chain whole when it was killed while it did', async () => {
+  const store = new MemoryStore();
+  const chain = chainIn(store, null);
+  await chain.open();
+  for (let at = 0; at < 99; at += 1) await chain.append([line(`f${at}`)]);
+  expect(store.objects.size).toBe(99);
+  const before = new Map(store.objects);
+  await chain.append([line('f99')]);
+  await until(() => store.objects.size === 1);
+  expect([...store.objects.keys()]).toEqual([`_manifest/${writer}/0000000001-0000000100.jsonl`]);
+  // As a kill leaves it, between two of the removals.
+  for (const [key, bytes] of [...before].slice(40)) store.objects.set(key, bytes);
+  const files = Array.from({ length: 100 }, (_, at) => `f${at}`);
+  expect(filesIn(store)).toEqual(files);
+  const next = chainIn(store, null);
+  await next.open();
+  expect(store.objects.size).toBe(1);
+  await next.append([line('next')]);
+  expect(filesIn(store)).toEqual([...files, 'next']);
+});
+
+it('an object that cannot be joined is no reason to stop', async () => {
+  const store = new MemoryStore();
+  store.fault = (key) => (key.endsWith('0000000001-0000000100.jsonl') ? 'before' : null);
+  const chain = chainIn(store, null);
+  await chain.open();
+  for (let at = 0; at < 250; at += 1) await chain.append([line(`f${at}`)]);
+  await until(() => store.objects.size < 60);
+  expect(filesIn(store)).toHaveLength(250);
+});
+
+it('lines handed in together share an object, and a thousand fill one', async () => {
+  const store = new MemoryStore();
+  const chain = chainIn(store, null);
+  await chain.open();
+  await Promise.all(Array.from({ length: 2500 }, (_, at) => chain.append([line(`f${at}`)])));
+  expect(store.objects.size).toBeLessThan(6);
+  expect(new Set(filesIn(store)).size).toBe(2500);
+});
+
+type Step =
+  | {
+      readonly kind: 'append';
+      readonly count: number;
+      readonly faults: readonly ('before' | 'after' | null)[];
+    }
+  | { readonly kind: 'kill' };
+
+const fault = fc.constantFrom('before', 'after', null, null);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('append' as const),
+      count: fc.integer({ min: 1, max: 4 }),
+      faults: fc.array(fault, { maxLength: 4 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: 'kill' as const }) },
+);
+
+it('whatever fails, is lost on the way back, or is killed: each line that was asked for is there once', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      const store = new MemoryStore();
+      const folder = mkdtempSync(join(tmpdir(), 'millrace-'));
+      try {
+        let chain = chainIn(store, folder);
+        await chain.open();
+        const wanted: string[] = [];
+        const open = new Set<string>();
+        const restart = async (): Promise<void> => {
+          store.fault = () => null;
+          chain = chainIn(store, folder);
+          for (const file of await chain.open()) open.delete(file);
+        };
+        for (const each of steps) {
+          if (each.kind === 'kill') await restart();
+          else {
+            for (let n = 0; n < each.count; n += 1) open.add(`f${wanted.push(`f${wanted.length}`) - 1}`);
+            const faults = [...each.faults];
+            store.fault = () => faults.shift() ?? null;
+            await Promise.allSettled(
+              [...open].map(async (file) => {
+                await chain.append([line(file)]);
+                open.delete(file);
+              }),
+            );
+          }
+        }
+        store.fault = () => null;
+        for (const file of open) await chain.append([line(file)]);
+        expect(filesIn(store).toSorted()).toEqual(wanted.toSorted());
+        for (const file of wanted) await chain.forget(file);
+        expect(readdirSync(folder)).toEqual([]);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    }),
+    { numRuns: Number(process.env['MILLRACE_CHAIN_RUNS'] ?? 25) },
+  );
+});
+
+it('forgets a segment when all of its files are dealt with, and not before', async () => {
+  const folder = folderOf();
+  const chain = chainIn(new MemoryStore(), folder);
+  await chain.open();
+  await chain.append([line('a'), line('b')]);
+  await chain.forget('a');
+  expect(readdirSync(folder)).toHaveLength(1);
+  await chain.forget('b');
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it('removes nothing of a chain that two have written, from copies of one folder', async () => {
+  const store = new MemoryStore();
+  const [one, other] = [chainIn(store, null), chainIn(store, null)];
+  await Promise.all([one.open(), other.open()]);
+  await one.append([line('a')]);
+  await other.append([line('b'), line('c')]);
+  const before = new Map(store.objects);
+  expect(before.size).toBe(2);
+  await chainIn(store, null).open();
+  expect(store.objects).toEqual(before);
+});
+
+it('goes on behind what another has written in its place', async () => {
+  const store = new MemoryStore();
+  const [one, other] = [chainIn(store, null), chainIn(store, null)];
+  await Promise.all([one.open(), other.open()]);
+  await one.append([line('a')]);
+  await other.append([line('b')]);
+  await one.append([line('c')]);
+  expect(filesIn(store)).toEqual(['a', 'b', 'c']);
+});

@@ -1,0 +1,117 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseOptions } from '../../src/sinks/files/config.ts';
+import { createSink } from '../../src/sinks/files/sink.ts';
+import { runContract } from './run-contract.ts';
+import { checkChains, FaultyStore, recordsIn, URL } from './store-support.ts';
+import { deliver, makeContext, signal, tempFolder } from './support.ts';
+
+function directSink(store: FaultyStore, options: object = {}) {
+  const context = { ...makeContext(), openStore: () => Promise.resolve(store) };
+  return { sink: createSink(parseOptions({ path: URL, spool: 'none', ...options }), context), context };
+}
+
+describe('files sink to a store without a spool: the sink contract', async () => {
+  await runContract(async () => {
+    const path = await mkdtemp(join(tmpdir(), 'millrace-'));
+    const store = await FaultyStore.in(path);
+    const { sink } = directSink(store, { partitionBy: ['date', 'type', 'team'] });
+    return {
+      sink,
+      destinations: ['meals', 'sleep'],
+      arrived: async () => {
+        await checkChains(store);
+        return (await recordsIn(store))
+          .sort((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1))
+          .map(({ file, id, body }) => {
+            const [level = ''] = file.split('/');
+            return { id, destination: level.includes('=') ? null : level, body };
+          });
+      },
+      outage: {
+        begin: () => Promise.resolve(void (store.fault = () => 'unreachable')),
+        end: () => Promise.resolve(void (store.fault = () => null)),
+      },
+      dispose: () => rm(path, { recursive: true, force: true }),
+    };
+  });
+});
+
+describe('files sink to a store without a spool', () => {
+  it.each(['lost', 'unreachable', 'busy', 'denied', 'no_place'] as const)(
+    'fault 46: any put answered %s: sent again in other batches, each event is there once',
+    async (fault) => {
+      const store = await FaultyStore.in(tempFolder());
+      const { sink } = directSink(store, { partitionBy: ['type'] });
+      await sink.open(signal);
+      let calls = 0;
+      store.fault = (verb) => (verb === 'putIfAbsent' && (calls += 1) % 3 !== 0 ? fault : null);
+      let due = [...deliver(1, 20, { type: 'a' }), ...deliver(21, 20, { type: 'b' })];
+      for (let round = 1; due.length > 0 && round < 300; round += 1) {
+        // The dispatcher may put other batches together.
+        const batch = due.slice(0, 3 + ((round * 7) % 11));
+        const results = await sink.send(batch, signal);
+        for (const result of results)
+          if (result.status !== 'delivered') expect(result).toMatchObject({ sink: true });
+        due = due.filter((delivery) => results[batch.indexOf(delivery)]?.status !== 'delivered');
+      }
+      expect(due).toEqual([]);
+      store.fault = () => null;
+      await sink.close(signal);
+      await checkChains(store);
+      expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(
+        Array.from({ length: 40 }, (_, at) => `msg_${at + 1}`).toSorted(),
+      );
+    },
+  );
+
+  it('says what is wrong while the store is away, and not when it is back', async () => {
+    const store = await FaultyStore.in(tempFolder());
+    const { sink } = directSink(store);
+    await sink.open(signal);
+    store.fault = () => 'busy';
+    await sink.send(deliver(1, 1), signal);
+    expect(sink.troubles?.()).toMatchObject([{ code: 'store_busy' }]);
+    store.fault = () => null;
+    expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);
+    expect(sink.troubles?.()).toEqual([]);
+    await sink.close(signal);
+    expect(await recordsIn(store)).toHaveLength(1);
+  });
+
+  it('replicas share a place, each with a chain of its own', async () => {
+    const store = await FaultyStore.in(tempFolder());
+    const sinks = Array.from({ length: 4 }, () => directSink(store).sink);
+    await Promise.all(sinks.map((sink) => sink.open(signal)));
+    for (let from = 1; from <= 50; from += 10)
+      await Promise.all(sinks.map((sink, at) => sink.send(deliver(at * 1000 + from, 10), signal)));
+    await Promise.all(sinks.map((sink) => sink.close(signal)));
+    await checkChains(store);
+    expect(new Set((await recordsIn(store)).map(({ id }) => id)).size).toBe(200);
+  });
+
+  it('finishes what had failed before an erasure looks, so that nothing comes after it', async () => {
+    const store = await FaultyStore.in(tempFolder());
+    const { sink } = directSink(store);
+    await sink.open(signal);
+    store.fault = (verb, key) => (verb === 'putIfAbsent' && key.startsWith('_manifest') ? 'busy' : null);
+    await sink.send(deliver(1, 1), signal);
+    const settle = (): Promise<void> => sink.settle?.(() => Promise.resolve(true)) ?? Promise.resolve();
+    await expect(settle()).rejects.toThrow('made to fail');
+    store.fault = () => null;
+    await settle();
+    await checkChains(store);
+    await sink.close(signal);
+  });
+
+  it('is used where nothing is kept, whatever the config says of a spool', async () => {
+    const store = await FaultyStore.in(tempFolder());
+    const context = { ...makeContext(), openStore: () => Promise.resolve(store) };
+    const sink = createSink(parseOptions({ path: URL }, { tables: [], spool: '/nowhere' }), context);
+    await sink.open(signal);
+    expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);
+    await sink.close(signal);
+  });
+});
