@@ -150,19 +150,30 @@ describeOnKafka('kafka source', {}, ({ addresses, brokers, oracle }) => {
 
 const header = (name: string, value: string): [Buffer, Buffer] => [Buffer.from(name), Buffer.from(value)];
 
-test('headers are read as text, the last of a name wins', () => {
-  expect(
-    toIncoming({
+describe('a record', () => {
+  const NOW = 1_795_230_902_123;
+
+  test('has its headers as text, the last of a name wins', () => {
+    const record = {
       value: Buffer.from('{}'),
-      timestamp: 1_795_230_902_123n,
+      timestamp: BigInt(NOW - 1),
       headerEntries: [header('a', 'b'), header('a', 'c'), header('content-encoding', 'GZip')],
-    }),
-  ).toEqual({
-    body: Buffer.from('{}'),
-    encoding: 'gzip',
-    properties: { a: 'c', 'content-encoding': 'GZip' },
-    receivedAt: 1_795_230_902_123,
+    };
+    expect(toIncoming(record, NOW)).toEqual({
+      body: Buffer.from('{}'),
+      encoding: 'gzip',
+      properties: { a: 'c', 'content-encoding': 'GZip' },
+      receivedAt: NOW - 1,
+    });
   });
+
+  test.each([-1n, 0n, BigInt(NOW) + 1n, 2n ** 62n])(
+    'is as old as its arrival when it says %s',
+    (timestamp) => {
+      const record = { value: Buffer.from('{}'), timestamp, headerEntries: [] };
+      expect(toIncoming(record, NOW).receivedAt).toBe(NOW);
+    },
+  );
 });
 
 describe('kafka source options', () => {

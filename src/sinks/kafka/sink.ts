@@ -149,7 +149,10 @@ export class KafkaSink implements Sink {
   }
 
   #load(): Promise<Client> {
-    this.#client ??= Client.load(this.#options.connection, this.#options.timeout);
+    this.#client ??= Client.load(this.#options.connection, this.#options.timeout).catch((error: unknown) => {
+      this.#client = null;
+      throw error;
+    });
     return this.#client;
   }
 }

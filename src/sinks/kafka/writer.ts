@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { unlessAborted } from '../../lib/abort.ts';
+import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { Serial } from '../../lib/serial.ts';
 import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 import type { Client, Identity, PartitionAnswer } from './client.ts';
@@ -56,37 +56,48 @@ export class Writer {
   }
 
   /** At most one batch a partition. Settles hardly after its time, or after the signal aborts. */
-  write(
+  async write(
     batches: ReadonlyMap<number, readonly Message[]>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Written>> {
-    const end = performance.now() + this.#options.timeout;
-    return this.#serial.run(() => this.#write(new Map(batches), signal, end));
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), this.#options.timeout);
+    const forget = onAbort(signal, () => late.abort());
+    try {
+      return await this.#serial.run(() => this.#write(new Map(batches), late.signal, signal));
+    } finally {
+      clearTimeout(timer);
+      forget();
+    }
   }
 
+  /** @param end aborts with `signal`, and when the time is over */
   async #write(
     left: Map<number, readonly Message[]>,
+    end: AbortSignal,
     signal: AbortSignal,
-    end: number,
   ): Promise<ReadonlyMap<number, Written>> {
     const written = new Map<number, Written>();
-    for (const partition of left.keys()) written.set(partition, STOPPED_FAILURE);
-    const live = (): boolean => left.size > 0 && !signal.aborted && performance.now() < end;
+    const live = (): boolean => left.size > 0 && !end.aborted;
     for (let look = false; live(); look = true) {
-      if (look) await wait(PAUSE, undefined, { signal }).catch(() => undefined);
+      if (look) await wait(PAUSE, undefined, { signal: end }).catch(() => undefined);
       try {
-        const identity = await unlessAborted(this.#identify(left), signal, null);
+        const identity = await unlessAborted(this.#identify(left), end, null);
         if (identity !== null && identity !== this.#identity) this.#begin(identity);
-        if (live()) await unlessAborted(this.#try(left, look, written), signal, undefined);
+        if (live()) await unlessAborted(this.#try(left, look, written), end, undefined);
       } catch (error) {
         const failure = toFailure(error);
         for (const partition of left.keys()) written.set(partition, failure);
         if (failure.kind === 'denied' || failure.kind === 'missing') break;
       }
     }
-    // What is written after this returns is of an epoch that is over.
-    if ([...written.values()].some((each) => each !== null)) this.#mode = 'torn';
-    return new Map(written);
+    const reason = `no answer in ${this.#options.timeout} ms`;
+    const unknown: Failure = signal.aborted ? STOPPED_FAILURE : { kind: 'late', reason };
+    // Nobody knows of those without an answer, and what comes of them must not count any more.
+    const answers = new Map([...left.keys()].map((partition) => [partition, unknown] as [number, Written]));
+    for (const [partition, answer] of written) answers.set(partition, answer);
+    if ([...answers.values()].some((each) => each !== null)) this.#mode = 'torn';
+    return answers;
   }
 
   /** One request to each broker that leads; takes out of `left` what need not be tried again. */

@@ -3,8 +3,11 @@ import type { IncomingMessage } from '../../core/incoming.ts';
 
 type Received = Pick<Message, 'value' | 'headerEntries' | 'timestamp'>;
 
-/** The record as it lies in the topic: still compressed by its publisher, with its headers. A missing value is empty. */
-export function toIncoming({ value, headerEntries, timestamp }: Received): IncomingMessage {
+/**
+ * The record as it lies in the topic: still compressed by its publisher, with its headers. A missing value is empty.
+ * @param now milliseconds since the epoch, for a record whose publisher gave it no time, or one that is still to come
+ */
+export function toIncoming({ value, headerEntries, timestamp }: Received, now: number): IncomingMessage {
   const properties = Object.fromEntries(
     headerEntries.map(([name, text]) => [String(name ?? ''), String(text ?? '')]),
   );
@@ -13,6 +16,6 @@ export function toIncoming({ value, headerEntries, timestamp }: Received): Incom
     body: value ?? Buffer.alloc(0),
     encoding: encoding === '' ? null : encoding.toLowerCase(),
     properties,
-    receivedAt: Number(timestamp),
+    receivedAt: timestamp > 0n && timestamp <= BigInt(now) ? Number(timestamp) : now,
   };
 }

@@ -86,7 +86,8 @@ export class KafkaSource implements Source {
       for (;;) {
         const batch = await Promise.race([next(stream), stop]);
         if (batch === null) return;
-        await deliver(batch.map(toIncoming));
+        const now = this.#context.clock.now();
+        await deliver(batch.map((message) => toIncoming(message, now)));
         await this.#commit(consumer, batch);
       }
     } finally {
