@@ -3,8 +3,9 @@ import { expect, it, onTestFinished } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { describeOnKafka } from '../support/kafka/cluster.ts';
 import { seededRandom } from '../support/random.ts';
+import { until } from '../support/until.ts';
 import { startDelivering } from './delivering.ts';
-import { idsOf, makeSink } from './kafka-support.ts';
+import { idsOf, makeSink, put } from './kafka-support.ts';
 import { signal } from './support.ts';
 
 /** Faults of a run; each takes a new election, and a broker some seconds to come back. */
@@ -16,6 +17,26 @@ describeOnKafka(
   'kafka sink, three brokers',
   { brokers: 3, longRun: true },
   ({ addresses, brokers, oracle }) => {
+    it('calls nothing delivered that only the leader has', async () => {
+      const topic = `events-${randomUUID()}`;
+      await oracle.create(topic, 1, 3);
+      const sink = makeSink(addresses, { topic, timeout: '3s' });
+      onTestFinished(() => sink.close(signal));
+      await sink.open(signal);
+      await put(sink, [contractEvent(1)]);
+      const leader = await oracle.leader(topic);
+      const followers = brokers.filter(({ id }) => id !== leader);
+      for (const follower of followers) await follower.pause();
+      const results = await sink.send([{ event: contractEvent(2), destination: null }], signal);
+      for (const follower of followers) follower.resume();
+      expect(results).toMatchObject([{ status: 'retry', sink: true }]);
+      await until('it to be delivered', async () => {
+        const [again] = await sink.send([{ event: contractEvent(2), destination: null }], signal);
+        return again?.status === 'delivered';
+      });
+      expect([...new Set(idsOf(await oracle.read(topic)))]).toEqual(['msg_1', 'msg_2']);
+    });
+
     it(
       'faults 11 and 47: leaders are killed and paused under load: nothing lost, each user in order',
       { timeout: 60_000 * FAULTS },

@@ -194,6 +194,19 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
     },
   );
 
+  it('does not take another batch for one that was given up without an answer', async () => {
+    const { sink, topic } = await open({ timeout: '600ms' }, 1);
+    const [proxy] = proxies;
+    await put(sink, [contractEvent(1)]);
+    // The broker writes it, and no answer comes through until the time is over.
+    proxy?.swallow(Infinity);
+    const lost = [{ event: contractEvent(2), destination: null }];
+    expect(await sink.send(lost, signal)).toMatchObject([{ status: 'retry', sink: true }]);
+    proxy?.swallow(0);
+    await put(sink, [contractEvent(3)]);
+    expect(idsOf(await oracle.read(topic))).toEqual(['msg_1', 'msg_2', 'msg_3']);
+  });
+
   it('begins a new epoch after a batch that was given up, which can then not come up later', async () => {
     const { sink, topic } = await open({ timeout: '600ms' }, 1);
     await put(sink, [contractEvent(1)]);

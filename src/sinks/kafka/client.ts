@@ -87,9 +87,14 @@ export class Client {
   /**
    * Writes to partitions that one broker leads.
    * @returns the name of the protocol's error of each partition, `NONE` once all in-sync replicas have the batch
+   * @param signal nothing is sent once it has aborted
    * @throws when there is no answer; the batches may have been written
    */
-  async produce(leader: number, request: ProduceRequest): Promise<ReadonlyMap<number, PartitionAnswer>> {
+  async produce(
+    leader: number,
+    request: ProduceRequest,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, PartitionAnswer>> {
     const { topic, batches, identity, codec } = request;
     const api = await this.#api<ProduceApi>('Produce');
     const { brokers } = await this.#base.metadata({});
@@ -105,6 +110,7 @@ export class Client {
     const owner =
       identity === null ? {} : { producerId: identity.id, producerEpoch: identity.epoch, sequences };
     const options = { compression: codec, ...owner };
+    signal.throwIfAborted();
     let answer: ProduceResponse;
     try {
       answer = await api.async(connection, ALL_REPLICAS, this.#timeout, records, options);

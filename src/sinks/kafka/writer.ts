@@ -18,6 +18,15 @@ export interface WriterOptions {
 /** What became of a partition's messages: null when all in-sync replicas have them. */
 export type Written = Failure | null;
 
+/** What of one `write` is still to be tried. */
+interface Try {
+  readonly left: Map<number, readonly Message[]>;
+  readonly written: Map<number, Written>;
+  /** Whether to ask anew who leads. */
+  readonly look: boolean;
+  readonly end: AbortSignal;
+}
+
 const PAUSE = 100;
 /** Epochs are numbers of 16 bits, sequences of 32. */
 const [LAST_EPOCH, LAST_SEQUENCE] = [32_767, 2 ** 31 - 1];
@@ -84,7 +93,7 @@ export class Writer {
       try {
         const identity = await unlessAborted(this.#identify(left), end, null);
         if (identity !== null && identity !== this.#identity) this.#begin(identity);
-        if (live()) await unlessAborted(this.#try(left, look, written), end, undefined);
+        if (live()) await unlessAborted(this.#try({ left, written, look, end }), end, undefined);
       } catch (error) {
         const failure = toFailure(error);
         for (const partition of left.keys()) written.set(partition, failure);
@@ -101,16 +110,13 @@ export class Writer {
   }
 
   /** One request to each broker that leads; takes out of `left` what need not be tried again. */
-  async #try(
-    left: Map<number, readonly Message[]>,
-    look: boolean,
-    written: Map<number, Written>,
-  ): Promise<void> {
+  async #try({ left, written, look, end }: Try): Promise<void> {
     const { topic, codec } = this.#options;
-    const client = await this.#options.client();
-    const leaders = await client.leaders(topic, look);
+    // Before anything is waited for: a try that goes on when its time is over must not write as who comes after.
     const identity = this.#identity;
     const sequences = this.#sequences;
+    const client = await this.#options.client();
+    const leaders = await client.leaders(topic, look);
     const byLeader = Map.groupBy([...left.keys()], (partition) => leaders[partition] ?? -1);
     const requests = [...byLeader].map(async ([leader, partitions]) => {
       const batches = new Map(
@@ -120,7 +126,7 @@ export class Writer {
         ]),
       );
       try {
-        const answers = await client.produce(leader, { topic, batches, identity, codec });
+        const answers = await client.produce(leader, { topic, batches, identity, codec }, end);
         for (const [partition, { messages }] of batches) {
           const answer = answers.get(partition) ?? { name: 'NETWORK_EXCEPTION', message: 'no answer' };
           written.set(partition, outcomeOf(answer));
