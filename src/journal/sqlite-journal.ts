@@ -10,6 +10,7 @@ import { remoteOf, type Remote } from '../lib/remote.ts';
 import { APPENDED, type Batch } from './appending.ts';
 import { eraseFrom } from './erasure.ts';
 import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
+import { unpackHeads } from './head-columns.ts';
 import { LateWrites } from './late-writes.ts';
 import { maintain } from './maintenance.ts';
 import { clearOwner } from './owner.ts';
@@ -92,7 +93,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#store.setAside.drop('dead_letters', selection);
   readonly dropQuarantine: Journal['dropQuarantine'] = (selection) =>
     this.#store.setAside.drop('quarantine', selection);
-  readonly heads: Journal['heads'] = (after) => this.#store.heads(after);
+  readonly heads: Journal['heads'] = (after) => this.#store.heads(after).then(unpackHeads);
 
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
     return this.#enqueue({ event, handling, invalid: null, dedupKey });

@@ -1,12 +1,6 @@
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
-import type {
-  DeadLetterBatch,
-  EventHead,
-  JournalAccount,
-  JournalStatus,
-  Selection,
-} from '../core/journal.ts';
+import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { Appending, type Batch } from './appending.ts';
@@ -17,6 +11,7 @@ import { openDatabase } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { Eraser } from './erase.ts';
 import { Events } from './events.ts';
+import { packHeads, type HeadColumns } from './head-columns.ts';
 import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
 import { Progress } from './progress.ts';
@@ -122,8 +117,8 @@ export class Store {
   }
 
   /** Heads of the events after `after` in order, as many as an answer should hold; none at the end. */
-  heads(after: number): readonly EventHead[] {
-    return headsAfter(this.#events.log, after);
+  heads(after: number): HeadColumns {
+    return packHeads(headsAfter(this.#events.log, after));
   }
 
   /** What is appended from now on was accepted under these routes. */

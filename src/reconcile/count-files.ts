@@ -43,6 +43,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   // Nothing has been written yet where a store is empty.
   const listing = await (await places.open(path)).list();
   const { files } = listing;
+  const isInside = insideOf(window);
   const erasures = new ErasedRecords(window);
   const manifest = await readManifest(listing, { onEntry: (entry) => erasures.take(entry) });
   const lines = manifest.entries;
@@ -64,11 +65,11 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
       if (item.file !== before) options.onFile?.(item.file);
       before = item.file;
       if (item.kind === 'record') {
-        if (!isInside(item.record.received_at, window)) continue;
+        if (!isInside(item.record.received_at)) continue;
         records += 1;
         options.onRecord(item);
       } else if (item.sealed !== undefined) {
-        if (isInside(item.sealed.received_at, window)) sealed += 1;
+        if (isInside(item.sealed.received_at)) sealed += 1;
       } else if (problems.length < NAMED)
         problems.push({ file: item.file, line: item.line, reason: item.reason });
     }
@@ -76,9 +77,20 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   return { records, sealed, erased: erasures.count, problems, passedOver: outside.size };
 }
 
-function isInside(at: string, { since, until }: Window): boolean {
-  const time = Date.parse(at);
-  return time >= since && time < until;
+/** Whether a time lies in a window. Texts of one length sort as their times do, and parsing one takes twenty times as long. */
+function insideOf({ since, until }: Window): (at: string) => boolean {
+  const [first, end] = [textOf(since), textOf(until)];
+  return (at) => {
+    if (at.length === first.length && at.length === end.length && at.endsWith('Z'))
+      return at >= first && at < end;
+    const time = Date.parse(at);
+    return time >= since && time < until;
+  };
+}
+
+/** Empty for a time without an end. */
+function textOf(time: number): string {
+  return Number.isFinite(time) ? new Date(time).toISOString() : '';
 }
 
 /** A file whose newest line says that nothing of it was received in the window. */

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
 import type { EraseStep } from '../../src/journal/erase.ts';
+import { unpackHeads } from '../../src/journal/head-columns.ts';
 import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -138,7 +139,8 @@ function look(): Command {
       Array.from({ length: lastSeq - firstSeq + 1 }, (_, n) => firstSeq + n),
     );
     const heads: { seq: number; id: string }[] = [];
-    for (let page = store.heads(0); page.length > 0; page = store.heads(page.at(-1)?.seq ?? 0))
+    const headsAfter = (seq: number) => unpackHeads(store.heads(seq));
+    for (let page = headsAfter(0); page.length > 0; page = headsAfter(page.at(-1)?.seq ?? 0))
       heads.push(...page);
     expect(heads.map(({ seq, id }) => ({ seq, id }))).toEqual(all.map(({ seq, id }) => ({ seq, id })));
     let waiting = 0;
