@@ -19,7 +19,7 @@ import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { configOf } from './config-options.ts';
-import { withPlaces } from './places.ts';
+import { storageOf, withPlaces } from './places.ts';
 import { collect, readAs, textOf } from './options.ts';
 import { StatusLine } from './status-line.ts';
 
@@ -97,7 +97,9 @@ export function archiveCommand(io: Io): Command {
         onProgress: (done, total, file) =>
           status.show(() => `reading file ${done + 1} of ${total}: ${file}`, done + 1 === total),
       };
-      const { report, actions } = await withPlaces((places) => work(path, options, { ...how, places }, io));
+      const { report, actions } = await withPlaces(storageOf(options, io), (places) =>
+        work(path, options, { ...how, places }, io),
+      );
       if (options.json === true) {
         const repair = actions === null ? {} : { repair: { dry_run: options.dryRun === true, actions } };
         print(io, JSON.stringify({ ...report, ...repair }, null, 2));

@@ -10,7 +10,7 @@ import { parseBytes } from '../lib/units.ts';
 import { describeDrift, describeLeft } from '../warehouse/learned/drift.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { withPlaces } from './places.ts';
+import { storageOf, withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, endInstant, instant, option, wholeNumber, workOption } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
@@ -146,7 +146,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
   const tables = await tablesOf(options, io);
   if (!madeOfEvents(tables).includes(options.table))
     throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
-  const summary = await withPlaces((places) =>
+  const summary = await withPlaces(storageOf(options, io), (places) =>
     runExport({
       ...prepare(paths, options),
       places,

@@ -5,7 +5,7 @@ import { inferTables, type InferSummary } from '../export/infer.ts';
 import { errorCode } from '../lib/durable.ts';
 import { writeTables } from '../warehouse/learned/infer/write.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { withPlaces } from './places.ts';
+import { storageOf, withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, option, wholeNumber } from './options.ts';
 import { StatusLine } from './status-line.ts';
@@ -57,7 +57,7 @@ export function inferCommand(io: Io): Command {
       const status = new StatusLine(io);
       const name = status.atMost(NAMED);
       const opener = await openerOf(options, io);
-      const summary = await withPlaces((places) =>
+      const summary = await withPlaces(storageOf(options, io), (places) =>
         inferTables({
           paths,
           places,

@@ -93,12 +93,12 @@ function sameEnvelope(a: Config, b: Config): boolean {
 
 async function* archiveEvents(
   path: string,
-  { file }: LoadedConfig,
+  { file, config }: LoadedConfig,
   unreadable: Unreadable,
   io: Io,
 ): AsyncGenerator<PastEvent> {
   const opener = await openerOf({ config: file }, io, 'nothing');
-  const places = new Places();
+  const places = new Places(config.storage);
   try {
     for await (const item of readArchive(path, { places, parts: true, signal: io.signal, opener })) {
       if (item.kind === 'problem') unreadable.add(item.file, item.line, item.reason);

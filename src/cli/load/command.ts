@@ -8,7 +8,7 @@ import type { LoadStore } from '../../load/store.ts';
 import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { print, usageError, type Io } from '../io.ts';
-import { withPlaces } from '../places.ts';
+import { storageOf, withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { collect, option } from '../options.ts';
 import { StatusLine } from '../status-line.ts';
@@ -81,7 +81,7 @@ export function loadCommand(io: Io): Command {
     .action(async (paths: readonly string[], options: Options) => {
       const tables = await tablesOf(options, io);
       const target = await targetOf(options.to, options.schema);
-      await withPlaces(async (places) => {
+      await withPlaces(storageOf(options, io), async (places) => {
         const work: LoadOptions = {
           paths,
           places,

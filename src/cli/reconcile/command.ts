@@ -91,13 +91,14 @@ export function reconcileCommand(io: Io): Command {
       throw usageError('with acknowledge: delivered there is no journal to count from');
     const opener = await openerOf({ ...options, config: loaded.file }, io);
     const sinks = countedSinks(loaded.config, opener);
-    if (options.service === true) return withPlaces((places) => againstService(io, options, sinks, places));
+    if (options.service === true)
+      return withPlaces(loaded.config.storage, (places) => againstService(io, options, sinks, places));
     const window = windowOf(
       options.since === undefined ? null : readAs('--since', options.since, instant),
       options.until === undefined ? null : readAs('--until', options.until, endInstant),
       Date.now(),
     );
-    const report = await withPlaces((places) =>
+    const report = await withPlaces(loaded.config.storage, (places) =>
       withOperations(loaded, (operations) =>
         reconcile({
           operations,

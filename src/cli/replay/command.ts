@@ -78,7 +78,7 @@ export function replayCommand(io: Io): Command {
           note(io, `${root}: ${files} files skipped: by the manifest they hold nothing that matches`);
         const onChanged = (where: string): void =>
           note(io, `${where} has changed since: replayed again from its first line, under the same ids`);
-        await withPlaces(async (places) => {
+        await withPlaces(loaded.config.storage, async (places) => {
           const parts = { loaded, opener, ask: store.ask, places, onPassedOver, onChanged };
           const work = replayWork(order, parts);
           if (flags.dryRun === true) await count(work, flags, io);
