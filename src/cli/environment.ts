@@ -15,6 +15,11 @@ export const ENVIRONMENT = {
   GOOGLE_APPLICATION_CREDENTIALS:
     'File with credentials for Pub/Sub, if the machine has none; read by Google’s library.',
   AZURE_CLIENT_ID: 'With `AZURE_TENANT_ID` and others: the identity for Event Hubs; read by Azure’s library.',
+  AWS_ENDPOINT_URL_S3:
+    'Address of an S3 store, with `AWS_REGION`, `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and others; read by the AWS SDK.',
+  AZURE_STORAGE_CONNECTION_STRING:
+    'Storage account of `azblob://`, when `storage.azblob` names none; else `AZURE_STORAGE_ACCOUNT` and `AZURE_STORAGE_KEY`.',
+  STORAGE_EMULATOR_HOST: 'Connects `gs://` to an emulator, when `storage.gs` names no endpoint.',
   TMPDIR: 'Where `demo` creates its folder.',
   NO_COLOR: 'Supported: output is never coloured.',
 } as const satisfies Record<string, string>;

@@ -1,8 +1,7 @@
-import { accessSync, constants } from 'node:fs';
-import { join } from 'node:path';
 import { freePort } from '../free-port.ts';
 import { type Lack, lacksProgram } from '../requirements.ts';
 import type { Emulator } from './emulators.ts';
+import { FAKE_GCS_SERVER } from './install.ts';
 import { startResumable } from './resumable.ts';
 import { startServer } from './server.ts';
 
@@ -10,25 +9,14 @@ const NAME = 'fake-gcs-server';
 
 /** Why fake-gcs-server, a stand-in of Google Cloud Storage, cannot be run here, or null. */
 export function lacksFakeGcs(): Lack {
-  return program() === NAME ? lacksProgram(NAME) : null;
-}
-
-/** On the PATH, or where `.ci/run` has put it. */
-function program(): string {
-  const path = join(process.env['MILLRACE_TEST_TOOLS'] ?? '', NAME);
-  try {
-    accessSync(path, constants.X_OK);
-    return path;
-  } catch {
-    return NAME;
-  }
+  return FAKE_GCS_SERVER.includes('/') ? null : lacksProgram(NAME);
 }
 
 /** Starts it on a free port, in memory, and waits until it listens. */
 export async function startFakeGcs(): Promise<Emulator> {
   const port = await freePort();
   const args = ['-scheme', 'http', '-host', '127.0.0.1', '-port', String(port), '-backend', 'memory'];
-  const server = await startServer(NAME, program(), [...args, '-log-level', 'error'], port);
+  const server = await startServer(NAME, FAKE_GCS_SERVER, [...args, '-log-level', 'error'], port);
   const front = await startResumable(server.url);
   return {
     url: front.url,

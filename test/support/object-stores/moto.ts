@@ -1,10 +1,10 @@
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { freePort } from '../free-port.ts';
 import { firstLack, lacksProgram, lacksWorking, type Lack } from '../requirements.ts';
+import { MOTO_PYTHON } from './install.ts';
 import { startServer } from './server.ts';
 import type { Emulator } from './emulators.ts';
 
-const PYTHON = process.env['MILLRACE_TEST_PYTHON'] ?? 'python3';
 
 const OPTIONS = { region: 'us-east-1', forcePathStyle: true };
 const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
@@ -12,8 +12,8 @@ const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 /** Why moto, a stand-in of S3, cannot be run here, or null. */
 export function lacksMoto(): Lack {
   return firstLack(
-    PYTHON.includes('/') ? null : lacksProgram(PYTHON),
-    lacksWorking("moto (pip install 'moto[server]')", PYTHON, ['-c', 'import flask, moto.server']),
+    MOTO_PYTHON.includes('/') ? null : lacksProgram(MOTO_PYTHON),
+    lacksWorking("moto (pip install 'moto[server]')", MOTO_PYTHON, ['-c', 'import flask, moto.server']),
   );
 }
 
@@ -22,7 +22,7 @@ export async function startMoto(): Promise<Emulator> {
   const port = await freePort();
   const server = await startServer(
     'moto',
-    PYTHON,
+    MOTO_PYTHON,
     ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)],
     port,
   );
