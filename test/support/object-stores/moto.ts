@@ -5,7 +5,6 @@ import { MOTO_PYTHON } from './install.ts';
 import { startServer } from './server.ts';
 import type { Emulator } from './emulators.ts';
 
-
 const OPTIONS = { region: 'us-east-1', forcePathStyle: true };
 const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 
