@@ -15,6 +15,7 @@ import type { Operations } from './core/operations.ts';
 import type { NotedHead } from './core/proof.ts';
 import { parseTarget } from './core/route.ts';
 import type { Inlet } from './core/sink.ts';
+import type { ObjectStore } from './core/storage.ts';
 import { DeliveredLog } from './deliver/delivered-log.ts';
 import { Delivery } from './deliver/delivery.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
@@ -178,7 +179,8 @@ function makeDelivery(system: System): void {
   // Where there is no way into the journal, sinks make no events.
   const inlet = journal === null ? {} : { inlet: { fields: () => plan.value.config.envelope, take } };
   const isOptional = (name: string): boolean => plan.value.config.sinks[name]?.required === false;
-  const sinks = new LiveSinks(dispatcher, { log, clock, proof, openStore: openPlace, ...inlet }, isOptional);
+  const stores = (url: string): Promise<ObjectStore> => openPlace(url, config.storage);
+  const sinks = new LiveSinks(dispatcher, { log, clock, proof, openStore: stores, ...inlet }, isOptional);
   const isErased = users.has.bind(users);
   system.dispatcher = dispatcher;
   system.sinks = sinks;

@@ -2,6 +2,8 @@ import { readdirSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { checkChains, recordsIn } from '../sinks/store-support.ts';
@@ -15,7 +17,7 @@ import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 /** Kills of one run; 200 and more take minutes. */
-const KILLS = Number(process.env['MILLRACE_STORE_KILLS'] ?? 2);
+const KILLS = Number(process.env['MILLRACE_STORE_KILLS'] ?? 1);
 const SEED = Number(process.env['MILLRACE_STORE_SEED'] ?? 1);
 
 /** What the kills are aimed at: before a request is passed on, or when the store has done it. */
@@ -23,13 +25,15 @@ const MOMENTS = ['data before', 'data after', 'manifest before', 'manifest after
 /** What goes wrong besides, with one request in ten. */
 const FAULTS: readonly Fault[] = ['429', '500', '503', 'cut', 'lost'];
 
-function environment(endpoint: string): Record<string, string> {
-  return {
-    AWS_ENDPOINT_URL_S3: endpoint,
-    AWS_REGION: 'us-east-1',
-    AWS_ACCESS_KEY_ID: 'test',
-    AWS_SECRET_ACCESS_KEY: 'test',
-  };
+/** Secrets of a config have to come from the environment. */
+function inEnvironment(settings: object): { readonly storage: object; readonly env: Record<string, string> } {
+  const env: Record<string, string> = {};
+  const text = JSON.stringify(settings, (key, value: unknown) => {
+    if (typeof value !== 'string' || !/key|secret|token|connection/i.test(key)) return value;
+    env[`STORE_${key}`] = value;
+    return `\${STORE_${key}}`;
+  });
+  return { storage: JSON.parse(text) as object, env };
 }
 
 /** Sends one after the other, again and again until each is answered: only then does it count. */
@@ -66,26 +70,34 @@ async function scene(emulator: Emulator, name: string, more: object) {
   onTestFinished(() => proxy.stop());
   const place = `${await emulator.bucket(name)}/archive`;
   const folder = await temporaryFolder();
+  const { storage, env } = inEnvironment(emulator.settings(proxy.url));
   const config = writeConfig(folder, {
+    storage,
     sinks: {
       archive: { type: 'files', path: place, rotate: { bytes: '16KiB', every: '1s' }, ...more },
     },
   });
   const store = await openStore(place, storageSettings(emulator.settings()));
   onTestFinished(() => store.close());
-  const env = environment(proxy.url);
-  return { proxy, place, config, store, env };
+  return { proxy, place, config, store, storage, env };
 }
 
 /** Kills at the moment that a request of this kind comes by; the answer to whether the request is passed on. */
 function strikes(moment: (typeof MOMENTS)[number], { method, url = '' }: IncomingMessage): boolean {
   if (moment === 'any time') return true;
-  const kind = url.includes('_manifest') ? 'manifest' : 'data';
-  return method === 'PUT' && moment.startsWith(kind);
+  const kind = decodeURIComponent(url).includes('/_manifest/') ? 'manifest' : 'data';
+  return (method === 'PUT' || method === 'POST') && moment.startsWith(kind);
 }
 
-describeOnStores(' as an archive', (emulator) => {
-  test(
+async function expectVerified(place: string, emulator: Emulator): Promise<void> {
+  const places = new Places(storageSettings(emulator.settings()));
+  expect((await verifyArchive(place, { places })).differences).toEqual([]);
+  await places.close();
+}
+
+describeOnStores(' as an archive', (emulator, scheme) => {
+  // The others when it is asked for: what they do differently is held to the port's own tests.
+  test.skipIf(scheme !== 'azblob' && process.env['MILLRACE_STORE_KILLS'] === undefined)(
     `fault 46: ${KILLS} kills around each step, and a bad line: what was acknowledged is there once, and all verifies`,
     async () => {
       const { proxy, place, config, store, env } = await scene(emulator, 'kills', { partitionBy: ['type'] });
@@ -125,11 +137,13 @@ describeOnStores(' as an archive', (emulator) => {
       // Events that were durable when the receiver was killed, and not answered, are the sender's to send again.
       expect(found.length - new Set(found).size).toBe(0);
       await checkChains(store);
-      const verified = await millraceProcess(['archive', 'verify', place, '--config', config], { env });
-      expect(verified).toMatchObject({ code: 0 });
+      await expectVerified(place, emulator);
     },
     60_000 + KILLS * 10_000,
   );
+
+  // The rest is the same for all of them.
+  if (scheme !== 'azblob') return;
 
   test('without a spool: acknowledged when it is in the store, and all verifies', async () => {
     const { place, config, store, env } = await scene(emulator, 'direct', { spool: 'none' });
@@ -144,20 +158,20 @@ describeOnStores(' as an archive', (emulator) => {
     expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
     expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
     await checkChains(store);
-    expect(await millraceProcess(['archive', 'verify', place, '--config', config], { env })).toMatchObject({
-      code: 0,
-    });
+    await expectVerified(place, emulator);
   });
 
   test('what is held is put before its sink is renamed, and before it leaves', async () => {
-    const { place, config, store, env } = await scene(emulator, 'reload', { rotate: { every: '1h' } });
+    const { place, config, store, storage, env } = await scene(emulator, 'reload', {
+      rotate: { every: '1h' },
+    });
     const receiver = await ReceiverProcess.start(config, { env });
     const post = async (n: number): Promise<void> => {
       const { id, body } = madeUpEvent(n);
       await postSigned(receiver.url, body, { id });
     };
     const reload = async (sinks: object): Promise<void> => {
-      writeConfig(dirname(config), { sinks });
+      writeConfig(dirname(config), { storage, sinks });
       const before = receiver.logLines().filter(({ msg }) => msg === 'reloaded').length;
       receiver.signal('SIGHUP');
       await until(

@@ -4,6 +4,7 @@ import { systemClock } from '../../core/clock.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { formatTarget } from '../../core/route.ts';
 import type { SinkLog } from '../../core/sink.ts';
+import type { ObjectStore } from '../../core/storage.ts';
 import { Dispatcher } from '../../deliver/dispatcher.ts';
 import { LiveSinks } from '../../deliver/live-sinks.ts';
 import { planSinks } from '../../plan.ts';
@@ -112,8 +113,10 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
   void backpressure?.watch(over.signal);
   let complete = false;
   try {
-    const proof = openProof(work.loaded.config);
-    await new LiveSinks(dispatcher, { ...parts, proof, openStore }).open({ sinks });
+    const { config } = work.loaded;
+    const stores = (url: string): Promise<ObjectStore> => openStore(url, config.storage);
+    const around = { ...parts, proof: openProof(config), openStore: stores };
+    await new LiveSinks(dispatcher, around).open({ sinks });
     dispatcher.begin();
     await replay.run(AbortSignal.any([io.signal, failed.signal]));
     complete = true;
