@@ -13,8 +13,14 @@ const REPLACEMENT = 'fffd';
 const EVENT_KEY = Buffer.from('},"event":');
 const BASE64_KEY = Buffer.from(',"body_base64":"');
 
-/** The records of some events, each with its line feed, in one buffer. Costs about 2 µs for an event of 1 KB. */
-export function formatRecords(events: readonly Event[]): Buffer {
+/**
+ * The records of some events, each with its line feed, in one buffer. Costs about 2 µs for an event of 1 KB.
+ * @param allocate gives at least so many bytes, with anything in them
+ */
+export function formatRecords(
+  events: readonly Event[],
+  allocate: (bytes: number) => Buffer = Buffer.allocUnsafe,
+): Buffer {
   const heads: string[] = [];
   let room = 0;
   for (const event of events) {
@@ -28,7 +34,7 @@ export function formatRecords(events: readonly Event[]): Buffer {
     texts[i] === body ? '}\n' : `,"body_base64":"${body.toString('base64')}"}\n`,
   );
   for (const tail of tails) room += tail.length + NULL.length;
-  const out = Buffer.allocUnsafe(room);
+  const out = allocate(room);
   let at = 0;
   for (let i = 0; i < events.length; i += 1) {
     at += out.write(heads[i] ?? '', at);

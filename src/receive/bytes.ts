@@ -57,7 +57,7 @@ export function readBytes(
   share: Share,
   done: (result: Bytes | Refusal) => void,
 ): void {
-  let pieces: Buffer[] = [];
+  let pieces: Buffer<ArrayBuffer>[] = [];
   let bytes = 0;
   let isDone = false;
   const end = (result: Bytes | Refusal): void => {
@@ -72,7 +72,7 @@ export function readBytes(
     }
     done(result);
   };
-  const add = (piece: Buffer): void => {
+  const add = (piece: Buffer<ArrayBuffer>): void => {
     pieces.push(piece);
     bytes += piece.length;
     if (bytes > limit) end({ ok: false, code: 'body_too_large', detail: `more than ${limit} bytes` });
@@ -82,10 +82,17 @@ export function readBytes(
   const complete = (): void => {
     const [only] = pieces;
     if (length !== null && length !== bytes) end(INCOMPLETE);
-    else end({ ok: true, body: pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces) });
+    else end({ ok: true, body: pieces.length === 1 && only !== undefined ? only : joined(pieces) });
   };
   const leave = (): void => end(GONE);
   request.on('data', add).on('end', complete).on('close', leave).on('error', leave);
+}
+
+/** Gives the pieces' memory back at once: to do it later, the garbage collector would go through everything there is. */
+function joined(pieces: readonly Buffer<ArrayBuffer>[]): Buffer {
+  const whole = Buffer.concat(pieces);
+  for (const { buffer, length } of pieces) if (buffer.byteLength === length) buffer.transfer(0);
+  return whole;
 }
 
 /**

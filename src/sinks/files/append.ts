@@ -3,6 +3,7 @@ import { formatRecords } from '../../core/archive-record.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import { type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts';
 import { FileGone } from '../../lib/append-file.ts';
+import { BufferPool } from '../../lib/buffer-pool.ts';
 import { ensureFolder, errorCode, NotFollowed } from '../../lib/durable.ts';
 import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
 import type { ArchiveFolder } from './folder.ts';
@@ -39,6 +40,7 @@ interface Records {
 /** Appends the records of one partition to its part, and makes the part when there is none. */
 export class Appender {
   readonly #options: AppenderOptions;
+  readonly #buffers = new BufferPool();
 
   constructor(options: AppenderOptions) {
     this.#options = options;
@@ -48,12 +50,14 @@ export class Appender {
     const { sealer, log } = this.#options;
     const events = batch.map(({ event }) => event);
     const destination = batch[0]?.destination ?? null;
-    if (sealer === null)
-      return await this.#inLane(
-        folder,
-        { lines: formatRecords(events), counted: events, events, destination },
-        signal,
-      );
+    if (sealer === null) {
+      const lines = formatRecords(events, (bytes) => this.#buffers.take(bytes));
+      try {
+        return await this.#inLane(folder, { lines, counted: events, events, destination }, signal);
+      } finally {
+        this.#buffers.give(Buffer.from(lines.buffer));
+      }
+    }
     try {
       // Before its turn in the lane: one batch is sealed while another is written.
       return await sealer().seal(events, (lines) =>
