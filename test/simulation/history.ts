@@ -4,6 +4,9 @@ import type { ResolvedConfig } from '../../src/config/config.ts';
 import { resolveText } from '../../src/config/load.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import { Requests } from '../../src/erase/requests.ts';
+import { loadSinkModule } from '../../src/sinks/registry.ts';
+import { loadSourceModule } from '../../src/sources/registry.ts';
+import { BROKER } from './broker.ts';
 import { post, PORT, SECRET } from './client.ts';
 import { simulateGlobals, START } from './globals.ts';
 import { judge, type Sent, SINKS } from './judge.ts';
@@ -25,6 +28,12 @@ export interface Outcome {
 const USERS = 4;
 const TYPES = ['daily.data.meal.created', 'labtest.order.created', 'provider.connection.created'] as const;
 const TEAM = '6b0e9a52-0000-4000-8000-000000000001';
+
+const MODULES = {
+  sink: (type: string, folder: string) =>
+    type === './broker' ? Promise.resolve(BROKER) : loadSinkModule(type, folder),
+  source: loadSourceModule,
+};
 
 const ENDED = Object.assign(new Error('it failed while it started'), { code: 'ended' });
 
@@ -107,11 +116,12 @@ class History {
     const senders = [this.#send(0), this.#send(1), this.#send(2)];
     for (let step = 0; step < length; step += 1) {
       await this.#sleep(random.below(3000));
-      await this.#act(random.below(13));
+      await this.#act(random.below(14));
     }
     // Every trouble is over.
     this.#say('calm');
     this.#world.trouble = 0;
+    this.#world.broker.trouble = 0;
     scheduler.slow = false;
     this.#isOver = true;
     await Promise.all(senders);
@@ -129,6 +139,7 @@ class History {
     this.#say('end');
     return judge({
       disk: this.#world.disk,
+      broker: this.#world.broker,
       folder: this.#folder,
       sent: [...this.sent.values()],
       sinksOf,
@@ -174,6 +185,10 @@ class History {
       this.#do('retry of dead letters');
       // It goes on beside what comes next.
       void this.#retry().catch(() => undefined);
+    } else if (kind === 13) {
+      world.broker.trouble = world.broker.trouble > 0 ? 0 : random.pick([0.1, 0.5, 1]);
+      this.#do('broker in trouble or out of it', `broker in trouble ${world.broker.trouble}`);
+      await this.#sleep(random.below(20_000));
     } else if (kind === 12) await this.#startWith(random.below(VARIANTS.length));
   }
 
@@ -368,7 +383,8 @@ class History {
 
   async #config(variant: number): Promise<ResolvedConfig> {
     const text = configOf(this.#folder, variant);
-    const known = resolved.get(text) ?? (await resolveText(text, { file: 'simulated.yaml', env: {} }));
+    const known =
+      resolved.get(text) ?? (await resolveText(text, { file: 'simulated.yaml', env: {} }, MODULES));
     resolved.set(text, known);
     return known;
   }
@@ -410,7 +426,7 @@ function isUnderWay(outcome: string): boolean {
 
 /** Who has to have events of a type by a config. */
 function sinksOf(variant: number, type: string): readonly string[] {
-  return VARIANTS[variant]?.find(([match]) => match === '*' || type.startsWith(match))?.[1] ?? [];
+  return routesOf(variant).find(([match]) => match === '*' || type.startsWith(match))?.[1] ?? [];
 }
 
 function errorText(_key: string, value: unknown): unknown {
@@ -442,12 +458,18 @@ const VARIANTS: readonly (readonly (readonly [match: string, to: readonly string
   ],
 ];
 
+/** All have a rule for what goes to the broker. */
+function routesOf(variant: number): (typeof VARIANTS)[number] {
+  return [['provider.', ['archive', 'broker']], ...(VARIANTS[variant] ?? [])];
+}
+
 /** The config that names every sink. */
 const ALL_SINKS = 5;
 
 function configOf(folder: string, variant: number): string {
-  const routes = VARIANTS[variant] ?? [];
+  const routes = routesOf(variant);
   const names = new Set(routes.flatMap(([, to]) => to));
+  names.delete('broker');
   const sinks = [...names].map((name) => ({
     name,
     options: {
@@ -465,7 +487,10 @@ function configOf(folder: string, variant: number): string {
     journal: { path: `${folder}/journal`, retention: '1h', maxBytes: '64MiB', dedupWindow: '2d' },
     // A sink that is in the config no more leaves its folder behind.
     erasure: { path: `${folder}/erasure`, folders: SINKS.map((sink) => `${folder}/${sink}`) },
-    sinks: Object.fromEntries(sinks.map(({ name, options }) => [name, options])),
+    sinks: {
+      broker: { type: './broker' },
+      ...Object.fromEntries(sinks.map(({ name, options }) => [name, options])),
+    },
     routes: routes.map(([match, to]) => ({ match: [match], to })),
   });
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import type { Disk, File } from './disk.ts';
+import type { World } from './world.ts';
 
 /** What a sender knows of an event. */
 export interface Sent {
@@ -32,12 +33,13 @@ interface Found {
  */
 export function judge(case_: {
   readonly disk: Disk;
+  readonly broker: World['broker'];
   readonly folder: string;
   readonly sent: readonly Sent[];
   readonly sinksOf: (config: number, type: string) => readonly string[];
   readonly erased: ReadonlyMap<number, number>;
 }): string[] {
-  const { disk, folder, sent, sinksOf, erased } = case_;
+  const { disk, broker, folder, sent, sinksOf, erased } = case_;
   const faults: string[] = [];
   const found = new Map<string, Found[]>();
   const newest = new Map<string, number>();
@@ -49,10 +51,11 @@ export function judge(case_: {
       if (/\.ndjson(\.gz)?$/.test(name) && !name.includes('/.')) read(path, name);
     }
   }
+  readBroker();
   for (const [id, copies] of found) {
     const event = known.get(id);
     if (event === undefined) faults.push(`${copies[0]?.file} holds ${id}, which nobody sent`);
-    else if (erased.has(event.user))
+    else if (erased.has(event.user) && copies.some(({ sink }) => sink !== 'broker'))
       faults.push(`${copies[0]?.file} holds ${id} of user ${event.user}, who is erased`);
     else if (
       !copies.every(
@@ -82,6 +85,16 @@ export function judge(case_: {
     const before = newest.get(key) ?? -1;
     if (event.order < before) faults.push(`${file} has ${event.id} behind a later event of its user`);
     newest.set(key, Math.max(before, event.order));
+  }
+
+  /** What is far away keeps the order of all its events of a user, but for one that it had refused. */
+  function readBroker(): void {
+    for (const { id, body } of broker.taken) {
+      const before = found.get(id) ?? [];
+      if (!broker.refused.has(id) && !before.some(({ sink }) => sink === 'broker'))
+        inOrder(known.get(id), 'broker');
+      found.set(id, [...before, { id, text: body, file: 'broker', sink: 'broker' }]);
+    }
   }
 
   function read(path: string, name: string): void {

@@ -9,6 +9,12 @@ export class World {
   readonly servers = new Map<number, { emit(event: 'connection', socket: unknown): boolean }>();
   /** Paths of locks, and who holds them. */
   readonly locks = new Map<string, object>();
+  /** What is far away: what it has, in its order, what it once refused, and the chance that it does not answer well. */
+  readonly broker = {
+    taken: [] as { readonly id: string; readonly body: string }[],
+    refused: new Set<string>(),
+    trouble: 0,
+  };
   /** Chance that a write, a sync or a new name fails, while the disk is in trouble. */
   trouble = 0;
   /** What was done to the program, and how often. */
