@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { kill } from 'node:process';
 import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -45,7 +46,7 @@ describeOnKafka('a fleet over Kafka', { longRun: true }, ({ addresses, oracle })
     return { topic, unfit, receiver, deliverer, archived };
   };
 
-  test('fault 47: a receiver and a deliverer are killed under load: what was answered with 2xx is in an archive', async () => {
+  test('fault 47: killed under load, paused and back: what was answered with 2xx is in an archive', async () => {
     const { receiver, deliverer, archived } = await fleet();
     const [near, far] = [await receiver('one'), await receiver('two')];
     const first = await deliverer('one');
@@ -76,10 +77,20 @@ describeOnKafka('a fleet over Kafka', { longRun: true }, ({ addresses, oracle })
     await send(100);
     const all = async (): Promise<Map<string, ReadBack[]>> =>
       new Map((await archived()).flatMap((each) => [...each]));
-    await until('everything to be archived', async () => {
-      const found = await all();
-      return [...acknowledged.keys()].every((id) => found.has(id));
-    });
+    const archive = (ids: readonly string[]): Promise<unknown> =>
+      until('everything to be archived', async () => {
+        const found = await all();
+        return ids.every((id) => found.has(id));
+      });
+    await archive([...acknowledged.keys()]);
+    // Paused until others have its partitions, it comes back and believes for a moment that they are still its own.
+    kill(second.pid, 'SIGSTOP');
+    const before = acknowledged.size;
+    await send(60);
+    await archive([...acknowledged.keys()].slice(before));
+    kill(second.pid, 'SIGCONT');
+    await send(60);
+    await archive([...acknowledged.keys()]);
     for (const process of [again, second, far])
       expect(await process.kill('SIGTERM')).toMatchObject({ code: 0 });
     expectConserved(await all(), acknowledged, { has: () => true });
