@@ -10,7 +10,7 @@ export const ENVIRONMENT = {
   MILLRACE_MASTER_KEY:
     'Master key of sealed archives, for commands that are given `--keys`; `--master-key-env` names another.',
   MILLRACE_PSEUDONYM_KEY:
-    'Secret key of the pseudonyms of `replay --pseudonymise`; `--key-env` names another.',
+    'Secret key of the pseudonyms of `replay --pseudonymise` and `fixture`; `--key-env` names another.',
   PUBSUB_EMULATOR_HOST: 'Connects Pub/Sub sinks and sources to an emulator, such as `127.0.0.1:8085`.',
   GOOGLE_APPLICATION_CREDENTIALS:
     'File with credentials for Pub/Sub, if the machine has none; read by Google’s library.',

@@ -47,6 +47,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     dev: async () => (await import('./dev/command.ts')).devCommand,
     demo: async () => (await import('./demo/command.ts')).demoCommand,
     listen: async () => (await import('./listen.ts')).listenCommand,
+    fixture: async () => (await import('./fixture/command.ts')).fixtureCommand,
     send: async () => (await import('./send.ts')).sendCommand,
     sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
     completion: async () => (await import('./completion/command.ts')).completionCommand,

@@ -8,6 +8,7 @@ import { parseDuration } from '../lib/units.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { configOption, type ConfigFlags } from './config-options.ts';
+import { readFixture } from './fixture/file.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { httpUrl, option, readAs, wholeNumber } from './options.ts';
 import { DEV, receiverConfigIfAny, receiverUrlOf } from './receiver-config.ts';
@@ -29,6 +30,7 @@ interface Options extends ConfigFlags {
   readonly url?: string;
   readonly type?: string;
   readonly file?: string;
+  readonly fixture?: string;
   readonly id?: string;
   readonly count: number;
   /** Milliseconds. */
@@ -46,6 +48,7 @@ export function sendCommand(io: Io): Command {
     .addOption(option('--url <url>', 'address of the receiver (default: that of the config)', httpUrl))
     .option('--type <type>', 'event type of the made-up events (default: the documented types in turn)')
     .option('--file <file>', 'send this file as the body, unchanged')
+    .option('--fixture <file>', 'send the event in this file, which `millrace fixture` has written')
     .option('--id <id>', 'delivery id (default: a new one for each event)')
     .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
     .addOption(option('--retry <duration>', 'how long one is sent again', parseDuration, '5s'))
@@ -54,6 +57,8 @@ export function sendCommand(io: Io): Command {
     .action(async (options: Options) => {
       const { url, secret } = targetOf(options, io);
       const { count } = options;
+      if (options.file !== undefined && options.fixture !== undefined)
+        throw usageError('give --file or --fixture, not both');
       if (options.id !== undefined && !isDeliveryId(options.id))
         throw usageError('--id must be 1 to 256 visible ASCII characters');
       const sender = new Sender(url, Math.min(count, 16));
@@ -146,6 +151,8 @@ class Patience {
 }
 
 function eventOf(options: Options, n: number): { id: string; body: Buffer } {
+  if (options.fixture !== undefined)
+    return { id: options.id ?? newDeliveryId(), body: Buffer.from(readFixture(options.fixture).body) };
   if (options.file === undefined) {
     const event = options.type === undefined ? madeUpEvent(n) : madeUpEvent(n, options.type);
     return { id: options.id ?? event.id, body: event.body };
