@@ -21,5 +21,6 @@ export const ENVIRONMENT = {
     'Storage account of `azblob://`, when `storage.azblob` names none; else `AZURE_STORAGE_ACCOUNT` and `AZURE_STORAGE_KEY`.',
   STORAGE_EMULATOR_HOST: 'Connects `gs://` to an emulator, when `storage.gs` names no endpoint.',
   TMPDIR: 'Where `demo` creates its folder.',
-  NO_COLOR: 'Supported: output is never coloured.',
+  NO_COLOR: 'Output is not coloured; without it `tail` and `listen` colour theirs on a terminal.',
+  npm_lifecycle_event: 'Set by npm in scripts: `init` and `dev` then print commands that npm runs.',
 } as const satisfies Record<string, string>;
