@@ -54,6 +54,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/demo': ['app.ts', 'archive', 'backfill', 'config', 'sandbox', 'service', 'verify'],
   'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],
   'cli/erase': ['admin', 'config', 'erase', 'journal', 'proof'],
+  'cli/fixture': ['archive', 'config', 'verify'],
   'cli/load': ['load', 'sinks', 'warehouse'],
   'cli/ndjson': ['ndjson', 'warehouse'],
   'cli/reconcile': ['archive', 'backfill', 'config', 'reconcile', 'service'],
