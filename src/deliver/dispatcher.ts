@@ -48,6 +48,11 @@ export class Dispatcher {
     await this.#feeds.get(name)?.passed(this.#options.journal.lastSeq);
   }
 
+  /** Resolves when a sink has all that the journal holds now, be it confirmed or held; never, while it is in trouble. */
+  async sent(name: string): Promise<void> {
+    await this.#feeds.get(name)?.passed(this.#options.journal.lastSeq, 'sent');
+  }
+
   /**
    * Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back.
    * @param forget whether it never came to be: then nothing may wait behind a cursor that `add` placed

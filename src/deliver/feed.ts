@@ -110,9 +110,9 @@ export class Feed {
     this.#pump();
   }
 
-  /** Resolves when everything up to and including this seq is settled. */
-  passed(seq: number): Promise<void> {
-    return this.#waiters.passed(seq, this.#window);
+  /** Resolves when everything up to and including this seq is settled; or, with `sent`, when what is not is held. */
+  passed(seq: number, until: 'sent' | 'settled' = 'settled'): Promise<void> {
+    return this.#waiters.passed(seq, until, this.#window);
   }
 
   /** Never sends what is `owned` again: its data is being erased. What is in flight already is not held back. */

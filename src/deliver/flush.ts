@@ -49,10 +49,10 @@ function refuseOther(name: string, able: readonly string[], all: readonly string
   throw new MillraceError('usage', why);
 }
 
-/** Whether the sink has confirmed in time all that is in the journal now. */
+/** Whether the sink has in time all that is in the journal now. */
 function passes(dispatcher: Dispatcher, sink: string, clock: Clock): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const cancel = clock.after(PATIENCE, () => resolve(false));
-  void dispatcher.passed(sink).then(() => resolve(true));
+  void dispatcher.sent(sink).then(() => resolve(true));
   return promise.finally(cancel);
 }

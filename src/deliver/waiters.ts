@@ -1,10 +1,16 @@
 import type { InFlightWindow } from './in-flight-window.ts';
 
+interface Waiter {
+  readonly seq: number;
+  readonly until: 'sent' | 'settled';
+  readonly resolve: () => void;
+}
+
 /** Those who wait until a feed has settled all up to some seq. */
 export class Waiters {
   readonly #flush: () => Promise<void>;
   readonly #later: (callback: () => void) => void;
-  #waiters: { readonly seq: number; readonly resolve: () => void }[] = [];
+  #waiters: Waiter[] = [];
   #flushing = false;
 
   /**
@@ -16,10 +22,13 @@ export class Waiters {
     this.#later = later;
   }
 
-  /** Resolves when everything up to and including this seq is settled; `moved` tells of it. */
-  passed(seq: number, window: InFlightWindow): Promise<void> {
+  /**
+   * Resolves when the sink has everything up to and including this seq; `moved` tells of it.
+   * @param until `settled`: what it holds is confirmed, too, and it is asked to
+   */
+  passed(seq: number, until: Waiter['until'], window: InFlightWindow): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiters.push({ seq, resolve });
+    this.#waiters.push({ seq, until, resolve });
     this.moved(window);
     return promise;
   }
@@ -27,9 +36,10 @@ export class Waiters {
   /** To be called whenever something may have been settled, or sent. */
   moved(window: InFlightWindow): void {
     if (this.#waiters.length === 0) return;
-    const { cursor } = window;
-    for (const { seq, resolve } of this.#waiters) if (seq <= cursor) resolve();
-    this.#waiters = this.#waiters.filter(({ seq }) => seq > cursor);
+    const over = ({ seq, until }: Waiter): boolean =>
+      until === 'settled' ? seq <= window.cursor : window.isSent(seq);
+    for (const waiter of this.#waiters) if (over(waiter)) waiter.resolve();
+    this.#waiters = this.#waiters.filter((waiter) => !over(waiter));
     if (this.#flushing || !this.#waiters.some(({ seq }) => window.isSent(seq))) return;
     this.#flushing = true;
     void this.#flush().finally(() => {

@@ -286,6 +286,17 @@ test('whoever waits for all to be settled does not wait for the next file', asyn
   expect([world.sink.flushes, world.cursor]).toEqual([1, 3]);
 });
 
+test('whoever waits for all to be sent does not make the sink confirm it', async () => {
+  const world = new World();
+  await world.start();
+  world.put(3);
+  let sent = false;
+  void world.dispatcher.sent('a').then(() => (sent = true));
+  await until(world.clock, () => sent);
+  expect(world.dispatcher.status()).toMatchObject([{ held: 4, pending: 0 }]);
+  expect([world.sink.flushes, world.cursor]).toEqual([0, 0]);
+});
+
 test('what closing confirms is noted before the sink is let go of', async () => {
   const world = new World();
   await world.start();

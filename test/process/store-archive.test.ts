@@ -197,6 +197,18 @@ describeOnStores(' as an archive', (emulator, scheme) => {
     await checkChains(store);
   });
 
+  test('a flush puts what is held, and names the objects', async () => {
+    const { config, place, store, env } = await scene(emulator, 'flush', { rotate: { every: '1h' } });
+    const receiver = await ReceiverProcess.start(config, { env });
+    const { id, body } = madeUpEvent(1);
+    await postSigned(receiver.url, body, { id });
+    const { code, stdout } = await millraceProcess(['flush', '--config', config], { env });
+    const [found] = await recordsIn(store);
+    expect([code, found?.id]).toEqual([0, id]);
+    expect(stdout).toContain(`${place}/${found?.file}`);
+    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+
   test('an erasure finds what is held, and leaves nothing of it in the spool', async () => {
     const { config, env } = await scene(emulator, 'erase', { rotate: { every: '1h' } });
     const receiver = await ReceiverProcess.start(config, { env });

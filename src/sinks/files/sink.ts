@@ -134,6 +134,7 @@ export class FilesSink implements Sink {
       await this.#closeSealer();
       // It may be gone for a while: the receiver starts without it, and it is tried again.
       if (error instanceof StorageError) throw new Error(explain(error), { cause: error });
+      if (isStoreUrl(this.#options.path) && error instanceof MillraceError) throw error;
       throw new MillraceError('folder_unwritable', `${this.#folder.path}: ${explain(error)}`, {
         cause: error,
       });

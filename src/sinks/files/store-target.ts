@@ -82,7 +82,17 @@ export class StoreTarget implements Target {
   }
 
   async take({ writers }: ArchiveFolder): Promise<Recovery> {
-    const store = this.#opened?.store ?? (await this.#openStore());
+    const known = this.#opened?.store;
+    const store = known ?? (await this.#openStore());
+    try {
+      return await this.#takeWith(store, writers);
+    } catch (error) {
+      if (known === undefined) await store.close();
+      throw error;
+    }
+  }
+
+  async #takeWith(store: ObjectStore, writers: ArchiveFolder['writers']): Promise<Recovery> {
     const listed = new Set<string>();
     let own: ManifestChain | null = null;
     const { log, proof } = this.#options.context;
