@@ -12,6 +12,7 @@ import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
 import { sealed } from './sealed/sealed.ts';
 import { sinks } from './sinks/sinks.ts';
+import { storage } from './storage/storage.ts';
 
 /** One entry a bench; each is a file or folder beside this one. */
 const BENCHES: Readonly<Record<string, Bench>> = {
@@ -21,6 +22,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   'event-hubs': eventHubs,
   sinks,
   sealed,
+  storage,
   ndjson,
   load,
   replay,

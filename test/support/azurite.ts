@@ -80,6 +80,7 @@ async function listening(child: ChildProcess): Promise<string> {
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
+  child.ref();
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;

@@ -49,6 +49,7 @@ async function listens(port: number): Promise<boolean> {
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
+  child.ref();
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;

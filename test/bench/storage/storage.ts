@@ -1,0 +1,202 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../../../src/core/clock.ts';
+import type { JournalEvent } from '../../../src/core/event.ts';
+import type { ObjectStore } from '../../../src/core/storage.ts';
+import { contractEvent } from '../../../src/sinks/contract-events.ts';
+import * as files from '../../../src/sinks/files/sink.ts';
+import { openStore } from '../../../src/storage/open.ts';
+import { storageSettings } from '../../support/object-stores/emulators.ts';
+import type { Bench, BenchContext, BenchResult } from '../bench.ts';
+import { median, rangeOf, round } from '../report.ts';
+import { quiet } from '../sinks/from-journal.ts';
+import { type Rival, RIVALS } from './plain.ts';
+
+const BATCH = 500;
+const LEAST_SHARE = 0.9;
+
+interface Options {
+  readonly events: number;
+  readonly rounds: number;
+}
+
+/** Seconds that the same bytes took, in files of the same sizes. */
+interface Round {
+  readonly sink: number;
+  readonly store: number;
+  readonly plain: number;
+  readonly bytes: number;
+}
+
+/** The files sink into a store, against an upload of the same bytes by the vendor's SDK. */
+export const storage: Bench = {
+  summary: 'events a second through the files sink into an object store, as a share of an upload by the SDK',
+  help: `Flags:
+  --events N   events of a round, 1.2 KB each (50000)
+  --rounds N   rounds for each store (5)
+  --store S    only this one: ${Object.keys(RIVALS).join(', ')}
+`,
+  run: async (argv, context) => {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: { events: { type: 'string' }, rounds: { type: 'string' }, store: { type: 'string' } },
+    });
+    const options = { events: Number(values.events ?? 50_000), rounds: Number(values.rounds ?? 5) };
+    const results: (readonly [string, readonly Round[]])[] = [];
+    for (const [scheme, rival] of Object.entries(RIVALS)) {
+      if (values.store !== undefined && values.store !== scheme) continue;
+      if (rival.lack === null) results.push([scheme, await compare(scheme, rival, options, context)]);
+      else context.note(`${scheme} is left out: ${rival.lack}`);
+    }
+    if (results.length === 0) throw new Error('there is no store to measure');
+    return report(results, options);
+  },
+};
+
+/** One after the other, round by round; the first round warms up and is not counted. */
+async function compare(
+  scheme: string,
+  rival: Rival,
+  { events, rounds }: Options,
+  { note, signal }: BenchContext,
+): Promise<Round[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
+  const emulator = await rival.start();
+  try {
+    const bucket = await emulator.bucket('bench');
+    const plain = rival.plain(emulator.settings(), bucket.replace(/^.*\/\//, ''));
+    const open = (place: string): Promise<ObjectStore> =>
+      openStore(place, storageSettings(emulator.settings()));
+    const batches = makeBatches(events);
+    const all: Round[] = [];
+    for (let at = 0; at <= rounds; at += 1) {
+      signal.throwIfAborted();
+      const url = `${bucket}/${at}`;
+      const sink = await timed(() => throughSink(url, join(folder, `${at}`), batches, open));
+      const store = await open(url);
+      const sizes = (await Array.fromAsync(store.list(''))).map(({ bytes }) => bytes);
+      const copies = await makeCopies(folder, sizes);
+      const own = await timed(() => inTurn(copies, (copy, n) => putWhole(store, `copy-${n}`, copy)));
+      const bare = await timed(() => inTurn(copies, ({ file }, n) => plain.put(`${at}/plain-${n}`, file)));
+      for await (const { key } of store.list('')) await store.delete(key);
+      await store.close();
+      const bytes = sizes.reduce((sum, size) => sum + size, 0);
+      if (at > 0) all.push({ sink, store: own, plain: bare, bytes });
+      note(
+        `${scheme} round ${at}: sink ${round(sink, 2)} s, store ${round(own, 2)} s, SDK ${round(bare, 2)} s`,
+      );
+    }
+    plain.close();
+    return all;
+  } finally {
+    await emulator.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** All events into the store: confirmed means that objects and manifest are there. */
+async function throughSink(
+  path: string,
+  spool: string,
+  batches: readonly (readonly JournalEvent[])[],
+  open: (url: string) => Promise<ObjectStore>,
+): Promise<void> {
+  const signal = new AbortController().signal;
+  const options = files.parseOptions({ path, spool, compress: 'none', rotate: { bytes: '16MiB' } });
+  const around = { name: 'bench', log: quiet, clock: systemClock, openStore: open };
+  // Nothing is ever lost here, so that no journal has to send anything again.
+  const sink = files.createSink(options, { ...around, takeBack: () => Promise.resolve(0) });
+  await sink.open(signal);
+  for (const batch of batches) {
+    const results = await sink.send(
+      batch.map((event) => ({ event, destination: null })),
+      signal,
+    );
+    const refused = results.find(({ status }) => status !== 'held');
+    if (refused !== undefined) throw new Error(`the sink did not take an event: ${JSON.stringify(refused)}`);
+  }
+  const { failed } = (await sink.flush?.()) ?? { failed: ['nothing was flushed'] };
+  if (failed.length > 0) throw new Error(failed.join('; '));
+  await sink.close(signal);
+}
+
+interface Copy {
+  readonly file: string;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** Files as large as the archive's objects. */
+function makeCopies(folder: string, sizes: readonly number[]): Promise<Copy[]> {
+  return Promise.all(
+    sizes.map(async (size, n) => {
+      const file = join(folder, `copy-${n}`);
+      const content = Buffer.alloc(size, `made-up ${n} `);
+      await writeFile(file, content);
+      return { file, size, sha256: createHash('sha256').update(content).digest('hex') };
+    }),
+  );
+}
+
+async function putWhole(store: ObjectStore, key: string, copy: Copy): Promise<void> {
+  const { status } = await store.putIfAbsent(key, copy);
+  if (status !== 'written') throw new Error(`${key} is ${status}`);
+}
+
+async function inTurn(copies: readonly Copy[], put: (copy: Copy, n: number) => Promise<void>): Promise<void> {
+  for (const [n, copy] of copies.entries()) await put(copy, n);
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return (performance.now() - start) / 1000;
+}
+
+function makeBatches(count: number): JournalEvent[][] {
+  const meal = Array.from(
+    { length: 24 },
+    (_, i) => `"food-${i}":{"energy":${(i * 7919) % 997}.5,"fat":null}`,
+  );
+  const events = Array.from({ length: count }, (_, n) => {
+    const text = `{"n":${n},"data":{${meal.join(',')}}}`.padEnd(1200);
+    return contractEvent(n, { id: `made-up-${n}`, body: Buffer.from(text) });
+  });
+  return Array.from({ length: Math.ceil(count / BATCH) }, (_, n) => events.slice(n * BATCH, (n + 1) * BATCH));
+}
+
+function report(
+  results: readonly (readonly [string, readonly Round[]])[],
+  { events, rounds }: Options,
+): BenchResult {
+  const rows: [string, string][] = [];
+  const targets = [];
+  const figures: Record<string, unknown> = { events, rounds };
+  for (const [scheme, all] of results) {
+    const sink = all.map((one) => one.plain / one.sink);
+    const store = all.map((one) => one.plain / one.store);
+    figures[scheme] = {
+      sinkShare: sink.map((share) => round(share, 3)),
+      storeShare: store.map((share) => round(share, 3)),
+      eventsPerSecond: all.map((one) => round(events / one.sink)),
+      bytes: all.at(-1)?.bytes,
+    };
+    const shown = (shares: readonly number[]): string => `${round(median(shares), 2)} (${rangeOf(shares)})`;
+    const perSecond = all.map((one) => events / one.sink);
+    rows.push([
+      `${scheme}: events a second through the sink`,
+      `${round(median(perSecond))} (${rangeOf(perSecond, 0)})`,
+    ]);
+    rows.push([`${scheme}: the same bytes through the port, share of the SDK`, shown(store)]);
+    targets.push({
+      name: `${scheme}: the sink as a share of an upload of the same bytes by the SDK`,
+      wanted: `at least ${LEAST_SHARE}`,
+      measured: shown(sink),
+      met: median(sink) >= LEAST_SHARE,
+    });
+  }
+  return { figures, rows, targets };
+}
