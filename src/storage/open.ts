@@ -5,10 +5,10 @@ import type { ObjectStore } from '../core/storage.ts';
 import { lackOf } from '../lib/installed.ts';
 import type { Driver, Environment } from './driver.ts';
 import { storageSection, type StorageSettings } from './fields.ts';
+import { packagesOf } from './packages.ts';
 import { RemoteStore } from './remote-store.ts';
 
 interface Vendor {
-  readonly packages: readonly string[];
   /** Loaded on demand: whoever uses no store of a vendor loads none of that vendor's code. */
   load(): Promise<{
     openDriver(bucket: string, settings: StorageSettings, env: Environment): Promise<Driver> | Driver;
@@ -16,9 +16,9 @@ interface Vendor {
 }
 
 const VENDORS: Readonly<Record<StoreScheme, Vendor>> = {
-  s3: { packages: ['@aws-sdk/client-s3'], load: () => import('./s3/store.ts') },
-  azblob: { packages: ['@azure/storage-blob', '@azure/identity'], load: () => import('./azblob/store.ts') },
-  gs: { packages: ['google-auth-library'], load: () => import('./gs/store.ts') },
+  s3: { load: () => import('./s3/store.ts') },
+  azblob: { load: () => import('./azblob/store.ts') },
+  gs: { load: () => import('./gs/store.ts') },
 };
 
 /**
@@ -38,7 +38,7 @@ export async function openStore(
   }
   const { scheme, bucket, prefix } = parsed;
   const vendor = VENDORS[scheme];
-  const lack = lackOf(vendor.packages);
+  const lack = lackOf(packagesOf(place));
   if (lack !== null) throw new MillraceError('usage', `${scheme}:// ${lack}`);
   const { openDriver } = await vendor.load();
   const driver = await openDriver(bucket, settings, process.env);

@@ -87,7 +87,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   erase: ['archive', 'config', 'delta', 'seal', 'storage'],
   export: ['archive', 'delta', 'storage', 'warehouse'],
   load: ['archive', 'export', 'warehouse'],
-  sinks: ['archive', 'backfill', 'load', 'seal', 'service', 'verify', 'warehouse'],
+  sinks: ['archive', 'backfill', 'load', 'seal', 'service', 'storage', 'verify', 'warehouse'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };
 /** All that stands at the root. */

@@ -8,6 +8,7 @@ import { isRecord } from '../../lib/is-record.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, choice, duration, NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 import { parseMasterKey } from '../../seal/master-key.ts';
+import { packagesOf } from '../../storage/packages.ts';
 
 const MINIMUM_BYTES = 1024;
 const MINIMUM_AGE = 1000;
@@ -123,7 +124,8 @@ export function describe(
   const { store, ...sealing } = (encrypt ?? {}) as { store?: unknown; masterKey?: unknown };
   const spools = typeof path === 'string' && isStore(path) && typeof spool === 'string' && spool !== NO_SPOOL;
   const reason = 'what is in the spool is confirmed when it is uploaded, minutes later';
-  const needs = spools ? { needsJournal: { option: 'spool', reason } } : {};
+  const packages = typeof path === 'string' && !path.includes('${') ? packagesOf(path) : [];
+  const needs = { packages, ...(spools ? { needsJournal: { option: 'spool', reason } } : {}) };
   if (typeof store !== 'string')
     return { folders, ...archive, ...needs, keepsClaims: encrypt === undefined, openFiles: OPEN_FILES };
   return {

@@ -150,6 +150,10 @@ async function inTurn(copies: readonly Copy[], put: (copy: Copy, n: number) => P
   for (const [n, copy] of copies.entries()) await put(copy, n);
 }
 
+function shown(shares: readonly number[]): string {
+  return `${round(median(shares), 2)} (${rangeOf(shares)})`;
+}
+
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
   await work();
@@ -184,7 +188,6 @@ function report(
       eventsPerSecond: all.map((one) => round(events / one.sink)),
       bytes: all.at(-1)?.bytes,
     };
-    const shown = (shares: readonly number[]): string => `${round(median(shares), 2)} (${rangeOf(shares)})`;
     const perSecond = all.map((one) => events / one.sink);
     rows.push([
       `${scheme}: events a second through the sink`,
