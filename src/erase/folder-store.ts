@@ -11,16 +11,11 @@ import { FolderRefused } from '../lib/folder-refused.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { hashFile } from '../archive/facts.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
-import {
-  kindOf,
-  LineOwners,
-  mayNameNobody,
-  namesUser,
-  type EnvelopeFields,
-  type FileKind,
-} from './file-kinds.ts';
+import { eraseTable } from './delta-tables.ts';
+import { kindOf, LineOwners, mayNameNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
 import { Listing } from './listing.ts';
 import { NotSearched } from './not-searched.ts';
+import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
 import { mayHold, requestsInFile, searchFile } from './search-file.ts';
@@ -175,18 +170,10 @@ export class FolderStore implements ErasableStore {
     { root, run, search, owners }: Pick<Job, 'root' | 'run' | 'search' | 'owners'>,
     table: string,
   ): Promise<void> {
-    const [{ openStore }, { DeltaLog }, { DeltaTableErasure }] = await Promise.all([
-      import('../storage/open.ts'),
-      import('../delta/log.ts'),
-      import('./delta-table.ts'),
-    ]);
+    const { openStore } = await import('../storage/open.ts');
     const store = await openStore(root);
     try {
-      const log = new DeltaLog(store, table);
-      await new DeltaTableErasure({ log, name: this.name, prefix: table, run, search, owners }).erase();
-    } catch (error) {
-      if (run.signal.aborted) throw error;
-      run.leave(leftBy(this.name, search.redact(table), run.subjects, error));
+      await eraseTable({ store, name: this.name, prefix: table, run, search, owners });
     } finally {
       await store.close();
     }
@@ -230,7 +217,8 @@ export class FolderStore implements ErasableStore {
     const path = join(root, file);
     const { found, bytes } = await searchFile(DISK, path, search, run.signal);
     run.searched(bytes);
-    if (mayNameNobody(file) && (await hasOwnerless(path))) this.#leave(job, prefix + file, NOBODY, OWNERLESS);
+    if (mayNameNobody(file) && (await hasOwnerless(DISK, path)))
+      this.#leave(job, prefix + file, NOBODY, OWNERLESS);
     if (!found) return;
     if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
     run.onStep('found');
@@ -320,16 +308,6 @@ export class FolderStore implements ErasableStore {
     await listing.add(file, { ...rewrite, at: new Date() });
     run.onStep('listed');
   }
-}
-
-const NOBODY: readonly string[] = [];
-const OWNERLESS = 'it has rows that do not say whose they are; recreate it without the user';
-
-/** Whether some row of a table does not say whose it is. A file that is damaged has been refused before. */
-async function hasOwnerless(path: string): Promise<boolean> {
-  for await (const lines of fileLines(DISK, path))
-    if (lines.some(({ bytes }) => bytes === null || !namesUser(bytes))) return true;
-  return false;
 }
 
 interface Job {

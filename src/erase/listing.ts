@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
 import { fileLines } from '../archive/file-lines.ts';
 import { FolderPlace } from '../archive/folder-place.ts';
-import { DISK } from '../archive/place.ts';
+import { DISK, type Bytes } from '../archive/place.ts';
 import { readManifest } from '../archive/manifest.ts';
 import { ManifestWriter } from '../archive/manifest-writer.ts';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
@@ -16,7 +16,7 @@ import { kindOf } from './file-kinds.ts';
 import type { Rewrite } from './rewrite-lines.ts';
 
 /** What is listed of one file after it was changed. */
-type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
+export type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
 
 /** The manifest of a folder, if it is an archive: continues with a line for each file that an erasure changes. */
 export class Listing {
@@ -58,7 +58,7 @@ export class Listing {
       if (listed === undefined || listed.sha256 !== before || before === after) continue;
       const onDisk = existsSync(join(this.#root, file)) ? await hashFile(DISK, join(this.#root, file)) : null;
       if ((onDisk?.sha256 ?? null) !== after) continue;
-      const contents = onDisk === null ? new Contents() : await contentsOf(join(this.#root, file));
+      const contents = onDisk === null ? new Contents() : await contentsOf(DISK, join(this.#root, file));
       const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);
       await this.add(file, {
         removed,
@@ -72,14 +72,14 @@ export class Listing {
 }
 
 /** What the manifest has lines for. */
-function isListed(file: string): boolean {
+export function isListed(file: string): boolean {
   const kind = kindOf(file);
   return !file.startsWith(`${OPEN_FOLDER}/`) && (kind === 'lines' || kind === 'blob');
 }
 
-async function contentsOf(path: string): Promise<Contents> {
+export async function contentsOf(place: Bytes, file: string): Promise<Contents> {
   const contents = new Contents();
-  for await (const lines of fileLines(DISK, path)) {
+  for await (const lines of fileLines(place, file)) {
     for (const { bytes } of lines) if (bytes !== null) contents.add(bytes);
   }
   return contents;

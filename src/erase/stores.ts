@@ -1,14 +1,18 @@
 import { resolve } from 'node:path';
+import { urlOf } from '../archive/places.ts';
 import type { DescribedConfig } from '../config/config.ts';
 import { systemClock, type Clock } from '../core/clock.ts';
 import type { ErasableStore, LeftItem, Subject } from '../core/erasure.ts';
 import type { KeyLedger, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
+import { isStoreUrl } from '../core/place.ts';
 import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
+import { openStore } from '../storage/open.ts';
 import { FolderStore } from './folder-store.ts';
 import { LocalErasures } from './local-erasures.ts';
+import { ObjectErasure } from './object-store.ts';
 
 /** The journal, when it is erased from: it forgets the requests as well, when they are done. */
 export interface ErasableJournal extends ErasableStore {
@@ -75,34 +79,45 @@ function databases({ plan }: ErasingParts): ErasableStore[] {
   return Object.values(plan.value.config.sinks).flatMap(({ description }) => description.erases?.() ?? []);
 }
 
-function folderStores({ plan, settleSink, log, proof }: ErasingParts): FolderStore[] {
-  const { sinks, erasure, journal, envelope } = plan.value.config;
+/** The absolute path of a folder, or the URL of a store: the same for the same place. */
+function placeOf(path: string): string {
+  return isStoreUrl(path) ? urlOf(path) : resolve(path);
+}
+
+function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableStore[] {
+  const { sinks, erasure, journal, envelope, storage } = plan.value.config;
   const { team, user, clientUser } = envelope;
   const found = new Map<string, { name: string; sinks: string[] }>();
   for (const [name, { description }] of Object.entries(sinks)) {
-    for (const folder of description.folders ?? []) {
+    const { archive, folders = [] } = description;
+    // What is in the spool of a store comes to rest in the store.
+    const url = archive !== undefined && isStoreUrl(archive) ? [{ path: archive, erase: true }] : [];
+    for (const folder of [...folders, ...url]) {
       if (!folder.erase) continue;
-      const known = found.get(resolve(folder.path));
-      if (known === undefined) found.set(resolve(folder.path), { name: folder.path, sinks: [name] });
+      const known = found.get(placeOf(folder.path));
+      if (known === undefined) found.set(placeOf(folder.path), { name: folder.path, sinks: [name] });
       else known.sinks.push(name);
     }
   }
   for (const path of erasure.folders) {
-    if (!found.has(resolve(path))) found.set(resolve(path), { name: path, sinks: [] });
+    if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [] });
   }
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.
   const exclude = [resolve(journal.path), resolve(erasure.path), ...found.keys()];
   return Array.from(found, ([path, { name, sinks: writers }]) => {
-    return new FolderStore({
-      name,
-      path,
-      exclude: exclude.filter((other) => other !== path),
-      fields: { team, user, clientUser },
-      log,
-      proof,
-      settle: async (holds) => {
-        for (const writer of writers) await settleSink?.(writer, holds);
-      },
+    const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
+      for (const writer of writers) await settleSink?.(writer, holds);
+    };
+    const shared = { name, fields: { team, user, clientUser }, log, proof, settle };
+    if (!isStoreUrl(path))
+      return new FolderStore({ ...shared, path, exclude: exclude.filter((other) => other !== path) });
+    return new ObjectErasure({
+      ...shared,
+      open: () => openStore(path, storage),
+      exclude: exclude.flatMap((other) =>
+        other.startsWith(`${path}/`) ? [`${other.slice(path.length + 1)}/`] : [],
+      ),
+      folder: resolve(erasure.path),
     });
   });
 }

@@ -1,19 +1,21 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { signJson, type Signer } from '../../src/core/signature.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
-import { makeArchive } from './support.ts';
+import { makeArchive, type MadeArchive } from './support.ts';
 
 export const WRITERS = ['00000000000a', '00000000000b'] as const;
 
 type Line = Readonly<Record<string, unknown>> & { readonly file: string };
 
 /** Lines as a chain of one writer, which follow from each other. */
-export function chained(lines: readonly Line[]): string[] {
+export function chained(lines: readonly Line[], signer?: Signer): string[] {
   let before = hash('sha256', '', 'hex');
   return lines.map((line) => {
     // Its own link is the last of its fields.
-    const text = JSON.stringify({ ...line, previous: before });
+    const plain = JSON.stringify({ ...line, previous: before });
+    const text = signer === undefined ? plain : signJson('manifest', plain, signer);
     before = hash('sha256', text, 'hex');
     return text;
   });
@@ -56,12 +58,20 @@ export async function makeStoreArchive(
   store: ObjectStore,
   { count = 6, options = {} }: { count?: number; options?: object } = {},
 ): Promise<readonly (readonly string[])[]> {
-  const { path, lines, files } = await makeArchive(options, count);
+  return layOut(store, await makeArchive(options, count));
+}
+
+/** What a receiver has written to a folder, as two that share a store leave it there. */
+export async function layOut(
+  store: ObjectStore,
+  { path, lines, files }: Pick<MadeArchive, 'path' | 'lines' | 'files'>,
+  signer?: Signer,
+): Promise<readonly (readonly string[])[]> {
   for (const file of files) await put(store, file, readFileSync(join(path, file)));
   const parsed = lines.map((line) => JSON.parse(line) as Line);
   const owned = WRITERS.map((_, nth) => parsed.filter((__, index) => index % WRITERS.length === nth));
   for (const [nth, own] of owned.entries())
-    for (const [index, line] of chained(own).entries())
+    for (const [index, line] of chained(own, signer).entries())
       await put(store, segmentName(WRITERS[nth] ?? '', index + 1, index + 1), `${line}\n`);
   return owned.map((own) => own.map(({ file }) => file));
 }

@@ -28,7 +28,8 @@ A user id removes that user's events with all they contain; --client-user select
 another user stay. Events that name no user are removed when they contain the id: a UUID anywhere, in any case, escaped, in
 nested JSON, as a URN, in prose, in UTF-16; another id as a whole JSON text, or in prose when it has six or more characters,
 not only letters, and no spaces. Ids that are base64 or percent-encoded, encrypted or compressed inside a body are not found,
-nor ids in sealed records that name no user. --service also asks the service to delete the user (with --cancel: to undo it).
+nor ids in sealed records that name no user. In object stores each object that holds the user is replaced, and its old versions and
+soft-deleted copies are removed; those that a lock or a retention rule of the store keeps are named in not_searched. --service also asks the service to delete the user (with --cancel: to undo it).
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 something could not be reached (the next run retries it) or not searched
 (the receipt lists it).`;

@@ -1,0 +1,194 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { PutBucketVersioningCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
+import { openSigner } from '../../src/proof/signing-key.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { makeErasable } from '../erase/objects-support.ts';
+import { secretOf, userId } from '../erase/support.ts';
+import { records } from '../sinks/support.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { storageSettings, type Emulator } from '../support/object-stores/emulators.ts';
+import { startFaultProxy, type Fault } from '../support/object-stores/fault-proxy.ts';
+import { lacksMoto, startMoto } from '../support/object-stores/moto.ts';
+import { skipped } from '../support/requirements.ts';
+import { chained, keysIn, put, segmentName, WRITERS } from './store-archive.ts';
+
+const ORACLE = fileURLToPath(new URL('bucket-oracle.py', import.meta.url));
+const PYTHON = process.env['MILLRACE_TEST_PYTHON'] ?? 'python3';
+
+interface Told {
+  readonly problems: readonly string[];
+  readonly files: number;
+  readonly records: number;
+  readonly found: readonly string[];
+}
+
+/** What lies in a bucket, by a program that shares no code with ours. */
+function look(emulator: Emulator, url: string, ...needles: string[]): Told {
+  const { host: bucket, pathname } = new URL(url);
+  const args = [ORACLE, emulator.url, bucket, decodeURIComponent(pathname.slice(1)), ...needles];
+  return JSON.parse(execFileSync(PYTHON, args, { encoding: 'utf8' })) as Told;
+}
+
+/** Through a proxy, say. */
+function reach(endpoint: string): void {
+  vi.stubEnv('AWS_ENDPOINT_URL_S3', endpoint);
+}
+
+const lack = lacksMoto();
+
+describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)}`, () => {
+  let emulator: Emulator;
+  beforeAll(async () => {
+    emulator = await startMoto();
+  });
+  afterAll(() => emulator.stop());
+  let buckets = 0;
+  const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+  afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+  beforeEach(() => {
+    reach(emulator.url);
+    vi.stubEnv('AWS_REGION', 'us-east-1');
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'test');
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'test');
+  });
+  afterEach(() => vi.unstubAllEnvs());
+
+  async function setting() {
+    const folder = mkdtempSync(join(base, 'setting-'));
+    const url = `${await emulator.bucket(`archive-${(buckets += 1)}`)}/in/a prefix`;
+    const client = new S3Client({
+      endpoint: emulator.url,
+      region: 'us-east-1',
+      forcePathStyle: true,
+      credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+    });
+    const VersioningConfiguration = { Status: 'Enabled' } as const;
+    await client.send(new PutBucketVersioningCommand({ Bucket: new URL(url).host, VersioningConfiguration }));
+    client.destroy();
+    const store = await openStore(url, storageSettings(emulator.settings()));
+    const signer = await openSigner(join(folder, 'erasure/manifest.key'));
+    await makeErasable(store, join(folder, 'made'), signer);
+    const config = writeConfig(folder, {
+      erasure: { path: join(folder, 'erasure'), folders: [url] },
+      sinks: { copy: { type: 'files', path: join(folder, 'copy') } },
+      routes: [{ match: '*', to: ['copy'] }],
+    });
+    const verify = () => millrace(['archive', 'verify', url, '--config', config, '--json']);
+    return { folder, url, store, config, verify };
+  }
+
+  test('verify, erase, verify: no version of any object has the user, and the bucket holds what the manifest says', async () => {
+    const { url, store, config, verify, folder } = await setting();
+    const names = [userId(1), secretOf(1)];
+    const before = look(emulator, url, ...names);
+    expect(before).toMatchObject({ problems: [], records: 16 });
+    expect(before.found.length).toBeGreaterThan(1);
+    expect(await verify()).toMatchObject({ code: 0 });
+    const erased = await millrace(['erase', userId(1), '--now', '--config', config, '--json']);
+    expect(erased).toMatchObject({ code: 0 });
+    expect(look(emulator, url, ...names)).toMatchObject({ problems: [], records: 12, found: [] });
+    expect(await verify()).toMatchObject({ code: 0 });
+    // The chain of the erasure is gone, all of it: its head was noted here.
+    const writer = readFileSync(join(folder, 'erasure/writer'), 'utf8').trim();
+    for (const key of await keysIn(store, `_manifest/${writer}/`)) await store.delete(key);
+    const after = await verify();
+    expect(after.code).toBe(4);
+    expect(after.stdout).toContain('head_missing');
+  });
+
+  test('what somebody deleted or overwrote is named by its URL, with exit 4', async () => {
+    const { url, store, config } = await setting();
+    const [file = '', other = ''] = await keysIn(store, 'dt=');
+    await store.delete(file);
+    await store.delete(segmentName(WRITERS[0], 2, 2));
+    await store.delete(other);
+    await store.putIfAbsent(other, { bytes: Buffer.from('made up\n') });
+    const forged = { file, records: 0, bytes: 0, sha256: '00', types: {} };
+    const times = { first_received_at: '', last_received_at: '' };
+    const [line = ''] = chained([{ ...forged, ...times }]);
+    await put(store, segmentName('0000000000ff', 1, 1), `${line}\n`);
+    const { code, stdout } = await millrace(['archive', 'verify', url, '--config', config]);
+    expect(code).toBe(4);
+    expect(stdout).toContain(`difference ${url}/_manifest/0000000000ff: line_unsigned`);
+    expect(stdout).toContain(`difference ${url}/${file}: file_missing`);
+    expect(stdout).toContain(`difference ${url}/${other}: file_`);
+    expect(stdout).toContain(`difference ${url}/_manifest/${WRITERS[0]}: segment_missing: line 2 is missing`);
+  });
+
+  let shared: ReturnType<typeof setting> | null = null;
+
+  test('answers that are cut or refused are asked for again, and change nothing', async () => {
+    const { verify } = await (shared ??= setting());
+    const proxy = await startFaultProxy(emulator.url);
+    onTestFinished(() => proxy.stop());
+    const faults: readonly (Fault | null)[] = ['500', null, 'half', null, 'cut', null, '503', null];
+    let nth = 0;
+    proxy.inject(() => faults[(nth += 1) % faults.length] ?? null);
+    reach(proxy.url);
+    const plain = JSON.parse((await verify()).stdout) as object;
+    expect([...proxy.injected.keys()]).toEqual(
+      expect.arrayContaining(['500', 'half', 'cut', '503']) as Fault[],
+    );
+    reach(emulator.url);
+    expect(JSON.parse((await verify()).stdout)).toEqual(plain);
+  });
+
+  test('a replay that loses its store in the middle goes on with --resume: nothing lost, nothing twice', async () => {
+    const { folder, url, store, config } = await (shared ??= setting());
+    const proxy = await startFaultProxy(emulator.url);
+    onTestFinished(() => proxy.stop());
+    const last = (await keysIn(store, 'dt=')).at(-1) ?? '';
+    proxy.inject(({ method, url: asked = '' }) =>
+      method === 'GET' && decodeURIComponent(asked).includes(last) ? 'cut' : null,
+    );
+    reach(proxy.url);
+    const args = ['replay', url, '--to', 'copy', '--config', config];
+    const broken = await millrace(args);
+    expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining(url) as string });
+    reach(emulator.url);
+    expect(await millrace([...args, '--resume'])).toMatchObject({ code: 0 });
+    const ids = (await records(join(folder, 'copy'))).map(({ record }) => record.id).sort();
+    expect(ids).toEqual([1, 2, 3, 4].flatMap((user) => [0, 1, 2, 3].map((n) => `msg_${user}_${n}`)));
+  });
+
+  test('export, load, schema infer and check --against read it; another scheme is no folder', async () => {
+    const { folder, url, config } = await (shared ??= setting());
+    const out = join(folder, 'export');
+    const exported = await millrace(['export', url, '--out', out, '--format', 'ndjson', '--json']);
+    expect(JSON.parse(exported.stdout)).toMatchObject({ ok: true, records: 16 });
+    const again = await millrace(['export', url, '--out', out, '--format', 'ndjson', '--json']);
+    expect(JSON.parse(again.stdout)).toMatchObject({ ok: true, records: 0, read: 0 });
+    const against = await millrace(['check', '--config', config, '--against', url, '--json']);
+    expect(JSON.parse(against.stdout)).toMatchObject({ events: 16, unreadable: 0 });
+    for (const args of [
+      ['archive', 'verify'],
+      ['replay', '--to', 'copy', '--config', config],
+      ['schema', 'infer'],
+    ]) {
+      const refused = await millrace([...args, 'ftp://made-up/archive']);
+      expect(refused).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('ftp:// is not known') as string,
+      });
+    }
+    const missing = await millrace(['archive', 'verify', 's3://made-up-missing/archive']);
+    expect(missing.code).toBe(1);
+    expect(missing.stderr).toMatch(/s3:\/\/made-up-missing.*create the bucket or container/);
+  });
+});

@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '../../src/core/clock.ts';
+import { MANIFEST } from '../../src/core/archive.ts';
+import type { Signer } from '../../src/core/signature.ts';
+import type { ObjectStore } from '../../src/core/storage.ts';
+import { ErasedUsers } from '../../src/erase/erased-users.ts';
+import { LocalErasures, type LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
+import { ObjectErasure } from '../../src/erase/object-store.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { layOut } from '../archive/store-archive.ts';
+import { filesSink, signal } from '../sinks/support.ts';
+import { eventOf, FIELDS, QUIET } from './support.ts';
+
+export const NAME = 's3://made-up/archive';
+export const USERS = [1, 2, 3, 4];
+
+/** An archive in a store with events of four users in each of its files, and a kept event of each. */
+export async function makeErasable(store: ObjectStore, folder: string, signer?: Signer): Promise<void> {
+  const { sink } = filesSink(folder, { rotate: { bytes: 1500 } });
+  await sink.open();
+  for (let n = 0; n < 4; n += 1)
+    await sink.send(
+      USERS.map((user) => ({ event: eventOf(user, n, { headers: {} }), destination: null })),
+      signal,
+    );
+  for (const user of USERS) await sink.keep(eventOf(user, 9, { headers: {} }));
+  await sink.close(signal);
+  const lines = readFileSync(join(folder, MANIFEST), 'utf8').trimEnd().split('\n');
+  const files = lines.map((line) => (JSON.parse(line) as { file: string }).file);
+  await layOut(store, { path: folder, lines, files }, signer);
+}
+
+/** Erasures of one installation over a store, which is a folder. */
+export function erasing(
+  folder: string,
+  path: string,
+  more: Partial<LocalErasuresOptions> = {},
+  wrap: (store: ObjectStore) => ObjectStore = (store) => store,
+): LocalErasures {
+  const store = new ObjectErasure({
+    name: NAME,
+    open: async () => wrap(await openStore(path)),
+    exclude: [],
+    fields: FIELDS,
+    folder,
+    log: QUIET,
+  });
+  return new LocalErasures({
+    folder,
+    grace: 0,
+    users: ErasedUsers.open(folder),
+    stores: () => Promise.resolve([store]),
+    clock: systemClock,
+    log: QUIET,
+    signal: new AbortController().signal,
+    ...more,
+  });
+}

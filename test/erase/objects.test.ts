@@ -1,0 +1,189 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
+import { readArchive } from '../../src/archive/read.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import type { ErasureReceipt } from '../../src/core/erasure.ts';
+import type { ObjectStore } from '../../src/core/storage.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { compact, keysIn, put, read } from '../archive/store-archive.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { erasing, makeErasable, NAME, USERS } from './objects-support.ts';
+import { find, secretOf, userId } from './support.ts';
+
+const CHILD = fileURLToPath(new URL('objects-child.ts', import.meta.url));
+const GONE = [1, 3];
+/** Records of a user, and the kept event. */
+const OF_EACH = 4 + 1;
+
+const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+let making: Promise<string> | null = null;
+
+/** A store with an archive, below a folder that erasures can lie in too; a copy of what is made once. */
+async function copy(): Promise<string> {
+  const template = await (making ??= (async () => {
+    const root = join(base, 'template');
+    await makeErasable(await openStore(join(root, 'store')), join(base, 'made'));
+    return root;
+  })());
+  const root = mkdtempSync(join(base, 'copy-'));
+  cpSync(template, root, { recursive: true });
+  return root;
+}
+
+async function erase(
+  root: string,
+  users = GONE,
+  more: Parameters<typeof erasing>[2] = {},
+): Promise<ErasureReceipt[]> {
+  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), more);
+  for (const user of users) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect(left).toEqual([]);
+  return [...receipts];
+}
+
+function placesOf(root: string): Places {
+  return new Places(null, () => openStore(join(root, 'store')));
+}
+
+/** What a run of erasures leaves: nothing of these users in any byte, the records of the others, a sound archive. */
+async function outcome(root: string, gone = GONE): Promise<readonly string[]> {
+  expect(
+    find([join(root, 'store'), join(root, 'erasure')], [...gone.map(userId), ...gone.map(secretOf)]),
+  ).toEqual([]);
+  expect((await verifyArchive(NAME, { places: placesOf(root) })).differences).toEqual([]);
+  const left: string[] = [];
+  for await (const item of readArchive(NAME, { places: placesOf(root) }))
+    left.push(item.kind === 'record' ? item.record.id : item.reason);
+  return left.sort();
+}
+
+const othersOf = (gone: readonly number[]): string[] =>
+  USERS.filter((user) => !gone.includes(user)).flatMap((user) => [0, 1, 2, 3].map((n) => `msg_${user}_${n}`));
+
+test('verify, erase, verify, compact, verify: the users are gone from every byte, the rest is as it was', async () => {
+  const root = await copy();
+  const store = await openStore(join(root, 'store'));
+  expect((await verifyArchive(NAME, { places: placesOf(root) })).differences).toEqual([]);
+  const receipts = await erase(root);
+  expect(receipts.map(({ records_removed: removed }) => removed)).toEqual(GONE.map(() => OF_EACH));
+  expect(await outcome(root)).toEqual(othersOf(GONE));
+  const own = readFileSync(join(root, 'erasure', 'writer'), 'utf8').trim();
+  const writers = new Set((await keysIn(store, '_manifest/')).map((key) => key.split('/')[1] ?? ''));
+  expect(writers.size).toBe(3);
+  for (const writer of writers) await compact(store, writer);
+  expect(await outcome(root)).toEqual(othersOf(GONE));
+  // And a second erasure goes on with its chain.
+  await erase(root, [2]);
+  expect(await outcome(root, [...GONE, 2])).toEqual(othersOf([...GONE, 2]));
+  expect((await keysIn(store, `_manifest/${own}/`)).length).toBeGreaterThan(1);
+});
+
+test.concurrent.each(['recorded', 'replaced', 'listed', 'purged'])(
+  'kill -9 at %s: the next run finishes it, and the receipts say the same',
+  async (step) => {
+    const root = await copy();
+    expect(await crash(root, step, 3)).toEqual(['SIGKILL', '']);
+    const receipts = await erase(root);
+    expect(receipts.map(({ records_removed: removed }) => removed)).toEqual(GONE.map(() => OF_EACH));
+    expect(await outcome(root)).toEqual(othersOf(GONE));
+  },
+);
+
+function crash(
+  root: string,
+  step: string,
+  occurrence: number,
+): Promise<[signal: string | null, stderr: string]> {
+  const args = [CHILD, root, step, String(occurrence), ...GONE.map(String)];
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, args, (_error, _stdout, stderr) =>
+      resolve([child.signalCode, stderr]),
+    );
+  });
+}
+
+test('two installations erase from one archive at once: what one has replaced, the other reads again', async () => {
+  const root = await copy();
+  const path = join(root, 'store');
+  let other: Promise<unknown> | null = null;
+  const overtaken = (store: ObjectStore): ObjectStore => {
+    const putIfMatch = store.putIfMatch.bind(store);
+    store.putIfMatch = async (...args) => {
+      // All of it, between the reading and the writing.
+      await (other ??= (async () => {
+        const theirs = erasing(join(root, 'other'), path);
+        await theirs.request({ by: 'user', id: userId(2), team: null }, true);
+        expect((await theirs.run()).left).toEqual([]);
+      })());
+      return putIfMatch(...args);
+    };
+    return store;
+  };
+  const erasures = erasing(join(root, 'erasure'), path, {}, overtaken);
+  for (const user of GONE) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect(left).toEqual([]);
+  // What it had begun with and could not do is not on the receipt.
+  expect(receipts.map(({ records_removed: removed }) => removed)).toEqual(GONE.map(() => OF_EACH));
+  expect(await outcome(root, [...GONE, 2])).toEqual(othersOf([...GONE, 2]));
+});
+
+test('an object that a receiver puts while it runs is searched too, and one that goes away is none', async () => {
+  const root = await copy();
+  const [file = '', another = ''] = (await keysIn(await openStore(join(root, 'store')), 'dt=')).filter(
+    (key) => key.endsWith('.ndjson.gz'),
+  );
+  let raced = false;
+  const racing = (store: ObjectStore): ObjectStore => {
+    const putIfMatch = store.putIfMatch.bind(store);
+    store.putIfMatch = async (...args) => {
+      if (!raced) {
+        raced = true;
+        await put(
+          store,
+          'dt=2026-11-21/late.ndjson.gz',
+          await read(store, another === args[0] ? file : another),
+        );
+      }
+      return putIfMatch(...args);
+    };
+    return store;
+  };
+  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), {}, racing);
+  for (const user of GONE) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
+  expect((await erasures.run()).left).toEqual([]);
+  expect(raced).toBe(true);
+  expect(find([join(root, 'store')], [...GONE.map(userId), ...GONE.map(secretOf)])).toEqual([]);
+});
+
+function keeping(store: ObjectStore): ObjectStore {
+  store.purge = () => Promise.resolve({ removed: 0, kept: ['version 1: locked until 2027-01-01'] });
+  return store;
+}
+
+test('what the store keeps of earlier versions is named on the receipt', async () => {
+  const root = await copy();
+  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), {}, keeping);
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect(left.length).toBeGreaterThan(0);
+  expect(left.every(({ requests }) => requests.length === 0)).toBe(true);
+  expect(receipts[0]?.not_searched[0]).toMatch(/\(version 1: locked until 2027-01-01\)$/);
+  expect(await outcome(root, [1])).toEqual(othersOf([1]));
+});
+
+test('a store that cannot be asked leaves the requests for the next run', async () => {
+  const root = await temporaryFolder();
+  const erasures = erasing(join(root, 'erasure'), 'ftp://made-up/archive');
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect([receipts, left.map(({ store, requests }) => [store, requests.length])]).toEqual([[], [[NAME, 1]]]);
+});
