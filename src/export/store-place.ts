@@ -9,6 +9,7 @@ import { isRecord } from '../lib/is-record.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { temporaryName, type WrittenFile } from './outputs.ts';
 import { WORK } from './folder-place.ts';
+import { exportStep } from './export-step.ts';
 import type { ExportPlace } from './place.ts';
 
 /** Lines of the ledger, an object each. */
@@ -23,6 +24,8 @@ export class StorePlace implements ExportPlace {
   readonly work: string;
   readonly store: ObjectStore;
   readonly #own: WorkFolder;
+  /** Lines of the ledger that this run knows of. */
+  #lines = 0;
 
   private constructor(own: WorkFolder, store: ObjectStore) {
     this.url = store.url;
@@ -43,20 +46,22 @@ export class StorePlace implements ExportPlace {
     }
   }
 
-  lines(): AsyncIterable<string> {
-    return storedLines(this.store);
+  async *lines(): AsyncGenerator<string> {
+    this.#lines = 0;
+    for await (const line of storedLines(this.store)) {
+      this.#lines += 1;
+      yield line;
+    }
   }
 
   async append(line: object, number: number): Promise<void> {
     const by = { host: hostname(), process: process.pid, work: this.#own.path, at: new Date().toISOString() };
     const bytes = Buffer.from(`${JSON.stringify({ ...line, by })}\n`);
     const { status } = await this.store.putIfAbsent(keyOf(number), { bytes });
+    this.#lines = number + 1;
     if (status === 'written') return;
     const winner = await readWhole(this.store, keyOf(number));
-    throw new MillraceError(
-      'folder_in_use',
-      `${this.url}: ${whoWrote(winner.toString())} is exporting to it too`,
-    );
+    throw this.#inUse(winner.toString());
   }
 
   async put(files: readonly WrittenFile[], signal: AbortSignal): Promise<readonly WrittenFile[]> {
@@ -70,7 +75,27 @@ export class StorePlace implements ExportPlace {
           throw new MillraceError('folder_in_use', `${this.url}/${file} is there, with other content`);
       } else if ((await this.store.head(file, signal))?.bytes !== size) missing.push(facts);
     }
+    await this.#clearReplaced(files, signal);
     return missing;
+  }
+
+  /**
+   * Another machine may have finished this step while this one stood still, and replaced it since: then its files must not
+   * come back.
+   */
+  async #clearReplaced(files: readonly WrittenFile[], signal: AbortSignal): Promise<void> {
+    if ((await this.store.head(keyOf(this.#lines), signal)) === null) return;
+    const later: string[] = [];
+    let number = 0;
+    for await (const line of storedLines(this.store)) if ((number += 1) > this.#lines) later.push(line);
+    const removed = new Set(later.flatMap((line) => exportStep.parse(JSON.parse(line)).removes));
+    const own = files.map(({ file }) => file).filter((file) => removed.has(file));
+    await removeForGood(this.store, own, signal);
+    throw this.#inUse(later[0] ?? '{}');
+  }
+
+  #inUse(line: string): MillraceError {
+    return new MillraceError('folder_in_use', `${this.url}: ${whoWrote(line)} is exporting to it too`);
   }
 
   remove(files: readonly string[], signal: AbortSignal): Promise<readonly string[]> {

@@ -10,8 +10,8 @@ import { describeOnStores, storageSettings } from '../support/object-stores/emul
 import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
 import { archive, exported, mealEvent } from './support.ts';
 
-/** Which of the requests of a run it is ended after: every so many. `1` takes a minute. */
-const EVERY = Number(process.env['MILLRACE_EXPORT_KILLS'] ?? 23);
+/** Which of the requests of a run it is ended after: every so many. `1` takes ten minutes. */
+const EVERY = Number(process.env['MILLRACE_EXPORT_KILLS'] ?? 47);
 /** Milliseconds: every single request takes a while. */
 const LONG = 300_000;
 const meals = (from: number, to: number) =>
@@ -26,7 +26,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
   /** A place of its own in the bucket, and runs of exports to it. */
   async function place(options: Partial<ExportOptions> = {}) {
     const url = `${bucket}/${(places += 1)}`;
-    const storage = storageSettings({ ...emulator.settings(proxy.url), tries: 1, timeout: '5s' });
+    const storage = storageSettings({ ...emulator.settings(proxy.url), tries: 1, timeout: '60s' });
     const store = await openStore(url, storage);
     onTestFinished(() => {
       proxy.inject(() => null);
@@ -142,6 +142,31 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     });
     await run(path, { work: await temporaryFolder() });
     expect(await objects()).toEqual(await undisturbed.objects());
+  });
+
+  it('a machine that stood still while another replaced its step brings none of its files back', async () => {
+    const path = await temporaryFolder();
+    await archive(path, meals(1, 6));
+    const { run, objects } = await place();
+    const reached = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<null>();
+    let isFirst = true;
+    proxy.inject(({ method, url }) => {
+      if (!isFirst || method !== 'PUT' || url?.includes('part-000001') !== true) return null;
+      isFirst = false;
+      reached.resolve();
+      return goOn.promise;
+    });
+    const slow = run(path).catch((error: unknown) => error);
+    await reached.promise;
+    const other = { work: await temporaryFolder() };
+    await run(path, other);
+    await run(path, { ...other, again: true });
+    goOn.resolve(null);
+    expect(await slow).toMatchObject({ code: 'folder_in_use' });
+    const files = Object.keys(await objects()).filter((key) => key.includes('/part-'));
+    expect(files.length).toBeGreaterThan(0);
+    expect(files.filter((key) => key.includes('part-000001'))).toEqual([]);
   });
 
   it('another export in its place, and a work folder in use, are refused', async () => {

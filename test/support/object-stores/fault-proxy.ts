@@ -12,6 +12,8 @@ import { listen } from '../listen.ts';
 export const FAULTS = ['429', '500', '503', 'cut', 'hang', 'lost', 'mute', 'half'] as const;
 export type Fault = (typeof FAULTS)[number];
 
+type Choose = (request: IncomingMessage) => Fault | null | Promise<null>;
+
 export interface FaultProxy {
   /** `http://127.0.0.1:port` */
   readonly url: string;
@@ -19,21 +21,24 @@ export interface FaultProxy {
   readonly requests: number;
   /** Faults so far, by kind. */
   readonly injected: ReadonlyMap<Fault, number>;
-  /** Says what happens to each request from now on; null lets it pass. */
-  inject(choose: (request: IncomingMessage) => Fault | null): void;
+  /** Says what happens to each request from now on; null lets it pass. One that is promised waits. */
+  inject(choose: Choose): void;
   stop(): Promise<void>;
 }
 
 /** An HTTP proxy in front of an emulator at `target`, such as `http://127.0.0.1:5000`. */
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
-  let choose: ((request: IncomingMessage) => Fault | null) | null = null;
+  let choose: Choose | null = null;
   const injected = new Map<Fault, number>();
   let requests = 0;
   const server = createServer((incoming, outgoing) => {
     requests += 1;
-    const fault = choose?.(incoming) ?? null;
-    if (fault !== null) injected.set(fault, (injected.get(fault) ?? 0) + 1);
-    handle(target, fault, incoming, outgoing).catch(() => outgoing.destroy());
+    const decide = async (): Promise<void> => {
+      const fault = (await choose?.(incoming)) ?? null;
+      if (fault !== null) injected.set(fault, (injected.get(fault) ?? 0) + 1);
+      await handle(target, fault, incoming, outgoing);
+    };
+    decide().catch(() => outgoing.destroy());
   });
   const port = await listen(server.unref());
   return {
