@@ -38,7 +38,7 @@ names both exports their events twice.
 A run that is killed and started again adds each row once. A table gains the columns that its definition gains. Rows that an
 erasure changes are replaced, and older versions of the table go with them.
 
---out takes a URL, s3://bucket/prefix: files are made in --work and put under their names when they are complete; none is ever
+--out takes a URL (s3://bucket/prefix, azblob://container/prefix, gs://bucket/prefix): files are made in --work and put under their names when they are complete; none is ever
 overwritten. A killed run continues with the same --work, or with another one where the archive is the same. Of two runs at once
 the second exits 2 and names the first.
 
@@ -146,9 +146,11 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
   const tables = await tablesOf(options, io);
   if (!madeOfEvents(tables).includes(options.table))
     throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
-  const summary = await withPlaces(storageOf(options, io), (places) =>
+  const storage = storageOf(options, io) ?? undefined;
+  const summary = await withPlaces(storage ?? null, (places) =>
     runExport({
       ...prepare(paths, options),
+      ...(storage === undefined ? {} : { storage }),
       places,
       tables,
       ...reporting(io),
@@ -164,8 +166,10 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
   if (!ok) io.setExit(EXIT.partial);
 }
 
-async function listNew({ out, after, listNew: what, json }: Options, io: Io): Promise<void> {
-  const { step, files, days, emptied } = await changesAfter(out, after);
+async function listNew(options: Options, io: Io): Promise<void> {
+  const { out, after, listNew: what, json } = options;
+  const storage = storageOf(options, io) ?? undefined;
+  const { step, files, days, emptied } = await changesAfter(out, after, storage);
   if (json === true) {
     for (const line of [...files, { step, action: 'end' }]) print(io, JSON.stringify(line));
     return;

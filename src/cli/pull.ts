@@ -8,6 +8,7 @@ import { print, usageError, type Io } from './io.ts';
 import { collect, loadedAtOption, workOption, readAs, textOf } from './options.ts';
 import { makeInPlace } from './output-place.ts';
 import { StatusLine } from './status-line.ts';
+import { storageOf } from './places.ts';
 import { serviceOptions, withService, type ServiceFlags } from './service.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
@@ -70,7 +71,7 @@ export function pullCommand(io: Io): Command {
   const command = new Command('pull')
     .description('fetch reference data from the service into tables')
     .argument('<resource>', NAMES)
-    .requiredOption('--out <place>', 'folder of the tables, or a URL: s3://bucket/prefix')
+    .requiredOption('--out <place>', 'folder of the tables, or a URL such as s3://bucket/prefix')
     .addOption(workOption())
     .option('--user <id>', 'a user, for insurance, users and historical-pulls; may be repeated', collect)
     .option('--users-file <file>', 'users, one a line')
@@ -119,7 +120,15 @@ export function pullCommand(io: Io): Command {
           onProgress: (progress: PullProgress) => status.show(() => progressOf(progress)),
         };
         const { out, work } = options;
-        const place = { out, work, kind: `pull-${known}`, asks: JSON.stringify(query), signal: io.signal };
+        const storage = storageOf(options, io) ?? undefined;
+        const place = {
+          storage,
+          out,
+          work,
+          kind: `pull-${known}`,
+          asks: JSON.stringify(query),
+          signal: io.signal,
+        };
         return makeInPlace(place, (output) => pullReference(service, resource, { ...pull, output }));
       });
       for (const field of summary.unknown_fields)

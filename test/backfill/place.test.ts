@@ -11,7 +11,7 @@ import { environment, sandbox } from './support.ts';
 
 const LOADED = ['--loaded-at', '2026-11-21T10:00:00Z'];
 
-describeOnStores(' as the place of fetched tables', async (emulator) => {
+describeOnStores(' as the place of fetched tables', async (emulator, scheme) => {
   const proxy = await startFaultProxy(emulator.url);
   afterAll(() => proxy.stop());
   const bucket = await emulator.bucket('tables');
@@ -37,7 +37,8 @@ describeOnStores(' as the place of fetched tables', async (emulator) => {
     return { url, objects, work: await temporaryFolder() };
   }
 
-  it('pull: the files of a folder, once, wherever it was ended', async () => {
+  // The commands find the others by their configs, and this one by variables.
+  it.skipIf(scheme !== 's3')('pull: the files of a folder, once, wherever it was ended', async () => {
     const service = await sandbox({ users: 2 });
     const env = environment(service);
     const cwd = await temporaryFolder();
@@ -70,29 +71,32 @@ describeOnStores(' as the place of fetched tables', async (emulator) => {
     expect(tablesOf(await objects())).toEqual(expected);
   });
 
-  it('backfill: a second machine is refused and told who was first, and the first continues', async () => {
-    const service = await sandbox({ users: 3 });
-    const env = environment(service);
-    const cwd = await temporaryFolder();
-    const plan = ['--all-users', '--since', '2026-01-01', '--until', '2026-12-31', ...LOADED];
-    await millrace(['backfill', ...plan, '--out', cwd], { env, cwd });
-    const { url, objects, work } = await place();
-    const backfill = (folder: string, ...args: string[]) =>
-      millrace(['backfill', '--out', url, '--work', folder, ...args], { env, cwd });
-    proxy.inject(({ method, url: path }) =>
-      method === 'PUT' && path?.includes('meal_items') === true ? 'cut' : null,
-    );
-    expect((await backfill(work, ...plan)).code).toBe(1);
-    proxy.inject(() => null);
-    const second = await backfill(await temporaryFolder(), ...plan);
-    expect([second.code, second.stderr]).toEqual([2, expect.stringContaining(`work folder ${work}`)]);
-    const resumed = await backfill(work, '--resume', '--json');
-    expect([resumed.code, resumed.stderr]).toEqual([0, expect.any(String)]);
-    expect(JSON.parse(resumed.stdout)).toMatchObject({
-      files: expect.arrayContaining([`${url}/meals.ndjson`]) as unknown,
-    });
-    expect(tablesOf(await objects())).toEqual(filesIn(cwd));
-  });
+  it.skipIf(scheme !== 's3')(
+    'backfill: a second machine is refused and told who was first, and the first continues',
+    async () => {
+      const service = await sandbox({ users: 3 });
+      const env = environment(service);
+      const cwd = await temporaryFolder();
+      const plan = ['--all-users', '--since', '2026-01-01', '--until', '2026-12-31', ...LOADED];
+      await millrace(['backfill', ...plan, '--out', cwd], { env, cwd });
+      const { url, objects, work } = await place();
+      const backfill = (folder: string, ...args: string[]) =>
+        millrace(['backfill', '--out', url, '--work', folder, ...args], { env, cwd });
+      proxy.inject(({ method, url: path }) =>
+        method === 'PUT' && path?.includes('meal_items') === true ? 'cut' : null,
+      );
+      expect((await backfill(work, ...plan)).code).toBe(1);
+      proxy.inject(() => null);
+      const second = await backfill(await temporaryFolder(), ...plan);
+      expect([second.code, second.stderr]).toEqual([2, expect.stringContaining(`work folder ${work}`)]);
+      const resumed = await backfill(work, '--resume', '--json');
+      expect([resumed.code, resumed.stderr]).toEqual([0, expect.any(String)]);
+      expect(JSON.parse(resumed.stdout)).toMatchObject({
+        files: expect.arrayContaining([`${url}/meals.ndjson`]) as unknown,
+      });
+      expect(tablesOf(await objects())).toEqual(filesIn(cwd));
+    },
+  );
 });
 
 const filesIn = (folder: string): Record<string, string> =>

@@ -14,6 +14,7 @@ import { note, print, usageError, type Io } from '../io.ts';
 import { configIfAny } from '../config-options.ts';
 import { collect, loadedAtOption, option, workOption, readAs, textOf, wholeNumber } from '../options.ts';
 import { makeInPlace } from '../output-place.ts';
+import { storageOf } from '../places.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
 
 const HELP = `
@@ -58,7 +59,7 @@ interface Options extends ServiceFlags {
 export function backfillCommand(io: Io): Command {
   const command = new Command('backfill')
     .description("fetch users' history from the service into tables, resumable")
-    .requiredOption('--out <place>', 'folder of the tables, or a URL: s3://bucket/prefix')
+    .requiredOption('--out <place>', 'folder of the tables, or a URL such as s3://bucket/prefix')
     .addOption(workOption())
     .option('--user <id>', 'a user; may be repeated', collect)
     .option('--users-file <file>', 'users, one a line; - is standard input')
@@ -105,7 +106,8 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
     const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
     const asks =
       resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
-    const place = { out, work, kind: 'backfill', asks, signal: io.signal };
+    const storage = storageOf(options, io) ?? undefined;
+    const place = { out, work, storage, kind: 'backfill', asks, signal: io.signal };
     const summary = await makeInPlace<BackfillSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
       const show = backfillProgress(io);
