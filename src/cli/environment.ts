@@ -17,9 +17,12 @@ export const ENVIRONMENT = {
   AZURE_CLIENT_ID: 'With `AZURE_TENANT_ID` and others: the identity for Event Hubs; read by Azure’s library.',
   AWS_ENDPOINT_URL_S3:
     'Address of an S3 store, with `AWS_REGION`, `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and others; read by the AWS SDK.',
-  AZURE_STORAGE_CONNECTION_STRING:
-    'Storage account of `azblob://`, when `storage.azblob` names none; else `AZURE_STORAGE_ACCOUNT` and `AZURE_STORAGE_KEY`.',
+  AZURE_STORAGE_CONNECTION_STRING: 'Storage account of `azblob://`, when `storage.azblob` names none.',
+  AZURE_STORAGE_ACCOUNT:
+    'The same, by its name; credentials come from `AZURE_STORAGE_KEY` or Azure’s default chain.',
+  AZURE_STORAGE_KEY: 'Key of that account.',
   STORAGE_EMULATOR_HOST: 'Connects `gs://` to an emulator, when `storage.gs` names no endpoint.',
+  MILLRACE_IMAGE: 'Image that the compose.yaml of `init` runs; read by Docker Compose.',
   TMPDIR: 'Where `demo` creates its folder.',
   NO_COLOR: 'Output is not coloured; without it `tail` and `listen` colour theirs on a terminal.',
   npm_lifecycle_event: 'Set by npm in scripts: `init` and `dev` then print commands that npm runs.',
