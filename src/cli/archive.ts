@@ -97,7 +97,7 @@ export function archiveCommand(io: Io): Command {
         onProgress: (done, total, file) =>
           status.show(() => `reading file ${done + 1} of ${total}: ${file}`, done + 1 === total),
       };
-      const { report, actions } = await withPlaces(storageOf(options, io), (places) =>
+      const { report, actions } = await withPlaces(storageOf(options, io, [path]), (places) =>
         work(path, options, { ...how, places }, io),
       );
       if (options.json === true) {

@@ -146,7 +146,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
   const tables = await tablesOf(options, io);
   if (!madeOfEvents(tables).includes(options.table))
     throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
-  const storage = storageOf(options, io) ?? undefined;
+  const storage = storageOf(options, io, [...paths, options.out]) ?? undefined;
   const summary = await withPlaces(storage ?? null, (places) =>
     runExport({
       ...prepare(paths, options),
@@ -168,7 +168,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
 
 async function listNew(options: Options, io: Io): Promise<void> {
   const { out, after, listNew: what, json } = options;
-  const storage = storageOf(options, io) ?? undefined;
+  const storage = storageOf(options, io, [out]) ?? undefined;
   const { step, files, days, emptied } = await changesAfter(out, after, storage);
   if (json === true) {
     for (const line of [...files, { step, action: 'end' }]) print(io, JSON.stringify(line));

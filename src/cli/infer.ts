@@ -57,7 +57,7 @@ export function inferCommand(io: Io): Command {
       const status = new StatusLine(io);
       const name = status.atMost(NAMED);
       const opener = await openerOf(options, io);
-      const summary = await withPlaces(storageOf(options, io), (places) =>
+      const summary = await withPlaces(storageOf(options, io, paths), (places) =>
         inferTables({
           paths,
           places,

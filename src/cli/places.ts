@@ -1,5 +1,6 @@
 import { Places } from '../archive/places.ts';
-import { configOf, type ConfigFlags } from './config-options.ts';
+import { isStoreUrl } from '../core/place.ts';
+import { configIfAny, type ConfigFlags } from './config-options.ts';
 import type { Io } from './io.ts';
 
 type Settings = ConstructorParameters<typeof Places>[0];
@@ -17,7 +18,13 @@ export async function withPlaces<T>(settings: Settings, work: (places: Places) =
   }
 }
 
-/** How stores are reached by a command that may be given a config. */
-export function storageOf(flags: ConfigFlags, io: Io): Settings {
-  return flags.config === undefined ? null : configOf(flags, io).config.storage;
+/**
+ * How stores are reached by a command that may do without a config: as the one that is named says, and where a store is
+ * meant, the one at the usual place.
+ * @param places folders and URLs that the command is given
+ */
+export function storageOf(flags: ConfigFlags, io: Io, places: readonly (string | undefined)[]): Settings {
+  const isAsked =
+    flags.config !== undefined || places.some((place) => place !== undefined && isStoreUrl(place));
+  return isAsked ? (configIfAny(flags, io)?.config.storage ?? null) : null;
 }

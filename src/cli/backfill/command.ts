@@ -106,7 +106,7 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
     const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
     const asks =
       resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
-    const storage = storageOf(options, io) ?? undefined;
+    const storage = storageOf(options, io, [out]) ?? undefined;
     const place = { out, work, storage, kind: 'backfill', asks, signal: io.signal };
     const summary = await makeInPlace<BackfillSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);

@@ -81,7 +81,7 @@ export function loadCommand(io: Io): Command {
     .action(async (paths: readonly string[], options: Options) => {
       const tables = await tablesOf(options, io);
       const target = await targetOf(options.to, options.schema);
-      await withPlaces(storageOf(options, io), async (places) => {
+      await withPlaces(storageOf(options, io, paths), async (places) => {
         const work: LoadOptions = {
           paths,
           places,
