@@ -7,7 +7,7 @@ import type { ExportOptions } from '../../src/export/options.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
-import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
+import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
 import { archive, exported, mealEvent } from './support.ts';
 
 /** Requests between those that a run is ended after; 1 takes ten minutes. Without it a run is ended once, on the way. */
@@ -132,7 +132,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     await undisturbed.run(path);
     const { run, objects, work } = await place();
     // After the line is there, before its files are.
-    proxy.inject(({ method, url }) => (method === 'PUT' && url?.includes('part-') === true ? 'cut' : null));
+    proxy.inject((request, body) => (writtenBy(request, body)?.includes('part-') === true ? 'cut' : null));
     await expect(run(path)).rejects.toThrow('part-000001');
     proxy.inject(() => null);
     rmSync(join(work, '_work'), { recursive: true });
@@ -152,8 +152,8 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     const reached = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<null>();
     let isFirst = true;
-    proxy.inject(({ method, url }) => {
-      if (!isFirst || method !== 'PUT' || url?.includes('part-000001') !== true) return null;
+    proxy.inject((request, body) => {
+      if (!isFirst || writtenBy(request, body)?.includes('part-000001') !== true) return null;
       isFirst = false;
       reached.resolve();
       return goOn.promise;

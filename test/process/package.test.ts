@@ -135,6 +135,12 @@ test.skipIf(lack !== null)(
       expect.stringMatching(/sinks\.hub\.type: needs @azure\/event-hubs, not installed/),
       expect.stringMatching(/sinks\.topic\.type: needs @google-cloud\/pubsub, not installed/),
       expect.stringMatching(/sinks\.rows\.type: needs pg, pg-copy-streams, not installed/),
+      expect.stringMatching(/sinks\.log\.type: needs @platformatic\/kafka, not installed/),
+      expect.stringMatching(/sinks\.lake\.type: needs @aws-sdk\/client-s3, not installed/),
+      expect.stringMatching(
+        /sinks\.blobs\.type: needs @azure\/storage-blob, @azure\/identity, not installed/,
+      ),
+      expect.stringMatching(/sinks\.buckets\.type: needs google-auth-library, not installed/),
       expect.stringMatching(
         /sources\.in\.type: needs @azure\/event-hubs, @azure\/identity, @azure\/storage-blob, /,
       ),
@@ -143,6 +149,10 @@ test.skipIf(lack !== null)(
       command('@azure/event-hubs'),
       command('@google-cloud/pubsub'),
       command('pg', 'pg-copy-streams'),
+      command('@platformatic/kafka'),
+      command('@aws-sdk/client-s3'),
+      command('@azure/storage-blob', '@azure/identity'),
+      command('google-auth-library'),
       command(
         '@azure/event-hubs',
         '@azure/identity',
@@ -177,6 +187,10 @@ sinks:
   hub: { type: event-hubs, hub: events, connectionString: "Endpoint=sb://a.example/;SharedAccessKeyName=k;SharedAccessKey=aa==" }
   topic: { type: pubsub, project: acme-health, topic: events }
   rows: { type: postgres, connectionString: "postgres://a@localhost/b" }
+  log: { type: kafka, brokers: [a.example:9092], topic: events }
+  lake: { type: files, path: "s3://made-up/archive" }
+  blobs: { type: files, path: "azblob://made-up/archive" }
+  buckets: { type: files, path: "gs://made-up/archive" }
 sources:
   in:
     type: event-hubs

@@ -12,7 +12,7 @@ import { listen } from '../listen.ts';
 export const FAULTS = ['429', '500', '503', 'cut', 'hang', 'lost', 'mute', 'half'] as const;
 export type Fault = (typeof FAULTS)[number];
 
-type Choose = (request: IncomingMessage) => Fault | null | Promise<null>;
+type Choose = (request: IncomingMessage, body: Buffer) => Fault | null | Promise<null>;
 
 export interface FaultProxy {
   /** `http://127.0.0.1:port` */
@@ -34,9 +34,10 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const server = createServer((incoming, outgoing) => {
     requests += 1;
     const decide = async (): Promise<void> => {
-      const fault = (await choose?.(incoming)) ?? null;
+      const body = await buffer(incoming);
+      const fault = (await choose?.(incoming, body)) ?? null;
       if (fault !== null) injected.set(fault, (injected.get(fault) ?? 0) + 1);
-      await handle(target, fault, incoming, outgoing);
+      await handle(target, fault, { incoming, body }, outgoing);
     };
     decide().catch(() => outgoing.destroy());
   });
@@ -55,13 +56,20 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   };
 }
 
+/** The object that a request writes, with what stands before its key; null when it writes none. */
+export function writtenBy({ method, url = '' }: IncomingMessage, body: Buffer): string | null {
+  if (method === 'PUT') return decodeURIComponent(url);
+  // Google's name stands in front of the bytes.
+  if (method !== 'POST' || !url.startsWith('/upload/')) return null;
+  return /"name":"([^"]+)"/.exec(body.toString('latin1', 0, 2000))?.[1] ?? null;
+}
+
 async function handle(
   target: string,
   fault: Fault | null,
-  incoming: IncomingMessage,
+  { incoming, body }: { readonly incoming: IncomingMessage; readonly body: Buffer },
   outgoing: ServerResponse,
 ): Promise<void> {
-  const body = await buffer(incoming);
   if (fault === 'cut') return void incoming.socket.destroy();
   if (fault === 'hang') return;
   if (fault === '429' || fault === '500' || fault === '503') return answer(outgoing, Number(fault));
