@@ -82,8 +82,7 @@ export class ManifestChain {
    * @throws StorageError, or the system's error
    */
   async open(): Promise<ReadonlySet<string>> {
-    await this.#find();
-    await this.#findLostHead();
+    await this.#findLostHead(await this.#find());
     const left = await this.#leftPending();
     for (const pending of left) {
       if (pending.segment.first <= this.#tip.n) {
@@ -226,7 +225,8 @@ export class ManifestChain {
     else log.error({ key }, 'the lines of this object are not in the one that takes its place');
   }
 
-  async #find(): Promise<void> {
+  /** @returns the segments of the chain */
+  async #find(): Promise<readonly Stored[]> {
     const chain = await this.#list();
     const last = chain.at(-1);
     const lines = last === undefined ? [] : linesOf(await this.#read(last));
@@ -234,17 +234,17 @@ export class ManifestChain {
     this.#bytes = chain.reduce((sum, { bytes }) => sum + bytes, 0);
     const large = chain.findLastIndex(({ first, last: to }) => to - first + 1 >= MOST_LINES);
     this.#small = chain.slice(large + 1);
+    return chain;
   }
 
   /** The head that was noted last, when the chain does not hold it any more. */
-  async #findLostHead(): Promise<void> {
+  async #findLostHead(chain: readonly Stored[]): Promise<void> {
     const { log, proof } = this.#options;
     const noted = (await proof?.())?.heads.of(this.root) ?? null;
     if (noted === null || noted.head === this.#tip.hash) return;
-    // The line before the end can be the one noted: a kill came between the two.
-    const last = this.#small.at(-1);
-    if (last !== undefined && linesOf(await this.#read(last)).some((line) => hashLine(line) === noted.head))
-      return;
+    // It need not be the end: segments were put after it whose heads a kill, or a failure, kept from being noted.
+    for (const segment of chain.toReversed())
+      if (linesOf(await this.#read(segment)).some((line) => hashLine(line) === noted.head)) return;
     this.#lost = noted;
     const said = 'the manifest does not hold its noted head: objects of it were removed or changed';
     log.error({ chain: this.root, head: noted.head }, said);

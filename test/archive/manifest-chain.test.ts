@@ -1,11 +1,12 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { hash } from 'node:crypto';
+import { generateKeyPairSync, hash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
 import { ManifestChain } from '../../src/archive/manifest-chain.ts';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
+import type { ManifestHead, Proof } from '../../src/core/proof.ts';
 import { MemoryStore } from './memory-store.ts';
 
 const writer = '0123456789ab';
@@ -96,6 +97,41 @@ it('lines handed in together share an object, and a thousand fill one', async ()
   await Promise.all(Array.from({ length: 2500 }, (_, at) => chain.append([line(`f${at}`)])));
   expect(store.objects.size).toBeLessThan(6);
   expect(new Set(filesIn(store)).size).toBe(2500);
+});
+
+it('takes a head for lost only when no segment holds it, however many were put after it', async () => {
+  const said: string[] = [];
+  const heads = {
+    noted: null as ManifestHead | null,
+    fails: false,
+    of: () => heads.noted,
+    note: (_root: string, head: ManifestHead) => {
+      if (heads.fails) return Promise.reject(new Error('full'));
+      heads.noted = head;
+      return Promise.resolve();
+    },
+  };
+  const error = (_fields: unknown, message?: string): void => void said.push(String(message));
+  const signer = { id: 'made-up', key: generateKeyPairSync('ed25519').privateKey };
+  const proof = () => Promise.resolve({ signer, heads } as unknown as Proof);
+  const store = new MemoryStore();
+  const open = async (): Promise<ManifestChain> => {
+    const chain = new ManifestChain({ store, writer, log: { ...log, error }, folder: null, signal, proof });
+    await chain.open();
+    return chain;
+  };
+  const chain = await open();
+  await chain.append([line('a')]);
+  heads.fails = true;
+  await chain.append([line('b')]);
+  await chain.append([line('c')]);
+  await open();
+  expect(said).toEqual([]);
+  heads.fails = false;
+  await chain.append([line('d')]);
+  store.objects.delete(`_manifest/${writer}/0000000004-0000000004.jsonl`);
+  await open();
+  expect(said).toEqual([expect.stringContaining('does not hold its noted head')]);
 });
 
 type Step =
