@@ -1,13 +1,15 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { MANIFEST } from '../core/archive.ts';
+import { parsePlace, type Place } from '../core/place.ts';
 import type { DescribedConfig } from './config.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 
-/** A folder that one part of the config has to itself. */
+/** A folder, or a place in a store, that one part of the config has to itself. */
 interface Owned {
   readonly key: Path;
   readonly path: string;
+  readonly what: 'folder' | 'place';
   /** What it is and all it lies in, innermost first: equal for the same place, however it is spelled. */
   readonly places: readonly string[];
 }
@@ -22,7 +24,11 @@ export function checkFolders(config: DescribedConfig): Problem[] {
   for (const [key, path] of foldersOf(config)) {
     // A placeholder that could not be resolved: nobody knows where it leads.
     if (path === '' || path.includes('${')) continue;
-    const owned = { key, path, places: placesOf(path) };
+    const store = storeLevels(path);
+    const owned: Owned =
+      store === null
+        ? { key, path, what: 'folder', places: placesOf(path) }
+        : { key, path, what: 'place', places: store };
     const message = seen.map((other) => clash(owned, other)).find((found) => found !== null);
     if (message !== undefined) problems.push({ path: key, message });
     seen.push(owned);
@@ -53,10 +59,10 @@ export function warnOfNewArchives({ sinks }: DescribedConfig): Problem[] {
 }
 
 function clash(one: Owned, other: Owned): string | null {
-  const theirs = `${keyOf(other.key)} (${other.path})`;
-  if (one.places[0] === other.places[0]) return `${one.path} is the folder of ${theirs} too`;
-  if (one.places.includes(other.places[0] ?? '')) return `${one.path} lies inside the folder of ${theirs}`;
-  if (other.places.includes(one.places[0] ?? '')) return `${one.path} holds the folder of ${theirs}`;
+  const theirs = `the ${other.what} of ${keyOf(other.key)} (${other.path})`;
+  if (one.places[0] === other.places[0]) return `${one.path} is ${theirs} too`;
+  if (one.places.includes(other.places[0] ?? '')) return `${one.path} lies inside ${theirs}`;
+  if (other.places.includes(one.places[0] ?? '')) return `${one.path} holds ${theirs}`;
   return null;
 }
 
@@ -64,9 +70,28 @@ function* foldersOf({ acknowledge, journal, erasure, sinks }: DescribedConfig): 
   if (acknowledge === 'journaled') yield [['journal', 'path'], journal.path];
   yield [['erasure', 'path'], erasure.path];
   for (const [name, { description }] of Object.entries(sinks)) {
+    // First, for two archives in one place have one spool too.
+    const { archive } = description;
+    if (archive !== undefined && archive.includes('://')) yield [['sinks', name, 'path'], archive];
     for (const { path, option } of description.folders ?? [])
       yield [['sinks', name, ...option.split('.')], path];
   }
+}
+
+/** The place in a store and all it lies in, innermost first; null for a folder, and for what is refused as no place at all. */
+function storeLevels(path: string): string[] | null {
+  if (!path.includes('://')) return null;
+  let place: Place;
+  try {
+    place = parsePlace(path);
+  } catch {
+    return null;
+  }
+  if (place.scheme === 'folder') return null;
+  const levels = [`${place.scheme}://${place.bucket}`];
+  for (const level of place.prefix.split('/').filter((part) => part !== ''))
+    levels.unshift(`${levels[0]}/${level}`);
+  return levels;
 }
 
 /** What exists is told by its number on its device, so that links and mounts are seen through; the rest by name. */

@@ -77,6 +77,26 @@ describe('folders of two parts', () => {
       expect(await wrongWith(root, sinks, changes)).toContain(message);
   });
 
+  it.each(['s3', 'azblob', 'gs'])(
+    '%s: archives in one place, or one inside another, do not pass',
+    async (scheme) => {
+      const root = await temporaryFolder();
+      const at = (rest: string, more?: object): object => files(`${scheme}://bucket${rest}`, more);
+      const cases: [one: string, two: string, message: string][] = [
+        ['', '/in/ner', 'lies inside the place of sinks.one.path'],
+        ['/in/', '/in/ner', 'lies inside the place of sinks.one.path'],
+        ['/in/ner/', '/in', 'holds the place of sinks.one.path'],
+        ['/a', '/a/', 'is the place of sinks.one.path'],
+      ];
+      for (const [one, two, message] of cases)
+        for (const more of [{}, { spool: 'none' }])
+          expect(await wrongWith(root, { one: at(one, more), two: at(two, more) })).toContain(
+            `sinks.two.path: ${scheme}://bucket${two} ${message}`,
+          );
+      expect(await wrongWith(root, { one: at('/in'), two: at('/inner'), three: at('-b/in') })).toBe('');
+    },
+  );
+
   it('folders side by side pass, also where one name begins like another', async () => {
     const root = await temporaryFolder();
     const sinks = { a: files(join(root, 'archive')), b: files(join(root, 'archive-b')) };

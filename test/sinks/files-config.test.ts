@@ -26,3 +26,7 @@ it.each([
 ])('names the key that is wrong: %j', (options, expected) => {
   expect(() => parseOptions(options)).toThrow(expected);
 });
+
+it('a place in a store is told without / at its end', () => {
+  expect(parseOptions({ path: 's3://bucket/lake/' }).path).toBe('s3://bucket/lake');
+});

@@ -92,6 +92,8 @@ export function parseOptions(written: unknown, around?: ConfigAround): FilesOpti
   const every = isRecord(written) && isRecord(written['rotate']) && 'every' in written['rotate'];
   return {
     ...parsed,
+    // Names of objects are said and printed after it.
+    path: path.replace(/\/+$/, ''),
     spool: spoolOf(path, spool, around),
     rotate: every ? rotate : { ...rotate, every: STORE_AGE },
   };
