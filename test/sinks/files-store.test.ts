@@ -1,7 +1,16 @@
-import { appendFileSync, cpSync, readdirSync, rmSync, unlinkSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/sink.ts';
 import { runContract } from './run-contract.ts';
@@ -122,6 +131,37 @@ describe('files sink to a store', () => {
     await checkChains(store);
     expect(await recordsIn(store)).toHaveLength(30);
   });
+
+  it.each([
+    ['cut short', (bytes: Buffer) => bytes.subarray(0, -20), false],
+    ['of other records', () => gzipSync('{}\n'), false],
+    ['of another compressor', (bytes: Buffer) => gzipSync(gunzipSync(bytes), { level: 9 }), true],
+  ])(
+    'a compressed file of before a crash, %s: what is put holds the records of the part',
+    async (_, change, stays) => {
+      const { sink, store, spool } = await scene();
+      await sink.open();
+      store.fault = (verb) => (verb === 'putIfAbsent' ? 'busy' : null);
+      await sink.send(deliver(1, 200), signal);
+      await sink.flush();
+      await sink.close(AbortSignal.abort());
+      store.fault = () => null;
+      const found = readdirSync(spool, { recursive: true, encoding: 'utf8' }).find((name) =>
+        name.endsWith('.gz'),
+      );
+      const path = join(spool, found ?? '');
+      const changed = change(readFileSync(path));
+      writeFileSync(path, changed);
+      const again = storeSink(store, spool);
+      await again.sink.open();
+      await again.sink.close(signal);
+      const [key = ''] = await checkChains(store);
+      expect((await bytesOf(store, key)).equals(changed)).toBe(stays);
+      expect((await recordsIn(store)).map(({ id }) => id)).toEqual(
+        Array.from({ length: 200 }, (_each, at) => `msg_${at + 1}`),
+      );
+    },
+  );
 
   it('knows what was confirmed for as long as anything older is held, also after two starts', async () => {
     const { sink, store, spool, context } = await scene({ partitionBy: ['type'] });

@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { fileChunks } from '../../archive/file-lines.ts';
 import { isPendingSegment, ManifestChain } from '../../archive/manifest-chain.ts';
+import { DISK } from '../../archive/place.ts';
 import { writeArchiveFile } from '../../archive/write-file.ts';
 import { DATA_EXTENSIONS, type Compression } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -62,6 +64,8 @@ export class StoreTarget implements Target {
   readonly #sent: SentParts;
   readonly #abort = new AbortController();
   readonly #states = new WeakMap<Part, State>();
+  /** Hash of the finished file that was made, or found right, beside each part. */
+  readonly #compressedAs = new WeakMap<Part, string>();
   /** Parts that are neither confirmed nor lost. */
   readonly #held = new Set<Part>();
   /** Sealed parts, with what they take on the disk. */
@@ -131,7 +135,7 @@ export class StoreTarget implements Target {
     this.#waiting.set(part, part.length);
     const compression = part.compression ?? this.#options.compression;
     onStep('sealed');
-    const { file, ...written } = await compressed(part, compression, signal);
+    const { file, ...written } = await this.#compressed(part, compression, signal);
     onStep('written');
     const name = await this.#put(
       part,
@@ -220,6 +224,30 @@ export class StoreTarget implements Target {
     await opened?.store.close();
   }
 
+  /** The part's finished file beside it, the same at each call until the part has ended. */
+  async #compressed(
+    part: Part,
+    compression: Compression,
+    signal: AbortSignal,
+  ): Promise<Facts & { readonly file: string }> {
+    const file = finishedPlace(part.place, compression).path;
+    if (await isThere(file)) {
+      const facts = await factsOf(readPlain(file));
+      if (facts.sha256 === this.#compressedAs.get(part) || (await holdsRecords(file, part))) {
+        this.#compressedAs.set(part, facts.sha256);
+        return { file, ...facts };
+      }
+      const said = 'the compressed file does not hold the records of its part; it is made anew';
+      this.#options.context.log.error({ path: file }, said);
+    }
+    const written = await writeArchiveFile(part.temporaryPath, () => recordsOf(part), compression, signal);
+    signal.throwIfAborted();
+    await rename(part.temporaryPath, file);
+    await syncFolder(dirname(file));
+    this.#compressedAs.set(part, written.sha256);
+    return { file, ...written };
+  }
+
   /** @returns the name that it has now */
   async #put(part: Part, compression: Compression, body: ObjectBody, signal: AbortSignal): Promise<string> {
     const { store } = this.#get();
@@ -283,27 +311,29 @@ export class StoreTarget implements Target {
   }
 }
 
-/** The part's finished file beside it, the same at each call until the part has ended. */
-async function compressed(
-  part: Part,
-  compression: Compression,
-  signal: AbortSignal,
-): Promise<{ readonly file: string; readonly bytes: number; readonly sha256: string }> {
-  const file = finishedPlace(part.place, compression).path;
-  if (!(await isThere(file))) {
-    const written = await writeArchiveFile(part.temporaryPath, () => recordsOf(part), compression, signal);
-    signal.throwIfAborted();
-    await rename(part.temporaryPath, file);
-    await syncFolder(dirname(file));
-    return { file, ...written };
-  }
+interface Facts {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+async function factsOf(chunks: AsyncIterable<Buffer>): Promise<Facts> {
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const chunk of readPlain(file)) {
+  for await (const chunk of chunks) {
     hash.update(chunk);
     bytes += chunk.length;
   }
-  return { file, bytes, sha256: hash.digest('hex') };
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/** Whether the part's records are in its finished file; one from before a crash or a restore may have been damaged since. */
+async function holdsRecords(file: string, part: Part): Promise<boolean> {
+  const wanted = await factsOf(recordsOf(part));
+  try {
+    return (await factsOf(fileChunks(DISK, file))).sha256 === wanted.sha256;
+  } catch {
+    return false;
+  }
 }
 
 function finishedPlace(
