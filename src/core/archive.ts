@@ -39,5 +39,8 @@ export const OPEN_FOLDER = '_open';
 /** Ends the name of an unfinished file: complete records, uncompressed, waiting for the file's end. */
 export const PART_EXTENSION = '.part';
 
+/** Ends the name of a part whose records are in their place: what is sent again of it is known by that. */
+export const SENT_EXTENSION = '.sent';
+
 /** Name of the lock in each writer's folder below `OPEN_FOLDER`; held for as long as the writer lives. */
 export const WRITER_LOCK = 'lock';

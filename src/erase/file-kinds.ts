@@ -1,13 +1,13 @@
 import { basename } from 'node:path';
 import { parseHead } from '../core/archive-record.ts';
-import { CLAIMS_FOLDER, PART_EXTENSION } from '../core/archive.ts';
+import { CLAIMS_FOLDER, PART_EXTENSION, SENT_EXTENSION } from '../core/archive.ts';
 import type { Ownership, Owners } from '../core/erasure.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { HIDES_CONTENT } from './not-searched.ts';
 
 /**
  * What can be done about a file that holds an id:
- * - `lines`: NDJSON, archive records or rows of tables, also unfinished: the subjects' lines are taken out;
+ * - `lines`: NDJSON, archive records or rows of tables, also unfinished or sent on: the subjects' lines are taken out;
  * - `blob`: one event whole: removed;
  * - `plan`: the state of an unfinished backfill: the subjects' ids are taken out of it;
  * - `other`: nothing but to say so;
@@ -20,7 +20,8 @@ export type FileKind = 'lines' | 'blob' | 'plan' | 'other' | 'unreadable' | 'loc
 /** @param file relative to its store, `/`-separated */
 export function kindOf(file: string): FileKind {
   const name = basename(file);
-  if (/\.ndjson(\.gz|\.zst)?(\.part)?$/.test(name) || name.endsWith(PART_EXTENSION)) return 'lines';
+  if (/\.ndjson(\.gz|\.zst)?(\.part)?$/.test(name)) return 'lines';
+  if (name.endsWith(PART_EXTENSION) || name.endsWith(SENT_EXTENSION)) return 'lines';
   if (file.startsWith(`${CLAIMS_FOLDER}/`) && /\.json(\.gz)?$/.test(name)) return 'blob';
   if (file.endsWith('_backfill/state.json')) return 'plan';
   if (/^\.(erase-[0-9a-f]{16}|[0-9a-f]{12})\.tmp$/.test(name)) return 'temporary';

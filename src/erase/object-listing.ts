@@ -26,13 +26,17 @@ export class ObjectListing {
     this.#entries = entries;
   }
 
-  /** @param openChain asked only for an archive */
+  /**
+   * @param isArchive known to be one: a receiver may have put its first object, and not the first line yet
+   * @param openChain asked only for an archive
+   */
   static async open(
     place: StorePlace,
     listed: ArchiveListing,
+    isArchive: boolean,
     openChain: () => Promise<ManifestChain>,
   ): Promise<ObjectListing> {
-    const chain = listed.manifest.length === 0 ? null : await openChain();
+    const chain = isArchive || listed.manifest.length > 0 ? await openChain() : null;
     return new ObjectListing(place, chain, (await readManifest(listed)).entries);
   }
 

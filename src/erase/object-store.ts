@@ -39,6 +39,8 @@ export interface ObjectErasureOptions {
   readonly name: string;
   /** Opens it anew each time. */
   readonly open: () => Promise<ObjectStore>;
+  /** A sink of the config writes its archive here: what is taken out is listed, also before anything else is. */
+  readonly isArchive: boolean;
   /** Prefixes below it that are none of this store's, each with a `/` at its end. */
   readonly exclude: readonly string[];
   /** Where kept events say whose they are. */
@@ -84,7 +86,8 @@ export class ObjectErasure implements ErasableStore {
     const temporary = join(folder, 'work');
     makeFolder(temporary, 0o700);
     const listed = await place.list();
-    const listing = await ObjectListing.open(place, listed, () => this.#chain(store, run.signal));
+    const { isArchive } = this.#options;
+    const listing = await ObjectListing.open(place, listed, isArchive, () => this.#chain(store, run.signal));
     const job: Job = { run, store, place, search, owners, listing, temporary, vanished: [] };
     const earlier = run.recorded.filter((item) => item.store === this.name);
     for (const item of earlier) await this.#finish(job, item);

@@ -87,24 +87,25 @@ function placeOf(path: string): string {
 function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableStore[] {
   const { sinks, erasure, journal, envelope, storage } = plan.value.config;
   const { team, user, clientUser } = envelope;
-  const found = new Map<string, { name: string; sinks: string[] }>();
+  const found = new Map<string, { name: string; sinks: string[]; isArchive: boolean }>();
   for (const [name, { description }] of Object.entries(sinks)) {
     const { archive, folders = [] } = description;
     // What is in the spool of a store comes to rest in the store.
     const url = archive !== undefined && isStoreUrl(archive) ? [{ path: archive, erase: true }] : [];
     for (const folder of [...folders, ...url]) {
       if (!folder.erase) continue;
-      const known = found.get(placeOf(folder.path));
-      if (known === undefined) found.set(placeOf(folder.path), { name: folder.path, sinks: [name] });
-      else known.sinks.push(name);
+      const place = placeOf(folder.path);
+      const known = found.get(place) ?? { name: folder.path, sinks: [], isArchive: false };
+      const isArchive = known.isArchive || url.includes(folder);
+      found.set(place, { ...known, sinks: [...known.sinks, name], isArchive });
     }
   }
   for (const path of erasure.folders) {
-    if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [] });
+    if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
   }
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.
   const exclude = [resolve(journal.path), resolve(erasure.path), ...found.keys()];
-  return Array.from(found, ([path, { name, sinks: writers }]) => {
+  return Array.from(found, ([path, { name, sinks: writers, isArchive }]) => {
     const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
       for (const writer of writers) await settleSink?.(writer, holds);
     };
@@ -114,6 +115,7 @@ function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableS
     return new ObjectErasure({
       ...shared,
       open: () => openStore(path, storage),
+      isArchive,
       exclude: exclude.flatMap((other) =>
         other.startsWith(`${path}/`) ? [`${other.slice(path.length + 1)}/`] : [],
       ),

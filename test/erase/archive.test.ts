@@ -1,4 +1,12 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
@@ -59,6 +67,23 @@ async function eraseAll(
   expect(left).toEqual([]);
   return { receipts, bytes };
 }
+
+test('a part of a spool that is sent on loses the lines of the user, and keeps those by which others are known', async () => {
+  const root = await temporaryFolder();
+  const spool = join(root, 'spool');
+  await makeArchive(spool, 'none', false);
+  const part = readdirSync(spool, { recursive: true, encoding: 'utf8' }).find((file) =>
+    file.endsWith('.part'),
+  );
+  const sent = join(spool, part?.replace(/part$/, 'sent') ?? '');
+  renameSync(join(spool, part ?? ''), sent);
+  const lines = readFileSync(sent, 'utf8').trimEnd().split('\n');
+  const gone = USERS - 1;
+  const kept = lines.filter((line) => !line.includes(userId(gone)));
+  expect([lines.length > kept.length, kept.length > 0]).toEqual([true, true]);
+  await eraseAll(join(root, 'erasure'), spool, [gone]);
+  expect(readFileSync(sent, 'utf8').trimEnd().split('\n')).toEqual(kept);
+});
 
 describe.each(['gzip', 'zstd', 'none'])('an archive, %s', (compress) => {
   test('only files that hold the users are rewritten, and nothing of them is left in any byte', async () => {

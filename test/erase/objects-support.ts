@@ -41,6 +41,7 @@ export function erasing(
   const store = new ObjectErasure({
     name: NAME,
     open: async () => wrap(await openStore(path)),
+    isArchive: true,
     exclude: [],
     fields: FIELDS,
     folder,

@@ -136,6 +136,17 @@ test('two installations erase from one archive at once: what one has replaced, t
   expect(await outcome(root, [...GONE, 2])).toEqual(othersOf([...GONE, 2]));
 });
 
+test('a receiver was killed between its objects and their lines: what it lists at its next start is known to be erased', async () => {
+  const root = await copy();
+  const store = await openStore(join(root, 'store'));
+  const lines = new Map<string, Buffer>();
+  for (const key of await keysIn(store, '_manifest/')) lines.set(key, await read(store, key));
+  for (const key of lines.keys()) await store.delete(key);
+  await erase(root);
+  for (const [key, text] of lines) await put(store, key, text);
+  expect(await outcome(root)).toEqual(othersOf(GONE));
+});
+
 test('an object that a receiver puts while it runs is searched too, and one that goes away is none', async () => {
   const root = await copy();
   const [file = '', another = ''] = (await keysIn(await openStore(join(root, 'store')), 'dt=')).filter(

@@ -1,6 +1,6 @@
 import { readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DATA_EXTENSIONS, PART_EXTENSION, type Compression } from '../../core/archive.ts';
+import { DATA_EXTENSIONS, PART_EXTENSION, SENT_EXTENSION, type Compression } from '../../core/archive.ts';
 import { parseHead } from '../../core/archive-record.ts';
 import type { Event } from '../../core/event.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
@@ -15,9 +15,6 @@ import type { RecoveredPart, Recovery } from './target.ts';
 import { isLockFile } from './writer-folders.ts';
 
 export const COMPRESSIONS = Object.keys(DATA_EXTENSIONS) as readonly Compression[];
-
-/** Ends the name of a part whose records are in their place: what is sent again of it is known by that. */
-export const SENT_EXTENSION = '.sent';
 
 /**
  * Mends what a crash left in one writer's folder: removes temporary files, cuts torn ends off parts, removes parts whose
