@@ -6,28 +6,38 @@ import { resolveText } from '../../config/load.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Operations } from '../../core/operations.ts';
 import { DEMO_BODY_LIMIT } from './requests.ts';
+import type { DemoStore } from './store.ts';
 import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
 
 /** A whole receiver below `folder`, on free ports, with a secret of its own. */
-export async function startDemoApp(io: Io, folder: string): Promise<App & { readonly secret: string }> {
+export async function startDemoApp(
+  io: Io,
+  folder: string,
+  store: DemoStore | null,
+): Promise<App & { readonly secret: string; readonly archive: string }> {
+  const archive = store === null ? join(folder, 'archive') : `${store.url}/archive`;
+  // In a store events are confirmed when their file is closed and uploaded.
+  const rotate = store === null ? {} : { rotate: { every: '1s' } };
   const secret = `whsec_${randomBytes(24).toString('base64')}`;
   const text = JSON.stringify({
     server: { host: '127.0.0.1', port: 0, maxBodyBytes: DEMO_BODY_LIMIT },
     admin: { enabled: false },
     signing: { secrets: [secret] },
     journal: { path: join(folder, 'journal') },
-    sinks: { archive: { type: 'files', path: join(folder, 'archive') } },
+    sinks: { archive: { type: 'files', path: archive, ...rotate } },
   });
   // No environment: a demo must not pick up what is meant for production.
   const loaded = await resolveText(text, { file: 'demo.yaml', env: {} });
-  const app = await startApp(loaded, {
+  const { config } = loaded;
+  const reaching = store === null ? loaded : { ...loaded, config: { ...config, storage: store.storage } };
+  const app = await startApp(reaching, {
     log: createLog(io, 'error'),
     onFailure: (error) => {
       throw error;
     },
   });
-  return { ...app, secret };
+  return { ...app, secret, archive };
 }
 
 /** Resolves when no sink has a backlog. */

@@ -9,17 +9,22 @@ import { startDemoApp, untilDelivered } from './app.ts';
 import { demoHistory, type DemoHistory } from './history.ts';
 import { note, print, type Io } from '../io.ts';
 import { option, wholeNumber } from '../options.ts';
+import { withPlaces } from '../places.ts';
 import { Sender } from '../sender.ts';
+import { openDemoStore, type DemoStore } from './store.ts';
 
 const HELP = `
 Examples:
   millrace demo
   millrace demo --events 5000 --json
+  millrace demo --store s3                    the archive in a stand-in of S3: pip install 'moto[server]'
+  millrace demo --store s3://bucket/prefix    in a store of yours, below a new prefix; its objects stay there
 
 Starts a receiver on a free port with a secret made for the occasion, sends it signed events of the documented types
 and, beside them, duplicates, forged, stale, invalid and oversized ones. A stand-in of the service sends its own, has its
 bulk pull triggered and followed, and its meals land in tables. Then the demo waits for delivery, stops the receiver and
-counts from the files themselves. Exit codes: 0 the counts add up, 1 they do not.`;
+counts from the files themselves. With --store these are objects: it verifies them, counts what a replay would send, exports
+them to a Delta table and counts its rows. Exit codes: 0 the counts add up, 1 they do not, 2 usage, or there is no stand-in.`;
 
 /** Connections of the sender: as many as a busy service would hold open. */
 const CONNECTIONS = 16;
@@ -29,28 +34,50 @@ export function demoCommand(io: Io): Command {
   return new Command('demo')
     .description('send events through a temporary receiver; prove the counts from the files')
     .addOption(option('--events <n>', 'good events to send', wholeNumber(1), '1000'))
+    .option('--store <store>', 'archive in an object store: s3 (a stand-in on this machine), or a URL')
     .option('--json', 'print one JSON object as the last line')
     .addHelpText('after', HELP)
-    .action(async (options: { events: number; json?: boolean }) => {
-      const folder = await mkdtemp(join(tmpdir(), 'millrace-demo-'));
-      const app = await startDemoApp(io, folder);
-      note(io, `receiver   ${app.url}`);
-      const tally = new Tally();
-      let history: DemoHistory;
+    .action(async (options: { events: number; store?: string; json?: boolean }) => {
+      const store = options.store === undefined ? null : await openDemoStore(options.store, io);
       try {
-        await send(io, app.url, demoRequests(options.events, app.secret), tally);
-        note(io, `answered   ${tally.sent} requests`);
-        note(io, 'history    a bulk pull from a stand-in of the service');
-        history = await demoHistory(app, folder, io.signal);
-        await untilDelivered(app.operations, io.signal);
+        const counts = await runDemo(io, options.events, store);
+        if (options.json === true) print(io, JSON.stringify(counts));
+        else print(io, render(counts));
+        io.setExit(counts.ok ? EXIT.done : EXIT.failed);
       } finally {
-        await app.stop(AbortSignal.timeout(30_000));
+        await store?.stop();
       }
-      const counts = await countArchive(join(folder, 'archive'), tally, history);
-      if (options.json === true) print(io, JSON.stringify(counts));
-      else print(io, render(counts));
-      io.setExit(counts.ok ? EXIT.done : EXIT.failed);
     });
+}
+
+async function runDemo(io: Io, events: number, store: DemoStore | null): Promise<DemoCounts> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-demo-'));
+  const app = await startDemoApp(io, folder, store);
+  note(io, `receiver   ${app.url}`);
+  const tally = new Tally();
+  let history: DemoHistory;
+  try {
+    await send(io, app.url, demoRequests(events, app.secret), tally);
+    note(io, `answered   ${tally.sent} requests`);
+    note(io, 'history    a bulk pull from a stand-in of the service');
+    history = await demoHistory(app, folder, io.signal);
+    await untilDelivered(app.operations, io.signal);
+  } finally {
+    await app.stop(AbortSignal.timeout(30_000));
+  }
+  return withPlaces(store?.storage ?? null, async (places) => {
+    const counts = await countArchive(app.archive, places, tally, history);
+    if (store === null) return counts;
+    note(io, 'onward     a replay counted, an export to a Delta table read back');
+    // Loaded by who asks for it.
+    const { sendOnward } = await import('./onward.ts');
+    const ids = new Set([...tally.bodies.keys(), ...history.events.keys()]);
+    const work = join(folder, 'work');
+    const given = { archive: app.archive, places, ids, work, signal: io.signal };
+    const { problems: found, ...onward } = await sendOnward(store, given);
+    const problems = [...counts.problems, ...found].slice(0, 20);
+    return { ...counts, ok: problems.length === 0, onward, problems };
+  });
 }
 
 async function send(io: Io, url: string, requests: Iterable<DemoRequest>, tally: Tally): Promise<void> {
@@ -80,7 +107,7 @@ async function send(io: Io, url: string, requests: Iterable<DemoRequest>, tally:
 
 function render(counts: DemoCounts): string {
   const { ok, sent, accepted, duplicates, quarantined, refused, delivered } = counts;
-  const { archive, files, history, problems } = counts;
+  const { archive, files, history, onward, problems } = counts;
   return [
     `sent         ${sent}`,
     `accepted     ${accepted}`,
@@ -90,7 +117,15 @@ function render(counts: DemoCounts): string {
     `delivered    ${delivered}   in ${files} ${files === 1 ? 'file' : 'files'} below ${archive}`,
     `history      ${history.meals} meals with ${history.meal_items} foods of ${history.users} users in ${history.tables}`,
     `             plus ${history.events} events that the stand-in of the service signed and sent`,
+    ...(onward === undefined
+      ? []
+      : [
+          `replay       ${onward.replayed}   events would be sent, counted from the objects`,
+          `export       ${onward.rows}   rows read back from ${onward.table}`,
+        ]),
     ...problems.map((problem) => `problem      ${problem}`),
-    ok ? 'The files hold every accepted event once, byte for byte.' : 'The counts do not add up.',
+    ok
+      ? `The ${onward === undefined ? 'files' : 'objects'} hold every accepted event once, byte for byte.`
+      : 'The counts do not add up.',
   ].join('\n');
 }

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
+import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { verifyArchive } from '../../archive/verify.ts';
 import type { DemoHistory } from './history.ts';
+import type { Onward } from './onward.ts';
 import type { Tally } from './requests.ts';
 
 export interface DemoCounts {
@@ -18,18 +20,25 @@ export interface DemoCounts {
   readonly files: number;
   /** Of the service's stand-in: its own events in the archive, and the rows of its meals in the tables. */
   readonly history: Omit<DemoHistory, 'events' | 'problems'> & { readonly events: number };
+  /** With `--store`: what became of its objects. */
+  readonly onward?: Omit<Onward, 'problems'>;
   /** What does not add up; empty when `ok`. */
   readonly problems: readonly string[];
 }
 
 /** Reads the archive back and holds it against the answers: each accepted event once, byte for byte, nothing else. */
-export async function countArchive(archive: string, tally: Tally, history: DemoHistory): Promise<DemoCounts> {
+export async function countArchive(
+  archive: string,
+  places: Places,
+  tally: Tally,
+  history: DemoHistory,
+): Promise<DemoCounts> {
   const problems = [...tally.problems, ...history.problems];
   const missing = new Map([...tally.bodies, ...history.events]);
   const files = new Set<string>();
   let delivered = 0;
   let events = 0;
-  for await (const item of readArchive(archive)) {
+  for await (const item of readArchive(archive, { places })) {
     files.add(item.file);
     if (item.kind !== 'record') {
       problems.push(`${item.file}:${item.line ?? ''}: ${item.reason}`);
@@ -46,7 +55,7 @@ export async function countArchive(archive: string, tally: Tally, history: DemoH
     missing.delete(id);
   }
   for (const id of missing.keys()) problems.push(`${id}: accepted, but not in the archive`);
-  const report = await verifyArchive(archive);
+  const report = await verifyArchive(archive, { places });
   for (const { file, code } of report.differences) problems.push(`${file}: ${code}`);
   const { accepted, duplicate, quarantined, refused } = tally.counts;
   const { users, meals, meal_items, tables } = history;
