@@ -22,6 +22,7 @@ import { Dispatcher } from './deliver/dispatcher.ts';
 import { flushSinks } from './deliver/flush.ts';
 import { LiveSinks } from './deliver/live-sinks.ts';
 import { ErasedUsers } from './erase/erased-users.ts';
+import { warnOfLeftSpools } from './erase/left-spools.ts';
 import { runErasures, type RunningErasures } from './erase/running-erasures.ts';
 import { announceOwner, clearOwner, ownerFolder, readOwner, writeOwner } from './journal/owner.ts';
 import { SqliteJournal } from './journal/sqlite-journal.ts';
@@ -319,7 +320,8 @@ async function listen(system: System): Promise<Stop> {
   };
 }
 
-function startErasures({ erasures }: System): Stop {
+async function startErasures({ erasures, config, log }: System): Promise<Stop> {
+  await warnOfLeftSpools(config, log);
   erasures.start();
   // Again before anything else stops: what one that runs clears must still be open.
   return () => erasures.stop();

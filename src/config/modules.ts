@@ -1,7 +1,8 @@
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
 import type { ErasableStore } from '../core/erasure.ts';
+import { spoolBeside } from '../core/spool.ts';
 import type { ConfigAround, SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
 import { lackOf } from '../lib/installed.ts';
 import { isRecord } from '../lib/is-record.ts';
@@ -41,7 +42,7 @@ export async function resolveModules(
   const descriptions = new Map<string, SinkDescription>();
   const schemas = new Map<string, Written>();
   const problems: Problem[] = [];
-  const spool = config.acknowledge === 'delivered' ? null : join(dirname(config.journal.path), 'spool');
+  const spool = config.acknowledge === 'delivered' ? null : spoolBeside(config.journal.path);
   const around: ConfigAround = { tables: config.tables, spool };
   const read = async <Module extends SinkModule | SourceModule>(
     [section, name]: readonly ['sinks' | 'sources', string],
@@ -96,7 +97,14 @@ function descriptionOf(
 
 const description = z.strictObject({
   folders: z
-    .array(z.strictObject({ path: z.string(), option: z.string(), erase: z.boolean() }))
+    .array(
+      z.strictObject({
+        path: z.string(),
+        option: z.string(),
+        erase: z.boolean(),
+        isSpool: z.boolean().exactOptional(),
+      }),
+    )
     .exactOptional(),
   archive: z.string().exactOptional(),
   erases: z.custom<() => ErasableStore>((erases) => typeof erases === 'function').exactOptional(),

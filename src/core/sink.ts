@@ -223,6 +223,8 @@ export interface SinkFolder {
   readonly option: string;
   /** Whether data of users lies in it as NDJSON or kept events, which an erasure searches and rewrites. */
   readonly erase: boolean;
+  /** It holds what is on its way to a store, and so do the folders beside it, which sinks of earlier configs have left. */
+  readonly isSpool?: boolean;
 }
 
 /** Where the keys of sealed records are. */

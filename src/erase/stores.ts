@@ -11,6 +11,7 @@ import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { openStore } from '../storage/open.ts';
 import { FolderStore } from './folder-store.ts';
+import { leftSpools } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
 import { ObjectErasure } from './object-store.ts';
 
@@ -51,7 +52,7 @@ export function createErasures(parts: ErasingParts): LocalErasures {
         ...keyStores(parts),
         ...(kept === null ? [] : [kept]),
         ...databases(parts),
-        ...folderStores(parts),
+        ...(await folderStores(parts)),
       ];
     },
     settle,
@@ -84,7 +85,7 @@ function placeOf(path: string): string {
   return isStoreUrl(path) ? urlOf(path) : resolve(path);
 }
 
-function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableStore[] {
+async function folderStores({ plan, settleSink, log, proof }: ErasingParts): Promise<ErasableStore[]> {
   const { sinks, erasure, journal, envelope, storage } = plan.value.config;
   const { team, user, clientUser } = envelope;
   const found = new Map<string, { name: string; sinks: string[]; isArchive: boolean }>();
@@ -100,7 +101,7 @@ function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableS
       found.set(place, { ...known, sinks: [...known.sinks, name], isArchive });
     }
   }
-  for (const path of erasure.folders) {
+  for (const path of [...(await leftSpools({ sinks, journal })), ...erasure.folders]) {
     if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
   }
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.

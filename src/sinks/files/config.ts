@@ -142,7 +142,7 @@ export function describe(
 function foldersOf(path: string, spool: unknown, around: ConfigAround | undefined): SinkFolder[] {
   if (!isStore(path)) return [{ path, option: 'path', erase: true }];
   const folder = spoolOf(path, spool, around);
-  return folder === null ? [] : [{ path: folder, option: 'spool', erase: true }];
+  return folder === null ? [] : [{ path: folder, option: 'spool', erase: true, isSpool: true }];
 }
 
 /** Part files that are open, and what is opened beside them. */

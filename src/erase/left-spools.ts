@@ -1,0 +1,61 @@
+import { readdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { DescribedConfig } from '../config/config.ts';
+import { messageOf } from '../core/errors.ts';
+import type { SinkLog } from '../core/sink.ts';
+import { spoolBeside } from '../core/spool.ts';
+import { isMissing } from '../lib/durable.ts';
+import { kindOf } from './file-kinds.ts';
+import { walkFolder } from './walk.ts';
+
+/** A folder in a spool is named by a hash of its store's URL. */
+const SPOOL = /^[0-9a-f]{12}$/;
+
+/** What of a config says where spools are. */
+interface Spooling {
+  readonly journal: Pick<DescribedConfig['journal'], 'path'>;
+  readonly sinks: Readonly<Record<string, Pick<DescribedConfig['sinks'][string], 'description'>>>;
+}
+
+/**
+ * Spools of stores that no sink of the config sends to any more: the path was changed, or the sink removed. They lie beside the
+ * journal and beside the spools of today.
+ */
+export async function leftSpools({ journal, sinks }: Spooling): Promise<string[]> {
+  const owned = new Set<string>();
+  const parents = new Map([[resolve(spoolBeside(journal.path)), spoolBeside(journal.path)]]);
+  for (const { description } of Object.values(sinks)) {
+    for (const { path, isSpool } of description.folders ?? []) {
+      owned.add(resolve(path));
+      if (isSpool === true) parents.set(resolve(dirname(path)), dirname(path));
+    }
+  }
+  const left: string[] = [];
+  for (const parent of parents.values())
+    for (const name of await namesIn(parent))
+      if (SPOOL.test(name) && !owned.has(resolve(parent, name))) left.push(join(parent, name));
+  return left;
+}
+
+/** To be told at start: nothing will ever send what lies there, and it holds data of users. */
+export async function warnOfLeftSpools(config: Spooling, log: SinkLog): Promise<void> {
+  try {
+    for (const folder of await leftSpools(config)) {
+      const files = (await walkFolder(folder)).files.filter((file) => kindOf(file) === 'lines').length;
+      const said =
+        'no sink of the config sends what lies in this spool; give a sink the path back that it had, or remove the folder';
+      if (files > 0) log.warn({ folder, files }, said);
+    }
+  } catch (error) {
+    log.warn({ error: messageOf(error) }, 'cannot look for spools of earlier configs');
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,103 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { eraseCommand } from '../../src/cli/erase/command.ts';
+import { EXIT } from '../../src/core/errors.ts';
+import { leftSpools, warnOfLeftSpools } from '../../src/erase/left-spools.ts';
+import { tryLock } from '../../src/lib/file-lock.ts';
+import { describe as describeFiles } from '../../src/sinks/files/config.ts';
+import { run } from '../cli/run.ts';
+import { filesSink, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { eventOf, find, QUIET, secretOf, userId } from './support.ts';
+
+const LEFT = '0123456789ab';
+
+/** What a sink leaves in its spool that was killed, or whose path was changed, before its file was sent. */
+async function leave(spool: string): Promise<void> {
+  const { sink } = filesSink(spool);
+  await sink.open();
+  await sink.send(
+    [1, 2].map((user) => ({ event: eventOf(user, 0), destination: null })),
+    signal,
+  );
+  await sink.close(AbortSignal.abort());
+}
+
+function spooling(
+  journal: string,
+  sink: Readonly<Record<string, unknown>>,
+): Parameters<typeof leftSpools>[0] {
+  return {
+    journal: { path: journal },
+    sinks: {
+      lake: { description: describeFiles(sink, { tables: [], spool: join(dirname(journal), 'spool') }) },
+    },
+  };
+}
+
+test('an erasure searches the spools of sinks that the config has no more', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  const spool = join(folder, 'spool', LEFT);
+  await leave(spool);
+  expect(find([spool], [userId(1)])).toHaveLength(1);
+  const { exit, stdout } = await run(eraseCommand, [userId(1), '--now', '--json', '--config', config]);
+  expect([exit, JSON.parse(stdout)]).toMatchObject([
+    EXIT.done,
+    { receipts: [{ records_removed: 1 }], left: [] },
+  ]);
+  expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
+  expect(find([spool], [userId(2)])).toHaveLength(1);
+});
+
+test('one that a process still writes to is said to be left', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  const spool = join(folder, 'spool', LEFT);
+  await leave(spool);
+  const [part = ''] = find([spool], [userId(1)]);
+  const writer = part
+    .slice(spool.length + 1)
+    .split('/')
+    .slice(0, 2);
+  const lock = tryLock(join(spool, ...writer, 'lock'));
+  const { exit, stderr } = await run(eraseCommand, [userId(1), '--now', '--config', config]);
+  lock?.release();
+  expect(exit).toBe(EXIT.partial);
+  expect(stderr).toContain(`spool/${LEFT} _open/`);
+});
+
+test('they are found beside the journal and beside the spools of today, which are none', async () => {
+  const folder = await temporaryFolder();
+  const journal = join(folder, 'journal');
+  const named = join(folder, 'named');
+  for (const [parent, sink] of [
+    [join(folder, 'spool'), { type: 'files', path: 's3://made-up/a' }],
+    [named, { type: 'files', path: 's3://made-up/a', spool: named }],
+  ] as const) {
+    const [today] = spooling(journal, sink).sinks['lake']?.description.folders ?? [];
+    mkdirSync(today?.path ?? '', { recursive: true });
+    mkdirSync(join(parent, 'of-somebody-else'));
+    mkdirSync(join(parent, LEFT));
+    expect(await leftSpools(spooling(journal, sink))).toContain(join(parent, LEFT));
+    expect(await leftSpools(spooling(journal, sink))).not.toContain(today?.path);
+    expect(await leftSpools(spooling(journal, sink))).not.toContain(join(parent, 'of-somebody-else'));
+  }
+  expect(await leftSpools({ journal: { path: join(folder, 'nowhere', 'journal') }, sinks: {} })).toEqual([]);
+});
+
+test('a start warns of one in which events lie, and of no other', async () => {
+  const folder = await temporaryFolder();
+  const warned: object[] = [];
+  const log = { ...QUIET, warn: (fields: object) => void warned.push(fields) };
+  const config = { journal: { path: join(folder, 'journal') }, sinks: {} };
+  mkdirSync(join(folder, 'spool', 'ba9876543210'), { recursive: true });
+  writeFileSync(join(folder, 'spool', 'ba9876543210', '.millrace-lock'), '');
+  await warnOfLeftSpools(config, log);
+  expect(warned).toEqual([]);
+  await leave(join(folder, 'spool', LEFT));
+  await warnOfLeftSpools(config, log);
+  expect(warned).toEqual([{ folder: join(folder, 'spool', LEFT), files: 1 }]);
+});
