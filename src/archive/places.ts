@@ -28,7 +28,7 @@ export class Places {
     if (!isStoreUrl(path)) return FolderPlace.open(path);
     const [folder, file] = fileIn(path);
     if (file === null) return this.at(urlOf(path));
-    const place = new StorePlace(folder, () => this.#store(folder), file);
+    const place = new StorePlace(folder, () => this.store(folder), file);
     // A prefix may be named like a file.
     return (await place.stat(file)) === null ? this.at(urlOf(path)) : place;
   }
@@ -37,7 +37,7 @@ export class Places {
   at(root: string): ArchivePlace {
     const known = this.#known.get(root);
     if (known !== undefined) return known;
-    const place = isStoreUrl(root) ? new StorePlace(root, () => this.#store(root)) : new FolderPlace(root);
+    const place = isStoreUrl(root) ? new StorePlace(root, () => this.store(root)) : new FolderPlace(root);
     this.#known.set(root, place);
     return place;
   }
@@ -49,7 +49,8 @@ export class Places {
     this.#stores.clear();
   }
 
-  #store(url: string): Promise<ObjectStore> {
+  /** @param url as `urlOf` gives it; closed with the places */
+  store(url: string): Promise<ObjectStore> {
     const known = this.#stores.get(url);
     if (known !== undefined) return known;
     const opening = this.#open(url);

@@ -1,16 +1,39 @@
 import { basename, dirname } from 'node:path';
 import { CLAIMS_FOLDER, MANIFEST } from '../core/archive.ts';
 import type { ManifestLine, NewManifestLine } from '../core/archive-manifest.ts';
+import type { OpenProof } from '../core/proof.ts';
 import type { ClaimFacts } from './check-claim.ts';
 import type { FileFacts } from './facts.ts';
 import type { Manifest } from './manifest.ts';
-import type { Inspection } from './verify.ts';
+import type { VerifyReport } from './report.ts';
+import type { Inspection, VerifyOptions } from './verify.ts';
 
 /** One thing a repair does, in words; `file` is relative to the archive. */
 export interface RepairAction {
   readonly action: 'remove_temporary' | 'move_file' | 'cut_line' | 'write_manifest' | 'list_file';
   readonly file: string;
   readonly detail: string;
+}
+
+export interface RepairOptions extends VerifyOptions {
+  /** Only say what would be done. */
+  readonly dryRun: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Told of each action right before it is done. */
+  readonly onAction: (action: RepairAction) => void;
+  /** Signs the lines it adds. A manifest with signatures is not written without. */
+  readonly proof?: OpenProof | undefined;
+}
+
+export interface RepairReport {
+  readonly actions: readonly RepairAction[];
+  /** Objects that are complete and not listed, and too young to say that their writer will not list them. */
+  readonly young: readonly string[];
+  /** What was found before. */
+  readonly before: VerifyReport;
+  /** What is left to say afterwards; the same as before on a dry run. */
+  readonly after: VerifyReport;
 }
 
 export interface RepairPlan {

@@ -4,52 +4,39 @@ import { basename, dirname, join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
-import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { ManifestWriter } from './manifest-writer.ts';
-import { planRepair, type RepairAction, type RepairPlan } from './repair-plan.ts';
-import type { VerifyReport } from './report.ts';
-import { inspectArchive, verifyArchive, type VerifyOptions } from './verify.ts';
+import {
+  planRepair,
+  type RepairAction,
+  type RepairOptions,
+  type RepairPlan,
+  type RepairReport,
+} from './repair-plan.ts';
+import { repairStore } from './repair-store.ts';
+import { inspectArchive, verifyArchive } from './verify.ts';
 
 /** In the folder of what is not finished, while a repair runs. */
 const REPAIR_LOCK = 'repair.lock';
 
-export type { RepairAction } from './repair-plan.ts';
-
-export interface RepairOptions extends VerifyOptions {
-  /** Only say what would be done. */
-  readonly dryRun: boolean;
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  /** Told of each action right before it is done. */
-  readonly onAction: (action: RepairAction) => void;
-  /** Signs the lines it adds. A manifest with signatures is not written without. */
-  readonly proof?: OpenProof | undefined;
-}
-
-export interface RepairReport {
-  readonly actions: readonly RepairAction[];
-  /** What was found before. */
-  readonly before: VerifyReport;
-  /** What is left to say afterwards; the same as before on a dry run. */
-  readonly after: VerifyReport;
-}
+export type { RepairAction, RepairOptions, RepairReport } from './repair-plan.ts';
 
 /**
  * Repairs what can be repaired of an archive, and verifies it again. No record and no whole line of the manifest is ever
  * changed: temporary files and a last line without its end go, files get back the names they are listed by, complete files
  * that are not listed are. A broken chain stays broken, for who links it anew takes away what it proves.
+ * In a store only files are listed.
  * @throws MillraceError archive_unreadable; archive_in_use while a receiver, or another repair, writes to it; usage for
  *   want of the key
  */
 export async function repairArchive(path: string, options: RepairOptions): Promise<RepairReport> {
-  if (isStoreUrl(path))
-    throw new MillraceError(
-      'usage',
-      `${path}: --repair works on folders; copy the archive to one, repair it there`,
-    );
+  if (isStoreUrl(path)) {
+    const { places } = options;
+    if (places === undefined) throw new MillraceError('usage', `${path}: no object store can be used here`);
+    return repairStore(path, options, (url) => places.store(url));
+  }
   const at = new Date(options.now).toISOString();
   const release = options.dryRun ? null : await lockWriters(path);
   try {
@@ -67,7 +54,7 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
     else await apply(root, plan, options);
     const done = plan.actions.length > 0 && !options.dryRun;
     const after = done ? await verifyArchive(path, options) : before.report;
-    return { actions: plan.actions, before: before.report, after };
+    return { actions: plan.actions, young: [], before: before.report, after };
   } finally {
     release?.();
   }

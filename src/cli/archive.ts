@@ -30,6 +30,7 @@ Examples:
   millrace archive verify s3://acme/archive --config config/millrace.yaml
   millrace archive verify ./data/archive --secret-env MILLRACE_SECRET --secret-env OLD_SECRET --json
   millrace archive verify ./data/archive --repair --dry-run
+  millrace archive verify s3://acme/archive --config config/millrace.yaml --repair
 
 Signatures are checked when secrets are given. --config uses all secrets of its signing section; --secret-env names variables
 and --secret-file a file (one secret a line, # begins a comment), both for Standard Webhooks unless --config says otherwise.
@@ -40,8 +41,10 @@ counted as unsigned. Sealed records are opened with the keys of --config or --ke
 --repair removes temporary files and a last manifest line that a crash cut short, restores listed names of moved files, and
 lists complete files that are missing from the manifest, signed with the key of --config; these are proven only from then on.
 It changes no record, file or existing manifest line, and does not relink a broken chain: that would prove what nobody saw.
-It works on folders only. It leaves a broken or forged manifest as it is; restore it from a backup. The printed head is the hash of the last manifest
-line: store it elsewhere and pass it as --head later to prove that no end was cut off.
+In a store it only lists complete files, once they are 15 minutes old, in a chain of its own: a writer that is killed between a
+file and its line leaves one, with \`spool: none\` for good. It leaves a broken or forged manifest as it is; restore it from a
+backup. The printed head is the hash of the last manifest line: store it elsewhere and pass it as --head later to prove that
+no end was cut off.
 
 Exit codes: 0 everything matches, 1 not readable, 2 usage or config, 4 a difference, reported by file; also after an
 incomplete repair and after --dry-run.`;
@@ -123,8 +126,14 @@ async function work(
     else print(io, line);
   };
   const proof = options.config === undefined ? undefined : openProof(configOf(options, io).config);
-  const { actions, after } = await repairArchive(path, { ...how, dryRun, now: Date.now(), onAction, proof });
-  if (actions.length === 0) note(io, 'nothing to repair');
+  const repair = { ...how, dryRun, now: Date.now(), onAction, proof };
+  const { actions, young, after } = await repairArchive(path, repair);
+  if (young.length > 0)
+    note(
+      io,
+      `files that their writer may still list, as they are young: ${young.length}; run it again later`,
+    );
+  else if (actions.length === 0) note(io, 'nothing to repair');
   return { report: after, actions };
 }
 

@@ -1,5 +1,5 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { generateKeyPairSync, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -8,6 +8,7 @@ import { ManifestChain } from '../../src/archive/manifest-chain.ts';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import type { ManifestHead, Proof } from '../../src/core/proof.ts';
 import { MemoryStore } from './memory-store.ts';
+import { newSigner } from './store-archive.ts';
 
 const writer = '0123456789ab';
 const log = { info: () => {}, warn: () => {}, error: () => {} };
@@ -112,7 +113,7 @@ it('takes a head for lost only when no segment holds it, however many were put a
     },
   };
   const error = (_fields: unknown, message?: string): void => void said.push(String(message));
-  const signer = { id: 'made-up', key: generateKeyPairSync('ed25519').privateKey };
+  const signer = newSigner();
   const proof = () => Promise.resolve({ signer, heads } as unknown as Proof);
   const store = new MemoryStore();
   const open = async (): Promise<ManifestChain> => {

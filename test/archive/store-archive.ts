@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { generateKeyPairSync, hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { signJson, type Signer } from '../../src/core/signature.ts';
@@ -19,6 +19,11 @@ export function chained(lines: readonly Line[], signer?: Signer): string[] {
     before = hash('sha256', text, 'hex');
     return text;
   });
+}
+
+export function newSigner(): Signer {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  return { publicKey: publicKey.export({ format: 'jwk' }).x ?? '', key: privateKey };
 }
 
 export function segmentName(writer: string, first: number, last: number): string {

@@ -1,10 +1,13 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
 import { readArchive, type ArchiveItem } from '../../src/archive/read.ts';
+import { repairArchive, type RepairOptions } from '../../src/archive/repair.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../../src/archive/verify.ts';
+import type { Proof } from '../../src/core/proof.ts';
 import { StorageError, type ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -13,6 +16,7 @@ import {
   compact,
   keysIn,
   makeStoreArchive,
+  newSigner,
   overwrite,
   put,
   read,
@@ -26,6 +30,7 @@ const [A, B] = WRITERS;
 interface Held {
   readonly store: ObjectStore;
   readonly places: Places;
+  newPlaces(): Places;
   /** Of each writer. */
   readonly files: readonly (readonly string[])[];
   verify(options?: VerifyOptions): Promise<VerifyReport>;
@@ -50,7 +55,7 @@ async function held(): Promise<Held> {
     (await verify(more)).differences.map(
       ({ code, file, line }) => `${code} ${file}${line === null ? '' : `:${line}`}`,
     );
-  return { store, places: newPlaces(), files, verify, differences };
+  return { store, places: newPlaces(), newPlaces, files, verify, differences };
 }
 
 async function items(places: Places, url = URL): Promise<ArchiveItem[]> {
@@ -58,6 +63,73 @@ async function items(places: Places, url = URL): Promise<ArchiveItem[]> {
   for await (const item of readArchive(url, { places })) all.push(item);
   return all;
 }
+
+const onAction = (): void => undefined;
+
+describe('--repair of an archive in a store', () => {
+  const hour = 3_600_000;
+
+  /** Unlisted: the records of one file under other ids, and a torn file. */
+  async function withUnlisted() {
+    const made = await held();
+    const records = gunzipSync(await read(made.store, made.files[0]?.[0] ?? '')).toString();
+    const file = 'dt=2026-11-21/unlisted.ndjson.gz';
+    await put(made.store, file, gzipSync(records.replaceAll('"id":"', '"id":"other_')));
+    await put(made.store, 'dt=2026-11-21/torn.ndjson.gz', gzipSync(records).subarray(0, -20));
+    const repair = async (options: Partial<RepairOptions> = {}) => {
+      const now = Date.now() + hour;
+      return repairArchive(URL, { places: made.newPlaces(), dryRun: false, now, onAction, ...options });
+    };
+    return { ...made, file, repair };
+  }
+
+  test('lists what is whole, in a chain of its own, once', async () => {
+    const { store, file, repair, differences } = await withUnlisted();
+    const before = await keysIn(store);
+    const dry = await repair({ dryRun: true });
+    expect(dry.actions).toMatchObject([{ action: 'list_file', file }]);
+    expect(await keysIn(store)).toEqual(before);
+    const { actions, young, after } = await repair();
+    expect([actions.length, young]).toEqual([1, []]);
+    expect(after.differences.map(({ file: wrong }) => wrong)).not.toContain(file);
+    expect(await differences()).toEqual(
+      ['file_unreadable', 'file_extra'].map((code) => `${code} dt=2026-11-21/torn.ndjson.gz`),
+    );
+    const added = (await keysIn(store)).filter((key) => !before.includes(key));
+    expect(added).toEqual([expect.stringMatching(/^_manifest\/[0-9a-f]{12}\/0000000001-0000000001\.jsonl$/)]);
+    const line = JSON.parse((await read(store, added[0] ?? '')).toString()) as object;
+    expect(line).toMatchObject({ file, records: 5, repaired_at: expect.any(String) as string });
+    expect((await repair()).actions).toEqual([]);
+  });
+
+  test('leaves to its writer what is young', async () => {
+    const { store, file, repair } = await withUnlisted();
+    const before = await keysIn(store);
+    expect(await repair({ now: Date.now() })).toMatchObject({ actions: [], young: [file] });
+    expect(await keysIn(store)).toEqual(before);
+  });
+
+  test('signs what it lists, and does nothing to a signed manifest without a key', async () => {
+    const { store, repair, file } = await withUnlisted();
+    const signer = newSigner();
+    const noted: string[] = [];
+    const heads = { of: () => null, note: (root: string) => Promise.resolve(void noted.push(root)) };
+    const proof = () => Promise.resolve({ signer, heads } as unknown as Proof);
+    const before = await keysIn(store);
+    await repair({ proof });
+    const key = (await keysIn(store)).find((each) => !before.includes(each)) ?? '';
+    expect(JSON.parse((await read(store, key)).toString())).toMatchObject({
+      file,
+      signed_by: signer.publicKey,
+    });
+    expect(noted).toEqual([expect.stringMatching(new RegExp(`/${key.split('/').slice(0, 2).join('/')}$`))]);
+    const second = gunzipSync(await read(store, file))
+      .toString()
+      .replaceAll('"id":"', '"id":"again_');
+    await put(store, 'dt=2026-11-21/second.ndjson', second);
+    await expect(repair()).rejects.toThrow('needs the key from --config');
+  });
+});
 
 describe('an archive in a store', () => {
   test('is read and verified like a folder, with the chain of each writer', async () => {
