@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import {
   type AsyncBuffer,
+  type ConvertedType,
   type FileMetaData,
   parquetMetadataAsync,
   parquetScan,
@@ -23,7 +24,14 @@ export interface Judged {
   /** Bytes of values that were looked at. */
   readonly searched: number;
   /** The file without them; null when none goes. */
-  readonly rest: { readonly bytes: Buffer; readonly rows: number } | null;
+  readonly rest: Rest | null;
+}
+
+export interface Rest {
+  readonly bytes: Buffer;
+  readonly rows: number;
+  /** Whether a reader finds the old file's columns there, and the values of its other rows. @throws Error when it cannot be read */
+  isIn(stored: AsyncBuffer): Promise<boolean>;
 }
 
 /** A file whose values cannot be handed on as they are stored. */
@@ -65,7 +73,21 @@ export async function withoutRows(file: AsyncBuffer, judge: RowJudge): Promise<J
     for (const [request, count] of found.removed) removed.set(request, (removed.get(request) ?? 0) + count);
   }
   if (removed.size === 0) return { removed, searched, rest: null };
-  return { removed, searched, rest: await written(reader, metadata, raw.schema, going) };
+  const rest = await written(reader, metadata, raw.schema, going);
+  const isIn = (stored: AsyncBuffer): Promise<boolean> => holdsRest(stored, reader, metadata, going);
+  return { removed, searched, rest: { ...rest, isIn } };
+}
+
+/** The older word for a whole number of few bits: the writer's new one is wider than other readers take it. */
+function asWritten(element: SchemaElement): SchemaElement {
+  const { logical_type: logical, ...rest } = element;
+  if (logical?.type !== 'INTEGER') return element;
+  const word = `${logical.isSigned ? '' : 'U'}INT_${logical.bitWidth}` as ConvertedType;
+  return { ...rest, converted_type: rest.converted_type ?? word };
+}
+
+function sameSchema(one: readonly SchemaElement[], other: readonly SchemaElement[]): boolean {
+  return JSON.stringify(one.map(asWritten)) === JSON.stringify(other.map(asWritten));
 }
 
 /** Without what says how a value is to be read: then it is left as it is. */
@@ -166,7 +188,7 @@ async function written(
   metadata: FileMetaData,
   raw: SchemaElement[],
   going: readonly ReadonlySet<number>[],
-): Promise<{ bytes: Buffer; rows: number }> {
+): Promise<Omit<Rest, 'isIn'>> {
   const writer = new ByteWriter();
   const out = new ParquetWriter({
     writer,
@@ -191,9 +213,40 @@ async function written(
     rows += left;
   }
   // The same bytes, read as they were before.
-  out.schema = metadata.schema;
+  out.schema = metadata.schema.map(asWritten);
   await out.finish();
   return { bytes: Buffer.from(writer.getBytes()), rows };
+}
+
+/** Reads what was written: until it is known to be whole, the old file is the only one that is. */
+async function holdsRest(
+  stored: AsyncBuffer,
+  before: Reader,
+  old: FileMetaData,
+  going: readonly ReadonlySet<number>[],
+): Promise<boolean> {
+  const metadata = await parquetMetadataAsync(stored, { geoparquet: false });
+  if (!sameSchema(metadata.schema, old.schema)) return false;
+  const after = new Reader(stored, { ...metadata, schema: metadata.schema.map(asStored) });
+  const groups = groupsOf(metadata);
+  for (const [nth, group] of groupsOf(old).entries()) {
+    const gone = going[nth] ?? new Set();
+    const left = group.to - group.from - gone.size;
+    if (left === 0) continue;
+    const now = groups.shift();
+    if (now === undefined || now.to - now.from !== left) return false;
+    for (const { name } of old.schema.slice(1)) {
+      const values = await after.column(name, now);
+      const kept = (await before.column(name, group)).filter((_, row) => !gone.has(row));
+      if (values.length !== left || kept.some((value, row) => !isSame(value, values[row]))) return false;
+    }
+  }
+  return groups.length === 0;
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  if (one instanceof Uint8Array && other instanceof Uint8Array) return Buffer.compare(one, other) === 0;
+  return Object.is(one ?? null, other ?? null);
 }
 
 /** Whether stored values are in the order of what they stand for. */

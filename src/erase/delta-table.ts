@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { leftBy, type ErasureRun } from '../core/erasure.ts';
 import type { IdSearch } from '../core/id-search.ts';
-import { removeForGood } from '../core/objects.ts';
+import { readWhole, removeForGood } from '../core/objects.ts';
 import { type AddFile, keyOf, pathOf } from '../delta/actions.ts';
 import { forgetBefore } from '../delta/forget.ts';
 import type { DeltaLog } from '../delta/log.ts';
+import { bufferOf } from '../delta/parquet.ts';
 import { rewriteName } from '../delta/rewrite-name.ts';
 import type { Snapshot } from '../delta/snapshot.ts';
 import { statsOf } from '../delta/stats.ts';
@@ -44,6 +45,8 @@ export class DeltaTableErasure {
   readonly #about: TableErasure;
   /** Files that hold nothing of the subjects. */
   readonly #clean = new Set<string>();
+  /** Files that could not be written anew: they stay. */
+  readonly #kept = new Set<string>();
 
   constructor(about: TableErasure) {
     this.#about = about;
@@ -62,6 +65,8 @@ export class DeltaTableErasure {
       const found = await this.#find(snapshot);
       const version = found.length === 0 ? null : await this.#replace(found);
       if (found.length > 0 && version === null) continue;
+      // The log is needed as long as a file of it waits for another program.
+      if (found.length === 0 && this.#kept.size > 0) return;
       await this.#clear(version);
       if (found.length === 0) return;
     }
@@ -80,7 +85,7 @@ export class DeltaTableErasure {
   async #find(snapshot: Snapshot): Promise<Found[]> {
     const found: Found[] = [];
     for (const add of snapshot.files.values()) {
-      if (this.#clean.has(add.path)) continue;
+      if (this.#clean.has(add.path) || this.#kept.has(add.path)) continue;
       const key = keyOf(add.path);
       const judged = key === null ? null : await this.#judge(key, add.size);
       if (key !== null && judged !== null && judged.removed.size > 0) found.push({ add, key, judged });
@@ -115,9 +120,16 @@ export class DeltaTableErasure {
     const { log, run, name, prefix, search } = this.#about;
     const put: string[] = [];
     const adds: AddFile[] = [];
+    const replaced: AddFile[] = [];
     for (const { add, key, judged } of found) {
-      const { bytes } = judged.rest ?? { bytes: Buffer.alloc(0) };
       const rest = rewriteName(key);
+      const bytes = await this.#put(log.prefix + rest, judged);
+      if (bytes === null) {
+        this.#kept.add(add.path);
+        this.#leave(key, [...judged.removed.keys()], UNLIKE);
+        continue;
+      }
+      replaced.push(add);
       adds.push({
         ...add,
         path: pathOf(rest),
@@ -126,17 +138,18 @@ export class DeltaTableErasure {
         stats: statsOf(bytes),
       });
       put.push(log.prefix + rest);
-      await log.store.putIfAbsent(log.prefix + rest, { bytes }, run.signal);
       const removed = Object.fromEntries(judged.removed);
       const hashes = { sha256_before: await this.#hash(key), sha256_after: sha256(bytes) };
       await run.record({ store: name, item: search.redact(prefix + key), removed, ...hashes });
     }
+    // Without those that stay, the table is looked at again.
+    if (replaced.length === 0) return null;
     run.onStep('written');
     let isStale = false;
     const version = await log.commit(PURPOSE, ({ files }) => {
-      isStale = found.some(({ add }) => files.get(add.path)?.size !== add.size);
+      isStale = replaced.some((add) => files.get(add.path)?.size !== add.size);
       if (isStale) return null;
-      const removes = found.map(({ add: { path, partitionValues, size } }) => {
+      const removes = replaced.map(({ path, partitionValues, size }) => {
         const deletionTimestamp = log.now();
         return {
           remove: {
@@ -154,6 +167,20 @@ export class DeltaTableErasure {
     if (version === null) await removeForGood(log.store, put, run.signal);
     else run.onStep('replaced');
     return version;
+  }
+
+  /** @returns what is left of a file, and has been read back; null when that is not what it has to be */
+  async #put(key: string, { rest }: Judged): Promise<Buffer | null> {
+    const { log, run } = this.#about;
+    if (rest === null) throw new TypeError('nothing goes');
+    await log.store.putIfAbsent(key, { bytes: rest.bytes }, run.signal);
+    const stored = await readWhole(log.store, key, run.signal);
+    // What cannot be read at all is not right either.
+    const isRight = stored.equals(rest.bytes) && (await rest.isIn(bufferOf(stored)).catch(() => false));
+    run.signal.throwIfAborted();
+    if (isRight) return rest.bytes;
+    await removeForGood(log.store, [key], run.signal);
+    return null;
   }
 
   /**
@@ -231,6 +258,8 @@ export class DeltaTableErasure {
 }
 
 const NOBODY: readonly string[] = [];
+const UNLIKE =
+  "what was to be left of it did not read back as it was; delete the user's rows with another program";
 /** Says nothing of whose rows they were. */
 const PURPOSE = { operation: 'DELETE', operationParameters: {} } as const;
 

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { erasuresOver, folderStore } from '../erase/support.ts';
 import { archive, duckdb, exported, mealEvent, mealOf } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { skipped } from '../support/requirements.ts';
 import { deltalake, lacksDeltalake } from './deltalake.ts';
+import { erasureOf } from './support.ts';
 
 const GONE = 'user-3';
 const meals = (from: number, to: number) =>
@@ -13,16 +13,8 @@ const meals = (from: number, to: number) =>
 const kept = (to: number) => Array.from({ length: to }, (_, n) => n + 1).filter((n) => n % 7 !== 3);
 const delta = { format: 'delta', table: 'meals' } as const;
 
-async function erase(folders: readonly string[], onStep?: (step: string) => void) {
-  const folder = await temporaryFolder();
-  const { erasures } = erasuresOver(
-    folder,
-    folders.map((path) => folderStore(path)),
-    onStep === undefined ? {} : { onStep },
-  );
-  await erasures.request({ by: 'user', id: GONE, team: null }, true);
-  return { erasures, run: () => erasures.run() };
-}
+const erase = (folders: readonly string[], onStep?: (step: string) => void) =>
+  erasureOf(GONE, folders, onStep);
 
 /** What any program finds of the user in any file below a folder, whatever lists it. */
 async function traces(folder: string): Promise<string[]> {

@@ -2,14 +2,54 @@
 
 import json
 import sys
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+
+TYPES = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "decimal9": pa.decimal128(9, 2),
+    "decimal38": pa.decimal128(38, 10),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "binary": pa.binary(),
+    "string": pa.string(),
+}
+
+
+def value(kind, row):
+    """A made-up value that differs by row; every fourth is null."""
+    if row % 4 == 3:
+        return None
+    if pa.types.is_boolean(kind):
+        return row % 2 == 0
+    if pa.types.is_floating(kind):
+        return [-0.0, float("nan"), 1.5][row % 4]
+    if pa.types.is_decimal(kind):
+        return Decimal(row - 1) / 4
+    if pa.types.is_timestamp(kind):
+        return datetime(2026, 11, 1 + row, 10, 0, 0, 123456, tzinfo=timezone.utc)
+    if pa.types.is_date(kind):
+        return date(1970, 1, 1) + timedelta(days=row - 1)
+    if pa.types.is_binary(kind):
+        return bytes([255, 0, row])
+    return f"made up {row}" if pa.types.is_string(kind) else row - 1
 
 
 def plain(value):
+    if isinstance(value, float) and (value != value or value == 0):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, Decimal) or hasattr(value, "isoformat"):
         return str(value)
     # JSON readers have no such numbers.
@@ -41,6 +81,15 @@ def ask(question):
                 continue
         made = [{**full.slice(0, 1).to_pylist()[0], **row} for row in question["rows"]]
         write_deltalake(path, pa.Table.from_pylist(made, schema=full.schema), mode="append")
+        return {}
+    if kind == "create":
+        fields = [pa.field(name, TYPES[kind]) for name, kind in question["types"].items()]
+        made = pa.Table.from_pylist(question["rows"], schema=pa.schema([pa.field("user_id", pa.string())]))
+        for field in fields:
+            values = [value(field.type, row) for row in range(made.num_rows)]
+            made = made.append_column(field, pa.array(values, field.type))
+        properties = WriterProperties(compression=question.get("compression", "SNAPPY"))
+        write_deltalake(path, made, partition_by=question.get("partition_by"), writer_properties=properties)
         return {}
     table = DeltaTable(path, version=question.get("version"))
     if kind == "rows":
