@@ -133,7 +133,7 @@ class Remainder {
 }
 
 function accountOf(
-  { name, type }: CountedSink,
+  { name, type, archive }: CountedSink,
   side: JournalSide,
   files: FilesCount | null,
   takesAll: boolean,
@@ -154,7 +154,9 @@ function accountOf(
     'missing',
     name,
     unsure.left,
-    'confirmed by the journal, but not in the files',
+    archive === null
+      ? 'confirmed by the journal, but not in the files'
+      : `confirmed by the journal, but not in the files of ${archive.path}; if the path was another one when they came, look there`,
     sealed > 0 ? [] : ids.missing,
   );
   const placed =
@@ -165,7 +167,8 @@ function accountOf(
     'accepted, past the journal’s retention, but not in the files of a sink that every route names';
   differ('lost', name, lost, gone);
   const strangers = files === null ? 0 : ids.onlyFound - side.past - side.replayed;
-  differ('not_received', name, strangers, 'in the files, but never counted as received', ids.alone);
+  const strange = `in the files of ${archive?.path ?? ''}, but never counted as received by this journal: they are those of another receiver that writes there (reconcile with its journal), or of nobody`;
+  differ('not_received', name, strangers, strange, ids.alone);
   return {
     sink: name,
     type,

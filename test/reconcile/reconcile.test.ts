@@ -141,7 +141,13 @@ test('what is gone from the files is named, and ends with 4', async () => {
   const { code, report, sink } = await run(config);
   expect(code).toBe(4);
   expect(report.differences).toEqual([
-    { code: 'missing', sink: 'archive', count: 1, ids: [ids[5]], detail: expect.any(String) },
+    {
+      code: 'missing',
+      sink: 'archive',
+      count: 1,
+      ids: [ids[5]],
+      detail: expect.stringContaining(`not in the files of ${root}; if the path was another one`),
+    },
   ]);
   expect(sink('archive')).toMatchObject({ delivered: 26, missing: 1 });
 
@@ -153,6 +159,8 @@ test('what is gone from the files is named, and ends with 4', async () => {
     ['unreadable', []],
     ['not_received', ['msg_made_up_stranger']],
   ]);
+  expect(again.report.differences.at(-1)?.detail).toContain(`files of ${root}, but never counted`);
+  expect(again.report.differences.at(-1)?.detail).toContain('another receiver that writes there');
   expect(again.sink('archive')).toMatchObject({ delivered: 27, copies: 1 });
   rmSync(root, { recursive: true });
   const { stderr, code: gone } = await millrace(['reconcile', '--config', config]);
