@@ -43,7 +43,7 @@ export async function warnOfLeftSpools(config: Spooling, log: SinkLog): Promise<
     for (const folder of await leftSpools(config)) {
       const files = (await walkFolder(folder)).files.filter((file) => kindOf(file) === 'lines').length;
       const said =
-        'no sink of the config sends what lies in this spool; give a sink the path back that it had, or remove the folder';
+        'no sink of this config sends what lies in this spool; unless another installation does, give a sink the path back that it had, or remove the folder';
       if (files > 0) log.warn({ folder, files }, said);
     }
   } catch (error) {
