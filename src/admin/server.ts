@@ -91,7 +91,7 @@ function createAdminApp(options: AdminOptions): Express {
   app.post('/api/flush', guard(tokens), express.json(), async (request, response) => {
     response.json({ flushed: await flush(namesIn(request.body)) });
   });
-  app.post('/api/tail', guard(tokens), express.json(), tailApi(options.meter, audit));
+  app.post('/api/tail', guard(tokens), express.json(), tailApi(options.meter, audit, operations.listEvents));
   const { reload } = options;
   if (reload !== undefined)
     app.post('/api/reload', guard(tokens), async (_request, response) => {

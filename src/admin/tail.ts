@@ -4,7 +4,8 @@ import type { RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { tailRequestSchema, type TailLine, type TailNotice, type TailRequest } from '../core/tail.ts';
-import type { RecentEvents } from '../metrics/recent.ts';
+import type { Operations } from '../core/operations.ts';
+import type { RecentEvent, RecentEvents } from '../metrics/recent.ts';
 import { isWanted, type Tail, type TailEntry, Watcher } from '../metrics/tail.ts';
 import type { Audit } from './audit.ts';
 import { whoOf } from './guard.ts';
@@ -14,6 +15,8 @@ export interface TailSource {
   readonly tail: Tail;
   readonly recent: RecentEvents;
 }
+
+type Read = Operations['listEvents'];
 
 /** Each costs the receiver a little. */
 const MOST_WATCHERS = 10;
@@ -27,8 +30,9 @@ const HEARTBEAT = 10_000;
 /**
  * `POST /api/tail`: a line of JSON for each thing that happens, until whoever asked goes away. Ids are in the request's
  * body only: addresses end up in logs.
+ * @param read what came in before, from the journal; it is noted here
  */
-export function tailApi({ tail, recent }: TailSource, audit: Audit): RequestHandler {
+export function tailApi({ tail, recent }: TailSource, audit: Audit, read: Read): RequestHandler {
   return async (request, response) => {
     const parsed = tailRequestSchema.safeParse(Object(request.body));
     if (!parsed.success) throw new MillraceError('usage', z.prettifyError(parsed.error));
@@ -42,7 +46,13 @@ export function tailApi({ tail, recent }: TailSource, audit: Audit): RequestHand
     const end = tail.watch(watcher);
     try {
       response.status(200).type('application/x-ndjson');
-      response.write(earlier(recent, parsed.data) || '\n');
+      response.write('\n');
+      for await (const text of earlier(recent, parsed.data, read)) {
+        if (text.shown !== null)
+          await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [text.shown] });
+        closed.signal.throwIfAborted();
+        if (!response.write(text.line)) await once(response, 'drain', { signal: closed.signal });
+      }
       await stream(response, { watcher, audit, closed: closed.signal });
     } catch (error) {
       if (!closed.signal.aborted) response.end(textOf({ notice: 'failed', detail: messageOf(error) }));
@@ -91,20 +101,43 @@ async function more(watcher: Watcher, closed: AbortSignal): Promise<boolean> {
   }
 }
 
-/** What came in since, oldest first, as far as it is remembered. */
-function earlier(recent: RecentEvents, request: TailRequest): string {
+/**
+ * What came in since, oldest first, as far as it is remembered; with its body, where that was asked for and the journal has it.
+ * `shown` is the id of an event whose body is in the line.
+ */
+async function* earlier(
+  recent: RecentEvents,
+  request: TailRequest,
+  read: Read,
+): AsyncGenerator<{ readonly shown: string | null; readonly line: string }> {
   const { since } = request;
-  if (since === null) return '';
+  if (since === null) return;
   const known = recent.after(0);
   const found = known.filter(({ received_at }) => received_at >= since).toReversed();
   const isCut = found.length === known.length && (known.at(-1)?.n ?? 1) > 1;
-  const wanted = found.filter((event) => isWanted(request, event.outcome, event, null));
-  return [
-    ...(isCut ? [textOf({ notice: 'older' })] : []),
-    ...wanted.map(({ outcome, received_at: at, n: _n, seq: _seq, ...head }) =>
-      textOf({ at: new Date(at).toISOString(), outcome, ...head }),
-    ),
-  ].join('');
+  if (isCut) yield { shown: null, line: textOf({ notice: 'older' }) };
+  for (const event of found) {
+    if (!isWanted(request, event.outcome, event, null)) continue;
+    const body = request.bodies ? await bodyOf(event, known, read) : {};
+    const { outcome, received_at: at, n: _n, seq: _seq, ...head } = event;
+    const line = textOf({ at: new Date(at).toISOString(), outcome, ...head, ...body });
+    yield { shown: body.body_base64 === undefined ? null : event.id, line };
+  }
+}
+
+/** Nothing for what the journal does not have: what is quarantined, or erased since. */
+async function bodyOf(
+  event: RecentEvent,
+  known: readonly RecentEvent[],
+  read: Read,
+): Promise<Pick<TailLine, 'body_base64'>> {
+  // A duplicate has the bytes of the one that came first.
+  const { id, source } = event;
+  const seq = event.seq ?? known.find((each) => each.seq !== null && each.id === id && each.source === source)?.seq; // prettier-ignore
+  if (event.outcome === 'quarantined' || seq === null || seq === undefined) return {};
+  const [found] = await read({ after: seq - 1, limit: 1 });
+  if (found?.key !== seq || found.id !== id || found.body_base64 === undefined) return {};
+  return { body_base64: found.body_base64 };
 }
 
 function lineOf({ at, outcome, event, sink, destination, ms, code, reason, body }: TailEntry): TailLine {

@@ -5,7 +5,8 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { DEVELOPMENT_SECRET, splitSecrets } from '../core/secrets.ts';
 import type { TailLine } from '../core/tail.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
-import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
+import { signWith } from '../verify/sign-standard-webhooks.ts';
+import { parseStandardSecret, type StandardSecret } from '../verify/standard-secret.ts';
 import { configOption, type CommonFlags } from './config-options.ts';
 import { note, type Io } from './io.ts';
 import { collect, httpUrl, option, wholeNumber } from './options.ts';
@@ -21,7 +22,8 @@ Each delivery that the running receiver accepts from now on, and each duplicate,
 bytes and id, signed again by the standard-webhooks scheme with the development secret that is printed at the start, or with the
 one in the variable that --secret-env names. Prints the handler's status and latency. The receiver, its sinks and the sender
 notice nothing of it: what the handler refuses is not sent again. A handler that is too slow misses deliveries, and a line says
-how many. Bodies are health data: the handler must be on this machine, or behind https, and each event is noted in the audit log.
+how many; what came in while the receiver was away from us, its newest 100 at most, follows. Bodies are health data: the handler must be on this machine, or behind https, and each event is noted
+in the audit log first.
 Ends on Ctrl-C, or after --count deliveries.`;
 
 /** Requests to the handler at once, and those that wait before reading stops. */
@@ -63,7 +65,7 @@ export function listenCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { forward, type = [], user = [], count = Infinity } = options;
-      const secret = secretOf(options, io);
+      const sign = signerOf(options, io);
       const outcomes = ['accepted', 'duplicate'] as const;
       const wanted = {
         types: [...type],
@@ -73,19 +75,24 @@ export function listenCommand(io: Io): Command {
         bodies: true,
         since: null,
       };
-      if (options.secretEnv === undefined) note(io, `signing with ${secret}`);
+      if (options.secretEnv === undefined) note(io, `signing with ${DEVELOPMENT_SECRET}`);
       const isColoured = hasColours(io);
       const queue = new PQueue({ concurrency: AT_ONCE });
       const ended = new AbortController();
       let left = count;
       for await (const line of follow(io, options, wanted, AbortSignal.any([io.signal, ended.signal]))) {
         if ('notice' in line) {
-          note(io, `${line.lines ?? 'some'} deliveries were missed: the handler is too slow`);
+          if (line.notice === 'older') note(io, 'deliveries were missed while nobody was connected');
+          else note(io, `${line.lines ?? 'some'} deliveries were missed: the handler is too slow`);
+          continue;
+        }
+        if (line.body_base64 === undefined) {
+          note(io, `${line.id ?? 'a delivery'} was missed: the receiver no longer has its body`);
           continue;
         }
         await queue.onSizeLessThan(MOST_WAITING);
         void queue.add(async () => {
-          const done = await post(forward, secret, line);
+          const done = await post(forward, sign, line);
           await writeLine(
             io,
             options.json === true ? visibleLines(JSON.stringify(done)) : render(done, isColoured),
@@ -99,12 +106,12 @@ export function listenCommand(io: Io): Command {
     });
 }
 
-async function post(url: string, secret: string, line: TailLine): Promise<Forwarded> {
+async function post(url: string, secret: StandardSecret, line: TailLine): Promise<Forwarded> {
   const { id = '', event_type = '', body_base64 = '' } = line;
   const body = Buffer.from(body_base64, 'base64');
   const headers = {
     'content-type': 'application/json',
-    ...signStandardWebhooks(secret, id, Date.now(), body),
+    ...signWith([secret], id, Date.now(), body),
   };
   const began = performance.now();
   const ms = (): number => Math.round(performance.now() - began);
@@ -136,9 +143,14 @@ function handlerUrl(text: string): string {
   throw new TypeError('must be on this machine, or https: events are health data');
 }
 
-function secretOf({ secretEnv }: Options, io: Io): string {
-  if (secretEnv === undefined) return DEVELOPMENT_SECRET;
-  const [secret] = splitSecrets(io.env[secretEnv] ?? '');
-  if (secret !== undefined) return secret;
-  throw new MillraceError('secret_missing', `--secret-env ${secretEnv}: the variable is not set`);
+/** @throws MillraceError before anything is forwarded, that names the variable and never the secret */
+function signerOf({ secretEnv }: Options, io: Io): StandardSecret {
+  const [secret = ''] =
+    secretEnv === undefined ? [DEVELOPMENT_SECRET] : splitSecrets(io.env[secretEnv] ?? '');
+  const name = `--secret-env ${secretEnv}`;
+  if (secret === '') throw new MillraceError('secret_missing', `${name}: the variable is not set`);
+  const parsed = parseStandardSecret(secret, name);
+  if (parsed.version === 'v1a' && parsed.sign === null)
+    throw new MillraceError('config_invalid', `${name} is a whpk_ key, which can verify, not sign`);
+  return parsed;
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -7,6 +7,7 @@ import express from 'express';
 import { expect, onTestFinished, test } from 'vitest';
 import { Audit } from '../../src/admin/audit.ts';
 import { tailApi } from '../../src/admin/tail.ts';
+import type { Operations } from '../../src/core/operations.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { RecentEvents } from '../../src/metrics/recent.ts';
 import { Tail } from '../../src/metrics/tail.ts';
@@ -18,7 +19,7 @@ import { until } from '../support/until.ts';
 type Line = Readonly<Record<string, unknown>>;
 
 /** The stream on a server of its own, for whoever `who` names. */
-async function scene(who = 'owner') {
+async function scene(who = 'owner', read: Operations['listEvents'] = () => Promise.resolve([])) {
   const folder = await temporaryFolder();
   const tail = new Tail(systemClock);
   const recent = new RecentEvents();
@@ -26,7 +27,7 @@ async function scene(who = 'owner') {
   app.post('/', express.json(), (_request, response, next) => {
     response.locals['who'] = who;
     next();
-  }, tailApi({ tail, recent }, new Audit(folder))); // prettier-ignore
+  }, tailApi({ tail, recent }, new Audit(folder), read)); // prettier-ignore
   const server = createServer(app);
   const port = await listen(server);
   onTestFinished(() => {
@@ -102,4 +103,31 @@ test('a body is noted before it is shown, or it is not shown; a session of the c
     detail: expect.stringContaining('Audit log cannot be written'),
   });
   expect((await (await scene('console')).ask({ bodies: true })).statusCode).toBe(403);
+});
+
+test('the body of what came in before is noted and shown, and of nothing else', async () => {
+  const kept = { key: 4, id: 'msg_kept', body_base64: Buffer.from('made up').toString('base64') };
+  const { recent, ask, folder } = await scene('owner', ({ after }) =>
+    // As a journal: the next that it has, which is another event where that one was erased.
+    Promise.resolve([{ ...kept, id: after === 3 ? kept.id : 'msg_other' } as never]),
+  );
+  const add = (id: string, outcome: 'accepted' | 'duplicate' | 'quarantined', seq: number | null): void =>
+    recent.add(makeEvent({ id, receivedAt: 5 }), outcome, seq);
+  add('msg_gone', 'accepted', 3);
+  add('msg_kept', 'accepted', 4);
+  add('msg_kept', 'duplicate', null);
+  add('msg_bad', 'quarantined', null);
+  const lines = linesOf(await ask({ bodies: true, since: 5 }));
+  await until('all lines', () => lines.length === 4);
+  const { body_base64: body } = kept;
+  expect(lines.map((line) => [line['id'], line['body_base64']])).toEqual([
+    ['msg_gone', undefined],
+    ['msg_kept', body],
+    ['msg_kept', body],
+    ['msg_bad', undefined],
+  ]);
+  expect(readFileSync(join(folder, 'audit.jsonl'), 'utf8')).toMatch(/msg_kept/);
+  const bare = linesOf(await ask({ since: 5 }));
+  await until('the same without bodies', () => bare.length === 4);
+  expect(bare.some((line) => 'body_base64' in line)).toBe(false);
 });

@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/listen.ts';
 import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
@@ -79,6 +80,44 @@ test('a handler gets the bytes and the id of each delivery, signed for it; its s
   expect(audit.stdout).toMatch(/owner +show +events +.*msg_3/);
 });
 
+test('what came in before it was connected again goes to the handler whole, and is noted', async () => {
+  const folder = await temporaryFolder();
+  // Where it listens stays the same, as in production.
+  const config = writeConfig(folder, { admin: { port: await freePort() } });
+  const receiver = await ReceiverProcess.start(config);
+  const got = new Map<string, Buffer>();
+  const handler = createServer((request, response) => {
+    void buffer(request).then((body) => {
+      got.set(String(request.headers['webhook-id']), body);
+      response.writeHead(204).end();
+    });
+  });
+  const port = await listen(handler);
+  onTestFinished(() => {
+    handler.closeAllConnections();
+    handler.close();
+  });
+  const forward = `http://127.0.0.1:${port}/`;
+  const child = spawn(process.execPath, [MAIN, 'listen', '--forward', forward, '--config', config], {
+    env: childEnvironment(),
+    stdio: 'ignore',
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const { body } = madeUpEvent(1);
+  await until('a first one', async () => {
+    await postSigned(receiver.url, body, { id: `msg_probe_${Math.random()}` });
+    return got.size > 0;
+  });
+  await receiver.kill('SIGKILL');
+  const next = await ReceiverProcess.start(config);
+  const ids = Array.from({ length: 20 }, (_, n) => `msg_again_${n}`);
+  await Promise.all(ids.map((id) => postSigned(next.url, body, { id })));
+  await until('all of them', () => ids.every((id) => got.has(id)));
+  for (const id of ids) expect(got.get(id)?.equals(body), id).toBe(true);
+  const { stdout } = await millrace(['audit', 'list', '--config', config, '--json']);
+  for (const id of ids) expect(stdout).toContain(`"${id}"`);
+});
+
 test('health data goes to this machine or by https, and nowhere else', async () => {
   const config = writeConfig(await temporaryFolder());
   const run = (...args: string[]) => millrace(['listen', '--config', config, ...args]);
@@ -91,4 +130,12 @@ test('health data goes to this machine or by https, and nowhere else', async () 
     code: 2,
     stderr: expect.stringContaining('NOT_SET'),
   });
+  for (const bad of ['not base64!', 'whsec_c2hvcnQ=', `whpk_${Buffer.alloc(32, 1).toString('base64')}`]) {
+    const args = ['--forward', 'https://hooks.example.com/', '--secret-env', 'BAD'];
+    const { code, stderr } = await millrace(['listen', '--config', config, ...args], { env: { BAD: bad } });
+    expect(code, stderr).toBe(2);
+    expect(stderr).toContain('--secret-env BAD');
+    expect(stderr).not.toContain(bad);
+    expect(stderr.trimEnd().split('\n'), stderr).toHaveLength(1);
+  }
 });

@@ -102,9 +102,14 @@ test('tail shows what happens to each delivery, as it was asked for, over a relo
   const accepted = all.lines().flatMap(({ outcome, id }) => (outcome === 'accepted' ? [id] : []));
   expect(new Set(accepted).size).toBe(accepted.length);
   expect(await all.stop()).toBe(0);
+  await Promise.all(Array.from({ length: 101 }, (_, n) => post(next.url, `msg_many_${n}`, n)));
+  const cut = startTail(config, '--since', '1h', '--count', '1');
+  expect(await within('the end of --count', cut.ended)).toBe(0);
+  expect(cut.lines()).toEqual([expect.objectContaining({ outcome: 'accepted', id: expect.any(String) })]);
+  expect(cut.stderr()).toContain('not remembered');
 
   const { stdout } = await millrace(['audit', 'list', '--config', config]);
-  expect(stdout).toMatch(/owner +show +events +msg_4/);
+  expect(stdout).toMatch(/owner +show +events +.*msg_4/);
   expect(stdout).not.toContain('msg_1');
 });
 

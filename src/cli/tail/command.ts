@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { TAIL_OUTCOMES, type TailLine, type TailNotice, type TailRequest } from '../../core/tail.ts';
+import { TAIL_OUTCOMES, type TailNotice, type TailRequest } from '../../core/tail.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { visibleLines } from '../../lib/visible.ts';
 import { configOption, type CommonFlags } from '../config-options.ts';
@@ -17,8 +17,8 @@ Examples:
 
 One line for each thing that happens in the running receiver: a delivery is accepted, a duplicate, quarantined, erased or refused;
 then its event is delivered to a sink, retried or dead. Of a refused request nothing is believed, so only the code is shown.
---since begins with deliveries that came in since then: the newest 100 at most, without bodies. --bodies shows health data, and
-each event shown is noted in the audit log. A reader that is too slow for what happens loses lines, and a line says how many.
+--since begins with deliveries that came in since then: the newest 100 at most. --bodies shows health data, and each event
+shown is noted in the audit log. A reader that is too slow for what happens loses lines, and a line in stderr says how many.
 The connection is made again after a restart. Ends on Ctrl-C, or after --count lines.`;
 
 interface Options extends CommonFlags {
@@ -59,10 +59,15 @@ export function tailCommand(io: Io): Command {
       let left = options.count ?? Infinity;
       const ended = new AbortController();
       for await (const line of follow(io, options, request, AbortSignal.any([io.signal, ended.signal]))) {
-        const text =
-          options.json === true ? visibleLines(JSON.stringify(line)) : textOf(io, line, isColoured);
-        if (text !== null) await writeLine(io, text);
-        if ('at' in line) left -= 1;
+        if (!('at' in line)) {
+          tell(io, line);
+          continue;
+        }
+        await writeLine(
+          io,
+          options.json === true ? visibleLines(JSON.stringify(line)) : render(line, isColoured),
+        );
+        left -= 1;
         if (left <= 0) break;
       }
       ended.abort();
@@ -73,10 +78,8 @@ function sinceOf(text: string): number {
   return /^\d+[a-z]+$/.test(text) ? Date.now() - parseDuration(text) : instant(text);
 }
 
-/** Null for what stands in stderr. */
-function textOf(io: Io, line: TailLine | TailNotice, isColoured: boolean): string | null {
-  if ('at' in line) return render(line, isColoured);
+/** In stderr, also with --json: each line of stdout is an event. */
+function tell(io: Io, line: TailNotice): void {
   if (line.notice === 'lost') note(io, `too slow: ${line.lines} lines were left out`);
   if (line.notice === 'older') note(io, 'there were more since then, which are not remembered');
-  return null;
 }
