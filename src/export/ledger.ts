@@ -26,6 +26,8 @@ export interface LedgerOptions {
   readonly terms: Readonly<Record<string, unknown>>;
   readonly tablesOf: TablesOf;
   readonly signal: AbortSignal;
+  /** Whether what a step is made of has changed: then this run replaces it. */
+  isStale(step: ExportStep): boolean;
   /** What was removed is kept all the same, by the store. */
   onKept(reason: string): void;
 }
@@ -73,7 +75,7 @@ export class Ledger {
       }
       const ledger = new Ledger(place, options, read.steps, read.id ?? '');
       await ledger.#tables?.check(read.steps.length === 0);
-      await ledger.settle();
+      await ledger.#resume();
       return ledger;
     } catch (error) {
       await place.close();
@@ -119,12 +121,29 @@ export class Ledger {
     const last = this.#steps.at(-1);
     this.#isSettled = false;
     if (last !== undefined) {
-      this.#missing = await this.#place.put(last.files, signal);
+      const due = (await this.#tables?.pending(last)) ?? last.files;
+      this.#missing = await this.#place.put(due, signal);
       if (this.#missing.length > 0) return;
       await this.#tables?.commit(last);
       for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
     }
     this.#isSettled = true;
+    await this.#clear();
+  }
+
+  /**
+   * Settles what an earlier run may have left. Of a step that is to be replaced no file is brought: it may hold what an erasure
+   * has taken out of the archive since.
+   */
+  async #resume(): Promise<void> {
+    const { signal, onKept, isStale } = this.#options;
+    const last = this.#steps.at(-1);
+    if (last === undefined || !isStale(last)) {
+      await this.settle();
+      return;
+    }
+    await this.#tables?.passOver(last);
+    for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
     await this.#clear();
   }
 

@@ -4,7 +4,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
 import type { ExportStep } from './export-step.ts';
-import { Ledger } from './ledger.ts';
+import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
@@ -32,7 +32,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   const opener = await options.opener?.();
   const shaping = new Shaping({ tables, table, format, compression, partition, selection });
   const steps: StepOptions = { ...options, format, keys: opener, shaping };
-  const ledger = await openLedger(options);
+  const ledger = await openLedger(options, (step) => isStale(step, list, opener));
   try {
     await finishStep(ledger, list, steps);
     const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
@@ -78,7 +78,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   }
 }
 
-async function openLedger(options: ExportOptions): Promise<Ledger> {
+async function openLedger(options: ExportOptions, stale: LedgerOptions['isStale']): Promise<Ledger> {
   const { tables, table, format, compression, partition, selection, signal, onProblem } = options;
   const place = await openPlace(options);
   const { DeltaTables } = await import('./delta/delta-tables.ts');
@@ -88,6 +88,7 @@ async function openLedger(options: ExportOptions): Promise<Ledger> {
     tablesOf: (id) =>
       format === 'delta' ? new DeltaTables(place.store, { tables, names, partition, id, signal }) : null,
     onKept: (reason) => onProblem(place.url, null, reason),
+    isStale: stale,
     signal,
   });
 }

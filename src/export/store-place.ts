@@ -71,12 +71,26 @@ export class StorePlace implements ExportPlace {
       const path = join(this.work, temporaryName(file));
       if (existsSync(path)) {
         const { status } = await this.store.putIfAbsent(file, { file: path, size, sha256 }, signal);
-        if (status === 'taken')
+        if (status === 'taken' && !(await this.#isRewritten(file, signal)))
           throw new MillraceError('folder_in_use', `${this.url}/${file} is there, with other content`);
-      } else if ((await this.store.head(file, signal))?.bytes !== size) missing.push(facts);
+      } else if (
+        (await this.store.head(file, signal))?.bytes !== size &&
+        !(await this.#isRewritten(file, signal))
+      )
+        missing.push(facts);
     }
     await this.#clearReplaced(files, signal);
     return missing;
+  }
+
+  /**
+   * Whether an object with other bytes was this step's, as an erasure leaves it: what somebody else had there is older than
+   * the step's line. Both times are by the store's clock.
+   */
+  async #isRewritten(file: string, signal: AbortSignal): Promise<boolean> {
+    const present = await this.store.head(file, signal);
+    const line = await this.store.head(keyOf(this.#lines - 1), signal);
+    return present !== null && line !== null && present.modifiedAt >= line.modifiedAt;
   }
 
   /**

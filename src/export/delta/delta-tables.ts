@@ -66,12 +66,29 @@ export class DeltaTables {
   async checkRemoval(files: readonly string[]): Promise<void> {
     for (const [name, log] of this.#logs) {
       const snapshot = await log.snapshot(this.#terms.signal);
-      for (const file of within(name, files)) standingFor(file, snapshot, log);
+      for (const file of this.#had(within(name, files), snapshot)) standingFor(file, snapshot, log);
     }
+  }
+
+  /** A step's files that are not part of their tables yet: of the others there may be only what an erasure has left. */
+  async pending({ step, files }: ExportStep): Promise<StepFile[]> {
+    const done = new Set<string>();
+    for (const [name, log] of this.#logs)
+      if (this.#has(step, await log.snapshot(this.#terms.signal))) done.add(name);
+    return files.filter(({ table }) => !done.has(table));
   }
 
   /** Makes a step's files part of their tables, and removes those it replaces. They must have their names. */
   async commit(step: ExportStep): Promise<void> {
+    await this.#commit(step, false);
+  }
+
+  /** The same for a step that is to be replaced: tables that do not have its files yet never get them, and note that. */
+  async passOver(step: ExportStep): Promise<void> {
+    await this.#commit(step, true);
+  }
+
+  async #commit(step: ExportStep, isPassedOver: boolean): Promise<void> {
     for (const [name, log] of this.#logs) {
       const files = step.files.filter(({ table }) => table === name);
       const removes = within(name, step.removes);
@@ -82,9 +99,15 @@ export class DeltaTables {
           operationParameters: { mode: 'Append', partitionBy: JSON.stringify(this.#partitionBy) },
         },
         async (snapshot) => {
-          if ((snapshot.txns.get(this.#terms.id)?.version ?? 0) >= step.step) return null;
+          if (this.#has(step.step, snapshot)) return null;
+          const part = { name, log, step: step.step, removes };
+          if (isPassedOver && files.length > 0)
+            return this.#actions(
+              { ...part, adds: [this.#txn(log, step.step, this.#without(step.step))] },
+              snapshot,
+            );
           adds ??= await Promise.all(files.map((file) => this.#add(log, name, file)));
-          return this.#actions({ name, log, step: step.step, adds, removes }, snapshot);
+          return this.#actions({ ...part, adds }, snapshot);
         },
         this.#terms.signal,
       );
@@ -99,7 +122,7 @@ export class DeltaTables {
   #actions({ name, log, step, adds, removes }: Part, snapshot: Snapshot): Action[] | null {
     const schema = this.#schemaFor(name, log, snapshot);
     if (adds.length === 0 && removes.length === 0 && schema.length === 0) return null;
-    const removed = removes.map((file) => {
+    const removed = this.#had(removes, snapshot).map((file) => {
       const { path, partitionValues, size } = standingFor(file, snapshot, log);
       const deletionTimestamp = log.now();
       const remove = {
@@ -112,12 +135,25 @@ export class DeltaTables {
       };
       return { remove };
     });
-    return [
-      ...schema,
-      ...removed,
-      ...adds,
-      { txn: { appId: this.#terms.id, version: step, lastUpdated: log.now() } },
-    ];
+    return [...schema, ...removed, ...adds, this.#txn(log, step, this.#terms.id)];
+  }
+
+  #txn(log: DeltaLog, version: number, appId: string): Action {
+    return { txn: { appId, version, lastUpdated: log.now() } };
+  }
+
+  #has(step: number, { txns }: Snapshot): boolean {
+    return (txns.get(this.#terms.id)?.version ?? 0) >= step;
+  }
+
+  /** What a table notes of a step that was passed over. */
+  #without(step: number): string {
+    return `${this.#terms.id} without step ${step}`;
+  }
+
+  /** Files of the table's steps: those of a step that was passed over never became part of it. */
+  #had(files: readonly string[], { txns }: Snapshot): string[] {
+    return files.filter((file) => !txns.has(this.#without(stepOf(file))));
   }
 
   /** What has to be said of the table, before rows with today's columns can be in it. */
@@ -205,6 +241,11 @@ interface Part {
 /** Files of a table, relative to it. */
 function within(table: string, files: readonly string[]): string[] {
   return files.flatMap((file) => (file.startsWith(`${table}/`) ? [file.slice(table.length + 1)] : []));
+}
+
+/** The step that wrote a file, by its name. */
+function stepOf(file: string): number {
+  return Number(/\/?part-(\d+)[^/]*$/.exec(file)?.[1] ?? 0);
 }
 
 /** What is in the table of a file we wrote: itself, or what an erasure has left of it. */

@@ -1,0 +1,148 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, expect, it, onTestFinished } from 'vitest';
+import { readWhole } from '../../src/core/objects.ts';
+import { ObjectErasure } from '../../src/erase/object-store.ts';
+import type { ExportFormat } from '../../src/export/rows.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { erasuresOver, FIELDS, folderStore, QUIET } from '../erase/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
+import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
+import { archive, duckdb, exported, mealEvent } from './support.ts';
+
+/** Every format on every store takes half a minute. */
+const ALL = process.env['MILLRACE_EXPORT_KILLS'] !== undefined;
+const FORMATS = ['ndjson', 'parquet', 'delta'] as const;
+const meals = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
+
+describeOnStores(' as the place of an export that is erased from', async (emulator, scheme) => {
+  const proxy = await startFaultProxy(emulator.url);
+  afterAll(() => proxy.stop());
+  const bucket = await emulator.bucket('erased');
+  let places = 0;
+
+  /** An archive in a folder, an export of it in the bucket, and erasures of both or of the export alone. */
+  async function place(format: ExportFormat | 'delta') {
+    const url = `${bucket}/${(places += 1)}`;
+    const storage = storageSettings({ ...emulator.settings(proxy.url), tries: 1, timeout: '60s' });
+    const store = await openStore(url, storage);
+    onTestFinished(() => {
+      proxy.inject(() => null);
+      return store.close();
+    });
+    const [path, work] = [await temporaryFolder(), await temporaryFolder()];
+    const run = (own = work) =>
+      exported([path], url, { table: 'meals', format, partition: 'none', work: own, storage });
+    const erase = async (user: number, archives: readonly string[] = [path]): Promise<void> => {
+      const folder = await temporaryFolder();
+      const open = () => openStore(url, storage);
+      const objects = new ObjectErasure({ name: url, open, exclude: [], fields: FIELDS, folder, log: QUIET });
+      const { erasures } = erasuresOver(folder, [...archives.map((one) => folderStore(one)), objects]);
+      await erasures.request({ by: 'user', id: `user-${user}`, team: null }, true);
+      const { receipts, left } = await erasures.run();
+      // Plain Parquet is not searched, nor what no Delta log names: an export replaces both.
+      if (format === 'ndjson') expect({ left, done: receipts.length }).toEqual({ left: [], done: 1 });
+    };
+    /** `user id` of every row of the table. */
+    const rows = async (): Promise<string[]> => {
+      const keys: string[] = [];
+      for await (const { key } of store.list('meals/')) if (key.includes('part-')) keys.push(key);
+      const bodies = await Promise.all(keys.map((key) => readWhole(store, key)));
+      if (format === 'ndjson') return idsIn(bodies.map((bytes) => gunzipSync(bytes)));
+      if (keys.length === 0) return [];
+      const folder = mkdtempSync(join(work, 'read-'));
+      for (const [at, bytes] of bodies.entries()) writeFileSync(join(folder, `${at}.parquet`), bytes);
+      const sql = await duckdb();
+      const found = await sql(`SELECT user_id || ' ' || id FROM read_parquet('${folder}/*.parquet')`);
+      rmSync(folder, { recursive: true });
+      return found.map(([row]) => String(row)).sort();
+    };
+    return { path, work, run, erase, rows };
+  }
+
+  for (const format of ALL || scheme === 's3' ? FORMATS : []) {
+    it(`${format}: goes on after erasures, with new events and without, here and on another machine`, async () => {
+      const { path, run, erase, rows } = await place(format);
+      const isAsTheArchive = async (own?: string) => {
+        expect(await run(own)).toMatchObject({ complete: true });
+        expect(await rows()).toEqual(archived(path));
+        expect(await run(own)).toMatchObject({ complete: true, steps: 0 });
+      };
+      await archive(path, meals(1, 12));
+      await isAsTheArchive();
+      await erase(1);
+      await isAsTheArchive();
+      await archive(path, meals(13, 20));
+      await isAsTheArchive();
+      await erase(2);
+      await isAsTheArchive(await temporaryFolder());
+      expect((await rows()).join()).not.toContain('user-2 ');
+    });
+
+    it(`${format}: what is erased between two runs of one that was killed never comes back`, async () => {
+      const { path, work, run, erase, rows } = await place(format);
+      await archive(path, meals(1, 12));
+      await run();
+      await archive(path, meals(13, 26));
+      const isFile = (of: RegExp) =>
+        proxy.inject((request, body) => (of.test(writtenBy(request, body) ?? '') ? 'cut' : null));
+      // After the line and the file of the other table.
+      isFile(/meals\/part-000002/);
+      await expect(run()).rejects.toThrow('part-');
+      proxy.inject(() => null);
+      await erase(3);
+      // The work folder still has the rows; a run that gets no further than to begin brings none of them.
+      const seen: string[] = [];
+      proxy.inject((request, body) => {
+        const key = writtenBy(request, body);
+        if (key !== null) seen.push(key);
+        return key?.includes('_export/') === true ? 'cut' : null;
+      });
+      await expect(run()).rejects.toThrow();
+      proxy.inject(() => null);
+      expect(seen.filter((key) => key.includes('part-'))).toEqual([]);
+      expect(readdirSync(join(work, '_work'))).toEqual([]);
+      // Plain Parquet is not searched by an erasure: the export replaces it.
+      if (format !== 'parquet') expect((await rows()).join()).not.toContain('user-3 ');
+      expect(await run()).toMatchObject({ complete: true });
+      expect(await rows()).toEqual(archived(path));
+      await erase(4);
+      expect(await run(await temporaryFolder())).toMatchObject({ complete: true });
+      expect(await rows()).toEqual(archived(path));
+    });
+  }
+
+  it('goes on when only the export was erased from, its archive being another’s', async () => {
+    const { path, run, erase, rows } = await place('ndjson');
+    await archive(path, meals(1, 30));
+    await run();
+    await erase(5, []);
+    const left = archived(path).filter((row) => !row.startsWith('user-5 '));
+    expect(await rows()).toEqual(left);
+    expect(await run()).toMatchObject({ complete: true, steps: 0 });
+    expect(await rows()).toEqual(left);
+  });
+});
+
+/** What the archive holds, by another reading than the product's. */
+function archived(path: string): string[] {
+  const files = readdirSync(path, { recursive: true, encoding: 'utf8' });
+  const bodies = files
+    .filter((name) => /^dt=.*\.ndjson\.gz$/.test(name))
+    .map((name) => gunzipSync(readFileSync(join(path, name))));
+  return idsIn(bodies);
+}
+
+function idsIn(bodies: readonly Buffer[]): string[] {
+  const lines = bodies.flatMap((bytes) => bytes.toString().split('\n').filter(Boolean));
+  return lines
+    .map((line) => {
+      const [, user] = /"user_id":"([^"]+)"/.exec(line) ?? [];
+      const [, id] = /"(00000000-0000-4000-8000-\d{12})"/.exec(line) ?? [];
+      return `${user} ${id}`;
+    })
+    .sort();
+}
