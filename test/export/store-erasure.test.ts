@@ -101,7 +101,7 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
         if (key !== null) seen.push(key);
         return key?.includes('_export/') === true ? 'cut' : null;
       });
-      await expect(run()).rejects.toThrow();
+      await expect(run()).rejects.toThrow('_export');
       proxy.inject(() => null);
       expect(seen.filter((key) => key.includes('part-'))).toEqual([]);
       expect(readdirSync(join(work, '_work'))).toEqual([]);
