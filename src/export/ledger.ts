@@ -70,6 +70,7 @@ export class Ledger {
         otherwise: `${describe(read.found ?? {})}; name another folder`,
       });
       if (read.found === null) {
+        await options.tablesOf('')?.check(true);
         await place.append({ export: terms, id: randomUUID() }, 0);
         read = await readLedger(place.lines());
       }

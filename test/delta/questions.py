@@ -95,6 +95,18 @@ def ask(question):
     if kind == "rows":
         filters = [tuple(condition) for condition in question.get("filters", [])] or None
         return {"rows": rows(table, question["columns"], filters)}
+    if kind == "filters":
+        full = table.to_pyarrow_table()
+        lost, columns = [], 0
+        for name in full.column_names:
+            values = [v for v in full.column(name).to_pylist() if v is not None]
+            if not values:
+                continue
+            columns += 1
+            wanted = full.column(name).to_pylist().count(values[0])
+            if table.to_pyarrow_table(filters=[(name, "=", values[0])]).num_rows != wanted:
+                lost.append(name)
+        return {"lost": lost, "columns": columns}
     if kind == "checkpoint":
         table.create_checkpoint()
         return {"version": table.version()}

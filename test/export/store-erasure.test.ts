@@ -39,7 +39,15 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
     const erase = async (user: number, archives: readonly string[] = [path]): Promise<void> => {
       const folder = await temporaryFolder();
       const open = () => openStore(url, storage);
-      const objects = new ObjectErasure({ name: url, open, exclude: [], fields: FIELDS, folder, log: QUIET });
+      const objects = new ObjectErasure({
+        name: url,
+        open,
+        isArchive: false,
+        exclude: [],
+        fields: FIELDS,
+        folder,
+        log: QUIET,
+      });
       const { erasures } = erasuresOver(folder, [...archives.map((one) => folderStore(one)), objects]);
       await erasures.request({ by: 'user', id: `user-${user}`, team: null }, true);
       const { receipts, left } = await erasures.run();

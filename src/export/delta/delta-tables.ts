@@ -7,12 +7,12 @@ import { forgetBefore } from '../../delta/forget.ts';
 import { DeltaLog } from '../../delta/log.ts';
 import { originOf } from '../../delta/rewrite-name.ts';
 import type { Snapshot } from '../../delta/snapshot.ts';
-import { statsOf } from '../../delta/stats.ts';
+import { statsOfRows } from '../../delta/stats.ts';
 import { unsupported } from '../../delta/supported.ts';
+import { columnsOf } from '../../warehouse/definition.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import type { ExportStep } from '../export-step.ts';
 import { evolved, SchemaConflict, schemaOf, DAY } from './schema.ts';
-import { readFooter } from './footer.ts';
 
 export interface DeltaTerms {
   readonly tables: Tables;
@@ -34,12 +34,10 @@ const NO_DAY = '__HIVE_DEFAULT_PARTITION__';
  * whoever settles the step again finds it there.
  */
 export class DeltaTables {
-  readonly #store: ObjectStore;
   readonly #terms: DeltaTerms;
   readonly #logs: ReadonlyMap<string, DeltaLog>;
 
   constructor(store: ObjectStore, terms: DeltaTerms) {
-    this.#store = store;
     this.#terms = terms;
     this.#logs = new Map(terms.names.map((name) => [name, new DeltaLog(store, `${name}/`)]));
   }
@@ -51,6 +49,7 @@ export class DeltaTables {
    */
   async check(isNew: boolean): Promise<void> {
     for (const [name, log] of this.#logs) {
+      this.#checkDay(name);
       const snapshot = await log.snapshot(this.#terms.signal);
       if (!snapshot.exists) continue;
       if (isNew && !snapshot.txns.has(this.#terms.id))
@@ -60,6 +59,18 @@ export class DeltaTables {
         );
       this.#schemaFor(name, log, snapshot);
     }
+  }
+
+  /** The day is a column, and readers refuse two of one name. */
+  #checkDay(name: string): void {
+    const { tables, partition } = this.#terms;
+    const definition = tables.get(name)?.definition;
+    const columns = definition === undefined ? [] : columnsOf(definition);
+    if (partition === 'dt' && columns.some((column) => column.name.toLowerCase() === DAY))
+      throw new MillraceError(
+        'usage',
+        `table ${name} has a column dt, and the day of a row would be another: use --partition none`,
+      );
   }
 
   /** @throws MillraceError table_changed when another writer has taken files out that are to be replaced */
@@ -98,7 +109,7 @@ export class DeltaTables {
           operation: 'WRITE',
           operationParameters: { mode: 'Append', partitionBy: JSON.stringify(this.#partitionBy) },
         },
-        async (snapshot) => {
+        (snapshot) => {
           if (this.#has(step.step, snapshot)) return null;
           const part = { name, log, step: step.step, removes };
           if (isPassedOver && files.length > 0)
@@ -106,7 +117,7 @@ export class DeltaTables {
               { ...part, adds: [this.#txn(log, step.step, this.#without(step.step))] },
               snapshot,
             );
-          adds ??= await Promise.all(files.map((file) => this.#add(log, name, file)));
+          adds ??= files.map((file) => this.#add(log, name, file));
           return this.#actions({ ...part, adds }, snapshot);
         },
         this.#terms.signal,
@@ -194,10 +205,9 @@ export class DeltaTables {
     return [{ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }, { metaData }];
   }
 
-  async #add(log: DeltaLog, name: string, { file, bytes }: StepFile): Promise<Action> {
+  #add(log: DeltaLog, name: string, { file, bytes, rows }: StepFile): Action {
     const key = file.slice(name.length + 1);
     const [, day = null] = /^dt=([^/]+)\//.exec(key) ?? [];
-    const footer = await readFooter(this.#store, file, bytes, this.#terms.signal);
     return {
       add: {
         path: pathOf(key),
@@ -205,7 +215,7 @@ export class DeltaTables {
         size: bytes,
         modificationTime: log.now(),
         dataChange: true,
-        stats: statsOf(footer),
+        stats: statsOfRows(rows),
       },
     };
   }
