@@ -8,10 +8,12 @@ import {
   type SchemaElement,
 } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import { DECOMPRESS } from './parquet.ts';
+import { DECOMPRESS, isKnown } from './parquet.ts';
 
 /** Decides which rows go. */
 export interface RowJudge {
+  /** Values of every row that stand beside the file: its partition's. */
+  readonly fixed: Readonly<Record<string, string>>;
   /** Whether a value of a text or JSON column asks for a look at its row. Told every value. */
   mayHold(value: Buffer): boolean;
   /** Under what a row goes; nothing for one that stays. @param row its text columns as a JSON object */
@@ -61,6 +63,10 @@ export async function withoutRows(file: AsyncBuffer, judge: RowJudge): Promise<J
     columns.some(({ type }) => type === undefined || !PLAIN.has(type))
   )
     throw new NotFlat('it has nested columns, or times of 96 bits');
+  const unknown = metadata.row_groups
+    .flatMap((group) => group.columns)
+    .find(({ meta_data: meta }) => meta !== undefined && !isKnown(meta.codec));
+  if (unknown !== undefined) throw new NotFlat(`it is compressed as ${unknown.meta_data?.codec}`);
   const raw = { ...metadata, schema: metadata.schema.map(asStored) };
   const reader = new Reader(file, raw);
   const removed = new Map<string, number>();
@@ -163,6 +169,9 @@ async function rowsToGo(
       if (holds) candidates.add(row);
     }
   }
+  const { fixed } = judge;
+  if (Object.values(fixed).some((value) => judge.mayHold(Buffer.from(JSON.stringify(value)))))
+    for (let row = 0; row < group.to - group.from; row += 1) candidates.add(row);
   const rows = new Set<number>();
   const removed = new Map<string, number>();
   for (const row of candidates) {
@@ -172,7 +181,7 @@ async function rowsToGo(
         return value instanceof Uint8Array ? [[name, bufferOf(value).toString()]] : [];
       }),
     );
-    const requests = judge.whose(Buffer.from(JSON.stringify(document)));
+    const requests = judge.whose(Buffer.from(JSON.stringify({ ...document, ...fixed })));
     if (requests.length > 0) rows.add(row);
     for (const request of requests) removed.set(request, (removed.get(request) ?? 0) + 1);
   }

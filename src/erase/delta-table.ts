@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { leftBy, type ErasureRun } from '../core/erasure.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { readWhole, removeForGood } from '../core/objects.ts';
-import { type AddFile, keyOf, pathOf } from '../delta/actions.ts';
+import { type AddFile, keyOf, pathOf, type RemoveFile } from '../delta/actions.ts';
 import { forgetBefore } from '../delta/forget.ts';
 import type { DeltaLog } from '../delta/log.ts';
 import { bufferOf } from '../delta/parquet.ts';
@@ -12,6 +12,7 @@ import { statsOf } from '../delta/stats.ts';
 import { storedFile } from '../delta/stored-file.ts';
 import { unsupported } from '../delta/supported.ts';
 import { type Judged, NotFlat, withoutRows } from '../delta/without-rows.ts';
+import { isNamedIn, itemOf, type Partition, partitionIn, partitionOf } from './delta-partition.ts';
 import type { LineOwners } from './file-kinds.ts';
 import { mayHold } from './search-file.ts';
 
@@ -87,7 +88,7 @@ export class DeltaTableErasure {
     for (const add of snapshot.files.values()) {
       if (this.#clean.has(add.path) || this.#kept.has(add.path)) continue;
       const key = keyOf(add.path);
-      const judged = key === null ? null : await this.#judge(key, add.size);
+      const judged = key === null ? null : await this.#judge(key, add.size, partitionOf(add.partitionValues));
       if (key !== null && judged !== null && judged.removed.size > 0) found.push({ add, key, judged });
       else this.#clean.add(add.path);
       if (key === null) this.#leave(add.path, NOBODY, 'a file outside of its table is not searched');
@@ -97,12 +98,13 @@ export class DeltaTableErasure {
   }
 
   /** @returns null when it cannot be searched, and the receipt says so */
-  async #judge(key: string, size: number): Promise<Judged | null> {
+  async #judge(key: string, size: number, fixed: Partition): Promise<Judged | null> {
     const { log, run, search, owners } = this.#about;
     run.signal.throwIfAborted();
     const file = storedFile(log.store, log.prefix + key, size, run.signal);
     try {
       const judged = await withoutRows(file, {
+        fixed,
         mayHold: (value) => mayHold(value, search),
         whose: (row) => owners.ofLine(row),
       });
@@ -110,18 +112,26 @@ export class DeltaTableErasure {
       return judged;
     } catch (error) {
       if (!(error instanceof NotFlat)) throw error;
-      this.#leave(key, NOBODY, `${error.message}; delete the user's rows with another program`);
+      // What its partition says of it is known all the same.
+      const requests = isNamedIn(fixed, search) ? owners.ofLine(Buffer.from(JSON.stringify(fixed))) : NOBODY;
+      this.#leave(key, requests, `${error.message}; delete the user's rows with another program`);
       return null;
     }
   }
 
   /** @returns the version in which the rows are gone; null when others were faster, and all is to be looked at again */
   async #replace(found: readonly Found[]): Promise<number | null> {
-    const { log, run, name, prefix, search } = this.#about;
+    const { log, run, search } = this.#about;
     const put: string[] = [];
     const adds: AddFile[] = [];
     const replaced: AddFile[] = [];
     for (const { add, key, judged } of found) {
+      // What is left of it would still be called after the subject.
+      if (judged.rest?.rows === 0 && isNamedIn(partitionOf(add.partitionValues), search)) {
+        replaced.push(add);
+        await this.#record(key, judged, null);
+        continue;
+      }
       const rest = rewriteName(key);
       const bytes = await this.#put(log.prefix + rest, judged);
       if (bytes === null) {
@@ -138,9 +148,7 @@ export class DeltaTableErasure {
         stats: statsOf(bytes),
       });
       put.push(log.prefix + rest);
-      const removed = Object.fromEntries(judged.removed);
-      const hashes = { sha256_before: await this.#hash(key), sha256_after: sha256(bytes) };
-      await run.record({ store: name, item: search.redact(prefix + key), removed, ...hashes });
+      await this.#record(key, judged, sha256(bytes));
     }
     // Without those that stay, the table is looked at again.
     if (replaced.length === 0) return null;
@@ -169,6 +177,13 @@ export class DeltaTableErasure {
     return version;
   }
 
+  async #record(key: string, judged: Judged, after: string | null): Promise<void> {
+    const { run, name, prefix, search } = this.#about;
+    const removed = Object.fromEntries(judged.removed);
+    const hashes = { sha256_before: await this.#hash(key), sha256_after: after };
+    await run.record({ store: name, item: itemOf(prefix + key, search), removed, ...hashes });
+  }
+
   /** @returns what is left of a file, and has been read back; null when that is not what it has to be */
   async #put(key: string, { rest }: Judged): Promise<Buffer | null> {
     const { log, run } = this.#about;
@@ -185,17 +200,28 @@ export class DeltaTableErasure {
 
   /**
    * Removes what no version needs any more and still holds the subjects: files that were replaced, and the older log. The
-   * log goes first: while a file is there, the next run finds what is to be done.
+   * log goes first: while a file is there, the next run finds what is to be done. When it calls files after a
+   * subject it goes last: while it does, the next run finds that.
    */
   async #clear(committed: number | null): Promise<void> {
-    const { log, run } = this.#about;
+    const { log, run, search } = this.#about;
     const snapshot = await log.snapshot(run.signal);
     const old = await this.#oldFiles(snapshot);
-    const version =
-      committed ?? (old.length > 0 || (await this.#isInLog()) ? await log.commit(PURPOSE, () => []) : null);
-    const kept = version === null ? [] : await forgetBefore(log, version, run.signal);
+    const isNamed = ({ path, partitionValues }: RemoveFile): boolean =>
+      isNamedIn({ ...partitionIn(keyOf(path) ?? path), ...partitionOf(partitionValues ?? {}) }, search);
+    const areNamed = [...snapshot.tombstones.values()].some(isNamed);
+    const kept = areNamed ? await removeForGood(log.store, old, run.signal) : [];
+    let version = committed;
+    if (areNamed || (version === null && (old.length > 0 || (await this.#isInLog()))))
+      version = await log.commit(PURPOSE, ({ tombstones }) => {
+        // The checkpoint would go on saying what they were called.
+        for (const tombstone of tombstones.values())
+          if (isNamed(tombstone)) tombstones.delete(tombstone.path);
+        return [];
+      });
+    if (version !== null) kept.push(...(await forgetBefore(log, version, run.signal)));
     run.onStep('forgotten');
-    kept.push(...(await removeForGood(log.store, old, run.signal)));
+    if (!areNamed) kept.push(...(await removeForGood(log.store, old, run.signal)));
     run.onStep('removed');
     for (const reason of kept) this.#leave('', this.#requests, reason);
   }
@@ -204,7 +230,9 @@ export class DeltaTableErasure {
   async #oldFiles(snapshot: Snapshot): Promise<string[]> {
     const { log, run } = this.#about;
     const active = new Set([...snapshot.files.keys()].map(keyOf));
-    const removed = new Set([...snapshot.tombstones.keys()].map(keyOf));
+    const removed = new Map(
+      Array.from(snapshot.tombstones.values(), ({ path, partitionValues }) => [keyOf(path), partitionValues]),
+    );
     const old: string[] = [];
     for await (const { key, bytes, modifiedAt } of log.store.list(log.prefix, run.signal)) {
       const own = key.slice(log.prefix.length);
@@ -215,7 +243,10 @@ export class DeltaTableErasure {
         this.#clean.has(key)
       )
         continue;
-      const judged = await this.#judge(own, bytes);
+      const judged = await this.#judge(own, bytes, {
+        ...partitionIn(own),
+        ...partitionOf(removed.get(own) ?? {}),
+      });
       if (judged === null || judged.removed.size === 0) this.#clean.add(key);
       else if (removed.has(own) || log.now() - modifiedAt >= ABANDONED_AFTER) old.push(key);
       else
@@ -253,7 +284,7 @@ export class DeltaTableErasure {
 
   #leave(item: string, requests: readonly string[], reason: string): void {
     const { run, name, prefix, search } = this.#about;
-    run.leave({ store: name, item: search.redact(prefix + item), requests, reason });
+    run.leave({ store: name, item: itemOf(prefix + item, search), requests, reason });
   }
 }
 

@@ -10,6 +10,7 @@ import { errorCode, syncFolder } from '../lib/durable.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { hashFile } from '../archive/facts.ts';
+import { removeEmpty } from './delta-folders.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
 import { kindOf, LineOwners, mayNameNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
@@ -174,6 +175,7 @@ export class FolderStore implements ErasableStore {
     const store = await openStore(root);
     try {
       await eraseTable({ store, name: this.name, prefix: table, run, search, owners });
+      await removeEmpty(join(root, table), search);
     } finally {
       await store.close();
     }

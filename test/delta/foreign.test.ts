@@ -47,6 +47,55 @@ describe.skipIf(lacks !== null)(`erasure of tables that others have made${skippe
     expect(find([out], [GONE])).toEqual([]);
   });
 
+  for (const at of ['never', 'found', 'written', 'replaced', 'forgotten', 'removed'])
+    it(`takes out a user that a partition is called after, ended at "${at}" and run again`, async () => {
+      for (const user of [GONE, 'made up/é']) {
+        const out = await temporaryFolder();
+        const table = join(out, 'theirs');
+        const named = made.map(({ user_id }) => ({ user_id: user_id === GONE ? user : user_id }));
+        await ask('create', table, { types: { long: 'long' }, rows: named, partition_by: ['user_id'] });
+        const before = await rows(table, ['user_id', 'long']);
+        let isArmed = true;
+        const erasure = await erasureOf(user, [out], (step) => {
+          if (step !== at || !isArmed) return;
+          isArmed = false;
+          throw new Error('ended');
+        });
+        if (at !== 'never') expect((await erasure.run()).left).not.toEqual([]);
+        const { left, receipts } = await erasure.run();
+        expect([left, receipts[0]?.not_searched, receipts[0]?.records_removed]).toEqual([[], [], 3]);
+        expect(JSON.stringify(receipts)).toContain('theirs/user_id=*/');
+        expect(byUser(await rows(table, ['user_id', 'long']))).toEqual(
+          byUser(before.filter(([whose]) => whose !== user)),
+        );
+        const traces = [user, encodeURIComponent(user), encodeURIComponent(encodeURIComponent(user))];
+        expect(find([out], traces)).toEqual([]);
+        expect(readdirSync(table).filter((name) => name.startsWith('user_id=')).length).toBe(6);
+      }
+    });
+
+  it.each(['BROTLI', 'GZIP', 'ZSTD', 'UNCOMPRESSED'])(
+    'reads what is compressed as %s',
+    async (compression) => {
+      const out = await temporaryFolder();
+      const table = join(out, 'theirs');
+      await ask('create', table, { types: {}, rows: made, compression });
+      const { left, receipts } = await (await erasureOf(GONE, [out])).run();
+      expect([left, receipts[0]?.not_searched, receipts[0]?.records_removed]).toEqual([[], [], 3]);
+      expect(await rows(table, ['user_id'])).toHaveLength(6);
+    },
+  );
+
+  it.each(['LZ4', 'LZ4_RAW'])('names what is compressed as %s on the receipt', async (compression) => {
+    const out = await temporaryFolder();
+    await ask('create', join(out, 'theirs'), { types: {}, rows: made, compression });
+    const { left, receipts } = await (await erasureOf(GONE, [out])).run();
+    expect(left).toMatchObject([
+      { requests: [], reason: expect.stringContaining(`compressed as ${compression};`) as unknown },
+    ]);
+    expect(receipts[0]?.not_searched).toEqual([expect.stringMatching(/^theirs\/part-.*parquet/)]);
+  });
+
   it('a file that does not read back as it was stays, and nothing of its table is removed', async () => {
     const out = await temporaryFolder();
     const table = join(out, 'theirs');

@@ -1,0 +1,43 @@
+import type { IdSearch } from '../core/id-search.ts';
+
+/** The values that all rows of a data file share, by column: the log has them, and not the file. */
+export type Partition = Readonly<Record<string, string>>;
+
+/** Without columns that are null. */
+export function partitionOf(values: Readonly<Record<string, string | null>>): Partition {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),
+  );
+}
+
+/** As the folders of a file have them that no version lists any more. @param key `user_id=a/dt=b/x.parquet` */
+export function partitionIn(key: string): Partition {
+  return Object.fromEntries(
+    key.split('/').flatMap((part) => {
+      const [, name, value] = /^([^=]+)=(.*)$/.exec(part) ?? [];
+      return name === undefined || value === undefined ? [] : [[name, decoded(value)]];
+    }),
+  );
+}
+
+/** Whether one of the values names a subject. */
+export function isNamedIn(partition: Partition, search: IdSearch): boolean {
+  return search.finds(Buffer.from(JSON.stringify(partition)));
+}
+
+/** A file's path as it goes on record: without values that name a subject, however they are written there. */
+export function itemOf(key: string, search: IdSearch): string {
+  const parts = key.split('/').map((part) => {
+    const at = part.indexOf('=');
+    return at > 0 && isNamedIn(partitionIn(part), search) ? `${part.slice(0, at)}=*` : part;
+  });
+  return search.redact(parts.join('/'));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
