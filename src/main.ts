@@ -21,13 +21,21 @@ else {
   process.exitCode = 1;
 }
 
-/** What `.env` in the working folder sets, and the environment does not. One that cannot be read is left alone. */
+/**
+ * What `.env` in the working folder sets, and the environment does not. One that cannot be read is told of: what is missing
+ * then, the config says by name, and it would be looked for where it stands.
+ */
 async function readDotEnv(): Promise<void> {
-  const { statSync } = await import('node:fs');
+  const { readFileSync, statSync } = await import('node:fs');
+  const { parseEnv } = await import('node:util');
   try {
-    if (statSync('.env').isFile()) process.loadEnvFile('.env');
-  } catch {
-    // What is missing then, the config says by name.
+    if (statSync('.env', { throwIfNoEntry: false })?.isFile() !== true) return;
+    // Some editors write a mark of the byte order in front; it is part of no name.
+    const text = readFileSync('.env', 'utf8').replace(/^\uFEFF/, '');
+    for (const [name, value] of Object.entries(parseEnv(text))) process.env[name] ??= value;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`millrace: .env cannot be read, and nothing in it is set: ${reason}\n`);
   }
 }
 

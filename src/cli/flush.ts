@@ -8,8 +8,8 @@ import { receiverConfigOf } from './receiver-config.ts';
 
 const HELP = `
 Examples:
-  millrace flush                 every file that a sink of the running receiver holds open
-  gunzip -c $(millrace flush)    reads what was closed
+  millrace flush                         every file that a sink of the running receiver holds open
+  millrace flush | xargs -r gunzip -c    reads what was closed, if anything was open
   millrace flush archive --json | jq '.files[].records'
 
 Waits until each sink has confirmed the events accepted before (5 seconds at most), closes its open files, and prints the name

@@ -65,7 +65,7 @@ export function sendCommand(io: Io): Command {
       const patience = new Patience(options.retry);
       const stop = new AbortController();
       const signal = AbortSignal.any([io.signal, stop.signal]);
-      let [answered, refused] = [0, 0];
+      let [answered, refused, unsigned] = [0, 0, 0];
       let failure: unknown = null;
       try {
         const all: Promise<void>[] = [];
@@ -77,6 +77,7 @@ export function sendCommand(io: Io): Command {
           const sent = patience.answerOf(post, signal).then(({ status, body: answer }) => {
             answered += 1;
             if (status >= 300) refused += 1;
+            if (status === 401) unsigned += 1;
             print(io, JSON.stringify({ id, http: status, answer: parse(answer) }));
           });
           all.push(
@@ -92,6 +93,8 @@ export function sendCommand(io: Io): Command {
       }
       if (answered === 0 && failure !== null && !io.signal.aborted) throw failure;
       if (refused > 0) note(io, `${refused} of ${count} were not accepted`);
+      if (unsigned > 0)
+        note(io, `401: the receiver at ${url} has another secret, or another receiver has that port`);
       if (answered === count) return io.setExit(refused === 0 ? EXIT.done : EXIT.failed);
       if (failure !== null && !io.signal.aborted) note(io, messageOf(failure));
       const rest = count - answered;

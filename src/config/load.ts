@@ -92,7 +92,9 @@ function readText(file: string, { file: asked, env }: LoadOptions): string {
     return readFileSync(file, 'utf8');
   } catch (error) {
     const isNamed = asked !== undefined || Boolean(env['MILLRACE_CONFIG']);
-    const advice = isNamed ? '' : '; name yours with --config FILE or MILLRACE_CONFIG';
+    const advice = isNamed
+      ? ''
+      : '; make one with `millrace init`, or name yours with --config FILE or MILLRACE_CONFIG';
     throw new MillraceError('config_missing', `${file}: ${messageOf(error)}${advice}`, { cause: error });
   }
 }

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
@@ -17,7 +17,7 @@ test('commands find the address and the secret by themselves, and a send that wa
   const config = writeConfig(cwd, { signing, server });
   writeFileSync(
     join(cwd, '.env'),
-    `MADE_UP_SECRET=${SECRET}\nMILLRACE_CONFIG=${config}\nMILLRACE_LOG_LEVEL=info\n`,
+    `\uFEFFMADE_UP_SECRET=${SECRET}\nMILLRACE_CONFIG=${config}\nMILLRACE_LOG_LEVEL=info\n`,
   );
   const run = (...args: string[]) => millraceProcess(args, { cwd });
   const receiver = await ReceiverProcess.start(config, { cwd });
@@ -52,6 +52,24 @@ test('commands find the address and the secret by themselves, and a send that wa
   const [, answered, rest] = /^(\d+) of 100000 were answered; .* --count (\d+)$/m.exec(stopped.stderr) ?? [];
   expect([stopped.code, Number(answered) + Number(rest)], stopped.stderr).toEqual([3, 100_000]);
   expect(stopped.stdout.split('\n')).toHaveLength(Number(answered) + 1);
+});
+
+test('a secret that is another, a file that is no fixture and a .env that cannot be read are told of', async () => {
+  const cwd = await temporaryFolder();
+  const config = writeConfig(cwd);
+  const receiver = await ReceiverProcess.start(config, { cwd });
+  // A link to itself: nobody can read it, whatever their rights.
+  symlinkSync('.env', join(cwd, '.env'));
+  const env = { MILLRACE_SECRET: `whsec_${Buffer.alloc(24, 7).toString('base64')}` };
+  const other = await millraceProcess(['send', '--url', receiver.url], { cwd, env });
+  expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('401: the receiver at')]);
+  expect(other.stderr).toContain('.env cannot be read');
+  writeFileSync(join(cwd, 'real.json'), 'Lindqvist is here');
+  const none = await millraceProcess(['send', '--fixture', 'real.json', '--config', config], { cwd });
+  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('it is not JSON')]);
+  expect(none.stderr).not.toContain('Lind');
+  const bare = await millraceProcess(['status'], { cwd: await temporaryFolder() });
+  expect(bare.stderr).toContain('millrace init');
 });
 
 test('status --wait ends with 1 when events still wait, and says for whom', async () => {

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseEnv } from 'node:util';
 import { PassThrough } from 'node:stream';
 import { expect, test, vi } from 'vitest';
 import type { Io } from '../../src/cli/io.ts';
@@ -40,6 +41,15 @@ test.skipIf(lack !== null)(
 );
 
 const text = (folder: string, file: string): string => readFileSync(join(folder, file), 'utf8');
+
+test('an empty secret, also behind a byte order mark, is filled in', async () => {
+  const cwd = await temporaryFolder();
+  writeFileSync(join(cwd, '.env'), '\uFEFFMILLRACE_SECRET=\nOTHER=1\n');
+  const done = await millrace(['init', '--yes', '--json'], { cwd });
+  expect(done.code, done.stderr).toBe(0);
+  expect(JSON.parse(done.stdout)).toMatchObject({ fill_in: [] });
+  expect(parseEnv(text(cwd, '.env').slice(1))['MILLRACE_SECRET']).toMatch(/^whsec_/);
+});
 
 test('what is there is never replaced without --force, and a secret not even then', async () => {
   const cwd = await temporaryFolder();

@@ -54,6 +54,9 @@ export function initCommand(io: Io): Command {
       const variables = variablesOf(plan);
       const env = await readIfAny(join(folder, '.env'));
       const set = new Map(Array.from(env.matchAll(VARIABLE), ([, name = '', value = '']) => [name, value]));
+      // An empty line for what is made up here is none; the line that is added wins.
+      for (const { name, value = '' } of variables)
+        if (set.get(name) === '' && value !== '') set.delete(name);
       await addLines(folder, '.env', envText(variables, new Set(set.keys())), PRIVATE);
       const ignored = new Set((await readIfAny(join(folder, '.gitignore'))).split(/\r?\n/));
       const missing = IGNORED.filter((line) => !ignored.has(line) && !ignored.has(`/${line}`));
@@ -75,7 +78,7 @@ export function initCommand(io: Io): Command {
 }
 
 /** A variable that a line sets; a second one of the name would win. */
-const VARIABLE = /^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(.*)$/gm;
+const VARIABLE = /^\uFEFF?[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(.*)$/gm;
 
 async function planOf({ sinks, routes, run, yes }: Options, io: Io): Promise<InitPlan> {
   const given = {
