@@ -51,7 +51,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, createAdminApp(options));
   const { host, port: wanted } = options;
   const port = await startListening(server, { host, port: wanted }).catch((error: unknown) => {
-    const detail = `admin ${host}:${wanted}: ${messageOf(error)}`;
+    const detail = `${bracketed(host)}:${wanted} (admin.host and admin.port, or MILLRACE_ADMIN_PORT): ${messageOf(error)}`;
     throw new MillraceError('address_unavailable', detail, { cause: error });
   });
   return {

@@ -92,7 +92,7 @@ function oddityOf({ httpVersionMinor, headers, rawHeaders }: IncomingMessage): s
 /** @returns the port. @throws MillraceError `address_unavailable` */
 export function listen(server: Server, host: string, port: number, reusePort: boolean): Promise<number> {
   return startListening(server, { port, host, reusePort }).catch((error: unknown) => {
-    const detail = `${bracketed(host)}:${port}: ${messageOf(error)}`;
+    const detail = `${bracketed(host)}:${port} (server.host and server.port, or MILLRACE_SERVER_PORT): ${messageOf(error)}`;
     throw new MillraceError('address_unavailable', detail, { cause: error });
   });
 }

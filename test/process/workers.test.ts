@@ -213,5 +213,5 @@ test('an address that is taken is said by name, and nothing is left running', as
   const port = await listen(taken);
   const { code, stderr } = await millraceProcess(['serve', '--config', config(folder, { server: { port } })]);
   expect(code).toBe(1);
-  expect(stderr).toContain(`Cannot listen on the address: 127.0.0.1:${port}: `);
+  expect(stderr).toContain(`Cannot listen on the address: 127.0.0.1:${port} (server.host and server.port, `);
 });
