@@ -88,3 +88,20 @@ export function parseCommit(text: string): Action[] {
     .filter((line) => line.trim() !== '')
     .map((line) => JSON.parse(line) as Action);
 }
+
+/** The line that takes a data file out of the table. @param deletionTimestamp when, milliseconds since the epoch */
+export function removalOf(
+  { path, partitionValues, size }: Pick<AddFile, 'path' | 'partitionValues' | 'size'>,
+  deletionTimestamp: number,
+): Action {
+  return {
+    remove: {
+      path,
+      deletionTimestamp,
+      dataChange: true,
+      extendedFileMetadata: true,
+      partitionValues,
+      size,
+    },
+  };
+}

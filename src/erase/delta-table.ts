@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { leftBy, type ErasureRun } from '../core/erasure.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { readWhole, removeForGood } from '../core/objects.ts';
-import { type AddFile, keyOf, pathOf, type RemoveFile } from '../delta/actions.ts';
+import { type AddFile, keyOf, pathOf, removalOf, type RemoveFile } from '../delta/actions.ts';
 import { forgetBefore } from '../delta/forget.ts';
 import type { DeltaLog } from '../delta/log.ts';
 import { bufferOf } from '../delta/parquet.ts';
@@ -157,19 +157,7 @@ export class DeltaTableErasure {
     const version = await log.commit(PURPOSE, ({ files }) => {
       isStale = replaced.some((add) => files.get(add.path)?.size !== add.size);
       if (isStale) return null;
-      const removes = replaced.map(({ path, partitionValues, size }) => {
-        const deletionTimestamp = log.now();
-        return {
-          remove: {
-            path,
-            deletionTimestamp,
-            dataChange: true,
-            extendedFileMetadata: true,
-            partitionValues,
-            size,
-          },
-        };
-      });
+      const removes = replaced.map((add) => removalOf(add, log.now()));
       return [...removes, ...adds.map((add) => ({ add }))];
     });
     if (version === null) await removeForGood(log.store, put, run.signal);

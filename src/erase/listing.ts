@@ -7,7 +7,7 @@ import { DISK, type Bytes } from '../archive/place.ts';
 import { readManifest } from '../archive/manifest.ts';
 import { ManifestWriter } from '../archive/manifest-writer.ts';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
-import type { ManifestLine } from '../core/archive-manifest.ts';
+import type { ErasureLine, ManifestLine } from '../core/archive-manifest.ts';
 import type { ErasureRun } from '../core/erasure.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
@@ -29,20 +29,9 @@ export class Listing {
   }
 
   /** Durable once it resolves. Unfinished files are not listed, and neither is what is in no archive. */
-  async add(file: string, { removed, lines, after, contents, at }: Change): Promise<void> {
+  async add(file: string, change: Change): Promise<void> {
     if (this.#writer === null || !isListed(file)) return;
-    await this.#writer.append({
-      erasure: Object.keys(removed).join(','),
-      at: at.toISOString(),
-      file,
-      removed: lines,
-      records: contents?.records ?? 0,
-      bytes: after?.bytes ?? 0,
-      sha256: after?.sha256 ?? null,
-      first_received_at: contents?.first ?? null,
-      last_received_at: contents?.last ?? null,
-      types: contents?.types ?? {},
-    });
+    await this.#writer.append(lineFor(file, change, change.at));
   }
 
   /** Lists what an earlier run of these requests had changed when it was ended, before it could say so here. */
@@ -75,6 +64,26 @@ export class Listing {
 export function isListed(file: string): boolean {
   const kind = kindOf(file);
   return !file.startsWith(`${OPEN_FOLDER}/`) && (kind === 'lines' || kind === 'blob');
+}
+
+/** What the manifest is to say of a file that was changed. */
+export function lineFor(
+  file: string,
+  { removed, lines, after, contents }: Change,
+  at: Date,
+): Omit<ErasureLine, 'previous'> {
+  return {
+    erasure: Object.keys(removed).join(','),
+    at: at.toISOString(),
+    file,
+    removed: lines,
+    records: contents?.records ?? 0,
+    bytes: after?.bytes ?? 0,
+    sha256: after?.sha256 ?? null,
+    first_received_at: contents?.first ?? null,
+    last_received_at: contents?.last ?? null,
+    types: contents?.types ?? {},
+  };
 }
 
 export async function contentsOf(place: Bytes, file: string): Promise<Contents> {

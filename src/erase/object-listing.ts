@@ -6,7 +6,7 @@ import type { StorePlace } from '../archive/store-place.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { ErasedItem } from '../core/erasure.ts';
 import { StorageError } from '../core/storage.ts';
-import { contentsOf, isListed, type Change } from './listing.ts';
+import { contentsOf, isListed, lineFor, type Change } from './listing.ts';
 import { Contents } from './contents.ts';
 
 /** What the manifest of an archive in a store says of its files, and a chain for what an erasure does to them. */
@@ -61,23 +61,12 @@ export class ObjectListing {
   }
 
   /** Durable once it resolves. What is in no archive is not listed. */
-  async add(file: string, { removed, lines, after, contents, at }: Change): Promise<void> {
+  async add(file: string, change: Change): Promise<void> {
     if (this.#chain === null || !isListed(file)) return;
     const before = this.#entries.get(file);
     // The line of another machine's erasure must not be the newer one, whatever its clock says.
     const earliest = before !== undefined && 'erasure' in before ? Date.parse(before.at) + 1 : 0;
-    const line = {
-      erasure: Object.keys(removed).join(','),
-      at: new Date(Math.max(at.getTime(), earliest)).toISOString(),
-      file,
-      removed: lines,
-      records: contents?.records ?? 0,
-      bytes: after?.bytes ?? 0,
-      sha256: after?.sha256 ?? null,
-      first_received_at: contents?.first ?? null,
-      last_received_at: contents?.last ?? null,
-      types: contents?.types ?? {},
-    };
+    const line = lineFor(file, change, new Date(Math.max(change.at.getTime(), earliest)));
     await this.#chain.append([line]);
     this.#entries = new Map(this.#entries).set(file, { ...line, previous: '' });
   }

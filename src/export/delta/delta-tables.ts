@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
 import { removeForGood } from '../../core/objects.ts';
 import type { ObjectStore } from '../../core/storage.ts';
-import { type Action, keyOf, pathOf } from '../../delta/actions.ts';
+import { type Action, keyOf, pathOf, removalOf } from '../../delta/actions.ts';
 import { forgetBefore } from '../../delta/forget.ts';
 import { DeltaLog } from '../../delta/log.ts';
 import { originOf } from '../../delta/rewrite-name.ts';
@@ -133,19 +133,9 @@ export class DeltaTables {
   #actions({ name, log, step, adds, removes }: Part, snapshot: Snapshot): Action[] | null {
     const schema = this.#schemaFor(name, log, snapshot);
     if (adds.length === 0 && removes.length === 0 && schema.length === 0) return null;
-    const removed = this.#had(removes, snapshot).map((file) => {
-      const { path, partitionValues, size } = standingFor(file, snapshot, log);
-      const deletionTimestamp = log.now();
-      const remove = {
-        path,
-        deletionTimestamp,
-        dataChange: true,
-        extendedFileMetadata: true,
-        partitionValues,
-        size,
-      };
-      return { remove };
-    });
+    const removed = this.#had(removes, snapshot).map((file) =>
+      removalOf(standingFor(file, snapshot, log), log.now()),
+    );
     return [...schema, ...removed, ...adds, this.#txn(log, step, this.#terms.id)];
   }
 

@@ -1,4 +1,3 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP, type BlockList } from 'node:net';
 import { z } from 'zod';
 import { splitSecrets } from '../../core/secrets.ts';
@@ -8,6 +7,7 @@ import { isRecord } from '../../lib/is-record.ts';
 import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseStandardSecret, type StandardSecret } from '../../verify/standard-secret.ts';
+import { checkPems, givenPems } from '../pem.ts';
 import { networks, problemWith } from './addresses.ts';
 import { FRAMING, OF_THE_EVENT } from './header-names.ts';
 
@@ -203,25 +203,7 @@ function headersOf(written: Readonly<Record<string, string>>, wrong: Say): Recor
   );
 }
 
-function tlsOf({ ca, cert, key }: z.output<typeof tls>, wrong: Say): TargetOptions['tls'] {
-  if ((cert === null) !== (key === null)) wrong('cert and key must be set together');
-  if (!canBe(ca, (pem) => new X509Certificate(pem))) wrong('ca is not a certificate in PEM');
-  if (!canBe(cert, (pem) => new X509Certificate(pem))) wrong('cert is not a certificate in PEM');
-  if (!canBe(key, createPrivateKey)) wrong('key is not a private key in PEM, without a passphrase');
-  return {
-    ...(ca === null ? {} : { ca }),
-    ...(cert === null ? {} : { cert }),
-    ...(key === null ? {} : { key }),
-  };
-}
-
-/** @param parse what it has to go through; what that says is not repeated, as it may quote a secret */
-function canBe(pem: string | null, parse: (pem: string) => unknown): boolean {
-  if (pem === null) return true;
-  try {
-    parse(pem);
-    return true;
-  } catch {
-    return false;
-  }
+function tlsOf(pems: z.output<typeof tls>, wrong: Say): TargetOptions['tls'] {
+  checkPems(pems, (member, message) => wrong(member === null ? message : `${member} ${message}`));
+  return givenPems(pems);
 }

@@ -1,8 +1,8 @@
 import type { Base, BaseOptions, SASLOptions } from '@platformatic/kafka';
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { choice, flag, NOT_EMPTY, optionalText, texts } from '../../lib/fields.ts';
+import { checkPems, givenPems } from '../pem.ts';
 
 const MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] as const;
 const BROKER = /^(?:\[[\da-fA-F:]+\]|[\w.-]+):(\d{1,5})$/;
@@ -94,22 +94,8 @@ function readTls({ enabled, ca, cert, key }: z.output<typeof tls>, refuse: Refus
       if (pem !== null) refuse(`tls.${name}`, 'has no use with tls.enabled: false');
     return null;
   }
-  if ((cert === null) !== (key === null)) refuse('tls', 'cert and key must be set together');
-  if (!canBe(ca, (pem) => new X509Certificate(pem))) refuse('tls.ca', 'is not a certificate in PEM');
-  if (!canBe(cert, (pem) => new X509Certificate(pem))) refuse('tls.cert', 'is not a certificate in PEM');
-  if (!canBe(key, createPrivateKey)) refuse('tls.key', 'is not a private key in PEM, without a passphrase');
-  return Object.fromEntries(Object.entries(given).filter(([, pem]) => pem !== null));
-}
-
-/** @param parse what it has to go through; what that says is not repeated, as it may quote a secret */
-function canBe(pem: string | null, parse: (pem: string) => unknown): boolean {
-  if (pem === null) return true;
-  try {
-    parse(pem);
-    return true;
-  } catch {
-    return false;
-  }
+  checkPems(given, (member, message) => refuse(member === null ? 'tls' : `tls.${member}`, message));
+  return givenPems(given);
 }
 
 /** Tries of a look-up, so that a broker that is there and says nothing is passed over. */

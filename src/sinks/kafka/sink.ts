@@ -3,6 +3,7 @@ import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { ABORTED, resultOf, troubleWith } from '../failure.ts';
 import { toMessages } from '../message.ts';
+import { badTopic, NO_TOPIC } from '../topic.ts';
 import { Client } from './client.ts';
 import type { KafkaOptions } from './config.ts';
 import { toFailure } from './failure.ts';
@@ -169,17 +170,6 @@ function fitting(entries: readonly Entry[], most: number): number {
 
 function placeOf(topic: string): string {
   return `topic ${topic}`;
-}
-
-const NO_TOPIC: SendResult = {
-  status: 'retry',
-  reason: 'the route names no topic, and the sink has no default one (topic)',
-  sink: true,
-};
-
-/** A slip in the config, and none of the event's: it waits until the route is corrected. */
-function badTopic(name: string): SendResult {
-  return { status: 'retry', reason: `${JSON.stringify(name)} is not a valid topic name`, sink: true };
 }
 
 function tooLarge(bytes: number, limit: number): SendResult {

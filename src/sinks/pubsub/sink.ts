@@ -4,6 +4,7 @@ import { ABORTED, resultOf, troubleWith } from '../failure.ts';
 import type { PubSubOptions } from './config.ts';
 import { codeOf, PERMISSION_DENIED, toFailure } from './failure.ts';
 import { toMessages } from '../message.ts';
+import { badTopic, NO_TOPIC } from '../topic.ts';
 import { requestBytes, toMessage, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';
@@ -150,17 +151,6 @@ export class PubSubSink implements Sink {
       return;
     }
   }
-}
-
-const NO_TOPIC: SendResult = {
-  status: 'retry',
-  reason: 'the route names no topic, and the sink has no default one (topic)',
-  sink: true,
-};
-
-/** A slip in the config, and none of the event's: it waits until the route is corrected. */
-function badTopic(name: string): SendResult {
-  return { status: 'retry', reason: `${JSON.stringify(name)} is not a valid topic name`, sink: true };
 }
 
 function tooLarge(bytes: number, limit: number): SendResult {
