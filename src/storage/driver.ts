@@ -92,3 +92,26 @@ export interface Remains {
 
 /** Variables by name; a vendor's own tools read some too. */
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Bytes of the whole object, as an answer's Content-Range tells; undefined without one. */
+export function totalOf(contentRange: string | undefined): number | undefined {
+  const total = /\/(\d+)$/.exec(contentRange ?? '')?.[1];
+  return total === undefined ? undefined : Number(total);
+}
+
+/**
+ * What is read from behind the end of an object: nothing, of the version that was asked for.
+ * @param error what the store says of such an offset @throws it, when there is no such version
+ */
+export async function readNothing(
+  driver: Pick<Driver, 'head'>,
+  { key, version }: { readonly key: string; readonly version: string | null },
+  error: unknown,
+  signal: AbortSignal,
+): Promise<Reading> {
+  const found = await driver.head(key, signal);
+  if (found === null || (version !== null && found.version !== version)) throw error;
+  return { version: found.version, bytes: found.bytes, body: nothing() };
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}

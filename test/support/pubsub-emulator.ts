@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { connect } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
 import { freePort } from './free-port.ts';
 import { lacksProgram, skipped, type Lack } from './requirements.ts';
 import { until } from './until.ts';
+import { isRunning, listens } from './child-server.ts';
 
 export interface PubSubEmulator {
   /** `127.0.0.1:port`: what `PUBSUB_EMULATOR_HOST` and the sinks' `endpoint` take. */
@@ -55,7 +55,7 @@ export async function startPubSubEmulator(): Promise<PubSubEmulator> {
   // A test process that is ended before its time must not leave it behind.
   process.once('exit', () => child.kill('SIGKILL'));
   try {
-    await until('the emulator to listen', () => running(child) && listens(port), START);
+    await until('the emulator to listen', () => isRunning('the emulator', child) && listens(port), START);
   } catch (error) {
     child.kill('SIGKILL');
     throw error;
@@ -96,23 +96,6 @@ function sdkRoots(): string[] {
     .filter((path) => existsSync(path))
     .map((path) => dirname(dirname(realpathSync(path))));
   return [...(named === undefined ? [] : [named]), ...found, ...ROOTS];
-}
-
-async function listens(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
-function running(child: ChildProcess): boolean {
-  if (child.exitCode === null && child.signalCode === null) return true;
-  throw new Error(`the emulator ended with ${child.exitCode ?? child.signalCode}`);
 }
 
 async function end(child: ChildProcess): Promise<void> {

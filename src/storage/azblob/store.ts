@@ -1,17 +1,19 @@
 import type { ContainerClient } from '@azure/storage-blob';
 import { StorageError } from '../../core/storage.ts';
-import type {
-  Condition,
-  Driver,
-  Environment,
-  Facts,
-  Found,
-  From,
-  Page,
-  Reading,
-  Remains,
-  Upload,
-  Whole,
+import {
+  type Condition,
+  type Driver,
+  type Environment,
+  type Facts,
+  type Found,
+  type From,
+  type Page,
+  type Reading,
+  type Remains,
+  type Upload,
+  type Whole,
+  readNothing,
+  totalOf,
 } from '../driver.ts';
 import type { StorageSettings } from '../fields.ts';
 import { clientOf } from './client.ts';
@@ -57,15 +59,12 @@ class AzureDriver implements Driver {
         .getBlobClient(key)
         .download(offset, undefined, { abortSignal, conditions, maxRetryRequests: 0 });
       const { contentRange, contentLength = 0, etag, readableStreamBody } = answer;
-      const total = /\/(\d+)$/.exec(contentRange ?? '')?.[1];
       if (readableStreamBody === undefined) throw new StorageError('unreachable', 'an answer without a body');
       const body = readableStreamBody as unknown as AsyncIterable<Uint8Array>;
-      return { version: versionOf(etag), bytes: total === undefined ? contentLength : Number(total), body };
+      return { version: versionOf(etag), bytes: totalOf(contentRange) ?? contentLength, body };
     } catch (error) {
       if ((error as { statusCode?: number }).statusCode !== 416) throw error;
-      const found = await this.head(key, abortSignal);
-      if (found === null || (version !== null && found.version !== version)) throw error;
-      return { version: found.version, bytes: found.bytes, body: nothing() };
+      return readNothing(this, { key, version }, error, abortSignal);
     }
   }
 
@@ -164,5 +163,3 @@ function versionOf(etag: string | undefined): string {
   if (etag === undefined || etag === '') throw new StorageError('unreachable', 'an answer without an ETag');
   return etag.startsWith('"') ? etag : `"${etag}"`;
 }
-
-async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -1,17 +1,19 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { StorageError } from '../../core/storage.ts';
-import type {
-  Condition,
-  Driver,
-  Environment,
-  Facts,
-  Found,
-  From,
-  Page,
-  Reading,
-  Remains,
-  Upload,
-  Whole,
+import {
+  type Condition,
+  type Driver,
+  type Environment,
+  type Facts,
+  type Found,
+  type From,
+  type Page,
+  type Reading,
+  type Remains,
+  type Upload,
+  type Whole,
+  readNothing,
+  totalOf,
 } from '../driver.ts';
 import type { StorageSettings } from '../fields.ts';
 import { GoogleClient } from './client.ts';
@@ -61,7 +63,7 @@ class GoogleDriver implements Driver {
         headers: { 'accept-encoding': 'gzip', ...range },
         signal,
       });
-      const total = /\/(\d+)$/.exec(String(headers['content-range'] ?? ''))?.[1] ?? headers['content-length'];
+      const total = totalOf(String(headers['content-range'] ?? '')) ?? headers['content-length'];
       const there = headers['x-goog-generation'];
       if (total === undefined || there === undefined)
         throw new StorageError('unreachable', 'an answer without a length or a generation');
@@ -70,9 +72,7 @@ class GoogleDriver implements Driver {
       if (!(error instanceof AnswerError)) throw error;
       if (error.status === 404) await this.#missing(error, signal);
       if (error.status !== 416) throw error;
-      const found = await this.head(key, signal);
-      if (found === null || (version !== null && found.version !== version)) throw error;
-      return { version: found.version, bytes: found.bytes, body: nothing() };
+      return readNothing(this, { key, version }, error, signal);
     }
   }
 
@@ -189,5 +189,3 @@ function resource(name: string, { sha256 }: Facts, checked: { md5Hash?: string }
   const metadata = { [SHA256]: sha256 };
   return JSON.stringify({ name, contentType: 'application/octet-stream', metadata, ...checked });
 }
-
-async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -7,17 +7,19 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { StorageError } from '../../core/storage.ts';
-import type {
-  Condition,
-  Driver,
-  Facts,
-  Found,
-  From,
-  Page,
-  Reading,
-  Remains,
-  Upload,
-  Whole,
+import {
+  type Condition,
+  type Driver,
+  type Facts,
+  type Found,
+  type From,
+  type Page,
+  type Reading,
+  type Remains,
+  type Upload,
+  type Whole,
+  readNothing,
+  totalOf,
 } from '../driver.ts';
 import type { StorageSettings } from '../fields.ts';
 import { clientOf } from './client.ts';
@@ -66,17 +68,15 @@ class S3Driver implements Driver {
         abortSignal: signal,
       });
       const { Body, ContentRange, ContentLength = 0, ETag = '' } = answer;
-      const total = /\/(\d+)$/.exec(ContentRange ?? '')?.[1];
+      const total = totalOf(ContentRange);
       if (offset > 0 && total === undefined)
         throw new StorageError('invalid', 'the store does not heed Range, so reads cannot be resumed');
       if (Body === undefined) throw new StorageError('unreachable', 'an answer without a body');
       const body = Body as unknown as AsyncIterable<Uint8Array>;
-      return { version: ETag, bytes: total === undefined ? ContentLength : Number(total), body };
+      return { version: ETag, bytes: total ?? ContentLength, body };
     } catch (error) {
       if ((error as { name?: string }).name !== 'InvalidRange') throw error;
-      const found = await this.head(key, signal);
-      if (found === null || (version !== null && found.version !== version)) throw error;
-      return { version: found.version, bytes: found.bytes, body: nothing() };
+      return readNothing(this, { key, version }, error, signal);
     }
   }
 
@@ -174,5 +174,3 @@ function versionOf(etag: string | undefined): string {
   if (etag === undefined || etag === '') throw new StorageError('unreachable', 'an answer without an ETag');
   return etag;
 }
-
-async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -1,10 +1,10 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
+import { isRunning, listens } from '../child-server.ts';
 import { freePort } from '../free-port.ts';
 import { lacksProgram, skipped, type Lack } from '../requirements.ts';
 import { until } from '../until.ts';
@@ -172,7 +172,11 @@ export class KafkaBroker {
     this.#child = child;
     // A test process that is ended before its time must not leave it behind.
     process.once('exit', this.#kill);
-    await until(`broker ${this.id} to listen`, () => running(child) && listens(this.port), START);
+    await until(
+      `broker ${this.id} to listen`,
+      () => isRunning('the broker', child) && listens(this.port),
+      START,
+    );
   }
 
   /** Ends it at once, as a crash would. */
@@ -203,20 +207,3 @@ export class KafkaBroker {
 
 /** Small and quick to start, as nothing here runs for long. */
 const JAVA = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', `${KAFKA_LIBRARIES}/*`];
-
-async function listens(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
-function running(child: ChildProcess): boolean {
-  if (child.exitCode === null && child.signalCode === null) return true;
-  throw new Error(`the broker ended with ${child.exitCode ?? child.signalCode}`);
-}

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { until } from '../until.ts';
+import { isRunning, listens } from '../child-server.ts';
 
 export interface Server {
   /** `http://127.0.0.1:port` */
@@ -28,23 +28,6 @@ export async function startServer(
     throw error;
   }
   return { url: `http://127.0.0.1:${port}`, stop: () => end(child) };
-}
-
-function isRunning(name: string, child: ChildProcess): boolean {
-  if (child.exitCode === null && child.signalCode === null) return true;
-  throw new Error(`${name} ended with ${child.exitCode ?? child.signalCode}`);
-}
-
-async function listens(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }
 
 async function end(child: ChildProcess): Promise<void> {
