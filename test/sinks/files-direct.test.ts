@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { createSink } from '../../src/sinks/files/sink.ts';
 import { runContract } from './run-contract.ts';
-import { checkChains, FaultyStore, recordsIn, URL } from './store-support.ts';
+import { checkChains, contractOf, FaultyStore, recordsIn, URL } from './store-support.ts';
 import { deliver, makeContext, signal, tempFolder } from './support.ts';
 
 function directSink(store: FaultyStore, options: object = {}) {
@@ -21,19 +21,7 @@ describe('files sink to a store without a spool: the sink contract', async () =>
     return {
       sink,
       destinations: ['meals', 'sleep'],
-      arrived: async () => {
-        await checkChains(store);
-        return (await recordsIn(store))
-          .sort((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1))
-          .map(({ file, id, body }) => {
-            const [level = ''] = file.split('/');
-            return { id, destination: level.includes('=') ? null : level, body };
-          });
-      },
-      outage: {
-        begin: () => Promise.resolve(void (store.fault = () => 'unreachable')),
-        end: () => Promise.resolve(void (store.fault = () => null)),
-      },
+      ...contractOf(store),
       dispose: () => rm(path, { recursive: true, force: true }),
     };
   });

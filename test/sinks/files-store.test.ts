@@ -14,7 +14,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/sink.ts';
 import { runContract } from './run-contract.ts';
-import { bytesOf, checkChains, FaultyStore, recordsIn, storeSink } from './store-support.ts';
+import { bytesOf, checkChains, contractOf, FaultyStore, recordsIn, storeSink } from './store-support.ts';
 import { deliver, signal, tempFolder } from './support.ts';
 
 describe('files sink to a store: the sink contract', async () => {
@@ -27,19 +27,7 @@ describe('files sink to a store: the sink contract', async () => {
     return {
       sink,
       destinations: ['meals', 'sleep'],
-      arrived: async () => {
-        await checkChains(store);
-        return (await recordsIn(store))
-          .sort((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1))
-          .map(({ file, id, body }) => {
-            const [level = ''] = file.split('/');
-            return { id, destination: level.includes('=') ? null : level, body };
-          });
-      },
-      outage: {
-        begin: () => Promise.resolve(void (store.fault = () => 'unreachable')),
-        end: () => Promise.resolve(void (store.fault = () => null)),
-      },
+      ...contractOf(store),
       dispose: () => rm(path, { recursive: true, force: true }),
     };
   });

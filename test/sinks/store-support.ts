@@ -160,3 +160,22 @@ function unpacked(key: string, bytes: Buffer): Buffer {
   if (key.endsWith('.gz')) return gunzipSync(bytes);
   return key.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes;
 }
+
+/** What the sink contract is told of a sink that writes to this store. */
+export function contractOf(store: FaultyStore) {
+  return {
+    arrived: async () => {
+      await checkChains(store);
+      return (await recordsIn(store))
+        .sort((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1))
+        .map(({ file, id, body }) => {
+          const [level = ''] = file.split('/');
+          return { id, destination: level.includes('=') ? null : level, body };
+        });
+    },
+    outage: {
+      begin: () => Promise.resolve(void (store.fault = () => 'unreachable')),
+      end: () => Promise.resolve(void (store.fault = () => null)),
+    },
+  };
+}
