@@ -32,7 +32,7 @@ export interface DrainOptions {
 }
 
 /** Of all that runs, what delivers: no listener, no source, no erasure that falls due. */
-const DELIVERING = new Set(['store', 'delivery', 'sinks']);
+const DELIVERING = new Set(['traces', 'store', 'delivery', 'sinks']);
 
 /**
  * Delivers what a journal holds to the sinks of a config, by the routes its events were accepted under.

@@ -16,6 +16,7 @@ import type { NotedHead } from './core/proof.ts';
 import { parseTarget } from './core/route.ts';
 import type { Inlet } from './core/sink.ts';
 import type { ObjectStore } from './core/storage.ts';
+import type { Tracing } from './core/tracing.ts';
 import { DeliveredLog } from './deliver/delivered-log.ts';
 import { Delivery } from './deliver/delivery.ts';
 import { Dispatcher } from './deliver/dispatcher.ts';
@@ -30,7 +31,7 @@ import type { Live } from './lib/live.ts';
 import type { Part, Stop } from './lib/parts.ts';
 import { Meter } from './metrics/meter.ts';
 import { RefusalLog } from './metrics/refusal-log.ts';
-import { createTracing } from './metrics/tracing.ts';
+import { openTraces } from './metrics/otlp.ts';
 import type { Plan } from './plan.ts';
 import { openProof } from './proof/open.ts';
 import type { Admission } from './receive/stages.ts';
@@ -66,7 +67,6 @@ export function foundation(plan: Live<Plan>, options: AppOptions) {
     config,
     clock: systemClock,
     meter: new Meter({ clock: systemClock, plan }),
-    tracing: createTracing() ?? undefined,
     users: ErasedUsers.open(config.erasure.path),
     heads,
     proof: openProof(config, heads),
@@ -83,6 +83,7 @@ export function foundation(plan: Live<Plan>, options: AppOptions) {
 
 /** Each part finds here what those before it have left, and leaves what those after it need. */
 export type System = ReturnType<typeof foundation> & {
+  tracing: Tracing | undefined;
   /** Null where nothing is kept on disk. */
   journal: SqliteJournal | null;
   store: EventStore;
@@ -105,6 +106,7 @@ export type System = ReturnType<typeof foundation> & {
  * when all it stands on does. The admin listener is there before the sinks are open, and until they are flushed.
  */
 export const PARTS: readonly Part<System>[] = [
+  { name: 'traces', start: startTraces },
   { name: 'store', start: openStore },
   { name: 'delivery', start: makeDelivery },
   { name: 'erasures', start: makeErasures },
@@ -116,6 +118,12 @@ export const PARTS: readonly Part<System>[] = [
   { name: 'endpoint', start: listen },
   { name: 'due erasures', start: startErasures },
 ];
+
+async function startTraces(system: System): Promise<Stop> {
+  const { tracing, stop } = await openTraces((detail, message) => system.log.warn(detail, message));
+  system.tracing = tracing ?? undefined;
+  return stop;
+}
 
 /** What an event waits in: the journal, or memory with `acknowledge: delivered`. */
 async function openStore(system: System): Promise<Stop> {

@@ -23,6 +23,8 @@ export const ENVIRONMENT = {
   AZURE_STORAGE_KEY: 'Key of that account.',
   STORAGE_EMULATOR_HOST: 'Connects `gs://` to an emulator, when `storage.gs` names no endpoint.',
   MILLRACE_IMAGE: 'Image that the compose.yaml of `init` runs; read by Docker Compose.',
+  OTEL_EXPORTER_OTLP_ENDPOINT:
+    'Collector that traces are exported to, with `OTEL_TRACES_SAMPLER` and others; read by the OpenTelemetry SDK.',
   TMPDIR: 'Where `demo` creates its folder.',
   NO_COLOR: 'Output is not coloured; without it `tail` and `listen` colour theirs on a terminal.',
   npm_lifecycle_event: 'Set by npm in scripts: `init` and `dev` then print commands that npm runs.',

@@ -1,18 +1,37 @@
-import type { Delivery } from './sink.ts';
+import type { Delivery, SendResult } from './sink.ts';
 import type { TraceContext } from './trace.ts';
 import type { RequestHeaders } from './verifier.ts';
 
 /** The span of one delivery that is being received. */
 export interface ReceiveSpan {
-  /** What is passed on with the event; null when there is no trace to belong to. */
-  readonly trace: TraceContext | null;
+  /** What is passed on with the event. */
+  readonly trace: TraceContext;
+  /** Begins the span of storing the event. @returns what ends it */
+  journal(): () => void;
   /** @param outcome `accepted`, `duplicate`, …, or the code of a problem */
   end(outcome: string, type: string | null): void;
 }
 
-/** Spans for whoever collects them; nobody has one when no collector is registered. */
+/** One event of a batch, as it is tried. */
+export interface Attempt extends Delivery {
+  /** How often it was tried, this time included. */
+  readonly attempts: number;
+}
+
+/** What became of one event of a batch. */
+export interface AttemptResult {
+  readonly item: Attempt;
+  readonly result: SendResult;
+}
+
+/** Spans for whoever collects them; nobody has one when nothing collects. */
 export interface Tracing {
-  receive(headers: RequestHeaders): ReceiveSpan;
-  /** A span around one `send` of a batch, linked to the traces of its events. */
-  deliver<T>(sink: string, batch: readonly Delivery[], send: () => Promise<T>): Promise<T>;
+  /** @returns null for a delivery that is not sampled: it then costs no more than the question */
+  receive(headers: RequestHeaders): ReceiveSpan | null;
+  /** A span for each event of a batch whose trace is sampled, in that trace. Others have none. */
+  deliver<T extends AttemptResult>(
+    sink: string,
+    batch: readonly Attempt[],
+    send: () => Promise<readonly T[]>,
+  ): Promise<readonly T[]>;
 }

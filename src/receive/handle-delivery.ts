@@ -64,14 +64,21 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
   };
 
   delivery.stage = 'journal';
+  const stop = delivery.span?.journal();
   const reasons = validation.fit ? null : validation.reasons;
   const stored =
     reasons === null
       ? stages.ingest.accept(event, tracedBy(delivery))
       : stages.ingest.quarantine(event, reasons);
   return stored.then(
-    ({ status }) => outcomeOf(status, id, reasons),
-    (error: unknown) => refusalOf(error, stages.onError),
+    ({ status }) => {
+      stop?.();
+      return outcomeOf(status, id, reasons);
+    },
+    (error: unknown) => {
+      stop?.();
+      return refusalOf(error, stages.onError);
+    },
   );
 }
 

@@ -1,6 +1,6 @@
 import { systemClock } from '../core/clock.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
-import { createTracing } from '../metrics/tracing.ts';
+import { openTraces, type Traces } from '../metrics/otlp.ts';
 import type { Admission } from '../receive/stages.ts';
 import type { Receiver, ReceiverLoad, Replaceable } from '../receive/options.ts';
 import { createReceiver } from '../receive/receiver.ts';
@@ -33,10 +33,13 @@ export function runWorker(io: WorkerIo): void {
     load: () => loadOf(receiver),
   });
   let admission: Admission = { ok: true };
+  let traces: Traces | null = null;
 
   const start = async (settings: Settings, port: number): Promise<void> => {
     const { host, path, reusePort } = settings.server;
     try {
+      // The first process has the same environment, and says what is wrong with it.
+      traces = await openTraces(() => undefined);
       receiver = createReceiver({
         host,
         port,
@@ -49,7 +52,7 @@ export function runWorker(io: WorkerIo): void {
         ingest: link,
         onOutcome: (outcome, info) => link.answered(outcome, info),
         onError: (error) => link.error(error),
-        tracing: createTracing() ?? undefined,
+        tracing: traces.tracing ?? undefined,
       });
       send({ op: 'listening', ...(await receiver.listen()) });
       // Connections come and go without deliveries.
@@ -68,6 +71,7 @@ export function runWorker(io: WorkerIo): void {
   const close = async (): Promise<void> => {
     await receiver?.close();
     link.flush();
+    await traces?.stop();
     await io.send({ op: 'drained' });
     io.exit();
   };

@@ -1,7 +1,8 @@
-import { context, propagation, trace, type Span, type TracerProvider } from '@opentelemetry/api';
+import { context, trace, type Span, type TracerProvider } from '@opentelemetry/api';
 import { afterEach, describe, expect, test } from 'vitest';
 import { traceOf } from '../../src/core/trace.ts';
-import { createTracing } from '../../src/metrics/tracing.ts';
+import type { Tracing } from '../../src/core/tracing.ts';
+import { openTraces } from '../../src/metrics/otlp.ts';
 import { toMessage as toEventHubs } from '../../src/sinks/event-hubs/message.ts';
 import { toMessage as toPubSub } from '../../src/sinks/pubsub/message.ts';
 import { makeEvent } from '../support/events.ts';
@@ -53,12 +54,12 @@ interface Recorded {
   readonly parent: string | undefined;
   readonly links: readonly string[];
   readonly attributes: Record<string, unknown>;
-  status: number | null;
+  status: { readonly code: number; readonly message?: string } | null;
   ended: boolean;
 }
 
 /** A collector as small as the API lets it be, instead of an SDK. */
-function registerCollector(): Recorded[] {
+function registerCollector(isRecording = true): Recorded[] {
   const spans: Recorded[] = [];
   const provider: TracerProvider = {
     getTracer: () => ({
@@ -79,8 +80,9 @@ function registerCollector(): Recorded[] {
         spans.push(recorded);
         return {
           spanContext: () => spanContext,
+          isRecording: () => isRecording,
           setAttribute: (key: string, value: unknown) => (recorded.attributes[key] = value),
-          setStatus: ({ code }: { code: number }) => (recorded.status = code),
+          setStatus: (status: { code: number }) => (recorded.status = status),
           end: () => (recorded.ended = true),
         } as unknown as Span;
       },
@@ -90,71 +92,109 @@ function registerCollector(): Recorded[] {
     }),
   };
   trace.setGlobalTracerProvider(provider);
-  propagation.setGlobalPropagator({
-    fields: () => ['traceparent'],
-    inject: (from, carrier) => {
-      const found = trace.getSpanContext(from);
-      if (found !== undefined) Object(carrier)['traceparent'] = `00-${found.traceId}-${found.spanId}-01`;
-    },
-    extract: (to, carrier) => {
-      const [, traceId = '', spanId = ''] = String(Object(carrier)['traceparent']).split('-');
-      return trace.setSpanContext(to, { traceId, spanId, traceFlags: 1, isRemote: true });
-    },
-  });
   return spans;
+}
+
+const traced = (parent: string | null) => ({
+  event: {
+    ...makeEvent(),
+    seq: 1,
+    handling: parent === null ? {} : { trace: { traceparent: parent } },
+  },
+  destination: null,
+  attempts: 2,
+});
+
+const warnings: object[] = [];
+const warn = (detail: object): void => void warnings.push(detail);
+async function tracing(): Promise<Tracing> {
+  const traces = await openTraces(warn, {});
+  return traces.tracing ?? expect.fail('nothing collects');
 }
 
 describe('spans', () => {
   afterEach(() => {
     trace.disable();
-    propagation.disable();
     context.disable();
+    warnings.length = 0;
   });
 
-  test('nobody collects them: there are none, and nothing to ask', () => {
-    expect(createTracing()).toBeNull();
+  test.each([
+    ['nobody collects them', {}],
+    ['switched off', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_SDK_DISABLED: 'TRUE' }],
+    ['sent elsewhere', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_TRACES_EXPORTER: 'none' }],
+  ])('%s: there are none, and nothing to ask', async (_name, env) => {
+    expect((await openTraces(warn, env)).tracing).toBeNull();
+    expect(warnings).toEqual([]);
   });
 
-  test('a delivery has one, inside the trace it came with, and its event continues with it', () => {
+  test.each([
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4317/token-of-acme'],
+    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'http://'],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
+    ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'http/json'],
+    ['OTEL_TRACES_SAMPLER', 'sometimes'],
+    ['OTEL_TRACES_SAMPLER_ARG', '5%'],
+  ])('%s=%s is warned of by its name, and nothing is exported', async (variable, value) => {
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', [variable]: value };
+    expect((await openTraces(warn, env)).tracing).toBeNull();
+    expect(warnings).toMatchObject([{ variable }]);
+    expect(JSON.stringify(warnings)).not.toContain('token-of-acme');
+  });
+
+  test('a delivery has one, inside the trace it came with, and its event continues with it', async () => {
     const spans = registerCollector();
-    const received = createTracing()?.receive({ traceparent: PARENT });
+    const received = (await tracing()).receive({ traceparent: PARENT });
+    received?.journal()();
     received?.end('signature_invalid', null);
     expect(received?.trace).toEqual({ traceparent: `00-${'a'.repeat(32)}-0000000000000001-01` });
-    expect(spans).toEqual([
+    expect(spans).toMatchObject([
       {
         name: 'millrace receive',
         parent: 'b7ad6b7169203331',
-        links: [],
         attributes: { 'millrace.outcome': 'signature_invalid' },
-        status: 2,
+        status: { code: 2 },
         ended: true,
       },
+      { name: 'millrace journal', parent: '0000000000000001', ended: true },
     ]);
   });
 
-  test('a batch has one, linked to its events; an error of the sink ends it too', async () => {
+  test('what is not sampled has no more than that', async () => {
+    const spans = registerCollector(false);
+    expect((await tracing()).receive({ traceparent: PARENT })).toBeNull();
+    expect(spans).toMatchObject([{ ended: false }]);
+  });
+
+  test('each sampled event of a batch has one in its own trace, with what became of it', async () => {
     const spans = registerCollector();
-    const tracing = createTracing();
-    const event = { ...makeEvent(), seq: 1, handling: { trace: { traceparent: PARENT } } };
-    const batch = [
-      { event, destination: null },
-      { event: { ...event, handling: {} }, destination: null },
-    ];
-    expect(await tracing?.deliver('archive', batch, () => Promise.resolve('sent'))).toBe('sent');
-    await expect(
-      tracing?.deliver('archive', batch, () => Promise.reject(new Error('made up'))),
-    ).rejects.toThrow('made up');
-    const attributes = { 'millrace.sink': 'archive', 'messaging.batch.message_count': 2 };
-    const common = {
-      name: 'millrace deliver',
-      parent: undefined,
-      links: ['b7ad6b7169203331'],
-      attributes,
-      ended: true,
+    const other = PARENT.replace('b7ad6b7169203331', 'c'.repeat(16));
+    const batch = [traced(null), traced(PARENT), traced(PARENT.replace(/1$/, '0')), traced(other)];
+    const results = [
+      { status: 'delivered' },
+      { status: 'refused', code: 'too_large', reason: 'of user-1' },
+      { status: 'delivered' },
+      { status: 'retry', reason: 'busy with user-1' },
+    ] as const;
+    const outcomes = batch.map((item, n) => ({ item, result: results[n] ?? results[0] }));
+    const { deliver } = await tracing();
+    expect(await deliver('archive', batch, () => Promise.resolve(outcomes))).toBe(outcomes);
+    const error = new Error('made up');
+    await expect(deliver('archive', batch, () => Promise.reject(error))).rejects.toThrow(error);
+    const attributes = {
+      'millrace.sink': 'archive',
+      'millrace.attempt': 2,
+      'messaging.batch.message_count': 4,
     };
+    const first = { name: 'millrace deliver', parent: 'b7ad6b7169203331', links: [], ended: true };
+    const second = { name: 'millrace deliver', parent: 'c'.repeat(16), ended: true };
+    const refused = { ...attributes, 'millrace.result': 'refused' };
+    const retried = { ...attributes, 'millrace.result': 'retry' };
     expect(spans).toEqual([
-      { ...common, status: null },
-      { ...common, status: 2 },
+      { ...first, attributes: refused, status: { code: 2, message: 'too_large' } },
+      { ...second, links: ['0000000000000001'], attributes: retried, status: { code: 2 } },
+      { ...first, attributes, status: { code: 2 } },
+      { ...second, links: ['0000000000000003'], attributes, status: { code: 2 } },
     ]);
   });
 });

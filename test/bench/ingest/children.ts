@@ -74,6 +74,8 @@ export interface ReceiverOptions {
   readonly maxConnections?: number;
   /** Further options of the files sink. */
   readonly sink?: Readonly<Record<string, unknown>>;
+  /** Beside `PATH`. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Another program than this tree's. */
   readonly main?: string;
   /** Node writes a CPU profile here when the receiver ends; null takes none. */
@@ -106,6 +108,7 @@ export class ReceiverProcess implements Server {
       profile,
       routed = true,
       sink = {},
+      env = {},
       main = MAIN,
     } = options;
     const archive = join(folder, 'archive');
@@ -126,7 +129,7 @@ export class ReceiverProcess implements Server {
     const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
     const child = spawn(process.execPath, [...flags, main, 'serve', '--config', config], {
       stdio: ['ignore', 'inherit', 'pipe'],
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], ...env },
       cwd: folder,
     });
     const lines = createInterface({ input: child.stderr });

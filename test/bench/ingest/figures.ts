@@ -111,7 +111,9 @@ export function resultOf(measured: Measured): BenchResult {
     ...others.flatMap((other) =>
       other.name === 'filled'
         ? [atLeast('rate with a filled journal', 1 / shareOf(receiver, other).rate, 0.9)]
-        : [],
+        : other.name === 'traced'
+          ? [atLeast('rate with traces', 1 / shareOf(receiver, other).rate, 0.98)]
+          : [],
     ),
     ...[...kept].flatMap(([contestant, counts]) => (counts === null ? [] : [conserved(contestant, counts)])),
   ];

@@ -1,11 +1,14 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Bench, BenchContext, BenchResult } from '../bench.ts';
 import { median, round } from '../report.ts';
 import { lackOf, Rival, RIVALS, type RivalName } from '../rivals/rivals.ts';
-import { Load, ReceiverProcess } from './children.ts';
+import { Load, type ReceiverOptions, ReceiverProcess } from './children.ts';
 import { Contestant, type Kept } from './contestant.ts';
 import { FIXED_RATE, type Latency, resultOf } from './figures.ts';
 import { fillJournal } from './fill.ts';
@@ -60,11 +63,12 @@ class Ingest {
   }
 
   async #measure(): Promise<BenchResult> {
-    const { filled, workers, rivals, profile } = this.#options;
+    const { filled, workers, rivals, profile, traces } = this.#options;
     if (filled > 0) await this.#fill();
     const receiver = await this.#receiver('receiver', { profile });
     if (filled > 0) await this.#receiver('filled');
     if (workers > 1) await this.#receiver('workers', { workers });
+    if (traces !== null) await this.#receiver('traced', { env: await this.#collector(traces) });
     for (const name of rivals ? RIVALS : (['express'] as const)) await this.#rival(name);
 
     const memory = new MemoryWatch(() => receiver.memory());
@@ -175,14 +179,37 @@ class Ingest {
   }
 
   async #receiver(
-    name: 'receiver' | 'filled' | 'workers',
-    { workers = 1, profile = null }: { workers?: number; profile?: string | null } = {},
+    name: 'receiver' | 'filled' | 'workers' | 'traced',
+    {
+      workers = 1,
+      profile = null,
+      env = {},
+    }: Partial<Pick<ReceiverOptions, 'workers' | 'profile' | 'env'>> = {},
   ): Promise<ReceiverProcess> {
     const folder = this.#made(name);
-    const receiver = await ReceiverProcess.start({ folder, secret: this.#secret, workers, profile });
+    const receiver = await ReceiverProcess.start({ folder, secret: this.#secret, workers, profile, env });
     this.#cleanups.push(() => receiver.kill());
     this.#all.push(new Contestant(name, receiver, this.#load, this.#options.connections));
     return receiver;
+  }
+
+  /** Takes traces, and throws them away. @returns what a receiver exports its own by */
+  async #collector(share: number): Promise<Readonly<Record<string, string>>> {
+    const server = createServer((request, response) => {
+      request.resume().once('end', () => void response.end());
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    // Once the receivers have stopped.
+    this.#cleanups.unshift(async () => {
+      server.close();
+      server.closeAllConnections();
+    });
+    return {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+      OTEL_TRACES_SAMPLER_ARG: String(share),
+    };
   }
 
   async #rival(name: RivalName): Promise<void> {

@@ -15,6 +15,8 @@ export interface IngestOptions {
   readonly paceSeconds: number;
   /** Processes of a second receiver that is measured in the same rounds; 1 leaves that out. */
   readonly workers: number;
+  /** Share of events that a second receiver traces, in the same rounds; null leaves that out. */
+  readonly traces: number | null;
   /** CPUs that everything runs on, as `taskset` names them; null takes all. */
   readonly cores: string | null;
   readonly profile: string | null;
@@ -44,6 +46,7 @@ export const HELP = `Flags:
   --long            also measure a receiver whose journal holds --events already (about 4 GB of disk, some minutes)
   --events N        events in that journal (default 2000000; implies --long)
   --workers N       also measure a receiver with server.workers: N, in the same rounds
+  --traces SHARE    also measure a receiver that exports traces of this share (0 to 1), in the same rounds
   --cores LIST      run everything on these CPUs, such as 0,1 (needs taskset)
   --folder DIR      make the temporary folder here; put it on the disk that is to be measured
   --profile DIR     write a CPU profile of the receiver to this folder
@@ -65,6 +68,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
       long: { type: 'boolean' },
       events: text,
       workers: text,
+      traces: text,
       cores: text,
       folder: text,
       profile: text,
@@ -90,10 +94,17 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
     memory: number('memory', 0),
     filled: values.long === true || values.events !== undefined ? number('events', 2_000_000) : 0,
     workers: number('workers', 1),
+    traces: values.traces === undefined ? null : share(values.traces),
     cores: values.cores ?? null,
     folder: values.folder ?? null,
     profile: values.profile ?? null,
   };
+}
+
+function share(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && value >= 0 && value <= 1) return value;
+  throw new TypeError('--traces must be a number from 0 to 1');
 }
 
 function isBodySize(text: string): text is BodySize {
