@@ -24,12 +24,16 @@ const EMULATORS: Readonly<Record<StoreScheme, { lack(): Lack; start(): Promise<E
   gs: { lack: lacksFakeGcs, start: startFakeGcs },
 };
 
-/** Tests against each store that can be run here; the others are skipped, with the reason in the title. */
+export const ALL_STORES = Object.keys(EMULATORS) as readonly StoreScheme[];
+
+/** Tests against each of these stores that can be run here; the others are skipped, with the reason in the title. */
 export function describeOnStores(
   title: string,
   body: (emulator: Emulator, scheme: string) => void | Promise<void>,
+  schemes: readonly StoreScheme[] = ALL_STORES,
 ): void {
-  for (const [scheme, { lack, start }] of Object.entries(EMULATORS)) {
+  for (const scheme of schemes) {
+    const { lack, start } = EMULATORS[scheme];
     const lacks = lack();
     describe.skipIf(lacks !== null)(`${scheme}${title}${skipped(lacks)}`, () =>
       // oxlint-disable-next-line vitest/warn-todo -- without a test in it the skipped group would not be reported
