@@ -35,6 +35,8 @@ interface State {
   readonly loadedAt: string;
   /** Folder of the tasks: one of each run, so that no task of another plan is ever taken for one of this. */
   readonly run: string;
+  /** Whether the run began with `trigger`, which one that resumes it does not say again. */
+  readonly triggers: boolean;
   readonly triggered: Readonly<Record<string, Triggered>>;
   /** By `user provider`. */
   readonly without: Readonly<Record<string, Without>>;
@@ -42,6 +44,12 @@ interface State {
   readonly checked: boolean;
   /** True once the pulls have been followed to their end. */
   readonly followed: boolean;
+}
+
+interface Begin {
+  readonly resume: boolean;
+  readonly loadedAt: string;
+  readonly triggers: boolean;
 }
 
 /** The state as a version wrote it that knew failed pulls only. */
@@ -71,12 +79,13 @@ export class Checkpoint {
    * @param output a folder that nobody else writes meanwhile
    * @param resume continue what is there; else there must be nothing
    * @param loadedAt of a run that begins
+   * @param triggers whether the service is to pull first; a run that was begun so is resumed so
    * @throws MillraceError usage when the folder belongs to another plan, or to an unfinished run and `resume` is false
    */
   static async open(
     output: string,
     plan: BackfillPlan,
-    { resume, loadedAt }: { readonly resume: boolean; readonly loadedAt: string },
+    { resume, loadedAt, triggers }: Begin,
   ): Promise<Checkpoint> {
     const folder = join(output, FOLDER);
     try {
@@ -91,7 +100,9 @@ export class Checkpoint {
       if (before === null) await rm(folder, { recursive: true, force: true });
       const checkpoint = new Checkpoint(folder, { ...newState(plan, loadedAt), ...before });
       await mkdir(join(folder, checkpoint.#state.run), { recursive: true });
-      await checkpoint.#change({});
+      const { triggers: began, triggered } = checkpoint.#state;
+      // An earlier version noted no more than what it had triggered.
+      await checkpoint.#change({ triggers: triggers || began || Object.keys(triggered).length > 0 });
       return checkpoint;
     } catch (error) {
       throw folderError(folder, error);
@@ -152,7 +163,16 @@ export class Checkpoint {
 
 function newState(plan: BackfillPlan, loadedAt: string): State {
   const run = randomBytes(6).toString('hex');
-  return { plan, loadedAt, run, triggered: {}, without: {}, checked: false, followed: false };
+  return {
+    plan,
+    loadedAt,
+    run,
+    triggers: false,
+    triggered: {},
+    without: {},
+    checked: false,
+    followed: false,
+  };
 }
 
 /** A state of an earlier version does not say when its rows are of. */

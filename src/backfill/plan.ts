@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import { isCalendarDay } from '../lib/calendar-day.ts';
+import { isInShard, type Shard } from './shard.ts';
 
 /** What one backfill is to fetch. Two runs with equal plans make equal files. */
 export interface BackfillPlan {
@@ -14,6 +15,10 @@ export interface BackfillPlan {
   readonly until: string;
   /** Days of one request; 0 asks for the whole range at once. */
   readonly windowDays: number;
+  /** The users are those of this shard; absent for all of them. */
+  readonly shard?: Shard;
+  /** The service is to pull, and nothing is fetched. */
+  readonly triggerOnly?: true;
 }
 
 /** One request: the meals of one user, of one provider or all, in one window. */
@@ -35,10 +40,12 @@ export function makePlan(plan: BackfillPlan): BackfillPlan {
   const users = [...new Set(plan.users.map((user) => user.trim().toLowerCase()))].filter(Boolean).toSorted();
   for (const user of users)
     if (!UUID.test(user)) throw new MillraceError('usage', `user ${user} is not a UUID`);
+  const { shard } = plan;
+  const own = shard === undefined ? users : users.filter((user) => isInShard(user, shard));
   const [since, until] = [dayOf('--since', plan.since), dayOf('--until', plan.until)];
   if (until < since)
     throw new MillraceError('usage', `--until ${plan.until} is before --since ${plan.since}`);
-  return { ...plan, users, providers: [...new Set(plan.providers)].toSorted() };
+  return { ...plan, users: own, providers: [...new Set(plan.providers)].toSorted() };
 }
 
 /** The tasks of a plan, in order. */
@@ -66,8 +73,17 @@ export function countTasks({ users, providers, since, until, windowDays }: Backf
 }
 
 /** Tells whether a folder belongs to this plan. */
-export function planId(plan: BackfillPlan): string {
-  return hash('sha256', JSON.stringify(plan), 'hex').slice(0, 16);
+export function planId({
+  users,
+  providers,
+  since,
+  until,
+  windowDays,
+  shard,
+  triggerOnly,
+}: BackfillPlan): string {
+  const text = JSON.stringify({ users, providers, since, until, windowDays, shard, triggerOnly });
+  return hash('sha256', text, 'hex').slice(0, 16);
 }
 
 /**

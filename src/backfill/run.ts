@@ -6,11 +6,10 @@ import { ServiceError } from '../service/errors.ts';
 import { wait } from '../service/wait.ts';
 import { assemble, type Outcome, type Result } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { connectionKey, findUnconnected, type Connection } from './connections.ts';
-import { followPulls, type FollowProgress } from './follow.ts';
-import { connectionsOf, countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
+import { connectionKey } from './connections.ts';
+import { haveHistoryPulled, type PullProgress } from './have-pulled.ts';
+import { countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './pull-meals.ts';
-import { triggerPulls } from './trigger.ts';
 
 export interface BackfillOptions {
   readonly service: ServiceClient;
@@ -35,13 +34,7 @@ export interface BackfillOptions {
 }
 
 export type BackfillProgress =
-  | {
-      readonly phase: 'trigger';
-      readonly provider: string;
-      readonly pending: number;
-      readonly processed: number;
-    }
-  | ({ readonly phase: 'follow' } & FollowProgress)
+  | PullProgress
   | { readonly phase: 'pull'; readonly total: number; readonly done: number; readonly meals: number }
   | { readonly phase: 'write' };
 
@@ -80,10 +73,11 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   if (options.trigger && plan.providers.length === 0)
     throw new MillraceError('usage', '--trigger needs --provider');
   const loadedAt = new Date(options.loadedAt ?? clock.now()).toISOString();
-  const checkpoint = await Checkpoint.open(output, plan, { resume: options.resume, loadedAt });
+  const { resume, trigger: triggers } = options;
+  const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers });
   let results: ReadonlyMap<number, Result>;
   try {
-    if (options.trigger && !checkpoint.state.followed)
+    if (checkpoint.state.triggers && !checkpoint.state.followed)
       await haveHistoryPulled(options, checkpoint, clock, onProgress);
     results = await pullAll(options, checkpoint, clock, onProgress);
   } catch (error) {
@@ -97,34 +91,6 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   await options.onWritten?.(summary);
   await checkpoint.remove();
   return summary;
-}
-
-async function haveHistoryPulled(
-  options: BackfillOptions,
-  checkpoint: Checkpoint,
-  clock: Clock,
-  onProgress: (progress: BackfillProgress) => void,
-): Promise<void> {
-  const { plan, service, signal, pollMs, patienceMs } = options;
-  const all = connectionsOf(plan);
-  if (!checkpoint.state.checked) await checkpoint.checked(await findUnconnected(service, all, signal));
-  const { without } = checkpoint.state;
-  const connected: Connection[] = all.filter(
-    (connection) => without[connectionKey(connection)] === undefined,
-  );
-  const shared = { service, clock, signal, pollMs, patienceMs };
-  const processed = await triggerPulls(connected, {
-    ...shared,
-    checkpoint,
-    onProgress: (provider, { pending, processed: done }) =>
-      onProgress({ phase: 'trigger', provider, pending, processed: done }),
-  });
-  const unpulled = await followPulls(connected, {
-    ...shared,
-    processed,
-    onProgress: (progress) => onProgress({ phase: 'follow', ...progress }),
-  });
-  await checkpoint.followed(unpulled);
 }
 
 async function pullAll(

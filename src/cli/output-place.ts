@@ -10,10 +10,9 @@ import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { readState, workFolderFor, writeState } from '../lib/work-folder.ts';
-import type { StorageSettings } from '../storage/fields.ts';
-import { openStore } from '../storage/open.ts';
 import { owningFolder } from './own-folder.ts';
 import { usageError } from './io.ts';
+import { withStore, type Settings } from './places.ts';
 
 export interface OutputPlace {
   /** A folder, or the URL of an object store. */
@@ -21,7 +20,7 @@ export interface OutputPlace {
   /** Local folder for what is not finished, when `out` is a URL. */
   readonly work: string | undefined;
   /** How it is reached. */
-  readonly storage: StorageSettings | undefined;
+  readonly storage: Settings;
   /** What is made: `backfill`, `pull-users`; part of keys. */
   readonly kind: string;
   /** Equal for commands that ask for the same; null for one that takes what there is. */
@@ -73,12 +72,9 @@ interface Facts {
 export async function makeInPlace<T extends Made>(place: OutputPlace, make: Make<T>): Promise<T> {
   const { out, work = workFolderFor(out) } = place;
   if (!isStoreUrl(out)) return owningFolder(out, () => make(out, () => Promise.resolve()));
-  const store = await openStore(out, place.storage);
-  try {
-    return await owningFolder(work, () => new Output<T>(store, work, place).run(make));
-  } finally {
-    await store.close();
-  }
+  return withStore(out, place.storage, (store) =>
+    owningFolder(work, () => new Output<T>(store, work, place).run(make)),
+  );
 }
 
 class Output<T extends Made> {

@@ -1,9 +1,11 @@
 import { Places } from '../archive/places.ts';
 import { isStoreUrl } from '../core/place.ts';
+import type { ObjectStore } from '../core/storage.ts';
+import { openStore } from '../storage/open.ts';
 import { configIfAny, type ConfigFlags } from './config-options.ts';
 import type { Io } from './io.ts';
 
-type Settings = ConstructorParameters<typeof Places>[0];
+export type Settings = ConstructorParameters<typeof Places>[0];
 
 /**
  * Does the work with the archives it opens, in folders and in stores, and closes them.
@@ -15,6 +17,20 @@ export async function withPlaces<T>(settings: Settings, work: (places: Places) =
     return await work(places);
   } finally {
     await places.close();
+  }
+}
+
+/** Does the work with the store of a URL, and closes it. */
+export async function withStore<T>(
+  url: string,
+  settings: Settings,
+  work: (store: ObjectStore) => Promise<T>,
+): Promise<T> {
+  const store = await openStore(url, settings ?? undefined);
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
   }
 }
 

@@ -120,7 +120,7 @@ export function pullCommand(io: Io): Command {
           onProgress: (progress: PullProgress) => status.show(() => progressOf(progress)),
         };
         const { out, work } = options;
-        const storage = storageOf(options, io, [out]) ?? undefined;
+        const storage = storageOf(options, io, [out]);
         const place = {
           storage,
           out,

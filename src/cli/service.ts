@@ -12,6 +12,8 @@ export interface ServiceFlags extends CommonFlags {
   readonly apiKeyHeader?: string;
   readonly managementKeyHeader?: string;
   readonly servicePath?: readonly string[];
+  /** Requests a second. */
+  readonly maxRate?: number;
 }
 
 /** Adds what a command takes that talks to the service, as the bearer of one of the keys. */
@@ -68,6 +70,7 @@ function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient
     ...(apiKey === null ? {} : { apiKey }),
     ...(managementKey === null ? {} : { managementKey }),
     paths: { ...paths, ...pathsOf(flags) },
+    rateLimit: flags.maxRate === undefined ? null : { perSecond: flags.maxRate },
     signal: io.signal,
     onWarning: (message) => note(io, `warning: ${message}`),
   });

@@ -126,6 +126,18 @@ describe('a bulk operation that does not succeed ends the backfill, which can be
     expect(opsOf(service)).toHaveLength(2);
   });
 
+  test('a bare --resume of a run with --trigger has the history pulled before it fetches', async () => {
+    const service = await sandbox({ users: 2, speed: SPEED, data: 'after_pull', faults: { stuckOps: 1 } });
+    const out = await temporaryFolder();
+    const first = await backfill(service, out, ...FLAGS, ...TRIGGER, '--patience', '300ms');
+    expect(first.code).toBe(1);
+    for (const op of opsOf(service)) service.state.bulkOps.abort(op);
+    expect((await backfill(service, out, '--resume', '--poll', '50ms')).code).toBe(1);
+    expect((await backfill(service, out, '--resume', '--poll', '50ms')).code).toBe(0);
+    const ids = rowIds(join(out, 'meals.ndjson'));
+    expect([ids.length > 0, ids]).toEqual([true, await mealIds(service, RANGE)]);
+  });
+
   test('is not shown, and neither are pulls: an error, for nobody knows whether the trigger was taken', async () => {
     const { url, apiKey, ...rest } = await sandbox({ users: 2, faults: { leftOutUsers: 2 } });
     const client = new ServiceClient({ baseUrl: url, apiKey });

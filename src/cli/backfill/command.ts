@@ -1,21 +1,23 @@
-import { text } from 'node:stream/consumers';
+import { join } from 'node:path';
 import { Command } from 'commander';
-import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { countTasks, makePlan, type BackfillPlan } from '../../backfill/plan.ts';
-import { runBackfill, type BackfillSummary } from '../../backfill/run.ts';
-import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
+import { runTrigger, type PulledSummary } from '../../backfill/have-pulled.ts';
+import type { BackfillPlan } from '../../backfill/plan.ts';
+import { runBackfill, type BackfillProgress, type BackfillSummary } from '../../backfill/run.ts';
+import { parseShard, shardFolder } from '../../backfill/shard.ts';
+import { systemClock } from '../../core/clock.ts';
 import { EXIT } from '../../core/errors.ts';
-import { ErasedUsers } from '../../erase/erased-users.ts';
-import { formatDuration, parseDuration } from '../../lib/units.ts';
-import { visible } from '../../lib/visible.ts';
+import { isStoreUrl } from '../../core/place.ts';
+import { parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
-import { backfillProgress, backfillReport, newsOf } from './progress.ts';
-import { note, print, usageError, type Io } from '../io.ts';
-import { configIfAny } from '../config-options.ts';
-import { collect, loadedAtOption, option, workOption, readAs, textOf, wholeNumber } from '../options.ts';
+import { note, usageError, type Io } from '../io.ts';
+import { collect, loadedAtOption, number, option, workOption, wholeNumber } from '../options.ts';
 import { makeInPlace } from '../output-place.ts';
 import { storageOf } from '../places.ts';
-import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
+import { serviceOptions, withService } from '../service.ts';
+import { planOf, showPlan, type BackfillFlags } from './plan.ts';
+import { backfillProgress, backfillReport, newsOf } from './progress.ts';
+import { summariseShards } from './shards.ts';
+import { showPulled, showShards, showSummary } from './summary.ts';
 
 const HELP = `
 Examples:
@@ -24,6 +26,8 @@ Examples:
   cat users.txt | millrace backfill --users-file - --since 2026-01-01 --dry-run --out ./data/history
   millrace backfill --resume --out ./data/history
   millrace backfill --all-users --since 2026-01-01 --out s3://acme/history/2026-11-22
+  millrace backfill --all-users --since 2026-01-01 --shard 3/16 --out ./data/history
+  millrace backfill --summary --out ./data/history
 
 Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid
 rows, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With --trigger
@@ -32,31 +36,16 @@ is fetched for other users. Every step is on disk before the next begins: after 
 produces the same files. With a URL the files are made in --work, put when all are complete, and never overwritten; one run to a
 place. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
 
+With --shard 3/16 a run takes its share of the users, told by a hash of their ids, and writes to shard-03-of-16 below --out; job/16
+takes the number from JOB_COMPLETION_INDEX. --max-rate is then divided by the number of shards. The history is pulled before, once
+and for all shards, with --trigger-only. --summary puts together what all of them did, and names those that are not complete.
+
 Exit codes: 0 complete, even if users are not connected; 1 failed: after an aborted or stuck bulk operation use --resume;
 2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: use --resume.`;
 
-interface Options extends ServiceFlags {
-  readonly out: string;
-  readonly work?: string;
-  readonly user?: readonly string[];
-  readonly usersFile?: string;
-  readonly allUsers?: boolean;
-  readonly provider?: readonly string[];
-  readonly since?: string;
-  readonly until?: string;
-  readonly window: number;
-  readonly trigger?: boolean;
-  readonly resume?: boolean;
-  readonly dryRun?: boolean;
-  readonly concurrency: number;
-  readonly poll: number;
-  readonly patience: number;
-  readonly rate?: readonly string[];
-  readonly loadedAt?: number;
-}
-
 /** `millrace backfill`: history from the service into tables. */
 export function backfillCommand(io: Io): Command {
+  const shard = (text: string) => parseShard(text, io.env);
   const command = new Command('backfill')
     .description("fetch users' history from the service into tables, resumable")
     .requiredOption('--out <place>', 'folder of the tables, or a URL such as s3://bucket/prefix')
@@ -71,9 +60,15 @@ export function backfillCommand(io: Io): Command {
       option('--window <days>', 'days per request; 0 requests the whole range at once', wholeNumber(), '0'),
     )
     .option('--trigger', 'trigger the bulk historical pull first, and follow it to its end')
+    .option('--trigger-only', 'trigger and follow it, and fetch nothing')
+    .addOption(option('--shard <number/of>', 'fetch one of so many parts of the users', shard))
+    .option('--summary', 'print what all shards in --out did, fetch nothing')
     .option('--resume', 'continue what is unfinished in --out')
     .option('--dry-run', 'print the plan, fetch nothing')
     .addOption(option('--concurrency <n>', 'requests of one provider at once', wholeNumber(1), '8'))
+    .addOption(
+      option('--max-rate <requests>', 'most requests a second, of all shards together', number(0.001)),
+    )
     .addOption(
       option('--poll <duration>', 'how often the status of the pulls is checked', parseDuration, '10s'),
     )
@@ -91,47 +86,72 @@ export function backfillCommand(io: Io): Command {
     .option('--json', 'print one JSON object as the last line');
   return serviceOptions(command)
     .addHelpText('after', HELP)
-    .action(async (options: Options) => {
-      await withService(io, options, async (service) => {
-        if (options.dryRun === true) showPlan(io, await planOf(io, options, service), options);
+    .action(async (options: BackfillFlags) => {
+      if (options.summary === true) return summarise(io, options);
+      const own = ownShare(options);
+      return withService(io, own, async (service) => {
+        if (own.dryRun === true) showPlan(io, await planOf(io, own, service), own);
         // Before the plan: that of an unfinished run lies in the folder too.
-        else await backfill(io, options, service);
+        else await backfill(io, own, service);
       });
     });
 }
 
-async function backfill(io: Io, options: Options, service: ServiceClient): Promise<void> {
+async function summarise(io: Io, options: BackfillFlags): Promise<void> {
+  const storage = storageOf(options, io, [options.out]);
+  showShards(io, await summariseShards(options.out, storage, io.signal), options.json === true);
+}
+
+/** The options as those of one shard. @throws MillraceError usage */
+function ownShare(options: BackfillFlags): BackfillFlags {
+  const { shard, out, maxRate, trigger, triggerOnly } = options;
+  if (shard === undefined) return options;
+  if (trigger === true || triggerOnly === true)
+    throw usageError(
+      '--trigger with --shard: the service does not tell one bulk pull from another; have it pull once for all shards, ' +
+        'with --trigger-only and without --shard, and then run them',
+    );
+  const folder = shardFolder(shard);
+  return {
+    ...options,
+    out: isStoreUrl(out) ? `${out.replace(/\/$/, '')}/${folder}` : join(out, folder),
+    ...(maxRate === undefined ? {} : { maxRate: maxRate / shard.of }),
+  };
+}
+
+async function backfill(io: Io, options: BackfillFlags, service: ServiceClient): Promise<void> {
   let report = null as ReturnType<typeof backfillReport>;
   try {
     const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
     const asks =
       resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
-    const storage = storageOf(options, io, [out]) ?? undefined;
-    const place = { out, work, storage, kind: 'backfill', asks, signal: io.signal };
-    const summary = await makeInPlace<BackfillSummary>(place, async (folder, onWritten) => {
+    const storage = storageOf(options, io, [out]);
+    const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
+    const place = { out, work, storage, kind, asks, signal: io.signal };
+    const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
       const show = backfillProgress(io);
       report = backfillReport(io, options.config, titleOf(plan));
-      return runBackfill({
+      const shared = {
         service,
         plan,
         output: folder,
         resume: resume === true,
-        loadedAt: options.loadedAt,
-        trigger: options.trigger === true,
-        concurrency: options.concurrency,
         pollMs: options.poll,
         patienceMs: options.patience,
         signal: io.signal,
-        onProgress: (progress) => {
+        onProgress: (progress: BackfillProgress) => {
           show(progress);
           report?.update(newsOf(progress));
         },
-        onWritten,
-      });
+      };
+      if (plan.triggerOnly === true) return runTrigger({ ...shared, clock: systemClock });
+      const { loadedAt, concurrency, trigger = false } = options;
+      return runBackfill({ ...shared, loadedAt, trigger, concurrency, onWritten });
     });
     await report?.end({ state: 'done' });
-    showSummary(io, summary, options.json === true);
+    if ('pulled' in summary) showPulled(io, summary, options.json === true);
+    else showSummary(io, summary, options.json === true);
   } catch (error) {
     await report?.end({ state: io.signal.aborted ? 'interrupted' : 'failed' });
     if (!io.signal.aborted) throw error;
@@ -143,100 +163,4 @@ async function backfill(io: Io, options: Options, service: ServiceClient): Promi
 /** For whoever watches: how much, and nobody's id. */
 function titleOf({ users, since, until }: BackfillPlan): string {
   return `${users.length} ${users.length === 1 ? 'user' : 'users'}, ${since} to ${until}`;
-}
-
-async function planOf(io: Io, options: Options, service: ServiceClient): Promise<BackfillPlan> {
-  const named = options.user !== undefined || options.usersFile !== undefined || options.allUsers === true;
-  if (options.resume === true && !named) {
-    const before = Checkpoint.planOf(options.out);
-    if (before === null) throw usageError(`there is nothing to resume in ${options.out}`);
-    return before;
-  }
-  if (!named) throw usageError('name the users: --user, --users-file or --all-users');
-  if (options.since === undefined) throw usageError('--since is needed');
-  return makePlan({
-    users: withoutErased(io, options.config, await usersOf(io, options, service)),
-    providers: options.provider ?? [],
-    since: options.since,
-    until: options.until ?? new Date().toISOString().slice(0, 10),
-    windowDays: options.window,
-  });
-}
-
-async function usersOf(io: Io, options: Options, service: ServiceClient): Promise<string[]> {
-  const users = [...(options.user ?? [])];
-  if (options.usersFile !== undefined) users.push(...(await readUsers(io, options.usersFile)).split(/\s+/));
-  if (options.allUsers === true) {
-    for await (const { user_id: user } of service.users.all({}, { signal: io.signal })) users.push(user);
-  }
-  return users;
-}
-
-async function readUsers(io: Io, file: string): Promise<string> {
-  if (file === '-') return text(io.stdin);
-  return readAs('--users-file', file, textOf);
-}
-
-function showPlan(io: Io, plan: BackfillPlan, options: Options): void {
-  const rates = new Map((options.rate ?? []).map((given) => readAs('--rate', given, parseRate)));
-  const triggers = plan.providers.map((provider) => {
-    const rate: TriggerRate = rates.get(provider) ?? USUAL_RATE;
-    return { provider, connections: plan.users.length, estimate_ms: triggerTime(plan.users.length, rate) };
-  });
-  const { users, ...rest } = plan;
-  const shown = {
-    ...rest,
-    users: users.length,
-    tasks: countTasks(plan),
-    triggers: options.trigger === true ? triggers : [],
-  };
-  if (options.json === true) return print(io, JSON.stringify(shown));
-  print(io, `users      ${shown.users}`);
-  print(io, `range      ${plan.since} to ${plan.until}`);
-  print(io, `requests   ${shown.tasks}`);
-  for (const { provider, connections, estimate_ms: ms } of shown.triggers) {
-    const estimate = `about ${formatDuration(ms)} at the service's rate`;
-    print(io, `trigger    ${provider}: ${connections} connections, ${estimate}`);
-  }
-}
-
-function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
-  const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
-  // Who is not connected has no history to fetch.
-  const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
-  if (unknown.length > 0) note(io, `in extra, without a column or not fitting it: ${unknown.join(', ')}`);
-  name(io, 'failed', summary.failed_users);
-  name(io, 'not connected', summary.not_connected_users);
-  name(io, 'not pulled', summary.not_pulled_users);
-  if (json) print(io, JSON.stringify({ ok, ...summary }));
-  else {
-    const { failed, not_connected: unconnected, not_pulled: unpulled } = outcomes;
-    print(io, `users      ${users}`);
-    print(
-      io,
-      `outcomes   ${outcomes.done} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
-    );
-    print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
-    for (const file of files) print(io, visible(`wrote      ${file}`));
-  }
-  io.setExit(ok ? EXIT.done : EXIT.partial);
-}
-
-/** Users named for one reason; the file and `--json` name all of them. */
-const NAMED = 50;
-
-function name(io: Io, what: string, users: readonly string[]): void {
-  for (const user of users.slice(0, NAMED)) note(io, `${what}: ${user} (the reason is in _backfill.ndjson)`);
-  if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
-}
-
-/** The users whose data was not erased: history of the others is not to be fetched again. */
-function withoutErased(io: Io, config: string | undefined, users: readonly string[]): string[] {
-  const loaded = configIfAny({ config }, io);
-  // Without a config nothing says where the list is.
-  const erased = loaded === null ? null : ErasedUsers.open(loaded.config.erasure.path);
-  const left = users.filter((user) => erased?.has({ team: null, user, clientUser: null }) !== true);
-  const count = users.length - left.length;
-  if (count > 0) note(io, `left out: ${count} erased ${count === 1 ? 'user' : 'users'}`);
-  return left;
 }

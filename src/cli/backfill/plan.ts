@@ -1,0 +1,117 @@
+import { text } from 'node:stream/consumers';
+import { Checkpoint } from '../../backfill/checkpoint.ts';
+import { countTasks, makePlan, planId, type BackfillPlan } from '../../backfill/plan.ts';
+import type { Shard } from '../../backfill/shard.ts';
+import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
+import { ErasedUsers } from '../../erase/erased-users.ts';
+import { formatDuration } from '../../lib/units.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import { configIfAny } from '../config-options.ts';
+import { note, print, usageError, type Io } from '../io.ts';
+import { readAs, textOf } from '../options.ts';
+import type { ServiceFlags } from '../service.ts';
+
+/** What `millrace backfill` takes. */
+export interface BackfillFlags extends ServiceFlags {
+  readonly out: string;
+  readonly work?: string;
+  readonly user?: readonly string[];
+  readonly usersFile?: string;
+  readonly allUsers?: boolean;
+  readonly provider?: readonly string[];
+  readonly since?: string;
+  readonly until?: string;
+  readonly window: number;
+  readonly trigger?: boolean;
+  readonly triggerOnly?: boolean;
+  readonly shard?: Shard;
+  readonly summary?: boolean;
+  readonly resume?: boolean;
+  readonly dryRun?: boolean;
+  readonly concurrency: number;
+  readonly poll: number;
+  readonly patience: number;
+  readonly rate?: readonly string[];
+  readonly loadedAt?: number;
+}
+
+/** What a run is to fetch: what it is told to, or what the one that it resumes was told. @throws MillraceError usage */
+export async function planOf(io: Io, options: BackfillFlags, service: ServiceClient): Promise<BackfillPlan> {
+  const { user, usersFile, allUsers, provider, since, until, window, shard, triggerOnly } = options;
+  const named = user !== undefined || usersFile !== undefined || allUsers === true;
+  const before = options.resume === true ? Checkpoint.planOf(options.out) : null;
+  if (options.resume === true && !named) {
+    if (before === null) throw usageError(`there is nothing to resume in ${options.out}`);
+    return before;
+  }
+  if (!named) throw usageError('name the users: --user, --users-file or --all-users');
+  if (since === undefined) throw usageError('--since is needed');
+  const asked = {
+    providers: provider ?? [],
+    since,
+    until: until ?? before?.until ?? new Date().toISOString().slice(0, 10),
+    windowDays: window,
+    ...(shard === undefined ? {} : { shard }),
+    ...(triggerOnly === true ? { triggerOnly } : {}),
+  };
+  // All users means those of the beginning: a Job repeats its command word for word, and there may be new ones by then.
+  const isAll = user === undefined && usersFile === undefined;
+  if (
+    before !== null &&
+    isAll &&
+    planId({ ...before, users: [] }) === planId(makePlan({ ...asked, users: [] }))
+  )
+    return before;
+  return makePlan({
+    ...asked,
+    users: withoutErased(io, options.config, await usersOf(io, options, service)),
+  });
+}
+
+async function usersOf(io: Io, options: BackfillFlags, service: ServiceClient): Promise<string[]> {
+  const users = [...(options.user ?? [])];
+  if (options.usersFile !== undefined) users.push(...(await readUsers(io, options.usersFile)).split(/\s+/));
+  if (options.allUsers === true) {
+    for await (const { user_id: user } of service.users.all({}, { signal: io.signal })) users.push(user);
+  }
+  return users;
+}
+
+async function readUsers(io: Io, file: string): Promise<string> {
+  if (file === '-') return text(io.stdin);
+  return readAs('--users-file', file, textOf);
+}
+
+export function showPlan(io: Io, plan: BackfillPlan, options: BackfillFlags): void {
+  const rates = new Map((options.rate ?? []).map((given) => readAs('--rate', given, parseRate)));
+  const triggers = plan.providers.map((provider) => {
+    const rate: TriggerRate = rates.get(provider) ?? USUAL_RATE;
+    return { provider, connections: plan.users.length, estimate_ms: triggerTime(plan.users.length, rate) };
+  });
+  const { users, ...rest } = plan;
+  const shown = {
+    ...rest,
+    users: users.length,
+    tasks: countTasks(plan),
+    triggers: options.trigger === true ? triggers : [],
+  };
+  if (options.json === true) return print(io, JSON.stringify(shown));
+  print(io, `users      ${shown.users}`);
+  print(io, `range      ${plan.since} to ${plan.until}`);
+  print(io, `requests   ${shown.tasks}`);
+  for (const { provider, connections, estimate_ms: ms } of shown.triggers) {
+    const estimate = `about ${formatDuration(ms)} at the service's rate`;
+    print(io, `trigger    ${provider}: ${connections} connections, ${estimate}`);
+  }
+}
+
+/** The users whose data was not erased: history of the others is not to be fetched again. */
+function withoutErased(io: Io, config: string | undefined, users: readonly string[]): string[] {
+  const loaded = configIfAny({ config }, io);
+  // Without a config nothing says where the list is.
+  const erased = loaded === null ? null : ErasedUsers.open(loaded.config.erasure.path);
+  const left = users.filter((user) => erased?.has({ team: null, user, clientUser: null }) !== true);
+  const count = users.length - left.length;
+  if (count > 0) note(io, `left out: ${count} erased ${count === 1 ? 'user' : 'users'}`);
+  return left;
+}

@@ -1,0 +1,98 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Outcome } from '../../backfill/assemble.ts';
+import { Checkpoint } from '../../backfill/checkpoint.ts';
+import { shardFolder, shardOf } from '../../backfill/shard.ts';
+import { errorCode, readIfThere } from '../../lib/durable.ts';
+import { readWhole } from '../../core/objects.ts';
+import { isStoreUrl } from '../../core/place.ts';
+import type { ObjectStore } from '../../core/storage.ts';
+import { usageError } from '../io.ts';
+import { withStore, type Settings } from '../places.ts';
+
+/** What the shards of one backfill have come to. */
+export interface ShardsSummary {
+  readonly shards: number;
+  /** Folders of those that are not complete, sorted. */
+  readonly incomplete: readonly string[];
+  readonly users: number;
+  readonly meals: number;
+  readonly meal_items: number;
+  readonly rejects: number;
+  readonly outcomes: Readonly<Record<Outcome['status'], number>>;
+}
+
+/** The text of `_backfill.ndjson` of each shard that is complete, by folder; null for one that is not. */
+type Texts = ReadonlyMap<string, string | null>;
+
+/** @throws MillraceError usage when there are no shards, or those of several backfills */
+export async function summariseShards(
+  out: string,
+  storage: Settings,
+  signal: AbortSignal,
+): Promise<ShardsSummary> {
+  const texts = isStoreUrl(out)
+    ? await withStore(out, storage, (store) => textsInStore(store, signal))
+    : textsInFolder(out);
+  const all = [...texts.keys()].flatMap((folder) => shardOf(folder) ?? []);
+  const [first] = all;
+  if (first === undefined) throw usageError(`${out} has no folder of a shard, such as shard-1-of-4`);
+  const other = all.find(({ of }) => of !== first.of);
+  if (other !== undefined)
+    throw usageError(
+      `${out} has shards of two backfills, ${shardFolder(first)} and ${shardFolder(other)}: keep each in a place of its own`,
+    );
+  const numbers = Array.from({ length: first.of }, (_, index) => index + 1);
+  const folders = numbers.map((number) => shardFolder({ number, of: first.of }));
+  const incomplete = folders.filter((folder) => (texts.get(folder) ?? null) === null);
+  const shardOfUser = new Map<string, string>();
+  const rows = { meals: 0, meal_items: 0, rejects: 0 };
+  const outcomes = { done: 0, failed: 0, not_connected: 0, not_pulled: 0 };
+  for (const folder of folders) {
+    for (const outcome of outcomesIn(texts.get(folder) ?? '')) {
+      const before = shardOfUser.get(outcome.user_id) ?? folder;
+      if (before !== folder)
+        throw usageError(`${outcome.user_id} is in ${before} and in ${folder}: these are of two backfills`);
+      shardOfUser.set(outcome.user_id, folder);
+      outcomes[outcome.status] += 1;
+      for (const name of ['meals', 'meal_items', 'rejects'] as const) rows[name] += outcome[name];
+    }
+  }
+  return { shards: first.of, incomplete, users: shardOfUser.size, ...rows, outcomes };
+}
+
+function* outcomesIn(text: string): Generator<Outcome> {
+  for (const line of text.split('\n')) if (line !== '') yield JSON.parse(line) as Outcome;
+}
+
+const OUTCOMES = '_backfill.ndjson';
+
+function textsInFolder(out: string): Texts {
+  let names: string[];
+  try {
+    names = readdirSync(out);
+  } catch (error) {
+    throw usageError(`${out}: ${errorCode(error) ?? 'cannot be read'}`, { cause: error });
+  }
+  const folders = names.filter((name) => shardOf(name) !== null);
+  return new Map(
+    folders.map((folder) => {
+      const isOpen = Checkpoint.planOf(join(out, folder)) !== null;
+      return [folder, isOpen ? null : readIfThere(join(out, folder, OUTCOMES))];
+    }),
+  );
+}
+
+async function textsInStore(store: ObjectStore, signal: AbortSignal): Promise<Texts> {
+  const keys = new Set<string>();
+  for await (const { key } of store.list('shard-', signal)) keys.add(key);
+  const texts = new Map<string, string | null>();
+  for (const folder of new Set([...keys].map((key) => key.split('/')[0] ?? ''))) {
+    if (shardOf(folder) === null) continue;
+    const outcomes = `${folder}/${OUTCOMES}`;
+    // The list of the files is put last.
+    const isWhole = keys.has(`${folder}/_backfill/files.json`) && keys.has(outcomes);
+    texts.set(folder, isWhole ? (await readWhole(store, outcomes, signal)).toString() : null);
+  }
+  return texts;
+}

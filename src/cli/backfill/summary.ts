@@ -1,0 +1,72 @@
+import type { PulledSummary } from '../../backfill/have-pulled.ts';
+import type { BackfillSummary } from '../../backfill/run.ts';
+import { EXIT } from '../../core/errors.ts';
+import { visible } from '../../lib/visible.ts';
+import { note, print, type Io } from '../io.ts';
+import type { ShardsSummary } from './shards.ts';
+
+export function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
+  const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
+  // Who is not connected has no history to fetch.
+  const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
+  if (unknown.length > 0) note(io, `in extra, without a column or not fitting it: ${unknown.join(', ')}`);
+  name(io, 'failed', summary.failed_users);
+  name(io, 'not connected', summary.not_connected_users);
+  name(io, 'not pulled', summary.not_pulled_users);
+  if (json) print(io, JSON.stringify({ ok, ...summary }));
+  else {
+    print(io, `users      ${users}`);
+    showOutcomes(io, outcomes);
+    print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
+    for (const file of files) print(io, visible(`wrote      ${file}`));
+  }
+  io.setExit(ok ? EXIT.done : EXIT.partial);
+}
+
+/** Users named for one reason; the file and `--json` name all of them. */
+const NAMED = 50;
+
+function name(io: Io, what: string, users: readonly string[]): void {
+  for (const user of users.slice(0, NAMED)) note(io, `${what}: ${user} (the reason is in _backfill.ndjson)`);
+  if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
+}
+
+/** What the shards of a backfill have come to together. */
+export function showShards(io: Io, summary: ShardsSummary, json: boolean): void {
+  const { shards, incomplete, users, meals, meal_items: items, rejects, outcomes } = summary;
+  const isComplete = incomplete.length === 0;
+  const ok = isComplete && outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
+  for (const folder of incomplete) note(io, `not complete: ${folder}`);
+  if (json) print(io, JSON.stringify({ ok, ...summary }));
+  else {
+    print(io, `shards     ${shards - incomplete.length} of ${shards} complete`);
+    print(io, `users      ${users}`);
+    showOutcomes(io, outcomes);
+    print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
+  }
+  io.setExit(ok ? EXIT.done : EXIT.partial);
+}
+
+/** What the service has pulled, and nobody has fetched. */
+export function showPulled(io: Io, summary: PulledSummary, json: boolean): void {
+  const { files: _, ...shown } = summary;
+  const ok = summary.failed === 0 && summary.not_pulled === 0;
+  if (json) print(io, JSON.stringify({ ok, ...shown }));
+  else {
+    const { users, pulled, failed, not_connected: unconnected, not_pulled: unpulled } = summary;
+    print(io, `users      ${users}`);
+    print(
+      io,
+      `pulls      ${pulled} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
+    );
+  }
+  io.setExit(ok ? EXIT.done : EXIT.partial);
+}
+
+function showOutcomes(io: Io, outcomes: BackfillSummary['outcomes']): void {
+  const { done, failed, not_connected: unconnected, not_pulled: unpulled } = outcomes;
+  print(
+    io,
+    `outcomes   ${done} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
+  );
+}
