@@ -1,26 +1,18 @@
 import { isUtf8 } from 'node:buffer';
+import { exportsOf, growTo, type WithMemory } from '../../lib/web-assembly.ts';
 import type { RowPlan } from '../../warehouse/shape/plan.ts';
 import type { ReadyRows } from '../../warehouse/shape/shape.ts';
 import { Layout, OUT, OUT_LENGTH, OUT_SIZE, type RowLayout, ROWS } from './layout.ts';
 import { WASM } from './quick-wasm.ts';
 
-/** The part of the engine's interface that is used here; the types of Node have none of it. */
-declare const WebAssembly: {
-  validate(bytes: Uint8Array): boolean;
-  Module: new (bytes: Uint8Array) => object;
-  Instance: new (module: object) => { readonly exports: unknown };
-};
-
 /** What `quick.as` exports. */
-interface Quick {
-  readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number };
+interface Quick extends WithMemory {
   gatherAt(from: number, to: number): void;
   shape(row: number, from: number, longest: number): number;
   lastStop(): number;
   lastElements(): number;
 }
 
-const PAGE = 64 * 1024;
 /** The memory begins with what the tables are made of; address 0 means that there is nothing. */
 const TABLES_AT = 1024;
 /** Longest text that is looked at in one piece. */
@@ -56,20 +48,20 @@ export class QuickItems {
         ({ ownRows, repetition, required, columns }) =>
           ownRows && repetition < 0 && required.every((slot) => columns[slot]?.given.length === 0),
       ) && plan.nested.every(({ row }) => row.nested.length === 0);
-    if (!isUsual || !WebAssembly.validate(WASM)) return null;
-    return new QuickItems(plan, tables);
+    const quick = isUsual ? (exportsOf(WASM) as Quick | null) : null;
+    return quick === null ? null : new QuickItems(quick, plan, tables);
   }
 
-  private constructor(plan: RowPlan, tables: readonly string[]) {
-    this.#quick = new WebAssembly.Instance(new WebAssembly.Module(WASM)).exports as Quick;
-    const { memory } = this.#quick;
+  private constructor(quick: Quick, plan: RowPlan, tables: readonly string[]) {
+    this.#quick = quick;
     const layout = new Layout(TABLES_AT);
     this.#root = layout.row(plan, tables);
     const textAt = TABLES_AT + layout.bytes.length;
     const statesAt = textAt + TEXT + ZEROS;
     const rowsAt = statesAt + STATES;
     const size = rowsAt + tables.length * ROWS_SIZE;
-    memory.grow(Math.ceil((size - memory.buffer.byteLength) / PAGE));
+    growTo(quick, size);
+    const { memory } = quick;
     Buffer.from(memory.buffer).set(layout.bytes, TABLES_AT);
     this.#words = new Uint32Array(memory.buffer);
     this.#layouts = layout.rows.filter((row) => tables.includes(row.plan.table));
