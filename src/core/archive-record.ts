@@ -46,11 +46,17 @@ export function formatRecords(
 
 /** Everything in front of the event's own bytes. */
 function recordHead(event: Event): string {
-  return (
-    `{"id":${quote(event.id)},"source":${quote(event.source)},"received_at":"${isoTime(event.receivedAt)}"` +
-    `,"event_type":${quote(event.type)},"team_id":${quoteOrNull(event.team)},"user_id":${quoteOrNull(event.user)}` +
-    `,"client_user_id":${quoteOrNull(event.clientUser)},"headers":${JSON.stringify(event.headers)},"event":`
-  );
+  const text = JSON.stringify({
+    id: wellFormed(event.id),
+    source: wellFormed(event.source),
+    received_at: isoTime(event.receivedAt),
+    event_type: wellFormed(event.type),
+    team_id: wellFormedOrNull(event.team),
+    user_id: wellFormedOrNull(event.user),
+    client_user_id: wellFormedOrNull(event.clientUser),
+    headers: event.headers,
+  });
+  return `${text.slice(0, -1)},"event":`;
 }
 
 /** The last second that was asked for, and its text up to the milliseconds: events come in the order of their time. */
@@ -66,13 +72,13 @@ function isoTime(ms: number): string {
   return `${upToSecond}${String(Math.floor(ms - own * 1000)).padStart(3, '0')}Z`;
 }
 
-function quoteOrNull(text: string | null): string {
-  return text === null ? 'null' : quote(text);
+function wellFormedOrNull(text: string | null): string | null {
+  return text === null ? null : wellFormed(text);
 }
 
 // A lone surrogate would be written as an escape that many JSON readers refuse; the body has it exactly.
-function quote(text: string): string {
-  return JSON.stringify(text.isWellFormed() ? text : text.toWellFormed());
+function wellFormed(text: string): string {
+  return text.isWellFormed() ? text : text.toWellFormed();
 }
 
 /**

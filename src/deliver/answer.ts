@@ -12,7 +12,9 @@ export function readAnswer(answer: unknown, count: number): SendResult[] {
   if (!Array.isArray(answer)) throw new Error(`the sink answered ${nameOf(answer)} instead of results`);
   if (answer.length !== count)
     throw new Error(`the sink answered ${answer.length} results for ${count} events`);
-  return Array.from(answer, readResult);
+  const results: SendResult[] = [];
+  for (let at = 0; at < count; at += 1) results.push(readResult(answer[at]));
+  return results;
 }
 
 function readResult(result: unknown): SendResult {

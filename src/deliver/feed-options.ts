@@ -12,8 +12,8 @@ import type { RetryOptions } from './retry.ts';
 export interface FeedObserver {
   /** One batch has been sent, whatever came of it. */
   sent(sink: string, batch: readonly Delivery[], durationMs: number): void;
-  /** The sink has confirmed one delivery. */
-  delivered(sink: string, delivery: Delivery): void;
+  /** The sink has confirmed some deliveries of a batch. */
+  delivered(sink: string, deliveries: readonly Delivery[]): void;
   /** One delivery has to be sent again. */
   retried(sink: string, delivery: Delivery, reason: string | null): void;
   /** A delivery has become a dead letter. */

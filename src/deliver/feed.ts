@@ -10,11 +10,11 @@ import { InFlightWindow } from './in-flight-window.ts';
 import { Linger } from './linger.ts';
 import { Loader } from './loader.ts';
 import { Opening } from './opening.ts';
-import { Pending, type Item } from './pending.ts';
+import { InOrder } from './in-order.ts';
+import { type Item, type Pending, UserByUser } from './pending.ts';
 import { backoff } from './retry.ts';
-import { sendBatch, type Outcome } from './send.ts';
+import { Sending } from './sending.ts';
 import { SinkCalls } from './sink-calls.ts';
-import { judge, retryGroups, type Verdict } from './verdict.ts';
 import { Waiters } from './waiters.ts';
 
 /**
@@ -38,7 +38,8 @@ export class Feed {
   readonly #reloader: Loader;
   readonly #deadLetters: DeadLetters;
   readonly #held: Held;
-  #window: InFlightWindow;
+  readonly #window: InFlightWindow;
+  readonly #sending: Sending;
   #mode: FeedMode = 'opening';
   #begun = false;
   /** Monotonic time at which the pause is over. */
@@ -47,7 +48,6 @@ export class Feed {
   #failures = 0;
   /** Times in a row that the sink has lost what it held. */
   #rejections = 0;
-  #counts = { delivered: 0, retried: 0 };
   /** Batches being sent. */
   readonly #underWay = new Set<Promise<void>>();
   #lastError: string | null = null;
@@ -59,17 +59,35 @@ export class Feed {
     this.name = options.name;
     this.#options = options;
     this.#calls = new SinkCalls(options);
-    this.#pending = new Pending(options.sink.limits);
+    const { limits } = options.sink;
+    const isOneByOne = limits.inFlight === 1 && limits.batchBy === 'mixed';
+    this.#pending = isOneByOne ? new InOrder(limits) : new UserByUser(limits);
     this.#held = new Held({
       onConfirmed: (deliveries, seqs) => this.#confirmed(deliveries, seqs),
       onRejected: (deliveries, reason) => this.#rejected(deliveries, reason),
     });
-    this.#window = new InFlightWindow(options, this.#pending, this.#held, 0);
+    this.#window = new InFlightWindow(options, this.#pending, this.#held);
     const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
     this.#waiters = new Waiters(() => this.#flush(), later);
-    this.#linger = new Linger(options.clock, options.sink.limits.linger);
-    this.#queue = new PQueue({ concurrency: options.sink.limits.inFlight });
+    this.#linger = new Linger(options.clock, limits.linger);
+    this.#queue = new PQueue({ concurrency: limits.inFlight });
     this.#deadLetters = new DeadLetters(options);
+    this.#sending = new Sending(
+      {
+        options,
+        calls: this.#calls,
+        pending: this.#pending,
+        window: this.#window,
+        deadLetters: this.#deadLetters,
+        signal: this.#abort.signal,
+      },
+      {
+        onMoved: () => this.#moveCursor(),
+        onTrouble: (reason, delayMs) => this.#trouble(reason, delayMs),
+        onAnswered: (reason, progress) => this.#answered(reason, progress),
+        onPending: () => this.#pump(),
+      },
+    );
     this.#loader = new Loader(options.journal, {
       onLoaded: (events) => this.#admit(events),
       onFailed: (reason) => this.#trouble(reason),
@@ -89,8 +107,7 @@ export class Feed {
    * does not say so soon; until then an error that waiting cannot mend (a MillraceError) is thrown.
    */
   async start(): Promise<void> {
-    const position = await this.#options.journal.openCursor(this.name);
-    this.#window = new InFlightWindow(this.#options, this.#pending, this.#held, position);
+    this.#window.begin(await this.#options.journal.openCursor(this.name));
     this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
     const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
       onTrouble: (reason) => (this.#lastError = reason),
@@ -144,7 +161,7 @@ export class Feed {
       pending: this.#window.count,
       held: this.#held.count,
       inFlight: this.#queue.pending,
-      ...this.#counts,
+      ...this.#sending.counts,
       dead: this.#deadLetters.count,
       lastError: this.#lastError,
       troubles: this.#calls.troubles(),
@@ -202,7 +219,7 @@ export class Feed {
       const batch = this.#pending.take();
       if (batch === null) break;
       // Pumped again once the queue has released the job, or a single lane would look taken for ever.
-      void this.#queue.add(() => this.#tracked(this.#deliver(batch))).then(() => this.#pump());
+      void this.#queue.add(() => this.#tracked(batch)).then(() => this.#pump());
     }
     // What waits for a later retry is not waited for: it stays in the journal.
     if (!this.#pending.ready && this.#queue.pending + this.#queue.size === 0) this.#wakeDrain();
@@ -228,7 +245,9 @@ export class Feed {
     this.#pump();
   }
 
-  async #tracked(work: Promise<void>): Promise<void> {
+  async #tracked(batch: readonly Item[]): Promise<void> {
+    this.#linger.sent();
+    const work = this.#sending.send(batch);
     this.#underWay.add(work);
     try {
       await work;
@@ -237,71 +256,11 @@ export class Feed {
     }
   }
 
-  async #deliver(taken: readonly Item[]): Promise<void> {
-    const batch = this.#window.unforgotten(taken);
-    if (batch.length < taken.length) this.#moveCursor();
-    if (batch.length === 0) return;
-    const now = this.#options.clock.monotonic();
-    this.#linger.sent();
-    for (const item of batch) {
-      item.attempts += 1;
-      item.firstTry ??= now;
-    }
-    const { tracing, observer, clock } = this.#options;
-    const send = (): Promise<Outcome[]> => sendBatch(this.#calls, batch, this.#abort.signal);
-    const outcomes = await (tracing === undefined ? send() : tracing.deliver(this.name, batch, send));
-    observer?.sent(this.name, batch, clock.monotonic() - now);
-    try {
-      await this.#settle(outcomes);
-    } catch (error) {
-      // A dead letter could not be stored: nothing was settled, all of it is sent again.
-      this.#pending.release([], batch);
-      this.#trouble(messageOf(error));
-    }
-  }
-
-  async #settle(outcomes: readonly Outcome[]): Promise<void> {
-    const { retry, clock, observer, journal } = this.#options;
-    const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
-    for (const { item, code, reason: why } of dead) await this.#deadLetters.add(item, code, why);
-    for (const item of delivered) {
-      observer?.delivered(this.name, item);
-      journal.delivered?.(this.name, item.event);
-    }
-    for (const { item } of later) observer?.retried(this.name, item, reason);
-    this.#counts.delivered += delivered.length;
-    this.#counts.retried += later.length;
+  #answered(reason: string | null, progress: boolean): void {
     if (reason !== null) this.#lastError = reason;
-    const settled = [...delivered, ...dead.map(({ item }) => item)];
-    for (const item of settled) this.#window.settle(item);
-    for (const { item, until } of held) this.#window.hold(item, until);
-    const done = [...settled, ...held.map(({ item }) => item)];
-    this.#moveCursor();
-    if (trouble !== null) {
-      // The pause of the sink is the wait; whatever was not settled goes first after it.
-      const again = later.map(({ item }) => item);
-      this.#pending.release(done, again);
-      this.#trouble(trouble.reason, trouble.delayMs);
-      return;
-    }
-    this.#scheduleRetries(later, done);
-    if (done.length > 0) {
-      this.#failures = 0;
-      this.#lastError = null;
-    }
-  }
-
-  /** Until the retries of a user come back nothing of that user is sent. */
-  #scheduleRetries(later: Verdict['later'], settled: readonly Item[]): void {
-    if (later.length === 0) return this.#pending.release(settled);
-    const groups = retryGroups(later);
-    this.#pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
-    for (const { items, delayMs } of groups.values()) {
-      this.#options.clock.after(delayMs, () => {
-        this.#pending.release([], items);
-        this.#pump();
-      });
-    }
+    if (!progress) return;
+    this.#failures = 0;
+    this.#lastError = null;
   }
 
   #trouble(reason: string, delayMs = 0): void {
@@ -328,7 +287,7 @@ export class Feed {
 
   #confirmed(deliveries: number, seqs: Iterable<number>): void {
     const { journal } = this.#options;
-    this.#counts.delivered += deliveries;
+    this.#sending.counts.delivered += deliveries;
     this.#rejections = 0;
     if (journal.delivered !== undefined) for (const seq of seqs) journal.delivered(this.name, { seq });
     this.#moveCursor();
@@ -340,7 +299,7 @@ export class Feed {
       { sink: this.name, deliveries, reason },
       'what the sink held has to be sent again',
     );
-    this.#counts.retried += deliveries;
+    this.#sending.counts.retried += deliveries;
     this.#rejections += 1;
     this.#trouble(reason, backoff(this.#rejections, this.#options.retry));
   }

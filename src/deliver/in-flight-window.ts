@@ -13,19 +13,22 @@ const LOAD_AT_LEAST = 250;
 export class InFlightWindow {
   readonly #options: FeedOptions;
   readonly #pending: Pending;
-  readonly #offsets: OffsetTracker;
   readonly #held: Held;
-  #position: number;
+  #offsets = new OffsetTracker(0);
+  #position = 0;
   #count = 0;
   #bytes = 0;
   /** What was loaded, up to a seq, and is not to be sent any more. */
   #forgotten: readonly Forgotten[] = [];
 
-  /** @param position seq up to which everything is settled */
-  constructor(options: FeedOptions, pending: Pending, held: Held, position: number) {
+  constructor(options: FeedOptions, pending: Pending, held: Held) {
     this.#options = options;
     this.#pending = pending;
     this.#held = held;
+  }
+
+  /** @param position seq up to which everything is settled; nothing is loaded yet */
+  begin(position: number): void {
     this.#position = position;
     this.#offsets = new OffsetTracker(position);
   }
@@ -63,13 +66,15 @@ export class InFlightWindow {
   admit(event: JournalEvent): void {
     const { name, targetsOf } = this.#options;
     this.#position = event.seq;
-    const targets = targetsOf(event).filter(({ sink }) => sink === name);
-    this.#offsets.add(event.seq, targets.length);
-    for (const { destination } of targets) {
-      this.#count += 1;
-      this.#bytes += event.body.length;
+    let deliveries = 0;
+    for (const { sink, destination } of targetsOf(event)) {
+      if (sink !== name) continue;
+      deliveries += 1;
       this.#pending.push(event, destination);
     }
+    this.#count += deliveries;
+    this.#bytes += deliveries * event.body.length;
+    this.#offsets.add(event.seq, deliveries);
   }
 
   settle(item: Item): void {

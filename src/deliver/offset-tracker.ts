@@ -48,6 +48,8 @@ export class OffsetTracker {
   }
 
   #find(seq: number): number {
+    // Most settle in order.
+    if (this.#seqs[this.#start] === seq) return this.#start;
     let low = this.#start;
     let high = this.#seqs.length - 1;
     while (low < high) {

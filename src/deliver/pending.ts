@@ -2,14 +2,46 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Delivery, SinkLimits } from '../core/sink.ts';
 
 /** One delivery on its way through the dispatcher. */
-export interface Item extends Delivery {
-  /** What must stay in order: the user, inside a destination. Null when there is nothing to keep. */
-  readonly key: string | null;
-  attempts: number;
+export class Item implements Delivery {
+  readonly event: JournalEvent;
+  readonly destination: string | null;
+  attempts = 0;
   /** Monotonic milliseconds of the first try; null before it. */
-  firstTry: number | null;
+  firstTry: number | null = null;
   /** It was held before, and is to be sent again: its event was settled among those in flight then. */
   readonly again: boolean;
+  readonly #isOrdered: boolean;
+  #key: string | null = null;
+
+  constructor(event: JournalEvent, destination: string | null, isOrdered: boolean, again: boolean) {
+    this.event = event;
+    this.destination = destination;
+    this.again = again;
+    this.#isOrdered = isOrdered && event.user !== null;
+  }
+
+  /** What must stay in order: the user, inside a destination. Null when there is nothing to keep. */
+  get key(): string | null {
+    // Put together only where it is asked for.
+    if (this.#isOrdered) this.#key ??= `${this.destination ?? ''}\n${this.event.user}`;
+    return this.#key;
+  }
+}
+
+/** Deliveries of one sink that wait to be sent, and the order they may be sent in. */
+export interface Pending {
+  /** Whether there is something to take. */
+  readonly ready: boolean;
+  push(event: JournalEvent, destination: string | null, again?: boolean): void;
+  /** Takes the next batch out, or null when nothing is ready. Its users are out until `release`. */
+  take(): Item[] | null;
+  /**
+   * Gives items back: those to be sent `again` before anything else of their user.
+   * Call it once for all the items of a batch that are not waiting for a later retry.
+   */
+  release(settled: readonly Item[], again?: readonly Item[]): void;
+  /** These of a batch are released later, to be sent again; nothing of their users is taken before. */
+  postpone(items: readonly Item[]): void;
 }
 
 /** Items in order; `at` is the next one. */
@@ -26,14 +58,14 @@ const FREE = '';
 const NONE: readonly Item[] = [];
 
 /**
- * Deliveries of one sink that wait to be sent, and the order they may be sent in.
+ * What waits for a sink that takes several batches at a time, or a batch for each destination.
  *
  * Where the sink keeps order, a user is ready (its items wait in a lane) or out (a batch holds some of its items; what
  * else it has is held until they are back). A batch takes all it can of one user before it goes to the next: batches
  * with few users each can be in flight side by side, and a broker gets few large groups instead of many small ones.
  * Users take turns, so one with very many events does not keep the others waiting.
  */
-export class Pending {
+export class UserByUser implements Pending {
   readonly #limits: SinkLimits;
   readonly #lanes = new Map<string, Lane>();
   /** Users that are out, and what of theirs is held. */
@@ -48,15 +80,12 @@ export class Pending {
   }
 
   push(event: JournalEvent, destination: string | null, again = false): void {
-    const keeps = this.#limits.order === 'user' && event.user !== null;
-    const key = keeps ? `${destination ?? ''}\n${event.user}` : null;
-    const item: Item = { event, destination, key, attempts: 0, firstTry: null, again };
-    const held = key === null ? undefined : this.#held.get(key);
+    const item = new Item(event, destination, this.#limits.order === 'user', again);
+    const held = item.key === null ? undefined : this.#held.get(item.key);
     if (held === undefined) this.#queue(item).items.push(item);
     else held.push(item);
   }
 
-  /** Takes the next batch out, or null when nothing is ready. Its users are out until `release`. */
   take(): Item[] | null {
     for (const [name, lane] of this.#lanes) {
       const batch = this.#fill(lane);
@@ -68,16 +97,15 @@ export class Pending {
     return null;
   }
 
-  /**
-   * Gives items back: those to be sent `again` before anything else of their user.
-   * Call it once for all the items of a batch that are not waiting for a later retry.
-   */
   release(settled: readonly Item[], again: readonly Item[] = []): void {
     for (const [key, items] of Map.groupBy(again, (item) => item.key)) {
       this.#putFirst([...items, ...this.#takeHeld(key)]);
     }
     for (const item of settled) this.#putFirst(this.#takeHeld(item.key));
   }
+
+  /** They are out until then as it is. */
+  postpone(): void {}
 
   #fill(lane: Lane): Item[] {
     const { batchCount, batchBytes } = this.#limits;

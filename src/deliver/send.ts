@@ -1,5 +1,5 @@
 import { messageOf } from '../core/errors.ts';
-import type { SendResult } from '../core/sink.ts';
+import type { Delivery, SendResult } from '../core/sink.ts';
 import { pointerTo } from './claim-check.ts';
 import type { Item } from './pending.ts';
 import type { SinkCalls } from './sink-calls.ts';
@@ -56,7 +56,7 @@ function isTooLarge({ result }: Outcome): boolean {
 async function sendPointer(sink: SinkCalls, item: Item, signal: AbortSignal): Promise<Outcome> {
   try {
     const event = pointerTo(item.event, await sink.keep(item.event, signal));
-    const [result = MISSING] = await callSink(sink, [{ ...item, event }], signal);
+    const [result = MISSING] = await callSink(sink, [{ event, destination: item.destination }], signal);
     return { item, result };
   } catch (error) {
     return { item, result: { status: 'retry', reason: `claim check: ${messageOf(error)}` } };
@@ -65,7 +65,8 @@ async function sendPointer(sink: SinkCalls, item: Item, signal: AbortSignal): Pr
 
 async function sendFitting(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
   const limit = sink.limits.eventBytes;
-  const fitting = batch.filter(({ event }) => event.body.length <= limit);
+  const fits = ({ event }: Item): boolean => event.body.length <= limit;
+  const fitting = batch.every(fits) ? batch : batch.filter(fits);
   const outcomes = fitting.length === 0 ? [] : await attempt(sink, fitting, signal);
   if (fitting.length === batch.length) return outcomes;
   for (const item of batch) {
@@ -114,7 +115,11 @@ async function attempt(sink: SinkCalls, batch: readonly Item[], signal: AbortSig
   return outcomes;
 }
 
-async function callSink(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<SendResult[]> {
+async function callSink(
+  sink: SinkCalls,
+  batch: readonly Delivery[],
+  signal: AbortSignal,
+): Promise<SendResult[]> {
   try {
     return await sink.send(batch, signal);
   } catch (error) {

@@ -161,13 +161,15 @@ export class Meter {
     getOrMake(this.sending, sink, () => new Distribution(FAST_SECONDS)).observe(durationMs / 1000);
   }
 
-  delivered(sink: string, { event, destination }: Delivery): void {
-    // A replayed event is as old as its archive: that says nothing about the sink.
-    const ms =
-      event.handling.replayId === undefined ? Math.max(0, this.#clock.now() - event.receivedAt) : null;
-    if (this.tail.isWatched) this.tail.tell('delivered', event, { sink, destination, ms });
-    if (ms === null) return;
-    getOrMake(this.delivering, sink, () => new Distribution(SLOW_SECONDS)).observe(ms / 1000);
+  delivered(sink: string, deliveries: readonly Delivery[]): void {
+    const now = this.#clock.now();
+    for (const { event, destination } of deliveries) {
+      // A replayed event is as old as its archive: that says nothing about the sink.
+      const ms = event.handling.replayId === undefined ? Math.max(0, now - event.receivedAt) : null;
+      if (this.tail.isWatched) this.tail.tell('delivered', event, { sink, destination, ms });
+      if (ms === null) continue;
+      getOrMake(this.delivering, sink, () => new Distribution(SLOW_SECONDS)).observe(ms / 1000);
+    }
   }
 
   retried(sink: string, { event, destination }: Delivery, reason: string | null): void {

@@ -5,7 +5,7 @@ import type { FeedOptions } from '../../src/deliver/feed-options.ts';
 import { Held } from '../../src/deliver/held.ts';
 import { InFlightWindow } from '../../src/deliver/in-flight-window.ts';
 import { OffsetTracker } from '../../src/deliver/offset-tracker.ts';
-import { Pending, type Item } from '../../src/deliver/pending.ts';
+import { type Item, UserByUser } from '../../src/deliver/pending.ts';
 import { makeEvent } from '../support/events.ts';
 import { ArrayJournal, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
 
@@ -18,7 +18,7 @@ const at = (seq: number, user: string, bytes = 10): JournalEvent => ({
 const NONE_HELD = new Held({ onConfirmed: () => {}, onRejected: () => {} });
 
 function windowOf(changes: Partial<FeedOptions> = {}) {
-  const pending = new Pending(LIMITS);
+  const pending = new UserByUser(LIMITS);
   const options: FeedOptions = {
     name: 'a',
     sink: new ScriptedSink(() => ({ status: 'delivered' })),
@@ -31,7 +31,7 @@ function windowOf(changes: Partial<FeedOptions> = {}) {
     targetsOf: () => [{ sink: 'a', destination: null }],
     ...changes,
   };
-  return { pending, window: new InFlightWindow(options, pending, NONE_HELD, 0) };
+  return { pending, window: new InFlightWindow(options, pending, NONE_HELD) };
 }
 
 test('the floor never passes an event that is open, over many thousands that settle in any order', () => {

@@ -1,6 +1,8 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { Pending, type Item } from '../../src/deliver/pending.ts';
+import { InOrder } from '../../src/deliver/in-order.ts';
+import { type Item, type Pending, UserByUser } from '../../src/deliver/pending.ts';
 import { makeEvent } from '../support/events.ts';
 
 const LIMITS = {
@@ -21,7 +23,7 @@ const event = (seq: number, user: string | null): JournalEvent => ({
 const seqsOf = (items: readonly Item[] | null): number[] => (items ?? []).map(({ event: { seq } }) => seq);
 
 test('a user that is out waits, and what is to be sent again comes first', () => {
-  const pending = new Pending(LIMITS);
+  const pending = new UserByUser(LIMITS);
   for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), null);
   const batch = pending.take() ?? [];
   expect(seqsOf(batch)).toEqual([1, 2]);
@@ -32,7 +34,7 @@ test('a user that is out waits, and what is to be sent again comes first', () =>
 });
 
 test('a user released in two parts, as by an erasure in between, loses nothing and keeps its order', () => {
-  const pending = new Pending(LIMITS);
+  const pending = new UserByUser(LIMITS);
   for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), null);
   const [gone, left] = pending.take() ?? [];
   pending.release(gone === undefined ? [] : [gone]);
@@ -42,7 +44,7 @@ test('a user released in two parts, as by an erasure in between, loses nothing a
 });
 
 test('what has no order to keep goes out at once, and comes back to the front', () => {
-  const pending = new Pending({ ...LIMITS, order: 'none' });
+  const pending = new UserByUser({ ...LIMITS, order: 'none' });
   for (const seq of [1, 2, 3, 4]) pending.push(event(seq, 'u'), null);
   const first = pending.take() ?? [];
   pending.release([], first);
@@ -50,3 +52,89 @@ test('what has no order to keep goes out at once, and comes back to the front', 
   expect(seqsOf(pending.take())).toEqual([3, 4]);
   expect(pending.ready).toBe(false);
 });
+
+test('one batch at a time goes out in the order of the journal, and what a retry holds back is its user only', () => {
+  const pending = new InOrder({ ...LIMITS, inFlight: 1 });
+  for (const [index, user] of ['u', 'v', 'u', null, 'u', 'v'].entries())
+    pending.push(event(index, user), null);
+  const [first, second] = pending.take() ?? [];
+  if (first === undefined || second === undefined) throw new Error('there is no first batch');
+  pending.postpone([first]);
+  pending.release([second]);
+  pending.push(event(6, 'u'), null);
+  expect(seqsOf(pending.take())).toEqual([3, 5]);
+  expect([pending.ready, pending.take()]).toEqual([false, null]);
+  pending.push(event(7, 'v'), null);
+  pending.release([], [first]);
+  expect(seqsOf(pending.take())).toEqual([0, 2]);
+  expect(seqsOf(pending.take())).toEqual([4, 6]);
+  expect(seqsOf(pending.take())).toEqual([7]);
+});
+
+test('a batch in order has no more bytes than the sink takes, and one event that is larger alone', () => {
+  const pending = new InOrder({ ...LIMITS, inFlight: 1, batchCount: 10, batchBytes: 100 });
+  for (const [seq, bytes] of [60, 40, 1, 200, 5].entries())
+    pending.push({ ...event(seq, 'u'), body: Buffer.alloc(bytes) }, null);
+  expect([1, 2, 3, 4].map(() => seqsOf(pending.take()))).toEqual([[0, 1], [2], [3], [4]]);
+});
+
+const kinds: readonly (readonly [string, (order: 'user' | 'none') => Pending])[] = [
+  ['in order', (order) => new InOrder({ ...LIMITS, inFlight: 1, batchCount: 5, order })],
+  ['user by user', (order) => new UserByUser({ ...LIMITS, inFlight: 1, batchCount: 5, order })],
+];
+
+test.each(kinds)(
+  '%s: whatever is retried and when, each event goes out once and behind those of its user',
+  (_, make) => {
+    const steps = fc.array(
+      fc.oneof(
+        fc.record({ push: fc.constantFrom('u', 'v', 'w', null) }),
+        // What becomes of each of a batch: a digit.
+        fc.record({ batch: fc.array(fc.nat({ max: 3 }), { minLength: 5, maxLength: 5 }) }),
+        fc.constant('come back' as const),
+      ),
+      { maxLength: 80 },
+    );
+    fc.assert(
+      fc.property(steps, (all) => {
+        const pending = make('user');
+        const sent: Item[] = [];
+        let pushed = 0;
+        let late: Item[][] = [];
+        const deliver = (fates: readonly number[]): void => {
+          const batch = pending.take() ?? [];
+          // As a sink has to: nothing of a user is delivered behind what is not.
+          const failed = new Set<string>();
+          const again: Item[] = [];
+          for (const [index, item] of batch.entries()) {
+            const fails = fates[index] === 0 || failed.has(item.key ?? '');
+            if (fails && item.key !== null) failed.add(item.key);
+            (fails ? again : sent).push(item);
+          }
+          const groups = [...Map.groupBy(again, (item) => item.key ?? item).values()];
+          pending.postpone(again);
+          pending.release(batch.filter((item) => !again.includes(item) && !failed.has(item.key ?? '')));
+          late.push(...groups);
+        };
+        const comeBack = (): void => {
+          for (const items of late) pending.release([], items);
+          late = [];
+        };
+        for (const step of all) {
+          if (step === 'come back') comeBack();
+          else if ('push' in step) pending.push(event((pushed += 1), step.push), null);
+          else deliver(step.batch);
+        }
+        comeBack();
+        while (pending.ready) deliver([1, 1, 1, 1, 1]);
+        const seqs = seqsOf(sent);
+        expect(seqs.toSorted((a, b) => a - b)).toEqual(Array.from({ length: pushed }, (__, n) => n + 1));
+        for (const user of ['u', 'v', 'w']) {
+          const own = seqsOf(sent.filter((item) => item.event.user === user));
+          expect(own).toEqual(own.toSorted((a, b) => a - b));
+        }
+      }),
+      { numRuns: 300 },
+    );
+  },
+);

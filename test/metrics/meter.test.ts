@@ -74,7 +74,7 @@ test('events of every outcome and source add up', () => {
   expect([...meter.routes]).toEqual([['0', 1]]);
   // A replayed event says nothing of how quick its sink is.
   const replayed = { ...event, seq: 1, handling: { replayId: 'made-up' } };
-  meter.delivered('archive', { event: replayed, destination: null });
+  meter.delivered('archive', [{ event: replayed, destination: null }]);
   expect(meter.delivering.size).toBe(0);
 });
 

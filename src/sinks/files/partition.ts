@@ -38,7 +38,7 @@ export class Partitioner {
   readonly #keys: readonly PartitionKey[];
   readonly #levels = new Map<string, string>();
   #hour = Number.NaN;
-  #date = '';
+  #dateLevel = '';
 
   constructor(keys: readonly PartitionKey[]) {
     this.#keys = keys;
@@ -61,19 +61,19 @@ export class Partitioner {
 
   /** `dt` is the date, in UTC. Not `event_type` and `team_id`: records have columns of these names, with the exact text. */
   readonly #keyLevels = {
-    date: (event) => `dt=${this.#dateOf(event.receivedAt)}`,
+    date: (event) => this.#dateLevelOf(event.receivedAt),
     hour: (event) => `hour=${String(Math.floor(event.receivedAt / 3_600_000) % 24).padStart(2, '0')}`,
     type: (event) => `type=${this.#level(event.type)}`,
     team: (event) => `team=${this.#level(event.team)}`,
   } as const satisfies Record<PartitionKey, (event: Event) => string>;
 
-  #dateOf(ms: number): string {
+  #dateLevelOf(ms: number): string {
     const hour = Math.floor(ms / 3_600_000);
     if (hour !== this.#hour) {
       this.#hour = hour;
-      this.#date = new Date(ms).toISOString().slice(0, 10);
+      this.#dateLevel = `dt=${new Date(ms).toISOString().slice(0, 10)}`;
     }
-    return this.#date;
+    return this.#dateLevel;
   }
 
   #level(text: string | null): string {

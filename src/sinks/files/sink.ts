@@ -16,6 +16,7 @@ import {
 import { MANIFEST } from '../../core/archive.ts';
 import { StorageError, type ObjectStore } from '../../core/storage.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import type { Sealer } from '../../seal/sealer.ts';
 import { ABORTED, Appender } from './append.ts';
@@ -151,15 +152,21 @@ export class FilesSink implements Sink {
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
     const full = this.#target.full();
     if (full !== null) return batch.map(() => ({ status: 'retry', reason: full, sink: true }));
-    const results = Array.from(batch, (delivery): SendResult => this.#onDisk(delivery) ?? DUE);
-    const due = [...batch.entries()].filter(([index]) => results[index] === DUE);
-    const groups = Map.groupBy(due, ([, { event, destination }]) =>
-      this.#partitioner.folderOf(event, destination),
-    );
-    const sends = Array.from(groups, async ([folder, group]) => {
-      const own = group.map(([, delivery]) => delivery);
-      const result = await unlessAborted(this.#appender.append(folder, own, signal), signal, ABORTED);
-      for (const [index] of group) results[index] = result;
+    const results: SendResult[] = [];
+    /** What is to be written, by folder, with its places in the batch. */
+    const groups = new Map<string, { readonly places: number[]; readonly deliveries: Delivery[] }>();
+    for (const [place, delivery] of batch.entries()) {
+      const written = this.#onDisk(delivery);
+      results.push(written ?? DUE);
+      if (written !== null) continue;
+      const folder = this.#partitioner.folderOf(delivery.event, delivery.destination);
+      const { places, deliveries } = getOrMake(groups, folder, () => ({ places: [], deliveries: [] }));
+      places.push(place);
+      deliveries.push(delivery);
+    }
+    const sends = Array.from(groups, async ([folder, { places, deliveries }]) => {
+      const result = await unlessAborted(this.#appender.append(folder, deliveries, signal), signal, ABORTED);
+      for (const place of places) results[place] = result;
     });
     await Promise.all(sends);
     return results;

@@ -1,0 +1,107 @@
+import { messageOf } from '../core/errors.ts';
+import type { DeadLetters } from './dead-letters.ts';
+import type { FeedOptions } from './feed-options.ts';
+import type { InFlightWindow } from './in-flight-window.ts';
+import type { Item, Pending } from './pending.ts';
+import { sendBatch, type Outcome } from './send.ts';
+import type { SinkCalls } from './sink-calls.ts';
+import { judge, retryGroups, type Verdict } from './verdict.ts';
+
+export interface SendingParts {
+  readonly options: FeedOptions;
+  readonly calls: SinkCalls;
+  readonly pending: Pending;
+  readonly window: InFlightWindow;
+  readonly deadLetters: DeadLetters;
+  /** Ends what is being sent. */
+  readonly signal: AbortSignal;
+}
+
+export interface SendingEvents {
+  /** Something was settled, or is held. */
+  readonly onMoved: () => void;
+  /** The sink itself is in trouble; `delayMs` is the wait it asked for, or 0. */
+  readonly onTrouble: (reason: string, delayMs: number) => void;
+  /** A batch was answered without trouble: why some of it is to be sent again, null when nothing is. */
+  readonly onAnswered: (reason: string | null, progress: boolean) => void;
+  /** What was to be sent again later is pending. */
+  readonly onPending: () => void;
+}
+
+/** Sends batches of one sink, and does with each delivery what the answer says. */
+export class Sending {
+  readonly #parts: SendingParts;
+  readonly #events: SendingEvents;
+  /** Deliveries confirmed, and those that had to be sent again. */
+  readonly counts = { delivered: 0, retried: 0 };
+
+  constructor(parts: SendingParts, events: SendingEvents) {
+    this.#parts = parts;
+    this.#events = events;
+  }
+
+  /** Never rejects. @param taken from `pending`, and given back to it */
+  async send(taken: readonly Item[]): Promise<void> {
+    const { options, calls, pending, window, signal } = this.#parts;
+    const batch = window.unforgotten(taken);
+    if (batch.length < taken.length) this.#events.onMoved();
+    if (batch.length === 0) return;
+    const { name, tracing, observer, clock } = options;
+    const now = clock.monotonic();
+    for (const item of batch) {
+      item.attempts += 1;
+      item.firstTry ??= now;
+    }
+    const send = (): Promise<Outcome[]> => sendBatch(calls, batch, signal);
+    const outcomes = await (tracing === undefined ? send() : tracing.deliver(name, batch, send));
+    observer?.sent(name, batch, clock.monotonic() - now);
+    try {
+      await this.#settle(outcomes);
+    } catch (error) {
+      // A dead letter could not be stored: nothing was settled, all of it is sent again.
+      pending.release([], batch);
+      this.#events.onTrouble(messageOf(error), 0);
+    }
+  }
+
+  async #settle(outcomes: readonly Outcome[]): Promise<void> {
+    const { options, pending, window, deadLetters } = this.#parts;
+    const { name, retry, clock, observer, journal } = options;
+    const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
+    for (const { item, code, reason: why } of dead) await deadLetters.add(item, code, why);
+    if (delivered.length > 0) observer?.delivered(name, delivered);
+    if (journal.delivered !== undefined) for (const { event } of delivered) journal.delivered(name, event);
+    for (const { item } of later) observer?.retried(name, item, reason);
+    this.counts.delivered += delivered.length;
+    this.counts.retried += later.length;
+    const settled = dead.length === 0 ? delivered : [...delivered, ...dead.map(({ item }) => item)];
+    for (const item of settled) window.settle(item);
+    for (const { item, until } of held) window.hold(item, until);
+    const done = held.length === 0 ? settled : [...settled, ...held.map(({ item }) => item)];
+    this.#events.onMoved();
+    if (trouble === null) {
+      this.#scheduleRetries(later, done);
+      this.#events.onAnswered(reason, done.length > 0);
+      return;
+    }
+    // The pause of the sink is the wait; whatever was not settled goes first after it.
+    const again = later.map(({ item }) => item);
+    pending.release(done, again);
+    this.#events.onTrouble(trouble.reason, trouble.delayMs);
+  }
+
+  /** Until the retries of a user come back nothing of that user is sent. */
+  #scheduleRetries(later: Verdict['later'], settled: readonly Item[]): void {
+    const { options, pending } = this.#parts;
+    if (later.length === 0) return pending.release(settled);
+    const groups = retryGroups(later);
+    pending.postpone(later.map(({ item }) => item));
+    pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
+    for (const { items, delayMs } of groups.values()) {
+      options.clock.after(delayMs, () => {
+        pending.release([], items);
+        this.#events.onPending();
+      });
+    }
+  }
+}
