@@ -3,6 +3,12 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
 import type { CarryingOver, JournalOptions, Opened, Reply } from './protocol.ts';
 
+/**
+ * Hardly anything that a commit leaves behind outlives it. Left to itself V8 lets such objects, and the buffers that came
+ * with them, gather in more and more memory: 150 MB after a million events, where this needs 50.
+ */
+const YOUNG_MB = 12;
+
 interface Waiting {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: MillraceError) => void;
@@ -45,6 +51,7 @@ export class WriterThread {
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
     const worker = new Worker(new URL(file, import.meta.url), {
       workerData: { path, retention, maxBytes, dedupWindow, create } satisfies JournalOptions,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
     const opened = await new Promise<Opened>((resolve, reject) => {
       worker.on('message', (message: CarryingOver | Opened) => {
