@@ -79,5 +79,11 @@ function remote(client: AdminClient): OpenOperations {
 
 /** The journal of a config, if there is one. @throws MillraceError journal_missing, journal_in_use */
 export function openJournal({ journal }: Config): Promise<SqliteJournal> {
-  return SqliteJournal.open({ ...journal, create: false, clock: systemClock, onFailure: () => undefined });
+  return SqliteJournal.open({
+    ...journal,
+    create: false,
+    maintained: false,
+    clock: systemClock,
+    onFailure: () => undefined,
+  });
 }

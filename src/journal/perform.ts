@@ -21,6 +21,7 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
 /** Carries out one call; never throws. */
 export function answer(store: Store, call: Call): Reply {
   try {
+    if (!READS.has(call.op) && call.op !== 'close') store.prepare();
     return { ok: true, value: perform(store, call) };
   } catch (error) {
     // A full disk is a state that passes. Everything else that goes wrong while writing means that what is on disk is no

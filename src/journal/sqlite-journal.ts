@@ -35,6 +35,8 @@ export interface SqliteJournalOptions extends JournalOptions {
   readonly onCarryOver?: (progress: CarryingOver) => void;
   /** Bytes of newest events kept in memory for sinks that keep up. */
   readonly tailBytes?: number;
+  /** False for a command, which leaves clearing away what is past its time to the receiver. */
+  readonly maintained?: boolean;
 }
 
 /**
@@ -67,7 +69,8 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#lastSeq = writer.lastSeq;
     this.#tail = new Tail(options.tailBytes ?? 32 * 1024 * 1024);
     this.#late = new LateWrites(this.#store, options.clock);
-    this.#stopMaintenance = maintain(this.#store, options.clock);
+    this.#stopMaintenance =
+      options.maintained === false ? () => undefined : maintain(this.#store, options.clock);
   }
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */

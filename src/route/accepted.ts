@@ -8,6 +8,11 @@ interface Era {
   readonly tables: readonly RouteTable[];
 }
 
+type Due = ReadonlyMap<string, 'due' | 'perhaps'>;
+
+/** Senders choose types, so what is kept of them must have an end. */
+const MOST_TYPES = 1000;
+
 /** What a decision needs of an event. */
 export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
   readonly handling: { readonly only?: readonly string[] };
@@ -30,6 +35,8 @@ export class AcceptedRoutes {
   readonly #lastHeir: number;
   readonly #record: RouteRecord;
   readonly #newest: Era;
+  /** By type, what is said of events that no older table and no renaming concerns. */
+  readonly #usual = new Map<string, Due>();
 
   constructor(record: RouteRecord) {
     this.#record = record;
@@ -52,7 +59,20 @@ export class AcceptedRoutes {
   }
 
   /** The sinks an event is for. `perhaps`: the journal is an older one, and cannot tell. */
-  dueOf(event: Addressed): ReadonlyMap<string, 'due' | 'perhaps'> {
+  dueOf(event: Addressed): Due {
+    const { seq, type, handling } = event;
+    // For most it follows from the type alone, and it is asked for millions.
+    const isUsual = handling.only === undefined && seq > this.#newest.after && seq > this.#lastHeir;
+    if (!isUsual) return this.#dueOf(event);
+    let due = this.#usual.get(type);
+    if (due === undefined) {
+      due = this.#dueOf(event);
+      if (this.#usual.size < MOST_TYPES) this.#usual.set(type, due);
+    }
+    return due;
+  }
+
+  #dueOf(event: Addressed): Due {
     const { seq, type, handling } = event;
     const { tables } = this.#eraOf(seq);
     const due = new Map<string, 'due' | 'perhaps'>();

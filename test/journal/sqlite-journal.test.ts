@@ -55,6 +55,18 @@ describe('append and read', () => {
     expect(await again.read(4, ALL)).toEqual([]);
   });
 
+  test('ids that stand in the segments only are known to one that is opened to look, too', async () => {
+    const path = await temporaryFolder();
+    const event = makeEvent();
+    const journal = await open(path);
+    await journal.accept(event);
+    await journal.close();
+    const command = await open(path, { create: false, maintained: false });
+    expect(await command.heads(0)).toMatchObject([{ id: event.id }]);
+    expect(await command.accept(event)).toEqual({ status: 'duplicate' });
+    expect(await command.accept({ ...event, body: Buffer.from('{}') })).toEqual({ status: 'reused' });
+  });
+
   test('fault 16: an id is accepted once, in one commit, later, and after a restart', async () => {
     const path = await temporaryFolder();
     const event = makeEvent();
