@@ -98,7 +98,10 @@ export function archiveCommand(io: Io): Command {
         found: keyProblems,
         signal: io.signal,
         onProgress: (done, total, file) =>
-          status.show(() => `reading file ${done + 1} of ${total}: ${file}`, done + 1 === total),
+          status.show(
+            () => `reading file ${done + 1} of ${total}${status.pace(done, total)}: ${file}`,
+            done + 1 === total,
+          ),
       };
       const { report, actions } = await withPlaces(storageOf(options, io, [path]), (places) =>
         work(path, options, { ...how, places }, io),

@@ -23,9 +23,19 @@ export const ENVIRONMENT = {
   AZURE_STORAGE_KEY: 'Key of that account.',
   STORAGE_EMULATOR_HOST: 'Connects `gs://` to an emulator, when `storage.gs` names no endpoint.',
   MILLRACE_IMAGE: 'Image that the compose.yaml of `init` runs; read by Docker Compose.',
+  JOB_COMPLETION_INDEX:
+    'The number of the shard for `backfill --shard job/N`; set by Kubernetes in an indexed Job.',
   OTEL_EXPORTER_OTLP_ENDPOINT:
     'Collector that traces are exported to, with `OTEL_TRACES_SAMPLER` and others; read by the OpenTelemetry SDK.',
+  OTEL_TRACES_SAMPLER:
+    'Which events are traced: `parentbased_traceidratio` with the share in OTEL_TRACES_SAMPLER_ARG (0 to 1), `always_on`, …',
+  OTEL_TRACES_SAMPLER_ARG: 'Its share, such as 0.01.',
+  OTEL_SDK_DISABLED: '`true`: no traces.',
+  OTEL_TRACES_EXPORTER: '`none`: no traces.',
   TMPDIR: 'Where `demo` creates its folder.',
-  NO_COLOR: 'Output is not coloured; without it `tail` and `listen` colour theirs on a terminal.',
+  NO_COLOR: 'Output is not coloured; without it, it is on a terminal.',
+  FORCE_COLOR:
+    'Output is coloured even where it goes to a file or a pipe; `0` is never. Stronger than NO_COLOR.',
+  TERM: '`dumb`: a terminal that shows no colours.',
   npm_lifecycle_event: 'Set by npm in scripts: `init` and `dev` then print commands that npm runs.',
 } as const satisfies Record<string, string>;

@@ -223,7 +223,10 @@ function reporting(io: Io): Reporting {
   const tell = status.atMost(NAMED);
   return {
     onProgress: ({ done, total, records, file }) =>
-      status.show(() => `${done}/${total} files, ${records} records: ${file}`, done === total),
+      status.show(
+        () => `${done}/${total} files, ${records} records${status.pace(done, total, records)}: ${file}`,
+        done === total,
+      ),
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
     onUnknown: (...left) => tell(describeLeft(...left)),

@@ -5,9 +5,9 @@ import { visible, visibleLines } from '../lib/visible.ts';
 /** What a command may touch of the process. `main.ts` hands it in, so that commands can run inside tests. */
 export interface Io {
   /** Results, and nothing else. */
-  readonly stdout: Writable & { isTTY?: boolean };
+  readonly stdout: Writable & { isTTY?: boolean; columns?: number };
   /** Progress, logs and errors. */
-  readonly stderr: Writable & { isTTY?: boolean };
+  readonly stderr: Writable & { isTTY?: boolean; columns?: number };
   readonly stdin: Readable & { isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts on SIGINT or SIGTERM; a command then stops in an orderly way. */

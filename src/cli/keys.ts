@@ -37,7 +37,11 @@ export function keysCommand(io: Io): Command {
   keys
     .command('generate')
     .description('print a new master key')
-    .action(() => print(io, newMasterKey()));
+    .option('--json', 'print one JSON document: {master_key}')
+    .action(({ json }: Options) => {
+      const key = newMasterKey();
+      print(io, json === true ? JSON.stringify({ master_key: key }) : key);
+    });
   withPlace(keys.command('status').description('count the keys of a store'))
     .option(
       '--json',
@@ -83,6 +87,7 @@ export function keysCommand(io: Io): Command {
     .command('public', { isDefault: true })
     .description('print the public half of the key that signs manifests and receipts')
     .addOption(configOption())
+    .option('--json', 'print one JSON document: {public_key}')
     .action((options: Options) => {
       const { config } = configOf(options, io);
       const { publicKey, keyFile } = readProof(config);
@@ -91,7 +96,7 @@ export function keysCommand(io: Io): Command {
           'proof_unusable',
           `${keyFile} does not exist; the first start of a receiver creates it`,
         );
-      print(io, publicKey);
+      print(io, options.json === true ? JSON.stringify({ public_key: publicKey }) : publicKey);
     });
   for (const command of keys.commands) command.addHelpText('after', HELP);
   return keys;

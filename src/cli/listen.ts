@@ -8,10 +8,11 @@ import { visible, visibleLines } from '../lib/visible.ts';
 import { signWith } from '../verify/sign-standard-webhooks.ts';
 import { parseStandardSecret, type StandardSecret } from '../verify/standard-secret.ts';
 import { configOption, type CommonFlags } from './config-options.ts';
+import { hasColours, styled } from './colour.ts';
 import { note, type Io } from './io.ts';
 import { collect, httpUrl, option, wholeNumber } from './options.ts';
 import { follow } from './tail/follow.ts';
-import { hasColours, styled, writeLine } from './tail/render.ts';
+import { writeLine } from './tail/render.ts';
 
 const HELP = `
 Examples:
@@ -76,7 +77,7 @@ export function listenCommand(io: Io): Command {
         since: null,
       };
       if (options.secretEnv === undefined) note(io, `signing with ${DEVELOPMENT_SECRET}`);
-      const isColoured = hasColours(io);
+      const isColoured = hasColours(io.stdout, io.env);
       const queue = new PQueue({ concurrency: AT_ONCE });
       const ended = new AbortController();
       let left = count;

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
 import { nameThisProcess } from '../lib/lock-owner.ts';
 import { visibleLines } from '../lib/visible.ts';
-import { ServiceError } from '../service/errors.ts';
+import { wantsJson, writeFailure, writeUsageFailure } from './failure.ts';
+import { fitHelp } from './fit-help.ts';
 import type { Io } from './io.ts';
 
 type Load = () => Promise<(io: Io) => Command>;
@@ -67,22 +68,25 @@ Results go to stdout, progress and logs to stderr.`;
 
 /** Runs one command line to its end and sets the exit code. Never rejects. */
 export async function runProgram(io: Io, args: readonly string[]): Promise<void> {
+  const isJson = wantsJson(args);
   try {
-    await (await createProgram(io, args[0])).parseAsync(args, { from: 'user' });
+    await (await createProgram(io, args[0], isJson)).parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (error instanceof CommanderError) return io.setExit(error.exitCode === 0 ? EXIT.done : EXIT.usage);
-    io.stderr.write(visibleLines(`millrace: ${messageOf(error)}\n`));
+    if (error instanceof CommanderError) {
+      if (error.exitCode !== 0 && isJson) writeUsageFailure(io, error);
+      return io.setExit(error.exitCode === 0 ? EXIT.done : EXIT.usage);
+    }
+    writeFailure(io, error, isJson);
     io.setExit(error instanceof MillraceError ? error.exit : EXIT.failed);
-    const expected = error instanceof MillraceError || error instanceof ServiceError;
-    if (!expected && error instanceof Error) io.stderr.write(visibleLines(`${error.stack ?? ''}\n`));
   }
 }
 
 /**
  * The command line; every command is a file or a folder beside this one.
  * @param only the command that will run, when it is known; without it, or when there is none of that name, all are there
+ * @param isJson what is wrong with the command line is not said in words
  */
-export async function createProgram(io: Io, only?: string): Promise<Command> {
+export async function createProgram(io: Io, only?: string, isJson = false): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string;
   };
@@ -97,7 +101,7 @@ export async function createProgram(io: Io, only?: string): Promise<Command> {
     for (const [name, load] of Object.entries(commands))
       if (!known || only === NEEDS_ALL || only === name) program.addCommand((await load())(io));
   }
-  return configure(program.helpCommand(true), io);
+  return configure(program.helpCommand(true), io, isJson);
 }
 
 /** `archive verify`: as it was typed, without the program's own name. */
@@ -108,13 +112,14 @@ function nameOf(command: Command): string {
 }
 
 /** Usage errors become exit code 2 above; nothing here may end the process. */
-function configure(command: Command, io: Io): Command {
+function configure(command: Command, io: Io, isJson: boolean): Command {
   command.exitOverride();
   command.configureOutput({
-    writeOut: (text) => void io.stdout.write(visibleLines(text)),
-    writeErr: (text) => void io.stderr.write(visibleLines(text)),
+    writeOut: (text) => void io.stdout.write(fitHelp(visibleLines(text), io.stdout.columns ?? 80)),
+    writeErr: (text) =>
+      void (isJson || io.stderr.write(fitHelp(visibleLines(text), io.stderr.columns ?? 80))),
   });
   command.showHelpAfterError('(run it with --help for the options and examples)');
-  for (const child of command.commands) configure(child, io);
+  for (const child of command.commands) configure(child, io, isJson);
   return command;
 }

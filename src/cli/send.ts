@@ -53,6 +53,7 @@ export function sendCommand(io: Io): Command {
     .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
     .addOption(option('--retry <duration>', 'how long one is sent again', parseDuration, '5s'))
     .addOption(configOption())
+    .option('--json', 'say errors in JSON too; answers always are')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { url, secret } = targetOf(options, io);

@@ -1,3 +1,4 @@
+import { formatDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { note, type Io } from './io.ts';
 
@@ -14,6 +15,7 @@ export class StatusLine {
   readonly #started = performance.now();
   #shown = this.#started;
   #open = false;
+  #first: { readonly at: number; readonly done: number; readonly amount: number } | null = null;
 
   /** @param linesEvery milliseconds between two lines, none of which is written over, on a terminal too */
   constructor(io: Io, linesEvery?: number) {
@@ -39,6 +41,22 @@ export class StatusLine {
     this.#open = true;
   }
 
+  /**
+   * How fast it goes, and how long it still takes at the pace so far; the first call is the start of the count.
+   * @param done of `total` parts
+   * @param amount of what is counted in them; the parts themselves when left out
+   */
+  pace(done: number, total: number, amount = done): string {
+    const now = performance.now();
+    this.#first ??= { at: now, done, amount };
+    const seconds = (now - this.#first.at) / 1000;
+    const parts = (done - this.#first.done) / seconds;
+    if (!(seconds > 0) || !(parts > 0)) return '';
+    const rate = (amount - this.#first.amount) / seconds;
+    const left = done >= total ? '' : `, ${formatDuration(rounded((total - done) / parts))} left`;
+    return `, ${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s${left}`;
+  }
+
   /** A line that stays. */
   note(line: string): void {
     if (this.#open) this.#io.stderr.write(OVER);
@@ -55,4 +73,9 @@ export class StatusLine {
       if (noted === most + 1) this.note('and more of that kind, not named here');
     };
   }
+}
+
+/** Milliseconds of so many seconds; what takes minutes is not told to the second. */
+function rounded(seconds: number): number {
+  return seconds < 120 ? Math.ceil(seconds) * 1000 : Math.ceil(seconds / 60) * 60_000;
 }

@@ -9,7 +9,7 @@ import { withOperations } from './operations.ts';
 import { option } from './options.ts';
 import { configOption, type CommonFlags } from './config-options.ts';
 import { receiverConfigOf } from './receiver-config.ts';
-import { renderTable } from './table.ts';
+import { printTable } from './table.ts';
 
 const HELP = `
 Examples:
@@ -52,7 +52,8 @@ export function statusCommand(io: Io): Command {
           await pause(LOOK_EVERY, undefined, { signal: io.signal }).catch(() => undefined);
           continue;
         }
-        print(io, options.json === true ? JSON.stringify(status) : render(status));
+        if (options.json === true) print(io, JSON.stringify(status));
+        else report(io, status);
         if (left.length === 0) return;
         const why = status.pid === null ? 'no receiver runs' : `after ${formatDuration(wait ?? 0)}`;
         note(io, `events still wait for ${left.join(', ')}: ${why}`);
@@ -61,7 +62,7 @@ export function statusCommand(io: Io): Command {
     });
 }
 
-function render({ pid, journal, sinks, receiving }: SystemStatus): string {
+function report(io: Io, { pid, journal, sinks, receiving }: SystemStatus): void {
   const rows = journal.cursors.map((cursor) => {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
     return [
@@ -74,7 +75,7 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
       sink?.lastError ?? '',
     ];
   });
-  return [
+  const lines = [
     `receiver     ${pid === null ? 'not running' : `running, process ${pid}`}`,
     ...(receiving === null ? [] : renderReceiving(receiving)),
     `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
@@ -82,10 +83,14 @@ function render({ pid, journal, sinks, receiving }: SystemStatus): string {
     `dead letters ${journal.deadLetters}`,
     ...(journal.damaged === 0 ? [] : [`damaged      ${journal.damaged} records in the journal`]),
     '',
-    renderTable(['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'HELD', 'LAST ERROR'], rows),
+  ];
+  print(io, lines.join('\n'));
+  printTable(io, ['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'HELD', 'LAST ERROR'], rows);
+  const more = [
     ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
     ...sinks.flatMap(renderSkipped),
-  ].join('\n');
+  ];
+  if (more.length > 0) print(io, more.join('\n'));
 }
 
 /** The sinks that events wait for. */

@@ -1,4 +1,5 @@
 import { visible } from '../lib/visible.ts';
+import { hasColours, styled } from './colour.ts';
 import { note, print, type Io } from './io.ts';
 import type { CommonFlags } from './config-options.ts';
 
@@ -12,7 +13,13 @@ export function printList<T>(
 ): void {
   if (json === true) for (const one of found) print(io, JSON.stringify(one));
   else if (found.length === 0) note(io, 'none');
-  else print(io, renderTable(header, found.map(row)));
+  else printTable(io, header, found.map(row));
+}
+
+/** A table on stdout; on a terminal its heading stands out. */
+export function printTable(io: Io, header: readonly string[], rows: readonly (readonly string[])[]): void {
+  const [heading = '', ...lines] = renderTable(header, rows).split('\n');
+  io.stdout.write([styled('bold', heading, hasColours(io.stdout, io.env)), ...lines, ''].join('\n'));
 }
 
 /** Lines of left-aligned columns, two spaces apart. Control characters are shown, never sent to the terminal. */

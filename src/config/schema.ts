@@ -243,6 +243,11 @@ export const CONFIG = section({
       'info',
       'Lowest level that is logged.',
     ),
+    format: choice(
+      ['auto', 'json', 'text'],
+      'auto',
+      'How: `auto` writes lines to read on a terminal and JSON elsewhere. Set `json` where a container has a terminal.',
+    ),
   }),
   sinks,
   sources,

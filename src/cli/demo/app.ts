@@ -32,7 +32,7 @@ export async function startDemoApp(
   const { config } = loaded;
   const reaching = store === null ? loaded : { ...loaded, config: { ...config, storage: store.storage } };
   const app = await startApp(reaching, {
-    log: createLog(io, 'error'),
+    log: createLog(io, { level: 'error' }),
     onFailure: (error) => {
       throw error;
     },

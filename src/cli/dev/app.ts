@@ -56,7 +56,7 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
     // No environment: what is meant for production has no place here.
     const loaded = await resolveText(text, { file: config, env: {} });
     app = await startApp(loaded, {
-      log: createLog(io, 'warn'),
+      log: createLog(io, { level: 'warn' }),
       onFailure: (error: MillraceError) => failure.reject(error),
     });
     await writeFile(config, text, { mode: 0o600 });

@@ -59,7 +59,7 @@ async function drain(loaded: ResolvedConfig, { journal, timeout }: Options, io: 
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => undefined);
   const draining = await startDraining(loaded, resolve(journal), {
-    log: createLog(io, 'warn'),
+    log: createLog(io, { level: 'warn' }),
     onFailure: failed.reject,
   }).catch((error: unknown) => {
     if (error instanceof MillraceError && error.code === 'journal_in_use')
@@ -71,7 +71,9 @@ async function drain(loaded: ResolvedConfig, { journal, timeout }: Options, io: 
   try {
     for (;;) {
       const left = await Promise.race([draining.look(), failed.promise]);
-      line.show(() => progress(left));
+      line.show(
+        () => `${progress(left)}${line.pace(sum(left.delivered), sum(left.delivered) + sum(left.waiting))}`,
+      );
       const isOver = io.signal.aborted || performance.now() >= end;
       if (isOver || Object.keys(left.waiting).length === 0) return left;
       await pause(LOOK_EVERY, undefined, { signal: io.signal }).catch(() => undefined);
@@ -79,6 +81,10 @@ async function drain(loaded: ResolvedConfig, { journal, timeout }: Options, io: 
   } finally {
     await draining.stop(AbortSignal.timeout(loaded.config.shutdown.deadline));
   }
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((all, count) => all + count, 0);
 }
 
 function progress({ waiting, delivered, errors }: Left): string {

@@ -6,7 +6,7 @@ import { withErasures } from './erasures.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
-import { renderTable } from '../table.ts';
+import { printTable } from '../table.ts';
 
 const HELP = `
 Examples:
@@ -134,11 +134,11 @@ async function list(io: Io, erasures: Erasures, options: Options): Promise<void>
     const rows = waiting.map(({ request, due_at: due, begun_at: begun, by, id, team }) => {
       return [request, due, begun === null ? 'waiting' : 'begun', by, id, team ?? ''];
     });
-    print(io, renderTable(['REQUEST', 'DUE', 'STATE', 'BY', 'ID', 'TEAM'], rows));
+    printTable(io, ['REQUEST', 'DUE', 'STATE', 'BY', 'ID', 'TEAM'], rows);
   }
   if (erased.length === 0) return;
   const hashes = erased.map(({ at, by, hash }) => [at, by, hash]);
-  print(io, renderTable(['ERASED', 'BY', 'HASH'], hashes));
+  printTable(io, ['ERASED', 'BY', 'HASH'], hashes);
 }
 
 function showResult(io: Io, result: ErasureResult, options: Options): void {

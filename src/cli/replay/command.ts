@@ -12,7 +12,7 @@ import { ReplayProgress } from './progress.ts';
 import { runReplay, type ReplaySummary } from './run.ts';
 import { ReplayStore } from './store.ts';
 import { replayWork, type ReplayWork } from './work.ts';
-import { renderTable } from '../table.ts';
+import { printTable } from '../table.ts';
 
 const HELP = `
 Examples:
@@ -115,7 +115,7 @@ async function count(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<void
 function renderDryRun({ counts, routes }: DryRun, io: Io): void {
   const types = Object.entries(counts.types).toSorted(([one], [other]) => (one < other ? -1 : 1));
   const rows = types.map(([type, events]) => [type, String(events), routes[type]?.join(' ') || '(nowhere)']);
-  if (rows.length > 0) print(io, renderTable(['TYPE', 'EVENTS', 'TO'], rows));
+  if (rows.length > 0) printTable(io, ['TYPE', 'EVENTS', 'TO'], rows);
   for (const [target, events] of Object.entries(counts.targets)) print(io, `to ${target}: ${events}`);
   print(io, `read ${counts.read}, selected ${counts.selected}${asides(counts)}; nothing was sent`);
 }

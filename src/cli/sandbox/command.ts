@@ -113,7 +113,7 @@ export function sandboxCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const secret = secretFrom(io, options);
-      const log = createLog(io, 'info');
+      const log = createLog(io, { level: 'info' });
       const pipelines =
         options.etl === undefined ? null : await openPipelines(readEtl(options.etl, io.env), log);
       const sandbox = await startSandbox({

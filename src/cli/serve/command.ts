@@ -15,7 +15,7 @@ Examples:
   MILLRACE_SECRET=whsec_… millrace serve
   millrace serve --config /etc/millrace/millrace.yaml
 
-Logs JSON lines to stderr; the line with "msg":"listening" has the actual URL. SIGTERM stops accepting deliveries, flushes
+Logs to stderr, in JSON unless it is a terminal (see log.format); the line with "msg":"listening" has the actual URL. SIGTERM stops accepting deliveries, flushes
 the sinks within shutdown.deadline and exits with 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
 envelope, routes and sinks change without losing a request. A config that cannot be used changes nothing. Acknowledged
 events are never lost.`;
@@ -28,7 +28,7 @@ export function serveCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: { config?: string }) => {
       const loaded = await resolveConfig({ file: options.config, env: io.env });
-      const log = createLog(io, loaded.config.log.level);
+      const log = createLog(io, loaded.config.log);
       for (const warning of loaded.warnings) log.warn(warning);
       if (loaded.config.signing.scheme === 'none') {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');

@@ -2,11 +2,12 @@ import { Command, Option } from 'commander';
 import { TAIL_OUTCOMES, type TailNotice, type TailRequest } from '../../core/tail.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { visibleLines } from '../../lib/visible.ts';
+import { hasColours } from '../colour.ts';
 import { configOption, type CommonFlags } from '../config-options.ts';
 import { note, type Io } from '../io.ts';
 import { collect, instant, option, wholeNumber } from '../options.ts';
 import { follow } from './follow.ts';
-import { hasColours, render, writeLine } from './render.ts';
+import { render, writeLine } from './render.ts';
 
 const HELP = `
 Examples:
@@ -55,7 +56,7 @@ export function tailCommand(io: Io): Command {
         bodies,
         since,
       };
-      const isColoured = hasColours(io);
+      const isColoured = hasColours(io.stdout, io.env);
       let left = options.count ?? Infinity;
       const ended = new AbortController();
       for await (const line of follow(io, options, request, AbortSignal.any([io.signal, ended.signal]))) {

@@ -1,11 +1,9 @@
 import { once } from 'node:events';
-import { styleText } from 'node:util';
 import type { TailLine, TailOutcome } from '../../core/tail.ts';
 import { formatBytes } from '../../lib/units.ts';
 import { visible, visibleLines } from '../../lib/visible.ts';
+import { type Style, styled } from '../colour.ts';
 import type { Io } from '../io.ts';
-
-type Style = Parameters<typeof styleText>[0];
 
 const STYLES: Readonly<Record<TailOutcome, Style>> = {
   accepted: 'green',
@@ -18,11 +16,6 @@ const STYLES: Readonly<Record<TailOutcome, Style>> = {
   dead: 'red',
 };
 const WIDTH = 11;
-
-/** Whether stdout shows colours: a terminal, unless NO_COLOR says not to. */
-export function hasColours(io: Io): boolean {
-  return io.stdout.isTTY === true && (io.env['NO_COLOR'] ?? '') === '';
-}
 
 /** Writes a line, whose parts are visible already, and waits for whoever reads: what sends it then counts what it leaves out. */
 export async function writeLine(io: Io, text: string): Promise<void> {
@@ -53,9 +46,4 @@ export function render(line: TailLine, isColoured: boolean): string {
 function bodyOf({ body_base64 }: TailLine): string[] {
   if (body_base64 === undefined) return [];
   return [`    ${visibleLines(Buffer.from(body_base64, 'base64').toString('utf8'))}`];
-}
-
-/** Text in a style, or as it is. */
-export function styled(style: Style, text: string, isColoured: boolean): string {
-  return isColoured ? styleText(style, text, { validateStream: false }) : text;
 }

@@ -1,0 +1,191 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { hasColours } from '../../src/cli/colour.ts';
+import { fitHelp } from '../../src/cli/fit-help.ts';
+import type { Io } from '../../src/cli/io.ts';
+import { createLog } from '../../src/cli/log.ts';
+import { manualPage } from '../../src/cli/man.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { StatusLine } from '../../src/cli/status-line.ts';
+import { commandTree, walk } from '../../src/cli/tree.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
+import { lacksProgram, skipped } from '../support/requirements.ts';
+import { run } from './run.ts';
+
+async function programOf(): Promise<Command> {
+  let made = new Command();
+  await run(async (io: Io) => {
+    made = await createProgram(io);
+    return new Command().action(() => undefined);
+  }, []);
+  return made;
+}
+
+function ioWith(tty: boolean, env: Io['env'] = {}): { io: Io; said: () => string } {
+  const stderr = Object.assign(new PassThrough(), { isTTY: tty });
+  const io = { stdout: new PassThrough(), stderr, env } as unknown as Io;
+  return { io, said: () => String(stderr.read() ?? '') };
+}
+
+describe('help', () => {
+  test('fits 80 columns, of every command, and loses no word', async () => {
+    const program = await programOf();
+    for (const { path } of walk(commandTree(program))) {
+      if (path.includes('help')) continue;
+      const { stdout } = await millrace([...path, '--help']);
+      expect(stdout).toContain(`Usage: ${['millrace', ...path].join(' ')}`);
+      for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
+    }
+  });
+
+  test('breaks sentences anew, and examples so that a shell still takes them', () => {
+    const wide = `Examples:
+  millrace send --one 'in quotes, and more' --two                what it does
+  millrace send                                                  short
+
+First words of a paragraph that is wide, and
+more.
+  - an item that is wide as well, and goes on
+    below
+  - short`;
+    expect(fitHelp(wide, 30)).toBe(`Examples:
+  # what it does
+  millrace send --one \\
+    'in quotes, and more' \\
+    --two
+  # short
+  millrace send
+
+First words of a paragraph
+that is wide, and more.
+  - an item that is wide as
+    well, and goes on below
+  - short`);
+    expect(fitHelp(wide, 200)).toBe(wide);
+  });
+});
+
+describe('a command that fails with --json says so in one JSON document', () => {
+  test.each([
+    [['status', '--jsn', '--json'], 2, 'usage', "unknown option '--jsn'"],
+    [['statuss', '--json'], 2, 'usage', "unknown command 'statuss'"],
+    [['keys', 'rotate', '--json'], 2, 'usage', 'required option'],
+    [['status', '--json', '--config', '/nowhere/made-up.yaml'], 2, 'config_missing', '/nowhere/made-up.yaml'],
+    [['archive', 'verify', '/nowhere', '--json'], 1, 'archive_unreadable', '/nowhere'],
+    [['send', '--json', '--count', 'many'], 2, 'usage', '--count many'],
+  ])('%j', async (args, exit, code, detail) => {
+    const {
+      code: ended,
+      stdout,
+      stderr,
+    } = await millrace(args, { env: { MILLRACE_SECRET: 'whsec_bWFkZSB1cA==' } });
+    expect(stdout).toBe('');
+    const { error } = JSON.parse(stderr) as { error: Record<string, unknown> };
+    expect(Object.keys(error)).toEqual(['code', 'title', 'detail', 'exit', 'retryable']);
+    expect(error).toMatchObject({ code, exit, detail: expect.stringContaining(detail) as string });
+    expect(ended).toBe(exit);
+  });
+
+  test('a typo in an option of a sink stands with its file, line and the key that is meant', async () => {
+    const folder = await temporaryFolder();
+    const config = writeConfig(folder, {
+      sinks: { archive: { type: 'files', path: join(folder, 'archive'), compres: 'gzip' } },
+    });
+    const { code, stderr } = await millrace(['check', '--json', '--config', config]);
+    const { error } = JSON.parse(stderr) as { error: { detail: string } };
+    expect(code).toBe(2);
+    expect(error.detail).toMatch(
+      /millrace\.yaml:\d+:\d+: sinks\.archive\.compres: .*sinks\.archive\.compress\?/,
+    );
+    const words = await millrace(['check', '--config', config, '--', '--json']);
+    expect(words.stderr).not.toContain('"error"');
+  });
+});
+
+test.each([
+  [true, {}, true],
+  [false, {}, false],
+  [true, { NO_COLOR: '1' }, false],
+  [true, { NO_COLOR: '' }, true],
+  [true, { TERM: 'dumb' }, false],
+  [false, { FORCE_COLOR: '1' }, true],
+  [true, { FORCE_COLOR: '0' }, false],
+  [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, true],
+])('colours: on a terminal %s, with %j: %s', (isTTY, env, coloured) => {
+  expect(hasColours(Object.assign(new PassThrough(), { isTTY }), env)).toBe(coloured);
+});
+
+describe('the log', () => {
+  test('is JSON in a pipe, and lines to read on a terminal; log.format decides otherwise', () => {
+    for (const [tty, format, isJson] of [
+      [false, 'auto', true],
+      [true, 'auto', false],
+      [true, 'json', true],
+      [false, 'text', false],
+    ] as const) {
+      const { io, said } = ioWith(tty, { NO_COLOR: '1' });
+      createLog(io, { level: 'info', format }).info({ sinks: ['archive'], url: 'http://x' }, 'listening');
+      const text = said();
+      if (isJson) expect(JSON.parse(text)).toMatchObject({ msg: 'listening', sinks: ['archive'] });
+      else
+        expect(text).toMatch(/^[\d:.]{12} {2}info {3}listening {2}sinks=\["archive"\] {2}url=http:\/\/x\n$/);
+    }
+  });
+
+  test('one line a message, whatever is in it; an error has its stack below', () => {
+    const { io, said } = ioWith(true);
+    const log = createLog(io, { level: 'info' });
+    log.warn({ id: 'a\u001b[2J\nfake' }, 'quarantined\nand more');
+    const [line, ...rest] = said().split('\n');
+    expect(rest).toEqual(['']);
+    expect(line).toContain('\u001b[33mwarn ');
+    expect(line).not.toContain('\u001b[2J');
+    log.error({ err: new Error('made up') }, 'failed');
+    expect(said()).toMatch(/failed\n {2}Error: made up\n {6}at /);
+  });
+});
+
+test('a pace is counted from the first look, and says what is left', async () => {
+  const { io } = ioWith(true);
+  const status = new StatusLine(io);
+  expect(status.pace(10, 100, 1000)).toBe('');
+  const start = performance.now();
+  while (performance.now() - start < 20);
+  const [, rate, left] = /^, (\d+)\/s, (\d+)s left$/.exec(status.pace(11, 100, 2000)) ?? [];
+  expect(Number(rate)).toBeGreaterThan(100);
+  expect(Number(rate)).toBeLessThanOrEqual(50_000);
+  expect(Number(left)).toBeGreaterThanOrEqual(2);
+  expect(status.pace(100, 100)).toMatch(/\/s$/);
+});
+
+describe('the manual page', () => {
+  test('has every command and option', async () => {
+    const program = await programOf();
+    const page = manualPage(program);
+    for (const { path, options } of walk(commandTree(program))) {
+      if (path.length === 0 || path.at(-1) === 'help') continue;
+      for (const { flags, long } of options.filter((one) => one.long !== '--help'))
+        expect(page, `${path.join(' ')} ${long}`).toContain(`.B ${flags.replaceAll('-', String.raw`\-`)}`);
+    }
+    // Nothing in a text begins a request.
+    expect(page.split('\n').filter((line) => line.startsWith("'"))).toEqual([]);
+  });
+
+  const lack = lacksProgram('groff');
+  test.skipIf(lack !== null)(`groff has nothing to say against it${skipped(lack)}`, () => {
+    const file = join(ROOT, 'config/millrace.1');
+    const { status, stdout, stderr } = spawnSync(
+      'groff',
+      ['-man', '-ww', '-Tutf8', '-P-cbou', '-K', 'utf8', file],
+      {
+        encoding: 'utf8',
+      },
+    );
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain('millrace archive verify');
+  });
+});
