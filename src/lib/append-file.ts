@@ -33,6 +33,7 @@ export class FileGone extends Error {
  */
 export class AppendFile {
   readonly path: string;
+  readonly #syncs: boolean;
   #mode: 'open' | 'suspect' | 'closed' = 'suspect';
   #handle: FileHandle | null = null;
   #length: number;
@@ -41,11 +42,17 @@ export class AppendFile {
   readonly #serial = new Serial();
   /** What the next write takes. */
   #group: { readonly pieces: Buffer[]; readonly written: Promise<void> } | null = null;
+  /** Whether something was written that no sync has followed. */
+  #isUnsynced = false;
 
-  /** @param length bytes that are durable, in a file that is there or that `create` is to make */
-  constructor(path: string, length: number) {
+  /**
+   * @param length bytes that are durable, in a file that is there or that `create` is to make
+   * @param syncs false where what is appended need not be on disk before `close` has resolved
+   */
+  constructor(path: string, length: number, syncs = true) {
     this.path = path;
     this.#length = length;
+    this.#syncs = syncs;
   }
 
   /**
@@ -76,7 +83,7 @@ export class AppendFile {
     }
   }
 
-  /** Bytes that are durable. */
+  /** Bytes that are durable; without syncs, those that will be. */
   get length(): number {
     return this.#length;
   }
@@ -92,7 +99,7 @@ export class AppendFile {
   }
 
   /**
-   * Adds bytes; once it resolves they are on disk. Calls that wait at the same time share a sync. When it throws, none of
+   * Adds bytes; once it resolves they are on disk, unless it does without syncs. Calls that wait at the same time share a sync. When it throws, none of
    * these bytes counts.
    * @throws FileGone; NotFollowed, or the system's error
    */
@@ -137,9 +144,16 @@ export class AppendFile {
     return this.#serial.run(() => this.#letGo('suspect'));
   }
 
-  /** For good, after what was handed in before. */
+  /** For good, after what was handed in before. @throws without syncs, what keeps it from being on disk */
   close(): Promise<void> {
-    return this.#serial.run(() => this.#letGo('closed'));
+    return this.#serial.run(async () => {
+      try {
+        if (this.#isUnsynced) await (this.#handle ?? (await this.#reopen())).datasync();
+        this.#isUnsynced = false;
+      } finally {
+        await this.#letGo('closed');
+      }
+    });
   }
 
   #nextGroup(): { readonly pieces: Buffer[]; readonly written: Promise<void> } {
@@ -165,7 +179,8 @@ export class AppendFile {
     if (!(await this.isThere())) throw new FileGone(this.path);
     try {
       await write(handle);
-      await handle.datasync();
+      if (this.#syncs) await handle.datasync();
+      else this.#isUnsynced = true;
     } catch (error) {
       // Cut off what was not made durable, as far as the disk still lets us.
       await handle.truncate(this.#length).catch(() => undefined);

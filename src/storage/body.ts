@@ -3,6 +3,7 @@ import { type FileHandle } from 'node:fs/promises';
 import { type ObjectBody, StorageError } from '../core/storage.ts';
 import { openPlain, READ } from '../lib/durable.ts';
 import type { Facts } from './driver.ts';
+import { uploadBuffers } from './upload-buffers.ts';
 
 export function factsOf(body: ObjectBody): Facts {
   if ('file' in body) return { size: body.size, sha256: body.sha256 };
@@ -30,16 +31,33 @@ export class BodyReader {
     throw changed(body.file);
   }
 
-  async read(offset: number, length: number): Promise<Buffer> {
+  /**
+   * Makes a request with some of the bytes.
+   * @param most bytes that are ever asked for at once
+   * @param send calls `tried` before each try
+   */
+  async with<T>(
+    { offset, length, most }: { readonly offset: number; readonly length: number; readonly most: number },
+    send: (bytes: Buffer, tried: () => void) => Promise<T>,
+  ): Promise<T> {
     const body = this.#body;
-    if ('bytes' in body) return body.bytes.subarray(offset, offset + length);
-    const bytes = Buffer.allocUnsafeSlow(length);
+    if ('bytes' in body) return send(body.bytes.subarray(offset, offset + length), () => undefined);
+    const bytes = uploadBuffers.take(length, most);
+    await this.#fill(bytes, offset, body.file);
+    let tries = 0;
+    const result = await send(bytes, () => (tries += 1));
+    // A try that has failed may be sending still; one that the store has answered with a version has been read whole.
+    if (tries === 1 && result !== null) uploadBuffers.give(bytes);
+    return result;
+  }
+
+  async #fill(bytes: Buffer, offset: number, file: string): Promise<void> {
+    const { length } = bytes;
     for (let done = 0; done < length;) {
       const { bytesRead = 0 } = (await this.#handle?.read(bytes, done, length - done, offset + done)) ?? {};
-      if (bytesRead === 0) throw changed(body.file);
+      if (bytesRead === 0) throw changed(file);
       done += bytesRead;
     }
-    return bytes;
   }
 
   async close(): Promise<void> {

@@ -27,8 +27,8 @@ export const storageSection = section({
     },
   ),
   partBytes: bytes(
-    '8MiB',
-    'Objects larger than this are uploaded in parts of this size, four at once where the store takes that; as much is held in memory for each.',
+    '16MiB',
+    'Objects larger than this are uploaded in parts of this size; smaller ones with one request. Up to 32 MiB of one object are held in memory and sent at once, at least one part.',
     // S3's least; Google wants multiples of 256 KiB.
     { min: 5 * MIB, max: 1024 * MIB },
   ),

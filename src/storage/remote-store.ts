@@ -196,8 +196,13 @@ export class RemoteStore implements ObjectStore {
     const asking = <T>(request: (each: AbortSignal) => Promise<T>): Promise<T> =>
       this.#asking(key, signal, request);
     if (facts.size <= partBytes) {
-      const whole = { ...facts, bytes: await reader.read(0, facts.size) };
-      const version = await asking((each) => this.#driver.put(full, whole, condition, each));
+      const all = { offset: 0, length: facts.size, most: partBytes };
+      const version = await reader.with(all, (bytes, tried) =>
+        asking((each) => {
+          tried();
+          return this.#driver.put(full, { ...facts, bytes }, condition, each);
+        }),
+      );
       return { version, isRefused: version === null };
     }
     const upload = await asking((each) => this.#driver.upload(full, facts, condition, each));

@@ -4,8 +4,11 @@ import type { Upload } from './driver.ts';
 /** Makes a request as often as it takes. */
 export type Attempt = <T>(request: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
+/** Bytes of one body in memory at most, but for one part that is larger. */
+const IN_MEMORY = 32 * 1024 * 1024;
+
 /**
- * Uploads a body in parts, as many at once as the store takes, so that memory holds that many parts and no more. What was
+ * Uploads a body in parts, as many at once as the store takes and memory may hold. What was
  * uploaded is removed when a part cannot be.
  * @param size of the body
  * @returns as `Upload.finish`
@@ -18,13 +21,19 @@ export async function writeParts(
   const count = Math.ceil(size / partBytes);
   const failed = new AbortController();
   let next = 0;
-  const lanes = Array.from({ length: Math.min(upload.parallel, count) }, async () => {
+  const fitting = Math.max(1, Math.floor(IN_MEMORY / partBytes));
+  const lanes = Array.from({ length: Math.min(upload.parallel, fitting, count) }, async () => {
     try {
       while (next < count && !failed.signal.aborted) {
         const number = next++;
         const offset = number * partBytes;
-        const bytes = await body.read(offset, Math.min(partBytes, size - offset));
-        await attempt((signal) => upload.part(number, offset, bytes, signal));
+        const part = { offset, length: Math.min(partBytes, size - offset), most: partBytes };
+        await body.with(part, (bytes, tried) =>
+          attempt((signal) => {
+            tried();
+            return upload.part(number, offset, bytes, signal);
+          }),
+        );
       }
     } catch (error) {
       failed.abort();

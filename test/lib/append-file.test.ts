@@ -70,6 +70,32 @@ test('what was appended is in the file when the promise resolves, in order, and 
   await expect(created(path)).rejects.toThrow('EEXIST');
 });
 
+test('without syncs all is made durable when it is closed, also what was written on an earlier handle', async () => {
+  const path = await newPath();
+  const file = new AppendFile(path, 0, false);
+  await file.create();
+  const sync = vi.spyOn(await handles(), 'datasync');
+  await file.append(line('one'));
+  await file.release();
+  expect([sync.mock.calls.length, file.length]).toEqual([0, 4]);
+  await file.close();
+  expect([sync.mock.calls.length, readFileSync(path, 'utf8')]).toEqual([1, 'one\n']);
+});
+
+test('without syncs a close that cannot make it durable says so, and closes', async () => {
+  for (const fail of ['sync', 'gone']) {
+    const path = await newPath();
+    const file = new AppendFile(path, 0, false);
+    await file.create();
+    await file.append(line('one'));
+    await file.release();
+    if (fail === 'gone') rmSync(path);
+    else vi.spyOn(await handles(), 'datasync').mockRejectedValueOnce(EIO);
+    await expect(file.close()).rejects.toThrow(fail === 'gone' ? 'was removed' : 'EIO');
+    expect(file.mode).toBe('closed');
+  }
+});
+
 test('appends that wait at the same time share a sync', async () => {
   const path = await newPath();
   const file = await created(path);

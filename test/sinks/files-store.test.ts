@@ -7,11 +7,11 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { SendResult } from '../../src/core/sink.ts';
 import { runContract } from './run-contract.ts';
 import { bytesOf, checkChains, contractOf, FaultyStore, recordsIn, storeSink } from './store-support.ts';
@@ -191,6 +191,23 @@ describe('files sink to a store', () => {
     context.clock.advance(2000);
     await expect.poll(() => stateOf(lost)).toBe('lost');
     expect(sink.troubles()).toMatchObject([{ code: 'spool_lost' }]);
+    const [again] = await sink.send(deliver(1, 1), signal);
+    await sink.close(signal);
+    expect(await stateOf(again)).toBe('confirmed');
+    expect(await recordsIn(store)).toHaveLength(1);
+  });
+
+  it('fault 7: a part that cannot be synced is sent again', async () => {
+    const { sink, store } = await scene();
+    await sink.open();
+    const [lost] = await sink.send(deliver(1, 1), signal);
+    const handle = await open(import.meta.filename);
+    await handle.close();
+    const prototype = Object.getPrototypeOf(handle) as typeof handle;
+    vi.spyOn(prototype, 'datasync').mockRejectedValueOnce(new Error('EIO: made up'));
+    await sink.flush();
+    vi.restoreAllMocks();
+    expect([await stateOf(lost), store.puts]).toEqual(['lost', []]);
     const [again] = await sink.send(deliver(1, 1), signal);
     await sink.close(signal);
     expect(await stateOf(again)).toBe('confirmed');

@@ -104,10 +104,11 @@ export class Appender {
   }
 
   async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {
-    const { folder, lanes, remake } = this.#options;
+    const { folder, lanes, target, remake } = this.#options;
     const stem = newStem(events);
     for (let tries = 1; ; tries += 1) {
-      const part = new Part({ openFolder: folder.openFolder, folder: lane.folder, stem });
+      const place = { openFolder: folder.openFolder, folder: lane.folder, stem };
+      const part = new Part(place, {}, target.care);
       try {
         await ensureFolder(part.place.openFolder, lane.folder);
         await part.create();

@@ -15,7 +15,7 @@ import { finishPart, removePart } from './finish.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInFolder } from './keep.ts';
 import { Losses } from './losses.ts';
-import { Part, type PartPlace } from './part.ts';
+import { CAREFUL, Part, type PartPlace } from './part.ts';
 import { COMPRESSIONS } from './recover.ts';
 import type { Finishing, FinishStep, Recovery, Target } from './target.ts';
 
@@ -32,6 +32,8 @@ export class FolderTarget implements Target {
   readonly #losses: Losses;
   #place: Place | null = null;
   readonly name: string;
+  /** What is in a part counts as delivered. */
+  readonly care = CAREFUL;
 
   constructor(
     path: string,

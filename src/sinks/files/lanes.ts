@@ -87,9 +87,12 @@ export class Lanes {
     const { part } = lane;
     if (part === null) return;
     this.#takeOut(lane, part);
-    await part.close().catch((error: unknown) => {
+    try {
+      await part.close();
+    } catch (error) {
       this.#context.log.warn({ path: part.path, error: messageOf(error) }, 'closing a part failed');
-    });
+      if (!part.care.syncs) return this.#giveUp(part, messageOf(error));
+    }
     // Nothing was ever written to it: an append that failed, on a full disk, say.
     if (part.length === 0) await part.discard().catch(() => undefined);
     else this.#events.onSealed(part);
@@ -100,6 +103,12 @@ export class Lanes {
     this.#takeOut(lane, part);
     await part.release().catch(() => undefined);
     await this.#events.onLost(part, 'it was removed, replaced or truncated by another program');
+  }
+
+  /** Nobody knows how much of it is on the disk. */
+  async #giveUp(part: Part, why: string): Promise<void> {
+    await part.discard().catch(() => undefined);
+    await this.#events.onLost(part, why);
   }
 
   /** Notes the use of a part's handle and gives back the one unused for longest when there are too many. */

@@ -1,3 +1,4 @@
+import { createHash, type Hash } from 'node:crypto';
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DATA_EXTENSIONS, PART_EXTENSION, type Compression } from '../../core/archive.ts';
@@ -31,6 +32,23 @@ export interface PartPlace {
   readonly stem: string;
 }
 
+/** How a part is written. */
+export interface PartCare {
+  /** Whether what is appended is on disk at once, or when the part is closed: what is held can be sent again. */
+  readonly syncs: boolean;
+  /** Whether its bytes are hashed as they come, because they are those of the finished file. */
+  readonly hashes: boolean;
+}
+
+export const CAREFUL: PartCare = { syncs: true, hashes: false };
+
+/** What of a part may be known of before. */
+export interface PartState {
+  readonly stats?: PartStats;
+  readonly length?: number;
+  readonly compression?: Compression | null;
+}
+
 /** The unfinished file of one partition: a plain log of complete records. Once it is closed it waits to be finished. */
 export class Part extends AppendFile {
   readonly place: PartPlace;
@@ -41,12 +59,21 @@ export class Part extends AppendFile {
   readonly seqs = new NumberRuns();
   /** Of those events. */
   destination: string | null = null;
+  readonly care: PartCare;
+  readonly #hash: Hash | null;
 
-  constructor(place: PartPlace, stats = new PartStats(), length = 0, compression: Compression | null = null) {
-    super(pathIn(place, PART_EXTENSION), length);
+  constructor(place: PartPlace, { stats, length = 0, compression }: PartState = {}, care = CAREFUL) {
+    super(pathIn(place, PART_EXTENSION), length, care.syncs);
     this.place = place;
-    this.stats = stats;
-    this.compression = compression;
+    this.stats = stats ?? new PartStats();
+    this.compression = compression ?? null;
+    this.care = care;
+    this.#hash = care.hashes ? createHash('sha256') : null;
+  }
+
+  /** Lower-case hex SHA-256 of all that was added, where it is hashed. */
+  get sha256(): string | null {
+    return this.#hash?.copy().digest('hex') ?? null;
   }
 
   /** Absolute path of the finished file while it is being written. */
@@ -67,6 +94,7 @@ export class Part extends AppendFile {
    */
   async add(lines: Buffer, events: readonly Pick<Event, 'type' | 'receivedAt'>[]): Promise<void> {
     await this.append(lines);
+    this.#hash?.update(lines);
     for (const event of events) this.stats.add(event.type, event.receivedAt);
   }
 

@@ -52,7 +52,7 @@ export async function recoverFolder(
   }
   for (const place of sent) {
     const { ids, stats, length } = await scan(sentPath(place), log, opener);
-    recovered.push({ part: new Part(place, stats, length), ids, state: 'listed' });
+    recovered.push({ part: new Part(place, { stats, length }), ids, state: 'listed' });
   }
   return recovered;
 }
@@ -107,7 +107,7 @@ async function mendPart(
 ): Promise<Pick<RecoveredPart, 'part' | 'ids'>> {
   const { path } = new Part(place);
   const { stats, ids, length } = await scan(path, log, opener);
-  const part = new Part(place, stats, length, compression);
+  const part = new Part(place, { stats, length, compression });
   const cut = await part.mend();
   if (cut > 0) log.warn({ path, bytes: cut }, 'removed an incomplete end from an unfinished file');
   await part.release();

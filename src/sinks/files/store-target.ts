@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { rename, rm, stat } from 'node:fs/promises';
+import { link, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileChunks } from '../../archive/file-lines.ts';
 import { isPendingSegment, ManifestChain } from '../../archive/manifest-chain.ts';
@@ -21,7 +21,7 @@ import { formatBytes } from '../../lib/units.ts';
 import { lineOf, recordsOf } from './finish.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
-import type { Part, PartPlace } from './part.ts';
+import type { Part, PartCare, PartPlace } from './part.ts';
 import { COMPRESSIONS, sentPath } from './recover.ts';
 import { SentParts } from './sent-parts.ts';
 import type { Finishing, FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
@@ -58,6 +58,7 @@ interface State {
  */
 export class StoreTarget implements Target {
   readonly name: string;
+  readonly care: PartCare;
   readonly afterReplacement = 'What was in it is sent again from the journal.';
   readonly #options: StoreTargetOptions;
   readonly #troubles: FolderTroubles;
@@ -76,6 +77,7 @@ export class StoreTarget implements Target {
   constructor(options: StoreTargetOptions) {
     this.#options = options;
     this.name = options.url;
+    this.care = { syncs: false, hashes: options.compression === 'none' };
     const { clock, log } = options.context;
     this.#troubles = new FolderTroubles(clock);
     this.#sent = new SentParts(clock, log);
@@ -240,6 +242,11 @@ export class StoreTarget implements Target {
       const said = 'the compressed file does not hold the records of its part; it is made anew';
       this.#options.context.log.error({ path: file }, said);
     }
+    const same = compression === 'none' ? await linked(part, file) : null;
+    if (same !== null) {
+      this.#compressedAs.set(part, same.sha256);
+      return { file, ...same };
+    }
     const written = await writeArchiveFile(part.temporaryPath, () => recordsOf(part), compression, signal);
     signal.throwIfAborted();
     await rename(part.temporaryPath, file);
@@ -314,6 +321,24 @@ export class StoreTarget implements Target {
 interface Facts {
   readonly bytes: number;
   readonly sha256: string;
+}
+
+/**
+ * Gives a part that is the finished file already the name of one too, instead of a copy of it.
+ * @returns null when what is in the file is not known, or the file system has no such names
+ */
+async function linked(part: Part, file: string): Promise<Facts | null> {
+  const { sha256, length: bytes, path } = part;
+  // What lies beyond its length was never acknowledged.
+  if (sha256 === null || (await stat(path)).size !== bytes) return null;
+  try {
+    await link(path, file);
+  } catch (error) {
+    if (isMissing(error)) throw error;
+    return null;
+  }
+  await syncFolder(dirname(file));
+  return { bytes, sha256 };
 }
 
 async function factsOf(chunks: AsyncIterable<Buffer>): Promise<Facts> {

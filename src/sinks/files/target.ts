@@ -2,7 +2,7 @@ import type { JournalEvent } from '../../core/event.ts';
 import type { ClaimCheck, SendResult, SinkTrouble } from '../../core/sink.ts';
 import type { Compression } from '../../core/archive.ts';
 import type { ArchiveFolder } from './folder.ts';
-import type { Part, PartPlace } from './part.ts';
+import type { Part, PartCare, PartPlace } from './part.ts';
 
 /** Steps of finishing a file, each named after what has just become true. A crash between any two is mended at open. */
 export const FINISH_STEPS = ['sealed', 'written', 'renamed', 'listed', 'removed'] as const;
@@ -48,6 +48,8 @@ export interface Target {
   readonly name: string;
   /** Of a finished file, as readers open it. */
   nameOf(file: string): string;
+  /** How parts are written that are to be finished here. */
+  readonly care: PartCare;
   /** The folder for open parts was taken, or taken anew. */
   take(folder: ArchiveFolder): Promise<Recovery>;
   /** What was found in it, all of it. */

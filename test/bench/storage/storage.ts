@@ -16,7 +16,11 @@ import { quiet } from '../sinks/from-journal.ts';
 import { type Rival, RIVALS } from './plain.ts';
 
 const BATCH = 500;
+/** Made, and sent again and again: the events of a receiver do not all live at once, and the collector looks at those that do. */
+const MADE = 10_000;
 const LEAST_SHARE = 0.9;
+/** Sends between two looks at the memory. */
+const LOOKS = 20;
 
 interface Options {
   readonly events: number;
@@ -25,6 +29,8 @@ interface Options {
 
 /** Seconds that the same bytes took, in files of the same sizes. */
 interface Round {
+  /** Bytes of this process while the sink writes. */
+  readonly memory: readonly number[];
   readonly sink: number;
   readonly store: number;
   readonly plain: number;
@@ -35,7 +41,7 @@ interface Round {
 export const storage: Bench = {
   summary: 'events a second through the files sink into an object store, as a share of an upload by the SDK',
   help: `Flags:
-  --events N   events of a round, 1.2 KB each (50000)
+  --events N   events of a round, 1.2 KB each (150000)
   --rounds N   rounds for each store (5)
   --store S    only this one: ${Object.keys(RIVALS).join(', ')}
 `,
@@ -44,7 +50,7 @@ export const storage: Bench = {
       args: [...argv],
       options: { events: { type: 'string' }, rounds: { type: 'string' }, store: { type: 'string' } },
     });
-    const options = { events: Number(values.events ?? 50_000), rounds: Number(values.rounds ?? 5) };
+    const options = { events: Number(values.events ?? 150_000), rounds: Number(values.rounds ?? 5) };
     const results: (readonly [string, readonly Round[]])[] = [];
     for (const [scheme, rival] of Object.entries(RIVALS)) {
       if (values.store !== undefined && values.store !== scheme) continue;
@@ -70,12 +76,16 @@ async function compare(
     const plain = rival.plain(emulator.settings(), bucket.replace(/^.*\/\//, ''));
     const open = (place: string): Promise<ObjectStore> =>
       openStore(place, storageSettings(emulator.settings()));
-    const batches = makeBatches(events);
+    const batches = makeBatches(Math.min(events, MADE));
+    const sends = Math.ceil(events / BATCH);
     const all: Round[] = [];
     for (let at = 0; at <= rounds; at += 1) {
       signal.throwIfAborted();
       const url = `${bucket}/${at}`;
-      const sink = await timed(() => throughSink(url, join(folder, `${at}`), batches, open));
+      const memory: number[] = [];
+      const sink = await timed(() =>
+        throughSink(url, join(folder, `${at}`), { batches, sends, memory }, open),
+      );
       const store = await open(url);
       const sizes = (await Array.fromAsync(store.list(''))).map(({ bytes }) => bytes);
       const copies = await makeCopies(folder, sizes);
@@ -84,7 +94,7 @@ async function compare(
       for await (const { key } of store.list('')) await store.delete(key);
       await store.close();
       const bytes = sizes.reduce((sum, size) => sum + size, 0);
-      if (at > 0) all.push({ sink, store: own, plain: bare, bytes });
+      if (at > 0) all.push({ sink, store: own, plain: bare, bytes, memory });
       note(
         `${scheme} round ${at}: sink ${round(sink, 2)} s, store ${round(own, 2)} s, SDK ${round(bare, 2)} s`,
       );
@@ -97,20 +107,29 @@ async function compare(
   }
 }
 
+interface Flood {
+  readonly batches: readonly (readonly JournalEvent[])[];
+  readonly sends: number;
+  /** Told now and then. */
+  readonly memory: number[];
+}
+
 /** All events into the store: confirmed means that objects and manifest are there. */
 async function throughSink(
   path: string,
   spool: string,
-  batches: readonly (readonly JournalEvent[])[],
+  { batches, sends, memory }: Flood,
   open: (url: string) => Promise<ObjectStore>,
 ): Promise<void> {
   const signal = new AbortController().signal;
-  const options = files.parseOptions({ path, spool, compress: 'none', rotate: { bytes: '16MiB' } });
+  const options = files.parseOptions({ path, spool, compress: 'none', rotate: { bytes: '15MiB' } });
   const around = { name: 'bench', log: quiet, clock: systemClock, openStore: open };
   // Nothing is ever lost here, so that no journal has to send anything again.
   const sink = files.createSink(options, { ...around, takeBack: () => Promise.resolve(0) });
   await sink.open(signal);
-  for (const batch of batches) {
+  for (let at = 0; at < sends; at += 1) {
+    if (at % LOOKS === 0) memory.push(process.memoryUsage.rss());
+    const batch = batches[at % batches.length] ?? [];
     const results = await sink.send(
       batch.map((event) => ({ event, destination: null })),
       signal,
@@ -172,6 +191,12 @@ function makeBatches(count: number): JournalEvent[][] {
   return Array.from({ length: Math.ceil(count / BATCH) }, (_, n) => events.slice(n * BATCH, (n + 1) * BATCH));
 }
 
+/** Medians, in the order in which they were taken. */
+function thirdsOf(samples: readonly number[]): number[] {
+  const third = Math.ceil(samples.length / 3);
+  return [0, 1, 2].map((at) => median(samples.slice(at * third, (at + 1) * third)));
+}
+
 function report(
   results: readonly (readonly [string, readonly Round[]])[],
   { events, rounds }: Options,
@@ -187,6 +212,7 @@ function report(
       storeShare: store.map((share) => round(share, 3)),
       eventsPerSecond: all.map((one) => round(events / one.sink)),
       bytes: all.at(-1)?.bytes,
+      memoryOfThirds: thirdsOf(all.flatMap(({ memory }) => memory)).map((bytes) => round(bytes / 2 ** 20)),
     };
     const perSecond = all.map((one) => events / one.sink);
     rows.push([
@@ -194,6 +220,11 @@ function report(
       `${round(median(perSecond))} (${rangeOf(perSecond, 0)})`,
     ]);
     rows.push([`${scheme}: the same bytes through the port, share of the SDK`, shown(store)]);
+    const [first = 0, , last = 0] = thirdsOf(all.flatMap(({ memory }) => memory));
+    rows.push([
+      `${scheme}: memory, last third against first`,
+      `${round((last / first - 1) * 100, 1)} %, to ${round(last / 2 ** 20)} MiB`,
+    ]);
     targets.push({
       name: `${scheme}: the sink as a share of an upload of the same bytes by the SDK`,
       wanted: `at least ${LEAST_SHARE}`,

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import type { FinishStep } from '../../src/sinks/files/target.ts';
+import { checkChains, FaultyStore, recordsIn, storeSink } from './store-support.ts';
+import { deliver, signal, tempFolder } from './support.ts';
+
+const STEPS: readonly FinishStep[] = ['sealed', 'written', 'put', 'listed', 'removed'];
+const OPTIONS = { rotate: { bytes: 4096 }, partitionBy: ['type'] };
+
+/** What kill -9 leaves at a step: the disk and the store as they are then. */
+async function killedAt(step: FinishStep, compress: string) {
+  const path = tempFolder();
+  const left = tempFolder();
+  const store = await FaultyStore.in(join(path, 'store'));
+  let killed = false;
+  const onStep = (now: FinishStep): void => {
+    if (now !== step || killed) return;
+    killed = true;
+    cpSync(path, left, { recursive: true });
+  };
+  const { sink } = storeSink(store, join(path, 'spool'), { ...OPTIONS, compress }, { onStep });
+  await sink.open();
+  for (let from = 1; from <= 41; from += 10) await sink.send(deliver(from, 10), signal);
+  await sink.close(signal);
+  expect(killed).toBe(true);
+  return { store: await FaultyStore.in(join(left, 'store')), spool: join(left, 'spool') };
+}
+
+it.each(STEPS.flatMap((step) => ['none', 'gzip'].map((compress) => [step, compress] as const)))(
+  'fault 5: killed when a file is %s, %s: what the journal sends again is there once, and all is listed',
+  async (step, compress) => {
+    const { store, spool } = await killedAt(step, compress);
+    // Twice, because what is mended at a start must be so at the next one.
+    for (const last of [false, true]) {
+      const { sink } = storeSink(store, spool, { ...OPTIONS, compress });
+      await sink.open();
+      for (let from = 1; from <= 51; from += 10) await sink.send(deliver(from, 10), signal);
+      await sink.close(last ? signal : AbortSignal.abort());
+    }
+    await checkChains(store);
+    expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(
+      Array.from({ length: 60 }, (_, at) => `msg_${at + 1}`).toSorted(),
+    );
+  },
+);
+
+it('a part that is not compressed is put without being copied, and the line has the hash of its bytes', async () => {
+  const path = tempFolder();
+  const store = await FaultyStore.in(join(path, 'store'));
+  const spool = join(path, 'spool');
+  const names: number[] = [];
+  const onStep = (step: FinishStep): void => {
+    if (step !== 'written') return;
+    for (const name of readdirSync(spool, { recursive: true, encoding: 'utf8' }))
+      if (name.endsWith('.part')) names.push(statSync(join(spool, name)).nlink);
+  };
+  const { sink } = storeSink(store, spool, { compress: 'none' }, { onStep });
+  await sink.open();
+  for (let from = 1; from <= 21; from += 10) await sink.send(deliver(from, 10), signal);
+  await sink.close(signal);
+  expect(names).toEqual([2]);
+  const [file = ''] = await checkChains(store);
+  const hash = createHash('sha256')
+    .update(readFileSync(join(path, 'store', file)))
+    .digest('hex');
+  const segment = store.puts.find((key) => key.startsWith('_manifest')) ?? '';
+  expect(readFileSync(join(path, 'store', segment), 'utf8')).toContain(`"sha256":"${hash}"`);
+});
