@@ -67,8 +67,8 @@ function planSink(config: DescribedConfig, resolved: ResolvedSink): PlannedSink 
 
 function routesTo({ routes }: Config, name: string): unknown {
   return routes.flatMap(({ match, to }) => {
-    const destinations = to.flatMap(({ sink, destination }) => (sink === name ? [destination] : []));
-    return destinations.length === 0 ? [] : [{ match, destinations }];
+    const targets = to.filter(({ sink }) => sink === name);
+    return targets.length === 0 ? [] : [{ match, targets }];
   });
 }
 

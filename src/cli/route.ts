@@ -1,12 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { Config } from '../config/config.ts';
+import type { Config, LoadedConfig } from '../config/config.ts';
 import { messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent } from '../route/explain.ts';
 import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
+import { unknownNames } from './unknown-names.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import {
+  configOf,
+  configOption,
+  resolvedConfigOf,
+  type ConfigFlags,
+  type CommonFlags,
+} from './config-options.ts';
 
 const HELP = `
 Examples:
@@ -15,6 +22,7 @@ Examples:
   millrace route --event event.json
 
 --event FILE holds the JSON that a sender would post; its type, ids and size are read from it.
+A target that redacts says what of an event leaves for it.
 Nothing is sent and no sink is opened. Exit codes: 0 explained (also when the answer is "nowhere"), 2 usage or config.`;
 
 /** `millrace route`: explains which rule decides for a type or an event, and where that leads. */
@@ -26,20 +34,29 @@ export function routeCommand(io: Io): Command {
     .addOption(configOption())
     .option('--json', 'print one JSON document: {"results":[{type, rule, targets, skipped, event}]}')
     .addHelpText('after', HELP)
-    .action((types: string[], options: CommonFlags & { event?: string }) => {
+    .action(async (types: string[], options: CommonFlags & { event?: string }) => {
       if (types.length === 0 && options.event === undefined)
         throw usageError('name at least one event type, or give --event FILE');
-      const { config, warnings } = configOf(options, io);
+      const { config, warnings } = await explainedConfig(options, io);
       const table = compileRoutes(config.routes);
       const subjects = [
         ...types,
         ...(options.event === undefined ? [] : [readEvent(options.event, config.envelope)]),
       ];
       const results = subjects.map((subject) => explain(table, subject));
-      for (const warning of warnings) note(io, `warning: ${warning}`);
+      for (const warning of [...warnings, ...unknownNames(config.routes)]) note(io, `warning: ${warning}`);
       if (options.json === true) print(io, JSON.stringify({ results }, null, 2));
       else print(io, results.map(renderExplanation).join('\n\n'));
     });
+}
+
+/** For which target a redaction counts depends on what the sinks are; without any their options do not matter. */
+async function explainedConfig(flags: ConfigFlags, io: Io): Promise<LoadedConfig> {
+  const loaded = configOf(flags, io);
+  const redacts = loaded.config.routes.some(({ to }) =>
+    to.some(({ redactions }) => redactions !== undefined),
+  );
+  return redacts ? resolvedConfigOf(flags, io) : loaded;
 }
 
 /** @throws MillraceError usage when the file is not an event. */

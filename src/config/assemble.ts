@@ -1,4 +1,5 @@
 import type { Config } from './config.ts';
+import type { WrittenRoute } from './lists.ts';
 import { parseDocument } from './parse.ts';
 import { isMapping, within, type Environment, type Problem } from './paths.ts';
 import { resolveRoutes } from './routes.ts';
@@ -9,6 +10,7 @@ import { without } from './substitute.ts';
 export interface Assembled {
   /** To be used only when there are no problems: what was wrong has its default here. */
   readonly config: Config;
+  readonly written: readonly WrittenRoute[];
   /** What is wrong with single values. */
   readonly problems: readonly Problem[];
   /** What is wrong with how values go together; see `consequences`. */
@@ -29,7 +31,11 @@ export function assemble(value: unknown, env: Environment, unset: readonly Probl
   const { values, problems } = parseDocument(document, env);
   // Of a sink with a wrong key the name is known all the same.
   const written = isMapping(document) ? document['sinks'] : {};
-  const { routes, ...routing } = resolveRoutes(values.routes ?? null, Object.keys(Object(written)));
+  const { routes, ...routing } = resolveRoutes(
+    values.routes ?? null,
+    Object.keys(Object(written)),
+    values.envelope,
+  );
   const signing = { ...values.signing, secrets: eachSecret(values.signing) };
   const config: Config = { ...values, signing, routes };
   const rules = checkRules(config);
@@ -38,6 +44,7 @@ export function assemble(value: unknown, env: Environment, unset: readonly Probl
   const sinksUnknown = [...unset, ...direct].some(({ path }) => path.length === 0 || path.join() === 'sinks');
   return {
     config,
+    written: values.routes ?? [],
     problems: direct,
     conflicts: [...(sinksUnknown ? [] : routing.problems), ...rules.problems],
     warnings: [...routing.warnings, ...rules.warnings],

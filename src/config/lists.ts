@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isMapping } from './paths.ts';
 import { choice, flag } from '../lib/fields.ts';
 
 /** Marks a list in the JSON Schema that may also be written as its only item. */
@@ -9,7 +10,7 @@ const words = (what: string) => z.string({ error: `must be ${what}` }).min(1, { 
 /** `x` means the same as `[x]`. */
 const oneOrMore = <T extends z.ZodType>(item: T, what: string, doc: string) =>
   z.preprocess(
-    (value) => (typeof value === 'string' ? [value] : value),
+    (value) => (typeof value === 'string' || isMapping(value) ? [value] : value),
     z
       .array(item, { error: `must be ${what}, or a list of them` })
       .meta({ description: doc, [ONE_OR_MORE]: true }),
@@ -112,14 +113,39 @@ export const sources = byName('source', source).describe(
   "Further inputs beside webhooks, by name: what the service's own ETL pipelines publish. Each has `type` and the options of its type.",
 );
 
+const paths = (doc: string) =>
+  oneOrMore(words('a path such as "/data/name"'), 'a path such as "/data/name"', doc).optional();
+
+const redaction = {
+  redact: paths(
+    'Paths of values that do not leave: JSON Pointers, in which `*` is any member or element and `**` any number of levels. `mask` takes their place.',
+  ),
+  remove: paths('Paths of members that do not leave, their names included; in an array a null stays.'),
+  only: paths('Paths of all that leaves, beside the fields of the envelope.'),
+  mask: words('text')
+    .optional()
+    .describe('Text in the place of what `redact` names; without it that becomes null.'),
+};
+
+const entry = z.strictObject(
+  {
+    target: words('a sink, or sink:destination').describe('A sink, or `sink:destination`.'),
+    ...redaction,
+  },
+  { error: 'must be a sink, sink:destination, or a mapping with target' },
+);
+
 const route = z.strictObject(
   {
     match: prefixes,
     to: oneOrMore(
-      words('a sink, or sink:destination'),
+      z.union([words('a sink, or sink:destination'), entry], {
+        error: 'must be a sink, sink:destination, or a mapping with target',
+      }),
       'a sink, or sink:destination',
-      'Sinks, or `sink:destination`; an empty list goes nowhere.',
+      'Sinks, or `sink:destination`; an empty list goes nowhere. An item may also be a mapping: `target`, with a `redact`, `remove`, `only` and `mask` of its own, which count for it instead of those of the route.',
     ),
+    ...redaction,
   },
   { error: 'must be a mapping with match and to' },
 );
@@ -134,6 +160,9 @@ export type SinkConfig = z.output<typeof sink>;
 
 /** A route as it is written. */
 export type WrittenRoute = z.output<typeof route>;
+
+/** What a route, or an entry of its `to`, says about what leaves. */
+export type WrittenRedaction = Partial<Pick<z.output<typeof entry>, keyof typeof redaction>>;
 
 /** Keys that stand beside the options of a sink or source. */
 export const SINK_KEYS = ['type', 'required', 'oversize', 'continues', 'claimCheck'] as const;

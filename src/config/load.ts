@@ -9,6 +9,7 @@ import { warnOfNewArchives } from './folders.ts';
 import { resolveModules, type Modules } from './modules.ts';
 import { keyOf, within, type Environment, type Problem } from './paths.ts';
 import { ConfigError, lineOf, locate } from './problem.ts';
+import { sparingArchives } from './redactions.ts';
 import { checkModules, checkPlainKeys } from './rules.ts';
 import { substitute } from './substitute.ts';
 
@@ -69,14 +70,17 @@ export async function resolveText(
   const sinks = Object.entries(loaded.config.sinks).map(([name, sink]) => {
     return [name, { ...sink, description: descriptions.get(`sinks.${name}`) ?? {} }] as const;
   });
-  const config: DescribedConfig = { ...loaded.config, sinks: Object.fromEntries(sinks) };
+  const described = { ...loaded.config, sinks: Object.fromEntries(sinks) };
+  const isArchive = (name: string): boolean => described.sinks[name]?.description.archive !== undefined;
+  const routes = sparingArchives(described.routes, draft.written, isArchive);
+  const config: DescribedConfig = { ...described, routes };
   const conflicts = [...draft.conflicts, ...checkModules(config, descriptions)];
   refuse(draft, [...draft.problems, ...problems], conflicts);
   const risks = warnOfNewArchives(config).map((problem) => lineOf(locate(draft.source, problem)));
   return { ...loaded, ...parts, config, warnings: [...loaded.warnings, ...risks] };
 }
 
-interface Draft extends Pick<Assembled, 'problems' | 'conflicts'> {
+interface Draft extends Pick<Assembled, 'problems' | 'conflicts' | 'written'> {
   readonly loaded: LoadedConfig;
   readonly source: Document;
   readonly holes: readonly Problem[];
@@ -103,7 +107,7 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
   const source = parseYaml(text, file);
   const document = substitute(source.value, env, (path) => readFileSync(path, 'utf8'));
   const holes = document.unset;
-  const { config, warnings, ...found } = assemble(document.value, env, holes);
+  const { config, warnings, written, ...found } = assemble(document.value, env, holes);
   const problems = [...found.problems, ...checkPlainKeys(document.value, document.substituted)];
   const lines = [...holes, ...warnings].map((problem) => lineOf(locate(source, problem)));
   const loaded: LoadedConfig = {
@@ -113,7 +117,7 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
     substituted: document.substituted,
     unset: holes.map(({ path }) => keyOf(path)),
   };
-  return { loaded, source, holes, problems, conflicts: found.conflicts, lenient };
+  return { loaded, source, holes, problems, written, conflicts: found.conflicts, lenient };
 }
 
 /** @throws ConfigError when there is anything wrong */

@@ -112,6 +112,7 @@ const description = z.strictObject({
     .custom<SinkKeys>((keys) => isRecord(keys) && typeof keys['masterKey'] === 'function')
     .exactOptional(),
   keepsClaims: z.boolean().exactOptional(),
+  needsOriginal: z.strictObject({ option: z.string() }).exactOptional(),
   needsJournal: z.strictObject({ option: z.string(), reason: z.string() }).exactOptional(),
   destinations: z.array(z.string().nullable()).exactOptional(),
   openFiles: z.int().min(0).exactOptional(),

@@ -2,7 +2,7 @@ import { formatBytes, formatDuration, parseBytes, parseDuration } from '../lib/u
 import type { LoadedConfig, ResolvedConfig } from './config.ts';
 import { isMapping, type Mapping, type Path } from './paths.ts';
 import { redact } from './redact.ts';
-import { formatTarget } from '../core/route.ts';
+import { formatTarget, type Target } from '../core/route.ts';
 import { withDefaults } from './written.ts';
 import { scalarAt } from './keys.ts';
 
@@ -33,9 +33,17 @@ export function printable(
     ...mapScalars(config, (value, path) => show(scalarAt(path)?.schema.kind, value)),
     sinks: Object.fromEntries(sinks),
     sources: Object.fromEntries(sources),
-    routes: config.routes.map(({ match, to }) => ({ match, to: to.map(formatTarget) })),
+    routes: config.routes.map(({ match, to }) => ({ match, to: to.map(printTarget) })),
   };
   return redact(document, substituted);
+}
+
+/** As an entry of `to`, which says all about its target itself. */
+function printTarget(target: Target): unknown {
+  const [redaction] = target.redactions ?? [];
+  if (redaction === undefined) return formatTarget(target);
+  const { fields: _, ...written } = redaction;
+  return { target: formatTarget(target), ...written };
 }
 
 function mapScalars(

@@ -1,5 +1,7 @@
-import { formatTarget, parseTarget, type Route } from '../core/route.ts';
+import type { Redaction } from '../core/redaction.ts';
+import { formatTarget, parseTarget, type Route, type Target } from '../core/route.ts';
 import type { WrittenRoute } from './lists.ts';
+import { checkRedaction, redactionOf } from './redactions.ts';
 import { nearest } from '../lib/nearest.ts';
 import type { Path, Problem } from './paths.ts';
 
@@ -13,13 +15,27 @@ export interface ResolvedRoutes {
 export function resolveRoutes(
   written: readonly WrittenRoute[] | null,
   sinks: readonly string[],
+  fields: Redaction['fields'],
 ): ResolvedRoutes {
   if (written === null) {
     const to = sinks.map((sink) => ({ sink, destination: null }));
     return { routes: to.length === 0 ? [] : [{ match: ['*'], to }], problems: [], warnings: [] };
   }
-  const routes = written.map((rule) => ({ match: rule.match, to: rule.to.map(parseTarget) }));
+  const routes = written.map((rule) => ({
+    match: rule.match,
+    to: rule.to.map((entry): Target => {
+      const own = typeof entry === 'string' ? { target: entry, ...rule } : entry;
+      const redactions = redactionOf(own, fields);
+      return { ...parseTarget(own.target), ...(redactions === undefined ? {} : { redactions }) };
+    }),
+  }));
   const problems = routes.flatMap((route, index) => checkRoute(route, ['routes', index], sinks));
+  for (const [index, rule] of written.entries()) {
+    problems.push(...checkRedaction(rule, ['routes', index], fields));
+    for (const [place, entry] of rule.to.entries())
+      if (typeof entry !== 'string')
+        problems.push(...checkRedaction(entry, ['routes', index, 'to', place], fields));
+  }
   const warnings = [...routes.flatMap((_, index) => checkShadow(routes, index)), ...checkRest(routes)];
   return { routes, problems, warnings };
 }

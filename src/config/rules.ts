@@ -2,6 +2,7 @@ import type { Config, DescribedConfig } from './config.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
 import type { SinkDescription } from '../core/sink.ts';
+import { checkRedactions } from './redactions.ts';
 import { isPublicKey } from '../core/signature.ts';
 import { SCALAR_KEYS } from './keys.ts';
 import { isMapping, type Problem } from './paths.ts';
@@ -72,7 +73,7 @@ export function checkModules(
   config: DescribedConfig,
   descriptions: ReadonlyMap<string, Pick<SinkDescription, 'needsJournal'>>,
 ): Problem[] {
-  const problems = [...checkFolders(config), ...checkDestinations(config)];
+  const problems = [...checkFolders(config), ...checkDestinations(config), ...checkRedactions(config)];
   for (const [name, { oversize }] of Object.entries(config.sinks)) {
     if (oversize !== 'claim-check' || claimCheckSink(config, name) !== null) continue;
     const message =

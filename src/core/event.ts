@@ -1,3 +1,4 @@
+import type { Redaction } from './redaction.ts';
 import type { TraceContext } from './trace.ts';
 
 /**
@@ -32,6 +33,10 @@ export interface Handling {
   readonly replayId?: string;
   /** The body is a claim check, not the event: sinks say so with `claim-check` = `true`. Never set in the journal. */
   readonly claimCheck?: boolean;
+  /** The body is not as it came, by a redaction of the route; the signature headers are not there. Never set in the journal. */
+  readonly redacted?: boolean;
+  /** What an event goes without to a target in `only` that no route names for it. */
+  readonly redactions?: readonly Redaction[];
   /** Its content was erased: an empty event that keeps its place and goes nowhere. */
   readonly erased?: boolean;
   /** The trace it belongs to; sinks pass it on as `traceparent` and `tracestate`. */

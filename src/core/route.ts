@@ -1,7 +1,11 @@
+import type { Redaction } from './redaction.ts';
+
 /** A sink, and a place inside it; `null` is the sink's default place. Written `sink` or `sink:destination`. */
 export interface Target {
   readonly sink: string;
   readonly destination: string | null;
+  /** What of an event does not leave for there; one after another. Absent: all of it does. */
+  readonly redactions?: readonly Redaction[];
 }
 
 /** An ordered rule: event type prefixes (or `*`) → targets. The first rule that matches decides. */
@@ -15,6 +19,18 @@ export function parseTarget(text: string): Target {
   const colon = text.indexOf(':');
   if (colon === -1) return { sink: text, destination: null };
   return { sink: text.slice(0, colon), destination: text.slice(colon + 1) };
+}
+
+/** What of an event leaves for a target, in words; null when all of it does. */
+export function leavingText({ redactions = [] }: Target): string | null {
+  const parts = redactions.flatMap(({ only, redact, remove, mask = null, fields }) => [
+    ...(only === undefined
+      ? []
+      : [`only ${[...Object.values(fields).map((name) => `/${name}`), ...only].join(', ')}`]),
+    ...(redact === undefined ? [] : [`${redact.join(', ')} as ${JSON.stringify(mask)}`]),
+    ...(remove === undefined ? [] : [`without ${remove.join(', ')}`]),
+  ]);
+  return parts.length === 0 ? null : parts.join('; ');
 }
 
 /** The way a target is written in the config. */

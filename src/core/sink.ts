@@ -203,6 +203,8 @@ export interface SinkDescription {
   readonly keepsClaims?: boolean;
   /** The option that works only with a journal, and why. */
   readonly needsJournal?: { readonly option: string; readonly reason: string };
+  /** The option by which events go out as the sender signed them, and so cannot be redacted. */
+  readonly needsOriginal?: { readonly option: string };
   /** The only places that routes may name, null for the default one; absent: any. */
   readonly destinations?: readonly (string | null)[];
   /** How many files the sink may hold open at once; absent: few. */

@@ -1,8 +1,9 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { Delivery, TakenBack } from '../core/sink.ts';
+import type { Redaction } from '../core/redaction.ts';
 import type { FeedOptions } from './feed-options.ts';
-import type { Item } from './pending.ts';
+import { Item } from './pending.ts';
 
 const PAGE = { count: 1000, bytes: 8 * 2 ** 20 } as const;
 
@@ -19,11 +20,14 @@ export class DeadLetters {
     return this.#count;
   }
 
-  async add({ event, destination, attempts }: Item, code: string, reason: string): Promise<void> {
+  /** The letter is the event as it came; what it has to go without is decided again when it is retried. */
+  async add(item: Item, code: string, reason: string): Promise<void> {
     const { name: sink, journal, clock, log } = this.#options;
+    const { destination, attempts } = item;
+    const event = withRedactions(Item.originalOf(item), item.redactions);
     const diedAt = clock.now();
     await journal.addDeadLetter({ sink, destination, code, reason, attempts, diedAt, event });
-    this.#died({ event, destination }, code, reason);
+    this.#died(item, code, reason);
     log.error({ sink, destination, id: event.id, code, reason }, 'dead letter');
   }
 
@@ -35,9 +39,20 @@ export class DeadLetters {
     for await (const page of eventsOf(journal, seqs)) {
       const events = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
       await Promise.all(
-        events.map((event) =>
-          journal.addDeadLetter({ sink, destination, code, reason, attempts: 1, diedAt, event }),
-        ),
+        events.map((event) => {
+          const targets = targetsOf(event).filter((target) => target.sink === sink);
+          const redactions = targets.flatMap((target) => target.redactions ?? []);
+          const letter = withRedactions(event, redactions);
+          return journal.addDeadLetter({
+            sink,
+            destination,
+            code,
+            reason,
+            attempts: 1,
+            diedAt,
+            event: letter,
+          });
+        }),
       );
       count += events.length;
       for (const event of events) this.#died({ event, destination }, code, reason);
@@ -50,6 +65,11 @@ export class DeadLetters {
     this.#count += 1;
     this.#options.observer?.died(this.#options.name, delivery, code, reason);
   }
+}
+
+/** For a retry after the route has gone that says so. */
+function withRedactions(event: JournalEvent, redactions: readonly Redaction[]): JournalEvent {
+  return redactions.length === 0 ? event : { ...event, handling: { ...event.handling, redactions } };
 }
 
 /**

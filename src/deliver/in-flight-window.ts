@@ -2,7 +2,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Held } from './held.ts';
 import type { FeedOptions, Forgotten } from './feed-options.ts';
 import { OffsetTracker } from './offset-tracker.ts';
-import type { Item, Pending } from './pending.ts';
+import { Item, type Pending } from './pending.ts';
 
 /** Events read in one go: while these are sent, the journal reads the next. */
 const LOAD_AT_ONCE = 1000;
@@ -67,10 +67,10 @@ export class InFlightWindow {
     const { name, targetsOf } = this.#options;
     this.#position = event.seq;
     let deliveries = 0;
-    for (const { sink, destination } of targetsOf(event)) {
-      if (sink !== name) continue;
+    for (const target of targetsOf(event)) {
+      if (target.sink !== name) continue;
       deliveries += 1;
-      this.#pending.push(event, destination);
+      this.#pending.push(event, target);
     }
     this.#count += deliveries;
     this.#bytes += deliveries * event.body.length;
@@ -79,9 +79,9 @@ export class InFlightWindow {
 
   settle(item: Item): void {
     this.#count -= 1;
-    this.#bytes -= item.event.body.length;
+    this.#bytes -= item.bytes;
     if (item.again) this.#held.settle(item);
-    else this.#offsets.settle(item.event.seq);
+    else this.#offsets.settle(item.seq);
   }
 
   /** It is not kept any more, and not settled: the sink confirms it later. */
@@ -95,13 +95,16 @@ export class InFlightWindow {
     const { name, targetsOf } = this.#options;
     for (const again of this.#held.reload(page)) {
       const { event, destination } = again;
-      if (!targetsOf(event).some(({ sink }) => sink === name)) {
+      const own = targetsOf(event).filter(({ sink }) => sink === name);
+      if (own.length === 0) {
         this.#held.settle(again);
         continue;
       }
+      const same = own.find((target) => target.destination === destination);
+      const redactions = (same === undefined ? own : [same]).flatMap((target) => target.redactions ?? []);
       this.#count += 1;
       this.#bytes += event.body.length;
-      this.#pending.push(event, destination, true);
+      this.#pending.push(event, { destination, redactions }, true);
     }
   }
 
@@ -112,8 +115,8 @@ export class InFlightWindow {
   /** Those of the items that may be sent still; the others are settled. */
   unforgotten(items: readonly Item[]): readonly Item[] {
     if (this.#forgotten.length === 0) return items;
-    const gone = items.filter(({ event }) =>
-      this.#forgotten.some(({ upTo, owned }) => event.seq <= upTo && owned(event)),
+    const gone = items.filter((item) =>
+      this.#forgotten.some(({ upTo, owned }) => item.seq <= upTo && owned(Item.originalOf(item))),
     );
     if (gone.length === 0) return items;
     for (const item of gone) this.settle(item);

@@ -1,6 +1,6 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { SinkLimits } from '../core/sink.ts';
-import { Item, type Pending } from './pending.ts';
+import { Item, type Pending, type Place } from './pending.ts';
 
 /** Taken items are let go now and then: a queue that is never empty must not keep them for ever. */
 const COMPACT = 1024;
@@ -25,8 +25,8 @@ export class InOrder implements Pending {
     return this.#at < this.#items.length;
   }
 
-  push(event: JournalEvent, destination: string | null, again = false): void {
-    const item = new Item(event, destination, this.#limits.order === 'user', again);
+  push(event: JournalEvent, target: Place, again = false): void {
+    const item = new Item(event, target, this.#limits.order === 'user', again);
     this.#lineOf(item).push(item);
   }
 

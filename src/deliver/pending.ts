@@ -1,38 +1,86 @@
+import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
+import type { Redaction } from '../core/redaction.ts';
+import type { Target } from '../core/route.ts';
 import type { Delivery, SinkLimits } from '../core/sink.ts';
+import { redacted } from '../route/redactor.ts';
+
+/** What of a target matters to what waits for its sink. */
+export type Place = Pick<Target, 'destination' | 'redactions'>;
 
 /** One delivery on its way through the dispatcher. */
 export class Item implements Delivery {
-  readonly event: JournalEvent;
   readonly destination: string | null;
+  /** What the event has to go without. */
+  readonly redactions: readonly Redaction[];
+  readonly seq: number;
+  /** Size of the body as it came. */
+  readonly bytes: number;
   attempts = 0;
   /** Monotonic milliseconds of the first try; null before it. */
   firstTry: number | null = null;
   /** It was held before, and is to be sent again: its event was settled among those in flight then. */
   readonly again: boolean;
+  /** As it came. Private: a sink is given this item, and must not find in it what was cut out of the event. */
+  readonly #original: JournalEvent;
+  #leaving: JournalEvent | null;
+  #refusal: string | null = null;
   readonly #isOrdered: boolean;
   #key: string | null = null;
 
-  constructor(event: JournalEvent, destination: string | null, isOrdered: boolean, again: boolean) {
-    this.event = event;
+  constructor(event: JournalEvent, { destination, redactions }: Place, isOrdered: boolean, again: boolean) {
     this.destination = destination;
+    this.redactions = redactions ?? NO_REDACTIONS;
+    this.seq = event.seq;
+    this.bytes = event.body.length;
     this.again = again;
+    this.#original = event;
+    this.#leaving = this.redactions.length === 0 ? event : null;
     this.#isOrdered = isOrdered && event.user !== null;
+  }
+
+  static originalOf(item: Item): JournalEvent {
+    return item.#original;
+  }
+
+  /** What of the event leaves. Cut when it is first asked for, which is shortly before it is sent. */
+  get event(): JournalEvent {
+    return this.#leaving ?? this.#cut();
+  }
+
+  /** Why nothing of it may leave; null when it may. */
+  get refusal(): string | null {
+    if (this.#leaving === null) this.#cut();
+    return this.#refusal;
   }
 
   /** What must stay in order: the user, inside a destination. Null when there is nothing to keep. */
   get key(): string | null {
     // Put together only where it is asked for.
-    if (this.#isOrdered) this.#key ??= `${this.destination ?? ''}\n${this.event.user}`;
+    if (this.#isOrdered) this.#key ??= `${this.destination ?? ''}\n${this.#original.user}`;
     return this.#key;
   }
+
+  #cut(): JournalEvent {
+    const event = this.#original;
+    try {
+      this.#leaving = redacted(event, this.redactions);
+    } catch (error) {
+      this.#refusal = `what may leave of it cannot be told: ${messageOf(error)}`;
+      this.#leaving = { ...event, headers: {}, clientUser: null, body: NOTHING };
+    }
+    return this.#leaving;
+  }
 }
+
+const NO_REDACTIONS: readonly Redaction[] = [];
+const NOTHING = Buffer.alloc(0);
 
 /** Deliveries of one sink that wait to be sent, and the order they may be sent in. */
 export interface Pending {
   /** Whether there is something to take. */
   readonly ready: boolean;
-  push(event: JournalEvent, destination: string | null, again?: boolean): void;
+  push(event: JournalEvent, target: Place, again?: boolean): void;
   /** Takes the next batch out, or null when nothing is ready. Its users are out until `release`. */
   take(): Item[] | null;
   /**
@@ -79,8 +127,8 @@ export class UserByUser implements Pending {
     return this.#lanes.size > 0;
   }
 
-  push(event: JournalEvent, destination: string | null, again = false): void {
-    const item = new Item(event, destination, this.#limits.order === 'user', again);
+  push(event: JournalEvent, target: Place, again = false): void {
+    const item = new Item(event, target, this.#limits.order === 'user', again);
     const held = item.key === null ? undefined : this.#held.get(item.key);
     if (held === undefined) this.#queue(item).items.push(item);
     else held.push(item);

@@ -65,11 +65,15 @@ async function sendPointer(sink: SinkCalls, item: Item, signal: AbortSignal): Pr
 
 async function sendFitting(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
   const limit = sink.limits.eventBytes;
-  const fits = ({ event }: Item): boolean => event.body.length <= limit;
+  const fits = ({ event, refusal }: Item): boolean => refusal === null && event.body.length <= limit;
   const fitting = batch.every(fits) ? batch : batch.filter(fits);
   const outcomes = fitting.length === 0 ? [] : await attempt(sink, fitting, signal);
   if (fitting.length === batch.length) return outcomes;
   for (const item of batch) {
+    if (item.refusal !== null) {
+      outcomes.push({ item, result: { status: 'refused', code: NOT_REDACTED, reason: item.refusal } });
+      continue;
+    }
     const size = item.event.body.length;
     if (size <= limit) continue;
     const reason = `body of ${size} bytes is above the sink's limit of ${limit}`;
@@ -129,5 +133,7 @@ async function callSink(
 
 /** The code of a refusal that a claim check can get around. */
 const TOO_LARGE = 'too_large';
+/** Of an event that nothing may leave of. */
+const NOT_REDACTED = 'not_redacted';
 
 const MISSING: SendResult = { status: 'retry', reason: 'the sink gave no result', sink: true };

@@ -9,11 +9,11 @@ export interface Destinations {
 }
 
 /**
- * @param to where every event goes; null for where the routes lead
+ * @param to where events of a type go; null for where the routes lead
  * @param sinks only what goes to one of these by the routes, or was refused by one; empty for all
  */
 export function destinationsOf(
-  to: readonly Target[] | null,
+  to: ((type: string) => readonly Target[]) | null,
   sinks: readonly string[],
   routesFor: (type: string) => readonly Target[],
 ): Destinations {
@@ -22,6 +22,6 @@ export function destinationsOf(
     wants: ({ event, refusedBy }) =>
       sinks.length === 0 ||
       (refusedBy === undefined ? routesFor(event.type).some(isAsked) : sinks.includes(refusedBy)),
-    targetsFor: (type) => to ?? routesFor(type).filter(isAsked),
+    targetsFor: (type) => to?.(type) ?? routesFor(type).filter(isAsked),
   };
 }

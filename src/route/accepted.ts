@@ -1,6 +1,7 @@
 import type { JournalEvent } from '../core/event.ts';
 import { parseTarget, type Route, type Target } from '../core/route.ts';
 import type { RouteRecord, Succession } from '../core/route-record.ts';
+import { distinct, explicitTargets } from './explicit.ts';
 import { compileRoutes, type RouteTable } from './table.ts';
 
 interface Era {
@@ -15,7 +16,7 @@ const MOST_TYPES = 1000;
 
 /** What a decision needs of an event. */
 export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
-  readonly handling: { readonly only?: readonly string[] };
+  readonly handling: Pick<JournalEvent['handling'], 'only' | 'redactions'>;
 };
 
 /**
@@ -26,7 +27,8 @@ export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
  * began at, so that no sequence of reloads and restarts changes the answer. A sink that continues for another
  * (`continues`) takes over its cursor and, for all accepted so far, its name. A sink can be taken out only once it has
  * passed all that is for it, or when a person has made dead letters of the rest. What a later table may change is the
- * place inside a sink: an event that waits goes to the destination that today's routes name in that sink, if they do.
+ * place inside a sink, and what leaves for it: an event that waits goes to the destination that today's routes name in that
+ * sink, if they do, and goes without what they say.
  */
 export class AcceptedRoutes {
   readonly #eras: readonly Era[];
@@ -37,6 +39,9 @@ export class AcceptedRoutes {
   readonly #newest: Era;
   /** By type, what is said of events that no older table and no renaming concerns. */
   readonly #usual = new Map<string, Due>();
+  readonly #now: RouteTable;
+  /** Routes of earlier eras, with the names that their sinks have now. */
+  readonly #ever: readonly Route[];
 
   constructor(record: RouteRecord) {
     this.#record = record;
@@ -44,10 +49,19 @@ export class AcceptedRoutes {
     this.#heirs = record.heirs.map(({ upTo, ...heir }) => ({ ...heir, upTo: upTo ?? Infinity }));
     this.#lastHeir = Math.max(-1, ...this.#heirs.map(({ upTo }) => upTo));
     this.#newest = this.#eras.at(-1) ?? { after: 0, tables: [compileRoutes([])] };
+    this.#now = this.#newest.tables.at(-1) ?? compileRoutes([]);
+    this.#ever = this.#eras.flatMap(({ after, tables }) =>
+      tables.flatMap(({ routes }) =>
+        routes.map((route) => ({ ...route, to: this.#renamed(route.to, after + 1) })),
+      ),
+    );
   }
 
-  targetsOf({ seq, type, handling: { only } }: Addressed): readonly Target[] {
-    if (only !== undefined) return this.#renamed(only.map(parseTarget), seq);
+  targetsOf({ seq, type, handling: { only, redactions } }: Addressed): readonly Target[] {
+    if (only !== undefined) {
+      const targets = this.#renamed(only.map(parseTarget), seq);
+      return explicitTargets(targets, type, this.#now, { ever: this.#ever, before: redactions });
+    }
     const era = this.#eraOf(seq);
     if (era === this.#newest) return this.#renamed(targetsIn(era, type), seq);
     const then = this.#renamed(targetsIn(era, type), seq);
@@ -129,6 +143,11 @@ function targetsIn({ tables }: Era, type: string): readonly Target[] {
   if (more.length === 0) return targets;
   const all = new Map<string, Target>();
   for (const { routesFor } of tables)
-    for (const target of routesFor(type).targets) all.set(`${target.sink}:${target.destination}`, target);
+    for (const target of routesFor(type).targets) {
+      const key = `${target.sink}:${target.destination}`;
+      // Nobody can tell which of them counts.
+      const redactions = distinct([...(all.get(key)?.redactions ?? []), ...(target.redactions ?? [])]);
+      all.set(key, redactions.length === 0 ? target : { ...target, redactions });
+    }
   return [...all.values()];
 }

@@ -1,4 +1,4 @@
-import { formatTarget } from '../core/route.ts';
+import { formatTarget, leavingText, type Target } from '../core/route.ts';
 import type { RouteTable } from './table.ts';
 
 /** Where a config takes an event: targets as the config writes them, or `['quarantine']`. Empty is nowhere. */
@@ -32,9 +32,15 @@ export function fatesBy(table: RouteTable): (type: string) => Fate {
   return (type) => {
     const { targets } = table.routesFor(type);
     let fate = fates.get(targets);
-    if (fate === undefined) fates.set(targets, (fate = targets.map(formatTarget)));
+    if (fate === undefined) fates.set(targets, (fate = targets.map(fateAt)));
     return fate;
   };
+}
+
+/** Less of an event is another fate than all of it. */
+function fateAt(target: Target): string {
+  const leaving = leavingText(target);
+  return leaving === null ? formatTarget(target) : `${formatTarget(target)} (${leaving})`;
 }
 
 /** Gathers what changes between two configs, event by event, in memory that grows with the configs only. */

@@ -1,10 +1,12 @@
-import type { Route, Target } from '../core/route.ts';
+import { leavingText, type Route, type Target } from '../core/route.ts';
 import { formatBytes } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import type { Explanation, SkippedRule } from './explain.ts';
 
 /** The route table as aligned text, a line for each target. */
 export function renderRoutes(routes: readonly Route[]): string {
+  // Without redactions nobody asks.
+  const anyLess = routes.some(({ to }) => to.some((target) => leavingText(target) !== null));
   const rows = routes.flatMap(({ match, to }, index) => {
     const targets: readonly (Target | null)[] = to.length === 0 ? [null] : to;
     return targets.map((target, line) => [
@@ -12,10 +14,11 @@ export function renderRoutes(routes: readonly Route[]): string {
       line === 0 ? match.join(', ') : '',
       target === null ? '(nowhere)' : target.sink,
       target?.destination ?? '',
+      ...(anyLess ? [target === null ? '' : (leavingText(target) ?? 'all')] : []),
     ]);
   });
   if (!routes.some(({ match }) => match.includes('*'))) rows.push(['', '(anything else)', '(nowhere)', '']);
-  return columns([['ROUTE', 'MATCH', 'SINK', 'DESTINATION'], ...rows]);
+  return columns([['ROUTE', 'MATCH', 'SINK', 'DESTINATION', ...(anyLess ? ['LEAVES'] : [])], ...rows]);
 }
 
 /** An explanation as a few lines of text. */
@@ -36,10 +39,12 @@ export function renderExplanation(explanation: Explanation): string {
 
 function targetRows(targets: readonly Target[]): string[][] {
   if (targets.length === 0) return [['  sinks', 'none: the event goes nowhere']];
-  return targets.map(({ sink, destination }, line) => [
-    line === 0 ? '  sinks' : '',
-    destination === null ? sink : `${sink}, destination ${destination}`,
-  ]);
+  return targets.map((target, line) => {
+    const { sink, destination } = target;
+    const leaving = leavingText(target);
+    const place = destination === null ? sink : `${sink}, destination ${destination}`;
+    return [line === 0 ? '  sinks' : '', leaving === null ? place : `${place}: ${leaving}`];
+  });
 }
 
 function eventRows(event: Explanation['event']): string[][] {

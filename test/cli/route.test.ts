@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Io } from '../../src/cli/io.ts';
+import { checkCommand } from '../../src/cli/check/command.ts';
 import { routeCommand } from '../../src/cli/route.ts';
 import { temporaryFile } from '../config/helpers.ts';
 import { run } from './run.ts';
@@ -82,5 +83,35 @@ describe('millrace route', () => {
     const command = (io: Io) => routeCommand(io).configureOutput({ writeOut: (text) => (help += text) });
     await expect(run(command, ['--help'])).rejects.toMatchObject({ code: 'commander.helpDisplayed' });
     expect(help).toContain('millrace route --event event.json');
+  });
+});
+
+const redactedConfig = (): string =>
+  temporaryFile(
+    'redacted.yaml',
+    `
+signing: { scheme: none, insecure: true }
+sinks: { labs: { type: stdout }, archive: { type: files, path: /tmp/made-up } }
+routes:
+- { match: labtest., to: [labs, archive], redact: [/data/patient_detials/first_name, /data/*/dob] }
+- { match: '*', to: archive }
+`,
+  );
+
+describe('what leaves', () => {
+  it('is said for each target, and a name that nobody documents is a warning', async () => {
+    const { stdout, stderr } = await run(routeCommand, ['labtest.x', '--config', redactedConfig()]);
+    expect(stdout).toContain('labs: /data/patient_detials/first_name, /data/*/dob as null');
+    expect(stdout).toMatch(/^ +archive$/m);
+    expect(stderr).toContain(
+      'no documented event has a member "patient_detials"; did you mean "patient_details"?',
+    );
+    expect(stderr).not.toContain('"dob"');
+  });
+
+  it('is in the table of `check`, and in what it compares', async () => {
+    const { stdout, stderr } = await run(checkCommand, ['--config', redactedConfig()]);
+    expect(stdout).toMatch(/LEAVES[\s\S]*archive +all/);
+    expect(stderr).toContain('did you mean "patient_details"?');
   });
 });

@@ -5,6 +5,7 @@ import { InOrder } from '../../src/deliver/in-order.ts';
 import { type Item, type Pending, UserByUser } from '../../src/deliver/pending.ts';
 import { makeEvent } from '../support/events.ts';
 
+const PLACE = { destination: null };
 const LIMITS = {
   batchCount: 2,
   batchBytes: 1e6,
@@ -24,10 +25,10 @@ const seqsOf = (items: readonly Item[] | null): number[] => (items ?? []).map(({
 
 test('a user that is out waits, and what is to be sent again comes first', () => {
   const pending = new UserByUser(LIMITS);
-  for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), null);
+  for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), PLACE);
   const batch = pending.take() ?? [];
   expect(seqsOf(batch)).toEqual([1, 2]);
-  pending.push(event(4, 'u'), null);
+  pending.push(event(4, 'u'), PLACE);
   expect(pending.take()).toBe(null);
   pending.release(batch.slice(0, 1), batch.slice(1));
   expect(seqsOf(pending.take())).toEqual([2, 3]);
@@ -35,17 +36,17 @@ test('a user that is out waits, and what is to be sent again comes first', () =>
 
 test('a user released in two parts, as by an erasure in between, loses nothing and keeps its order', () => {
   const pending = new UserByUser(LIMITS);
-  for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), null);
+  for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), PLACE);
   const [gone, left] = pending.take() ?? [];
   pending.release(gone === undefined ? [] : [gone]);
-  pending.push(event(4, 'u'), null);
+  pending.push(event(4, 'u'), PLACE);
   pending.release([], left === undefined ? [] : [left]);
   expect(seqsOf(pending.take())).toEqual([2, 3]);
 });
 
 test('what has no order to keep goes out at once, and comes back to the front', () => {
   const pending = new UserByUser({ ...LIMITS, order: 'none' });
-  for (const seq of [1, 2, 3, 4]) pending.push(event(seq, 'u'), null);
+  for (const seq of [1, 2, 3, 4]) pending.push(event(seq, 'u'), PLACE);
   const first = pending.take() ?? [];
   pending.release([], first);
   expect(seqsOf(pending.take())).toEqual([1, 2]);
@@ -56,15 +57,15 @@ test('what has no order to keep goes out at once, and comes back to the front', 
 test('one batch at a time goes out in the order of the journal, and what a retry holds back is its user only', () => {
   const pending = new InOrder({ ...LIMITS, inFlight: 1 });
   for (const [index, user] of ['u', 'v', 'u', null, 'u', 'v'].entries())
-    pending.push(event(index, user), null);
+    pending.push(event(index, user), PLACE);
   const [first, second] = pending.take() ?? [];
   if (first === undefined || second === undefined) throw new Error('there is no first batch');
   pending.postpone([first]);
   pending.release([second]);
-  pending.push(event(6, 'u'), null);
+  pending.push(event(6, 'u'), PLACE);
   expect(seqsOf(pending.take())).toEqual([3, 5]);
   expect([pending.ready, pending.take()]).toEqual([false, null]);
-  pending.push(event(7, 'v'), null);
+  pending.push(event(7, 'v'), PLACE);
   pending.release([], [first]);
   expect(seqsOf(pending.take())).toEqual([0, 2]);
   expect(seqsOf(pending.take())).toEqual([4, 6]);
@@ -74,7 +75,7 @@ test('one batch at a time goes out in the order of the journal, and what a retry
 test('a batch in order has no more bytes than the sink takes, and one event that is larger alone', () => {
   const pending = new InOrder({ ...LIMITS, inFlight: 1, batchCount: 10, batchBytes: 100 });
   for (const [seq, bytes] of [60, 40, 1, 200, 5].entries())
-    pending.push({ ...event(seq, 'u'), body: Buffer.alloc(bytes) }, null);
+    pending.push({ ...event(seq, 'u'), body: Buffer.alloc(bytes) }, PLACE);
   expect([1, 2, 3, 4].map(() => seqsOf(pending.take()))).toEqual([[0, 1], [2], [3], [4]]);
 });
 
@@ -122,7 +123,7 @@ test.each(kinds)(
         };
         for (const step of all) {
           if (step === 'come back') comeBack();
-          else if ('push' in step) pending.push(event((pushed += 1), step.push), null);
+          else if ('push' in step) pending.push(event((pushed += 1), step.push), PLACE);
           else deliver(step.batch);
         }
         comeBack();

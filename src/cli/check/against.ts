@@ -10,7 +10,7 @@ import { differingSinks, type AgainstReport } from './against-report.ts';
 import { note, type Io } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { openOperations } from '../operations.ts';
-import { configIfAny } from '../config-options.ts';
+import { configIfAny, resolvedConfigOf } from '../config-options.ts';
 
 /** An event of the past, as far as a config decides about it. */
 interface PastEvent {
@@ -72,9 +72,18 @@ export async function checkAgainst(
  * The config to compare with: the one named, else the one that is in force by its place. Null when that is the new one
  * itself, or there is none.
  */
-export function currentConfig(io: Io, named: string | undefined, next: LoadedConfig): LoadedConfig | null {
+export async function currentConfig(
+  io: Io,
+  named: string | undefined,
+  next: LoadedConfig,
+): Promise<LoadedConfig | null> {
   const current = configIfAny({ config: named }, io);
-  return current === null || resolve(current.file) === resolve(next.file) ? null : current;
+  if (current === null || resolve(current.file) === resolve(next.file)) return null;
+  const redacts = current.config.routes.some(({ to }) =>
+    to.some(({ redactions }) => redactions !== undefined),
+  );
+  // For which target a redaction counts depends on what the sinks are.
+  return !redacts ? current : resolvedConfigOf({ config: current.file }, io);
 }
 
 function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {

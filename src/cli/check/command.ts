@@ -7,6 +7,7 @@ import { renderRoutes } from '../../route/render.ts';
 import { createVerifier } from '../../verify/registry.ts';
 import { renderAgainst } from './against-report.ts';
 import { checkAgainst, currentConfig } from './against.ts';
+import { unknownNames } from '../unknown-names.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption, type CommonFlags } from '../config-options.ts';
 
@@ -53,7 +54,8 @@ export function checkCommand(io: Io): Command {
       const { signing } = loaded.config;
       const awaited = loaded.unset.some((key) => key.startsWith('signing.secrets'));
       if (signing.secrets.length > 0 || !awaited) createVerifier(signing);
-      const { file, warnings, config: checked } = loaded;
+      const { file, config: checked } = loaded;
+      const warnings = [...loaded.warnings, ...unknownNames(checked.routes)];
       // Loaded only where there are any: the tables take their time.
       if (checked.tables.length > 0) await (await import('../tables-option.ts')).tablesWith(checked.tables);
       for (const warning of warnings) note(io, `warning: ${warning}`);
@@ -75,7 +77,7 @@ export function checkCommand(io: Io): Command {
 }
 
 async function compare(io: Io, against: string, loaded: LoadedConfig, options: Options): Promise<void> {
-  const current = currentConfig(io, options.current, loaded);
+  const current = await currentConfig(io, options.current, loaded);
   const report = await checkAgainst(io, against, loaded, current);
   print(io, options.json === true ? JSON.stringify(report, null, 2) : renderAgainst(report));
   if (options.exitCode === true && report.changed > 0) io.setExit(EXIT.difference);

@@ -91,7 +91,11 @@ async function replayedFrom(
         if (unit.kind === 'file') return files.read(unit, from, reading);
         throw new MillraceError('archive_unreadable', `${archive} holds what cannot be replayed`);
       },
-      destinations: destinationsOf([{ sink: 'stdout', destination: null }], [], () => []),
+      destinations: destinationsOf(
+        () => [{ sink: 'stdout', destination: null }],
+        [],
+        () => [],
+      ),
       pseudonymiser: (event) => event,
       onProblem: ({ where, reason }) => void problems.push(`${where}: ${reason}`),
     },

@@ -8,6 +8,7 @@ import { FileReader } from '../../replay/read-file.ts';
 import { listStore, StoreReader, type AskStore } from '../../replay/read-store.ts';
 import type { ReadUnit } from '../../replay/replay.ts';
 import { StepMaker, type Step, type Unit } from '../../replay/unit.ts';
+import { explicitTargets } from '../../route/explicit.ts';
 import { compileRoutes } from '../../route/table.ts';
 import { createValidator } from '../../validate/envelope.ts';
 import type { ReplayOrder } from './options.ts';
@@ -41,13 +42,15 @@ export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
   const { loaded } = parts;
   const table = compileRoutes(loaded.config.routes);
   const erased = ErasedUsers.open(loaded.config.erasure.path);
+  const { to } = order;
+  const named = to === null ? null : (type: string) => explicitTargets(to, type, table);
   return {
     loaded,
     order,
     list: () => listInputs(order, parts),
     ...readerOf(order, parts, erased),
     erased,
-    destinations: destinationsOf(order.to, order.sinks, (type) => table.routesFor(type).targets),
+    destinations: destinationsOf(named, order.sinks, (type) => table.routesFor(type).targets),
   };
 }
 

@@ -67,6 +67,9 @@ async function presentContent(
   return content;
 }
 
+/** Hex digits in the name of what was redacted. */
+const CUT_NAME = 16;
+
 interface Claim {
   readonly check: ClaimCheck;
   /** Folder of its path. */
@@ -79,9 +82,11 @@ async function claimOf(event: JournalEvent, compress: boolean): Promise<Claim> {
   const time = new Date(event.receivedAt).toISOString().replaceAll(':', '');
   const what = safeLevel(`${event.type}#${event.id}`).replaceAll('%23', '#');
   const place = [CLAIMS_FOLDER, safeLevel(event.team), time.slice(0, 10)].join('/');
-  const path = `${place}/${time}#${what}.json${compress ? '.gz' : ''}`;
-  const content = compress ? await promisify(gzip)(event.body) : event.body;
   const sha256 = hash('sha256', event.body, 'hex');
+  // Each redaction of an event is kept for itself: what one target may read is not for another.
+  const cut = event.handling.redacted === true ? `~${sha256.slice(0, CUT_NAME)}` : '';
+  const path = `${place}/${time}#${what}${cut}.json${compress ? '.gz' : ''}`;
+  const content = compress ? await promisify(gzip)(event.body) : event.body;
   return { check: { path, sha256, bytes: event.body.length }, place, content };
 }
 

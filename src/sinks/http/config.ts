@@ -130,9 +130,13 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 export type HttpOptions = z.output<typeof schema>;
 
 /** Its targets are known, so a slip in a route is found before an event waits for it. */
-export function describe({ url: main, targets }: Readonly<Record<string, unknown>>): SinkDescription {
+export function describe({ url: main, targets, sign }: Readonly<Record<string, unknown>>): SinkDescription {
   const named = isRecord(targets) ? Object.keys(targets) : [];
-  return { destinations: typeof main === 'string' ? [null, ...named] : named };
+  return {
+    destinations: typeof main === 'string' ? [null, ...named] : named,
+    // A signature over other bytes is none.
+    ...(sign === 'original' ? { needsOriginal: { option: 'sign' } } : {}),
+  };
 }
 
 /** Where events go: `name` is what routes call it, null for the default one. */

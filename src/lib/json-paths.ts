@@ -1,0 +1,124 @@
+/**
+ * Paths into JSON text: a JSON Pointer (RFC 6901) with wildcards. After each `/` stands
+ * - a name: the member of an object with exactly that name, or the element of an array at that index (`0`, `17`);
+ * - `*`: each member and each element;
+ * - `**`: any number of levels, also none.
+ * In a name `~0` is a tilde, `~1` a slash, `~2` a star.
+ */
+export type Step = { readonly name: string } | '*' | '**';
+
+/** @throws Error that says what is wrong with it, and what to write instead */
+export function parsePath(text: string): readonly Step[] {
+  if (!text.startsWith('/')) {
+    const names = text.replace(/^\$?\.?/, '').replaceAll(/\[(\d+|\*)?\]/g, (_, inside = '*') => `.${inside}`);
+    throw new Error(`must begin with a slash, such as "/${names.split('.').join('/')}"`);
+  }
+  return text.slice(1).split('/').map(parseStep);
+}
+
+function parseStep(text: string): Step {
+  if (text === '*' || text === '**') return text;
+  if (text === '') throw new Error('has nothing between two slashes, or after the last one');
+  if (text.includes('*'))
+    throw new Error(
+      `a star stands alone between slashes, and "${text}" is no name; write ~2 for a star in a name`,
+    );
+  const wrong = /~(?![012])/.exec(text);
+  if (wrong !== null) throw new Error(`"${text}": after ~ stands 0 (a tilde), 1 (a slash) or 2 (a star)`);
+  return { name: text.replaceAll('~2', '*').replaceAll('~1', '/').replaceAll('~0', '~') };
+}
+
+/** A list of paths and the mark that is on what they name; marks are powers of two. */
+export interface Marked {
+  readonly mark: number;
+  readonly paths: readonly (readonly Step[])[];
+}
+
+/** Where a walk through a document stands with regard to many paths at once. */
+export interface PathState {
+  /** Of the paths that name this value. */
+  readonly marks: number;
+  /** Of the paths that may name something inside it. */
+  readonly inside: number;
+  /** Names of members that lead elsewhere than any other name does, as text and as UTF-8. */
+  readonly names: readonly string[];
+  readonly keys: readonly Buffer[];
+  /** Whether one of the names is an index. */
+  readonly hasIndexes: boolean;
+  /** For each of the names, and for any other name. */
+  readonly next: (index: number) => PathState;
+}
+
+/** States that are remembered; they depend on the text, too, and are made again where there are more. */
+const REMEMBERED = 4096;
+
+/** Many paths as one automaton, whose states are made when a text first leads to them. */
+export class Paths {
+  readonly #steps: { readonly step: Step | null; readonly mark: number }[] = [];
+  readonly #start: number[] = [];
+  #states = new Map<string, PathState>();
+
+  constructor(lists: readonly Marked[]) {
+    for (const { mark, paths } of lists)
+      for (const path of paths) {
+        this.#start.push(this.#steps.length);
+        for (const step of path) this.#steps.push({ step, mark });
+        this.#steps.push({ step: null, mark });
+      }
+  }
+
+  /** Where every walk begins: at the document as a whole. */
+  get root(): PathState {
+    if (this.#states.size > REMEMBERED) this.#states = new Map();
+    return this.#stateOf(this.#start);
+  }
+
+  /** @param at positions in the paths, each behind a step that was taken */
+  #stateOf(at: readonly number[]): PathState {
+    const reached = new Set<number>();
+    for (const from of at)
+      for (let i = from; ; i += 1) {
+        reached.add(i);
+        // It may stand for no level at all.
+        if (this.#steps[i]?.step !== '**') break;
+      }
+    const places = [...reached].toSorted((a, b) => a - b);
+    const id = places.join();
+    let state = this.#states.get(id);
+    if (state === undefined) this.#states.set(id, (state = this.#make(places)));
+    return state;
+  }
+
+  #make(places: readonly number[]): PathState {
+    let [marks, inside] = [0, 0];
+    const names = new Set<string>();
+    for (const place of places) {
+      const { step, mark } = this.#steps[place] ?? { step: null, mark: 0 };
+      if (step === null) marks |= mark;
+      else inside |= mark;
+      if (typeof step === 'object' && step !== null) names.add(step.name);
+    }
+    const list = [...names];
+    const known: (PathState | undefined)[] = [];
+    return {
+      marks,
+      inside,
+      names: list,
+      keys: list.map((name) => Buffer.from(name)),
+      hasIndexes: list.some((name) => INDEX.test(name)),
+      next: (index) => (known[index + 1] ??= this.#stateOf(this.#after(places, list[index]))),
+    };
+  }
+
+  /** @param name undefined for one that no path has here */
+  #after(places: readonly number[], name: string | undefined): number[] {
+    return places.flatMap((place) => {
+      const step = this.#steps[place]?.step ?? null;
+      if (step === null) return [];
+      if (step === '**') return [place];
+      return step === '*' || step.name === name ? [place + 1] : [];
+    });
+  }
+}
+
+const INDEX = /^(0|[1-9]\d*)$/;
