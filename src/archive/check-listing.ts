@@ -100,10 +100,12 @@ export function reportOthers({ parts, temporary, notFollowed }: ArchiveListing, 
 export function reportMissing(
   lines: ReadonlyMap<string, ManifestLine>,
   listing: ArchiveListing,
-  found: ReadonlyMap<string, FileFacts>,
+  { found, compactions }: { found: ReadonlyMap<string, FileFacts>; compactions: Manifest['compactions'] },
   tally: Tally,
 ): void {
-  const present = new Set([...listing.files, ...listing.claims, ...listing.notFollowed]);
+  const { files, aside, claims, notFollowed } = listing;
+  const present = new Set([files, aside, claims, notFollowed].flat());
+  for (const { replaces } of compactions.values()) for (const { file } of replaces) present.add(file);
   const byWhom = isStoreUrl(listing.root) ? ': removed by somebody, or by a lifecycle rule of the store' : '';
   const holders = new Map<string, string>();
   for (const [file, { sha256 }] of found) holders.set(sha256, file);

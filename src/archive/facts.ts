@@ -33,6 +33,8 @@ export async function readFacts(
     readonly onItem: (item: ArchiveItem<RecordSummary>) => void;
     readonly opener?: RecordOpener | undefined;
     readonly signal?: AbortSignal | undefined;
+    /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
+    readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   },
 ): Promise<FileFacts | string> {
   const hash = createHash('sha256');
@@ -63,6 +65,7 @@ export async function readFacts(
   const onBytes = (chunk: Buffer): void => {
     hash.update(chunk);
     bytes += chunk.length;
+    options.onBytes?.(chunk);
   };
   for await (const items of readInChunks(place, file, parseSummary, { ...options, onBytes }))
     for (const item of items) take(item);

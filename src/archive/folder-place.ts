@@ -2,15 +2,21 @@ import type { Dirent } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { errorCode, readPlain } from '../lib/durable.ts';
+import { errorCode, isMissing, readPlain } from '../lib/durable.ts';
 import { isUnfinished, kindOf, type FileKind } from './file-kind.ts';
+import { Moved } from './moved.ts';
 import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
+import { standing } from './standing.ts';
 
 /** An archive in a folder of this machine. */
 export class FolderPlace implements ArchivePlace {
   readonly root: string;
   /** The only file of it that is meant; null for all. */
   readonly #only: string | null;
+  readonly #moved = new Moved(this, {
+    open: (file, offset) => readPlain(join(this.root, file), undefined, offset),
+    isGone: isMissing,
+  });
 
   constructor(root: string, only: string | null = null) {
     this.root = root;
@@ -32,15 +38,23 @@ export class FolderPlace implements ArchivePlace {
     const about = { place: this, root: this.root, isFolder: this.#only === null, others: [] };
     try {
       const kinds = this.#only === null ? await listFolder(this.root) : { ...NOTHING, file: [this.#only] };
-      const { file: files, part: parts, claim: claims, ...others } = kinds;
-      return { ...about, files, parts, claims, ...others };
+      const { file: found, part: parts, claim: claims, ...others } = kinds;
+      const { files, aside } =
+        this.#only === null
+          ? await standing(this, { files: found, manifest: others.manifest })
+          : { files: found, aside: [] };
+      return { ...about, files, aside, parts, claims, ...others };
     } catch (error) {
       throw new MillraceError('archive_unreadable', `${this.root}: ${messageOf(error)}`, { cause: error });
     }
   }
 
   chunks(file: string): AsyncIterable<Buffer> {
-    return readPlain(join(this.root, file));
+    return this.#moved.read(file);
+  }
+
+  moved(file: string): ReturnType<ArchivePlace['moved']> {
+    return this.#moved.sliceOf(file);
   }
 
   async stat(file: string): Promise<FileState | null> {

@@ -1,4 +1,4 @@
-import type { ErasureLine, ManifestLine } from '../core/archive-manifest.ts';
+import { isCompaction, type ErasureLine, type ManifestLine } from '../core/archive-manifest.ts';
 import type { Receipts } from '../core/proof.ts';
 import { checkSigned } from '../core/signature.ts';
 import type { DifferenceCode } from './report.ts';
@@ -40,7 +40,7 @@ export class LineJudge {
   readonly counts: LineCounts = { signed: 0, unsigned: 0, keys: new Map() };
   readonly #trust: Trust | null;
 
-  /** @param trust null: lines are only looked at where that is cheap, and erasures, which say that data may be missing */
+  /** @param trust null: lines are only looked at where that is cheap, and lines that take files away */
   constructor(trust: Trust | null) {
     this.#trust = trust;
   }
@@ -48,7 +48,9 @@ export class LineJudge {
   judge({ text, entry }: StoredLine): Verdict {
     const line = text.toString();
     const erasure = entry !== null && 'erasure' in entry ? entry : null;
-    if (this.#trust === null && erasure === null) return this.#glance(line);
+    // Both say that files which were there do not count.
+    const takesAway = erasure !== null || (entry !== null && isCompaction(entry));
+    if (this.#trust === null && !takesAway) return this.#glance(line);
     const { state, by } = checkSigned('manifest', line);
     if (state === 'invalid')
       return ['line_forged', 'its signature is invalid: the line was changed, or written without the key'];

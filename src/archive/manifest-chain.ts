@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import { readdir, unlink } from 'node:fs/promises';
 import { chainOf, chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
 import { formatManifestLine, type NewManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
@@ -7,8 +5,7 @@ import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { ObjectStore, StoredObject } from '../core/storage.ts';
 import { CHAIN_START, hashLine, type ChainTip } from '../lib/chained-log.ts';
-import { readPlain } from '../lib/durable.ts';
-import { writeDurably } from '../lib/new-file.ts';
+import { KeptSegments, linesOf, type Pending } from './kept-segments.ts';
 
 /** Lines of one segment at most, but for what comes in one call. */
 const MOST_LINES = 1000;
@@ -26,15 +23,10 @@ export interface ChainOptions {
    * Null for a writer that lives no longer than its process.
    */
   readonly folder: string | null;
+  /** Others may write it too: what lies where the next lines were to be ends `append` with ChainTaken. */
+  readonly shared?: boolean;
   /** Ends what is on its way to the store. */
   readonly signal: AbortSignal;
-}
-
-interface Pending {
-  readonly segment: Segment;
-  readonly bytes: Buffer;
-  readonly tip: ChainTip;
-  readonly files: readonly string[];
 }
 
 interface Call {
@@ -62,13 +54,13 @@ export class ManifestChain {
   #pending: Pending | null = null;
   /** Files whose lines were written by a put that had seemed to fail. */
   readonly #written = new Set<string>();
-  /** Segments in the folder, each with the files that a kill would still list again. */
-  readonly #kept = new Map<string, Set<string>>();
+  readonly #kept: KeptSegments;
   #calls: Call[] = [];
   #running = false;
 
   constructor(options: ChainOptions) {
     this.#options = options;
+    this.#kept = new KeptSegments(options.folder, options.writer);
   }
 
   /** What heads are noted by. */
@@ -83,7 +75,7 @@ export class ManifestChain {
    */
   async open(): Promise<ReadonlySet<string>> {
     await this.#findLostHead(await this.#find());
-    const left = await this.#leftPending();
+    const left = await this.#kept.left();
     for (const pending of left) {
       if (pending.segment.first <= this.#tip.n) {
         if (await this.#holds(pending)) for (const file of pending.files) this.#written.add(file);
@@ -107,12 +99,8 @@ export class ManifestChain {
   }
 
   /** A kill would not write the line of a file again: what was kept of its segment for that case goes with the last of them. */
-  async forget(file: string): Promise<void> {
-    for (const [path, files] of this.#kept) {
-      if (!files.delete(file) || files.size > 0) continue;
-      this.#kept.delete(path);
-      await unlink(path);
-    }
+  forget(file: string): Promise<void> {
+    return this.#kept.forget(file);
   }
 
   async #run(): Promise<void> {
@@ -143,8 +131,9 @@ export class ManifestChain {
       const due = lines.filter(({ file }) => !this.#written.has(file));
       if (due.length === 0) break;
       this.#pending = this.#segmentOf(due, proof);
-      await this.#keepPending(this.#pending);
+      await this.#kept.keep(this.#pending);
       if (await this.#settle()) break;
+      if (this.#options.shared === true) throw new ChainTaken(this.#options.store.url);
       // Somebody has written as this writer, from a copy of its folder, say: the chain goes on behind that.
     }
     for (const { file } of lines) this.#written.delete(file);
@@ -292,55 +281,17 @@ export class ManifestChain {
     for await (const chunk of store.get(key, { signal })) chunks.push(chunk);
     return Buffer.concat(chunks);
   }
+}
 
-  async #keepPending({ segment, bytes, files }: Pending): Promise<void> {
-    const { folder } = this.#options;
-    if (folder === null) return;
-    const name = nameOf(segment);
-    await writeDurably(folder, name, bytes);
-    this.#kept.set(join(folder, name), new Set(files));
-  }
-
-  async #pendingFiles(): Promise<string[]> {
-    const { folder } = this.#options;
-    if (folder === null) return [];
-    const names = (await readdir(folder)).filter((name) => PENDING.test(name));
-    return names.toSorted().map((name) => join(folder, name));
-  }
-
-  async #leftPending(): Promise<Pending[]> {
-    const left: Pending[] = [];
-    for (const path of await this.#pendingFiles()) {
-      const [, from, to] = PENDING.exec(path) ?? [];
-      const chunks: Buffer[] = [];
-      for await (const chunk of readPlain(path)) chunks.push(chunk);
-      const bytes = Buffer.concat(chunks);
-      const lines = linesOf(bytes);
-      const segment = { writer: this.#options.writer, first: Number(from), last: Number(to) };
-      const files = lines.map((line) => (JSON.parse(line) as { readonly file: string }).file);
-      this.#kept.set(path, new Set(files));
-      left.push({ segment, bytes, tip: { n: segment.last, hash: hashLine(lines.at(-1) ?? '') }, files });
-    }
-    return left;
+/** Another has continued a chain that is shared: what was handed in is not in it, and may not be true any more. */
+export class ChainTaken extends Error {
+  constructor(url: string) {
+    super(`${url}: another process has written to the same chain of its manifest`);
+    this.name = 'ChainTaken';
   }
 }
 
 /** What the heads of one writer's chain in a store are noted by. */
 export function chainRoot(url: string, writer: string): string {
   return `${url}/${chainPrefix(writer).slice(0, -1)}`;
-}
-
-/** Whether a file in a writer's folder is a segment on its way to the store. */
-export function isPendingSegment(name: string): boolean {
-  return PENDING.test(name);
-}
-
-const PENDING = /(?:^|\/|\\)segment-(\d{10})-(\d{10})\.jsonl$/;
-
-function nameOf({ first, last }: Segment): string {
-  return `segment-${[first, last].map((number) => String(number).padStart(10, '0')).join('-')}.jsonl`;
-}
-
-function linesOf(bytes: Buffer): string[] {
-  return bytes.toString().split('\n').slice(0, -1);
 }

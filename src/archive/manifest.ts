@@ -1,4 +1,11 @@
-import type { ErasureLine, ManifestLine } from '../core/archive-manifest.ts';
+import { isCompacted } from '../core/archive.ts';
+import {
+  isCompaction,
+  type CompactionLine,
+  type ErasureLine,
+  type ManifestLine,
+} from '../core/archive-manifest.ts';
+import { COMPACTIONS } from '../core/archive-segments.ts';
 import { chainsOf } from './chains.ts';
 import { type LineCounts, type Trust } from './judge.ts';
 import type { ArchiveListing } from './place.ts';
@@ -11,6 +18,8 @@ export interface Manifest {
   readonly entries: ReadonlyMap<string, ManifestLine>;
   /** Files with a line before the newest that says something else. */
   readonly superseded: ReadonlySet<string>;
+  /** Files that compactions made, whatever has become of them since. */
+  readonly compactions: ReadonlyMap<string, CompactionLine>;
   /** Files listed anew after an erasure had changed them. */
   readonly returned: ReadonlyMap<string, ErasureLine>;
   /** One in a folder, one for each writer in a store. */
@@ -40,18 +49,19 @@ export async function readManifest(
   const chains: ChainFacts[] = [];
   place.expect(files);
   for (const chain of chainsOf(files)) {
-    const ofWriter = chain.writer !== null;
+    const { writer } = chain;
     chains.push(
-      await readChain(place, chain, trust, (entry, refused) => entries.take(entry, refused, ofWriter)),
+      await readChain(place, chain, trust, (entry, refused) => entries.take(entry, refused, writer)),
     );
   }
   entries.finish();
   const differences = [...chains.flatMap((chain) => chain.differences), ...strangers(chains)];
-  const { newest, superseded, returned } = entries;
+  const { newest, superseded, returned, compactions } = entries;
   return {
     entries: newest,
     superseded,
     returned,
+    compactions,
     chains,
     signatures: sumOf(chains),
     isSound: chains.every(({ brokenAt }) => brokenAt === null),
@@ -64,6 +74,7 @@ class Entries {
   readonly newest = new Map<string, ManifestLine>();
   readonly superseded = new Set<string>();
   readonly returned = new Map<string, ErasureLine>();
+  readonly compactions = new Map<string, CompactionLine>();
   readonly #onEntry: ManifestOptions['onEntry'];
   /** Of writers to a store: each has a chain of its own, so only their times say which came first. */
   readonly #erasures: ErasureLine[] = [];
@@ -72,9 +83,12 @@ class Entries {
     this.#onEntry = onEntry;
   }
 
-  take(entry: ManifestLine, isRefused: boolean, ofWriter: boolean): void {
+  /** @param writer of the chain; null for a folder's own */
+  take(entry: ManifestLine, isRefused: boolean, writer: string | null): void {
+    if (isCompaction(entry) && !isRefused && (writer === null || writer === COMPACTIONS))
+      this.compactions.set(entry.file, entry);
     const isErasure = 'erasure' in entry;
-    if (isErasure && ofWriter) {
+    if (isErasure && writer !== null) {
       if (!isRefused) this.#erasures.push(entry);
       return;
     }
@@ -84,6 +98,9 @@ class Entries {
   finish(): void {
     const inTurn = this.#erasures.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
     for (const entry of inTurn) this.#take(entry, false);
+    // An erasure lists what it takes out of the file of a compaction that was ended before its own line: it does not count.
+    for (const file of this.newest.keys())
+      if (isCompacted(file) && !this.compactions.has(file)) this.newest.delete(file);
   }
 
   #take(entry: ManifestLine, isRefused: boolean): void {

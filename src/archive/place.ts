@@ -24,10 +24,22 @@ export interface ArchivePlace extends Bytes {
   list(): Promise<ArchiveListing>;
   /** Null for what is not there, or is no plain file. */
   stat(file: string): Promise<FileState | null>;
+  /**
+   * Where the bytes of a file are that a compaction has replaced; null when it was not, or an erasure has changed them since.
+   * `chunks` reads them by the old name.
+   */
+  moved(file: string): Promise<Slice | null>;
   /** Says which files are read next, and in what order: where each takes a while to come, several are fetched at once. */
   expect(files: Iterable<string>): void;
   /** Ends what is being fetched. */
   close(): Promise<void>;
+}
+
+/** Bytes of a file that a compaction replaced, in the file that has them now. */
+export interface Slice {
+  readonly file: string;
+  readonly offset: number;
+  readonly bytes: number;
 }
 
 /** What tells whether a file is still the one it was. */
@@ -44,8 +56,10 @@ export interface ArchiveListing {
   readonly place: ArchivePlace;
   /** The root of the place; the folder of a single file. */
   readonly root: string;
-  /** Finished files: every name with `.ndjson` in it, as `*.ndjson*` finds them. */
+  /** Finished files that count: every name with `.ndjson` in it, as `*.ndjson*` finds them, but for `aside`. */
   readonly files: readonly string[];
+  /** Finished files that do not count: a compaction has replaced them, or made them and was ended before it listed them. */
+  readonly aside: readonly string[];
   /** Unfinished files: records not compressed and not in the manifest yet. */
   readonly parts: readonly string[];
   /** Events kept whole because they were too large for a sink. */

@@ -101,6 +101,6 @@ export async function listArchive(path: string, places = DEFAULT): Promise<Archi
   return listing;
 }
 
-function isEmpty({ files, parts, claims, temporary, manifest, others }: ArchiveListing): boolean {
-  return [files, parts, claims, temporary, manifest, others].every((names) => names.length === 0);
+function isEmpty({ files, aside, parts, claims, temporary, manifest, others }: ArchiveListing): boolean {
+  return [files, aside, parts, claims, temporary, manifest, others].every((names) => names.length === 0);
 }

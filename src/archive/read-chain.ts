@@ -1,4 +1,4 @@
-import { parseManifestLine, type ManifestLine } from '../core/archive-manifest.ts';
+import { isCompaction, parseManifestLine, type ManifestLine } from '../core/archive-manifest.ts';
 import { hashLine } from '../lib/chained-log.ts';
 import { cutLines } from '../lib/lines.ts';
 import type { Chain, Piece } from './chains.ts';
@@ -37,7 +37,8 @@ interface Link {
 /**
  * Reads one chain from its first line to its last.
  * @param trust what its lines are judged by; null where a cheap look is enough
- * @param onEntry told of each line, and whether no writer of this archive wrote it or, of an erasure, it has no receipt
+ * @param onEntry told of each line, and whether no writer of this archive wrote it or, of an erasure, it has no receipt; a
+ *   compaction by a key that is not known counts, as what it replaced is in its file and may be nowhere else
  */
 export async function readChain(
   bytes: Bytes,
@@ -78,7 +79,7 @@ export async function readChain(
           broken.push({ file, number, previous: entry.previous });
           brokenAt ??= number;
         }
-        onEntry(entry, verdict !== null);
+        onEntry(entry, verdict !== null && !(isCompaction(entry) && verdict[0] === 'line_untrusted'));
       }
       head = hashLine(text);
       if (ended) hashes.set(head, number);

@@ -98,9 +98,10 @@ export async function* readListed<R>(
   }
 }
 
-/** The first of these names under which a file is there now. */
+/** The first of these names under which a file can be read now. */
 export async function firstThere(place: ArchivePlace, names: readonly string[]): Promise<string | null> {
   for (const name of names) if ((await place.stat(name)) !== null) return name;
+  for (const name of names) if ((await place.moved(name)) !== null) return name;
   return null;
 }
 

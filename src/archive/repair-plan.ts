@@ -63,7 +63,7 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   if (manifest !== null && isDamaged(manifest))
     return { actions, temporary, cut: false, moves: [], additions: [] };
   const newest: ReadonlyMap<string, ManifestLine> = manifest?.entries ?? new Map<string, ManifestLine>();
-  const { moves, files } = planMoves(found.files, newest);
+  const { moves, files } = planMoves(found.files, expectedOf(newest, manifest));
   for (const { from, to } of moves) {
     actions.push({
       action: 'move_file',
@@ -80,6 +80,17 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   for (const { file } of additions)
     actions.push({ action: 'list_file', file, detail: 'complete, and not in the manifest' });
   return { actions, temporary, cut, moves, additions };
+}
+
+/** Without what compactions have replaced: nothing gets such a name back. */
+function expectedOf(
+  newest: ReadonlyMap<string, ManifestLine>,
+  manifest: Manifest | null,
+): ReadonlyMap<string, ManifestLine> {
+  const expected = new Map(newest);
+  for (const { replaces } of manifest?.compactions.values() ?? [])
+    for (const { file } of replaces) expected.delete(file);
+  return expected;
 }
 
 /** A last line without an end is no damage: a crash leaves it, and the next writer cuts it off. */

@@ -95,10 +95,8 @@ async function lockWriters(path: string): Promise<() => void> {
   const release = (): void => releases.forEach((one) => one());
   try {
     if (!(await hasOpenFolder(path))) return release;
-    const refusal = (by: string) =>
-      new MillraceError('archive_in_use', `${path} is being written by ${by}; stop that first`);
-    const repair = await own(join(path, OPEN_FOLDER, REPAIR_LOCK), refusal);
-    releases.push(() => repair.release('remove'));
+    releases.push(await holdRepairs(path));
+    const refusal = refusalOf(path);
     for (const entry of await readdir(join(path, OPEN_FOLDER), { withFileTypes: true })) {
       if (!entry.isDirectory()) continue;
       const writer = await own(join(path, OPEN_FOLDER, entry.name, WRITER_LOCK), refusal);
@@ -110,6 +108,17 @@ async function lockWriters(path: string): Promise<() => void> {
     if (error instanceof MillraceError) throw error;
     throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** Holds off repairs, and whoever else holds them off. @param path with a folder of unfinished files, or without one */
+export async function holdRepairs(path: string): Promise<() => void> {
+  await hasOpenFolder(path);
+  const repair = await own(join(path, OPEN_FOLDER, REPAIR_LOCK), refusalOf(path));
+  return () => repair.release('remove');
+}
+
+function refusalOf(path: string): (by: string) => MillraceError {
+  return (by) => new MillraceError('archive_in_use', `${path} is being written by ${by}; stop that first`);
 }
 
 /** Makes it if need be. Not through a symbolic link: locks would be made in folders of somebody else's. */

@@ -25,6 +25,7 @@ export type DifferenceCode =
   | 'file_unreadable'
   | 'record_invalid'
   | 'counts_differ'
+  | 'compaction_differs'
   | 'signature_unmatched'
   | 'signature_invalid'
   | 'keys_stale'

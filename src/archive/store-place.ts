@@ -2,7 +2,10 @@ import { MillraceError } from '../core/errors.ts';
 import { type ObjectStore, StorageError, type StorageFault, type StoredObject } from '../core/storage.ts';
 import { FetchAhead } from '../lib/fetch-ahead.ts';
 import { kindOf } from './file-kind.ts';
+import { SEGMENTS } from '../core/archive-segments.ts';
+import { Moved } from './moved.ts';
 import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
+import { standing } from './standing.ts';
 
 /** Objects fetched before their turn, and bytes held of each: 32 MiB, and 16 ways there and back at a time. */
 const AHEAD = { width: 16, most: 2 * 1024 * 1024 };
@@ -13,6 +16,10 @@ export class StorePlace implements ArchivePlace {
   readonly #only: string | null;
   readonly #open: () => Promise<ObjectStore>;
   readonly #ahead: FetchAhead;
+  readonly #moved = new Moved(this, {
+    open: (file, offset) => this.#get(file, offset),
+    isGone: (error) => error instanceof StorageError && error.fault === 'missing',
+  });
   /** What the last listing has found. */
   #found: ReadonlyMap<string, FileState> = new Map();
 
@@ -24,7 +31,7 @@ export class StorePlace implements ArchivePlace {
     this.root = root;
     this.#open = open;
     this.#only = only;
-    this.#ahead = new FetchAhead({ ...AHEAD, open: (file) => this.#get(file) });
+    this.#ahead = new FetchAhead({ ...AHEAD, open: (file) => this.#moved.read(file) });
   }
 
   async list(): Promise<ArchiveListing> {
@@ -38,9 +45,14 @@ export class StorePlace implements ArchivePlace {
     }
     this.#found = found;
     for (const names of [others, ...Object.values(kinds)]) names.sort();
-    const { file: files = [], part: parts = [], claim: claims = [], temporary = [], manifest = [] } = kinds;
+    const { file = [], part: parts = [], claim: claims = [], temporary = [] } = kinds;
     const about = { place: this, root: this.root, isFolder: this.#only === null, notFollowed: [] };
-    return { ...about, files, parts, claims, temporary, manifest, others };
+    if (this.#only !== null)
+      return { ...about, files: file, aside: [], parts, claims, temporary, manifest: [], others };
+    // Listed after the files: what a compaction has removed from these is in a line by then.
+    const manifest = await this.#segments();
+    const counted = await standing(this, { files: file, manifest });
+    return { ...about, ...counted, parts, claims, temporary, manifest, others };
   }
 
   chunks(file: string): AsyncIterable<Buffer> {
@@ -55,6 +67,10 @@ export class StorePlace implements ArchivePlace {
     return object === null ? null : stateOf(object);
   }
 
+  moved(file: string): ReturnType<ArchivePlace['moved']> {
+    return this.#moved.sliceOf(file);
+  }
+
   expect(files: Iterable<string>): void {
     this.#ahead.expect(files);
   }
@@ -63,12 +79,18 @@ export class StorePlace implements ArchivePlace {
     return this.#ahead.close();
   }
 
-  async *#get(file: string): AsyncGenerator<Buffer> {
+  async *#get(file: string, offset: number): AsyncGenerator<Buffer> {
     try {
-      yield* (await this.#open()).get(file);
+      yield* (await this.#open()).get(file, { offset });
     } catch (error) {
       throw meaning(error);
     }
+  }
+
+  async #segments(): Promise<string[]> {
+    const store = await this.#open();
+    const segments = await asking(() => Array.fromAsync(store.list(SEGMENTS), ({ key }) => key));
+    return segments.filter((key) => kindOf(key) === 'manifest').toSorted();
   }
 
   async *#objects(): AsyncGenerator<StoredObject> {

@@ -7,6 +7,7 @@ import type { Verifier } from '../core/verifier.ts';
 import { compareClaim, readClaim, type ClaimFacts } from './check-claim.ts';
 import { compareFile } from './check-file.ts';
 import { reportManifest, reportMissing, reportOthers, type ExpectedHead } from './check-listing.ts';
+import { checkCompactions, reportAside, sliceHashes } from './check-compactions.ts';
 import { checkRecord } from './check-record.ts';
 import { readFacts, type FileFacts } from './facts.ts';
 import type { Trust } from './judge.ts';
@@ -72,9 +73,11 @@ export async function inspectArchive(path: string, options: VerifyOptions = {}):
   reportManifest(manifest, tally, options);
   reportOthers(listing, tally);
   const lines = manifest?.entries ?? new Map<string, ManifestLine>();
+  if (manifest !== null) checkCompactions(manifest, tally);
   const files = await checkFiles(listing, lines, tally, options);
   const claims = await checkClaims(listing, lines, tally, options);
-  reportMissing(lines, listing, files, tally);
+  await reportAside(listing, manifest, tally);
+  reportMissing(lines, listing, { found: files, compactions: manifest?.compactions ?? new Map() }, tally);
   return { report: tally.report(listing.root), listing, manifest, files, claims };
 }
 
@@ -96,7 +99,8 @@ async function checkFiles(
   place.expect(files);
   for (const [done, file] of files.entries()) {
     onProgress?.(done, files.length + claims.length, file);
-    const facts = await readFacts(place, file, { onItem, opener, signal });
+    const slices = sliceHashes(lines.get(file));
+    const facts = await readFacts(place, file, { onItem, opener, signal, onBytes: slices?.add });
     tally.files += 1;
     if (typeof facts === 'string') {
       tally.differ({ code: 'file_unreadable', file, line: null, detail: facts });
@@ -108,6 +112,8 @@ async function checkFiles(
     const name = names.get(facts.sha256) ?? file;
     const listed = { line: lines.get(file) ?? null, elsewhere: name === file ? null : name };
     for (const [code, detail] of compareFile(facts, listed)) tally.differ({ code, file, line: null, detail });
+    for (const [code, detail] of slices?.differences() ?? [])
+      tally.differ({ code, file, line: null, detail });
   }
   return found;
 }
@@ -138,10 +144,10 @@ async function checkClaims(
 }
 
 function refuseUnlessArchive(path: string, listing: ArchiveListing): void {
-  const { isFolder, manifest, files, parts, claims } = listing;
+  const { isFolder, manifest, files, aside, parts, claims } = listing;
   if (!isFolder)
     throw new MillraceError('archive_unreadable', `${path} is a file; name the archive's folder`);
-  if (manifest.length + files.length + parts.length + claims.length > 0) return;
+  if (manifest.length + files.length + aside.length + parts.length + claims.length > 0) return;
   throw new MillraceError(
     'archive_unreadable',
     `${path} holds no archive: neither ${MANIFEST} nor *.ndjson*`,

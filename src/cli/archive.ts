@@ -16,6 +16,7 @@ import { visible } from '../lib/visible.ts';
 import { receiptsIn } from '../erase/receipt.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
+import { compactCommand } from './archive-compact.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { configOf } from './config-options.ts';
@@ -61,8 +62,9 @@ interface Options extends KeyOptions {
 /** `millrace archive …`: looks at what the files sink wrote. */
 export function archiveCommand(io: Io): Command {
   const archive = new Command('archive')
-    .description('inspect what the files sink wrote')
-    .addHelpText('after', HELP);
+    .description('inspect and compact what the files sink wrote')
+    .addHelpText('after', HELP)
+    .addCommand(compactCommand(io));
   addKeyOptions(archive.command('verify'))
     .description('compare every file with the manifest: counts, sizes, hashes, chain and signatures')
     .argument('<path>', 'the folder of the archive, or its URL: s3://, azblob:// or gs://')

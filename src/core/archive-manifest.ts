@@ -7,6 +7,9 @@ import { signJson, type Signer } from './signature.ts';
  * judged by its newest line, whichever kind that is:
  *
  * - a file was finished: `{"file","records","bytes","sha256","first_received_at","last_received_at","types","previous"}`;
+ * - a compaction made one file of others: as a file line, with `"replaces":[{"file","records","bytes","sha256"},…]` before
+ *   `"previous"`. The file is those files' bytes one after another, in this order, so that what earlier lines say of them can
+ *   still be checked in it. From this line on they do not count, whether they are still there or not;
  * - a large event was kept whole in a file of its own: `{"claim_check","file","event_type","bytes","sha256","body_sha256","previous"}`;
  * - an erasure rewrote a file or removed it:
  *   `{"erasure","at","file","removed","records","bytes","sha256",…as a file line…,"previous"}`.
@@ -51,6 +54,8 @@ const fileLine = z.object({
   last_received_at: z.string(),
   /** Records per event type. */
   types,
+  /** Of a compaction: the files whose bytes these are, in their order. */
+  replaces: z.array(z.object({ file, records: count, bytes: count, sha256 })).optional(),
   ...end,
 });
 
@@ -87,6 +92,9 @@ const erasureLine = z.object({
 
 /** One finished file of records. */
 export type FileLine = Readonly<z.output<typeof fileLine>>;
+
+/** A file that a compaction made, and of what. */
+export type CompactionLine = FileLine & { readonly replaces: NonNullable<FileLine['replaces']> };
 
 /** One event too large for a sink, kept whole; what points at it carries its path too. */
 type ClaimLine = Readonly<z.output<typeof claimLine>>;
@@ -127,6 +135,10 @@ function schemaOf(value: unknown): z.ZodType<ManifestLine> {
   if (!isRecord(value)) return fileLine;
   if ('erasure' in value) return erasureLine;
   return 'claim_check' in value ? claimLine : fileLine;
+}
+
+export function isCompaction(line: ManifestLine): line is CompactionLine {
+  return 'replaces' in line && line.replaces !== undefined;
 }
 
 function isInside(name: string): boolean {

@@ -16,6 +16,12 @@ export interface Segment {
   readonly last: number;
 }
 
+/**
+ * The chain that all compactions of an archive share. Each object of it is put where the last one ends, if nothing is there:
+ * of two compactions at once only one can go on.
+ */
+export const COMPACTIONS = '000000000000';
+
 /** Begins the keys of all segments. */
 export const SEGMENTS = '_manifest/';
 

@@ -33,6 +33,14 @@ export const DATA_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.nd
 
 export type Compression = keyof typeof DATA_EXTENSIONS;
 
+/** A file made of others by a compaction: `{time of its first record}-compacted-{hash of what it is made of}`. */
+const COMPACTED = /(?:^|\/)(?:\d{8}T\d{9}Z-)?compacted-[0-9a-f]{16}\.ndjson(?:\.gz)?$/;
+
+/** Whether a file is one that a compaction made. Until its line is in the manifest it does not count. */
+export function isCompacted(file: string): boolean {
+  return COMPACTED.test(file);
+}
+
 /** Folder inside an archive for what is not finished: each writer's open part files, temporary files and locks. */
 export const OPEN_FOLDER = '_open';
 

@@ -2,6 +2,7 @@ import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import { DISK } from '../archive/place.ts';
+import { OPEN_FOLDER } from '../core/archive.ts';
 import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -20,6 +21,7 @@ import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
 import { mayHold, requestsInFile, searchFile } from './search-file.ts';
+import { exists, isAbandoned, isBeingWritten, type FolderJob as Job } from './folder-job.ts';
 import { temporaryPath } from './temporary.ts';
 import { walkFolder } from './walk.ts';
 import { holdWriters } from './writers.ts';
@@ -252,7 +254,9 @@ export class FolderStore implements ErasableStore {
   /** Compressed and cut short, it cannot be searched; and nobody will miss it. */
   async #temporary({ root, alone }: Job, file: string): Promise<void> {
     const path = join(root, file);
-    if (alone || Date.now() - (await stat(path)).mtimeMs >= ABANDONED_AFTER) await unlink(path);
+    // A compaction has its own there, and does not run: it holds the lock that is held now.
+    const isCompactions = dirname(file) === OPEN_FOLDER;
+    if (alone || isCompactions || (await isAbandoned(path))) await unlink(path);
   }
 
   async #plan(job: Job, file: string): Promise<void> {
@@ -310,35 +314,4 @@ export class FolderStore implements ErasableStore {
     await listing.add(file, { ...rewrite, at: new Date() });
     run.onStep('listed');
   }
-}
-
-interface Job {
-  /** Absolute; an archive's own folder. */
-  readonly root: string;
-  /** Where it lies in the store, with a `/` at its end; empty for the store itself. */
-  readonly prefix: string;
-  readonly run: ErasureRun;
-  readonly search: IdSearch;
-  readonly owners: LineOwners;
-  readonly listing: Listing;
-  /** Files that went away before they could be looked at. */
-  readonly vanished: string[];
-  /** Nobody else writes here. */
-  readonly alone: boolean;
-}
-
-/** Rows that are not complete yet: they have another name then, and whoever writes them keeps the file open. */
-async function isBeingWritten(path: string): Promise<boolean> {
-  if (!path.endsWith('.ndjson.part')) return false;
-  return Date.now() - (await stat(path)).mtimeMs < ABANDONED_AFTER;
-}
-
-/** Milliseconds without a write after which an unfinished file of rows has lost its writer. */
-const ABANDONED_AFTER = 600_000;
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

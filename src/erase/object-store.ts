@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -16,6 +15,7 @@ import { StorageError, type ObjectStore } from '../core/storage.ts';
 import { makeFolder } from '../lib/durable.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
+import { leavesToCompaction, temporaryFor, type ObjectJob as Job } from './object-job.ts';
 import { kindOf, LineOwners, mayNameNobody, type EnvelopeFields } from './file-kinds.ts';
 import { NotSearched } from './not-searched.ts';
 import { ObjectListing } from './object-listing.ts';
@@ -80,6 +80,7 @@ export class ObjectErasure implements ErasableStore {
 
   async #erase(run: ErasureRun, store: ObjectStore, place: StorePlace): Promise<void> {
     const { settle, fields, folder } = this.#options;
+    if (await leavesToCompaction(store, this.name, run)) return;
     const search = new IdSearch(run.subjects);
     await settle?.(async (file) => (await searchFile(DISK, file, search, run.signal)).found);
     const owners = new LineOwners(new Owners(run.subjects), fields);
@@ -93,6 +94,8 @@ export class ObjectErasure implements ErasableStore {
     for (const item of earlier) await this.#finish(job, item);
     await this.#passes(job);
     await this.#purgeAbsent(job);
+    // One that began meanwhile may have read what is erased by now, and not put it yet.
+    await leavesToCompaction(store, this.name, run);
   }
 
   async #chain(store: ObjectStore, signal: AbortSignal): Promise<ManifestChain> {
@@ -126,9 +129,9 @@ export class ObjectErasure implements ErasableStore {
   /** Looks at every object that is new, or has changed. @returns those that went away before they could be looked at */
   async #pass(job: Job, seen: Map<string, string>): Promise<readonly string[]> {
     const { place } = job;
-    const { files, parts, claims, temporary, manifest, others } = await place.list();
+    const { files, aside, parts, claims, temporary, manifest, others } = await place.list();
     const due: string[] = [];
-    const all = [files, parts, claims, temporary, manifest, others]
+    const all = [files, aside, parts, claims, temporary, manifest, others]
       .flat()
       .filter((file) => !this.#isOthers(file));
     const tables = deltaTablesIn(all);
@@ -288,21 +291,4 @@ export class ObjectErasure implements ErasableStore {
   #leave({ run, search }: Job, item: string, requests: readonly string[], reason: string): void {
     run.leave({ store: this.name, item: search.redact(item), requests, reason });
   }
-}
-
-interface Job {
-  readonly run: ErasureRun;
-  readonly store: ObjectStore;
-  readonly place: StorePlace;
-  readonly search: IdSearch;
-  readonly owners: LineOwners;
-  readonly listing: ObjectListing;
-  /** Folder for what is written anew. */
-  readonly temporary: string;
-  /** Objects that went away before they could be looked at. */
-  readonly vanished: string[];
-}
-
-function temporaryFor({ temporary }: Job, file: string): string {
-  return join(temporary, `${hash('sha256', file, 'hex').slice(0, 16)}.tmp`);
 }

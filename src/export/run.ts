@@ -37,13 +37,13 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
     await finishStep(ledger, list, steps);
     const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
     const fresh = new Set(ledger.standing.filter((step) => !stale.includes(step)).flatMap(identities));
-    const sources = list.sources.filter((source) => !fresh.has(identityOf(source)));
+    const sources = list.sources.flatMap((source) => missingOf(source, fresh));
     const replacing = {
       replaces: stale.map(({ step }) => step),
       removes: stale.flatMap(({ files }) => files.map(({ file }) => file)),
     };
     await ledger.checkRemoval(replacing.removes);
-    const before = list.sources.length - sources.length;
+    const before = list.sources.filter((source) => missingOf(source, fresh).length === 0).length;
     const earlier = earlierOf(ledger.standing);
     const drift = new Drift();
     const done: ExportStep[] = [];
@@ -112,7 +112,7 @@ async function isCommitted(ledger: Ledger, step: ExportStep, signal: AbortSignal
 async function finishStep(ledger: Ledger, { sources }: SourceList, options: StepOptions): Promise<void> {
   const lost = ledger.unfinished;
   if (lost === null) return;
-  const here = new Map(sources.map((source) => [identityOf(source), source]));
+  const here = new Map(sources.flatMap(withPieces).map((source) => [identityOf(source), source]));
   const own = lost.sources.flatMap((source) => here.get(identityOf(source)) ?? []);
   const so = { done: 0, total: own.length, records: 0 };
   const run = new StepRun(
@@ -146,6 +146,22 @@ function isStale(step: ExportStep, { present, roots }: SourceList, opener?: Reco
 /** A file is the same after its archive has moved, and when another folder around it was named. */
 function identityOf({ file, sha256 }: Pick<Source, 'file' | 'sha256'>): string {
   return `${sha256} ${basename(file)}`;
+}
+
+/** The file, and what it is made of. */
+function withPieces(source: Source): Source[] {
+  return [source, ...(source.pieces ?? []).flatMap(withPieces)];
+}
+
+/**
+ * What of a file is not exported yet. One that a compaction made is read whole, unless some of what it is made of was
+ * exported before: then the rest is.
+ */
+function missingOf(source: Source, exported: ReadonlySet<string>): Source[] {
+  const { root, file, sha256, pieces = [] } = source;
+  if (exported.has(identityOf(source))) return [];
+  const isInside = pieces.flatMap(withPieces).some((piece) => exported.has(identityOf(piece)));
+  return isInside ? pieces.flatMap((piece) => missingOf(piece, exported)) : [{ root, file, sha256 }];
 }
 
 function identities({ sources }: ExportStep): string[] {

@@ -1,5 +1,6 @@
 import { hashFile } from '../archive/facts.ts';
 import { readManifest } from '../archive/manifest.ts';
+import { readPieces } from '../archive/pieces.ts';
 import { nameOf } from '../archive/place.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { canHoldWanted, type Selection, type TakesType } from './select.ts';
@@ -12,12 +13,14 @@ export interface Source {
   readonly file: string;
   /** Of the bytes on disk, as the manifest says it; read from the file where no manifest does. */
   readonly sha256: string;
+  /** What a compaction made it of, as far as it is wanted: its bytes are theirs, which can be read by their old names. */
+  readonly pieces?: readonly Source[];
 }
 
 /** The files to be read, and what was left out. */
 export interface SourceList {
   readonly sources: readonly Source[];
-  /** SHA-256 of every finished file there is, wanted or not, by `root` and `file` joined. */
+  /** SHA-256 of every finished file there is, wanted or not, also inside a compacted one, by `root` and `file` joined. */
   readonly present: ReadonlyMap<string, string>;
   /** Folders that were listed whole: what is not present below them is gone. */
   readonly roots: ReadonlySet<string>;
@@ -50,15 +53,31 @@ export async function listSources(
     unfinished += parts.length;
     if (isFolder) roots.add(root);
     for (const file of notFollowed) problems.push({ file, reason: 'not a plain file; not followed' });
-    const { entries } = await readManifest(listing);
+    const manifest = await readManifest(listing);
+    const { entries } = manifest;
+    const piecesOf = await readPieces(listing, manifest);
+    const isPassedOver = (file: string): boolean => {
+      const entry = entries.get(file);
+      return entry !== undefined && 'types' in entry && !canHoldWanted(entry, selection, takes);
+    };
+    const withPieces = (source: Source): Source => {
+      const pieces = piecesOf(source.file)?.map(({ file, sha256 }) => {
+        present.set(nameOf(root, file), sha256);
+        return withPieces({ root, file, sha256 });
+      });
+      return pieces === undefined
+        ? source
+        : { ...source, pieces: pieces.filter(({ file }) => !isPassedOver(file)) };
+    };
     for (const file of files) {
       const at = nameOf(root, file);
       const entry = entries.get(file);
       const listed = entry !== undefined && 'types' in entry ? entry : null;
       const sha256 = listed?.sha256 ?? (await hashFile(place, file)).sha256;
       present.set(at, sha256);
-      if (listed !== null && !canHoldWanted(listed, selection, takes)) passedOver += 1;
-      else found.set(at, { root, file, sha256 });
+      const source = withPieces({ root, file, sha256 });
+      if (isPassedOver(file)) passedOver += 1;
+      else found.set(at, source);
     }
   }
   return { sources: [...found.values()], present, roots, unfinished, passedOver, problems };

@@ -74,13 +74,18 @@ const CHUNK = 256 * 1024;
 
 /**
  * The bytes of a plain file, a new buffer for each chunk; the file is closed when the reader stops, wherever that is.
- * @param end reads this many bytes at most
+ * @param end of the bytes wanted; all there are when absent
+ * @param from first byte wanted
  * @throws NotFollowed, or the system's error
  */
-export async function* readPlain(path: string, end = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
+export async function* readPlain(
+  path: string,
+  end = Number.POSITIVE_INFINITY,
+  from = 0,
+): AsyncGenerator<Buffer> {
   const handle = await openPlain(path, READ);
   try {
-    for (let at = 0; at < end;) {
+    for (let at = from; at < end;) {
       const chunk = Buffer.allocUnsafeSlow(Math.min(CHUNK, end - at));
       const { bytesRead } = await handle.read(chunk, 0, chunk.length, at);
       if (bytesRead === 0) return;

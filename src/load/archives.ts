@@ -1,5 +1,7 @@
 import { hashFile } from '../archive/facts.ts';
+import { Compactions } from '../archive/compactions.ts';
 import { readManifest } from '../archive/manifest.ts';
+import { readPieces } from '../archive/pieces.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { MillraceError } from '../core/errors.ts';
 
@@ -10,6 +12,8 @@ export interface ArchiveFile {
   /** Relative to `root`. */
   readonly file: string;
   readonly sha256: string;
+  /** What a compaction made it of: its bytes are theirs, which can be read by their old names. */
+  readonly pieces?: readonly ArchiveFile[];
 }
 
 /** One archive as it lies there. */
@@ -32,20 +36,32 @@ export async function readArchiveFolder(path: string, places: Places): Promise<A
   const { place, root, files, parts, notFollowed, isFolder } = listing;
   if (!isFolder)
     throw new MillraceError('usage', `${path}: name the folder of the archive, not a file of it`);
-  const { entries, chains } = await readManifest(listing);
+  const manifest = await readManifest(listing);
+  const { entries, chains } = manifest;
+  const compactions = new Compactions(manifest.compactions);
+  const pieces = await readPieces(listing, manifest);
   // Writers to a store come and go, each with a first line of its own.
   const [first] = chains.find(({ writer }) => writer === null)?.hashes.keys() ?? [];
   const byPath = `path:${root}`;
   const id = first ?? byPath;
   const present = new Set(files);
   const found: ArchiveFile[] = [];
+  const piecesOf = (name: string): Pick<ArchiveFile, 'pieces'> => {
+    const made = pieces(name);
+    if (made === null) return {};
+    return {
+      pieces: made.map(({ file, sha256 }) => ({ archive: id, root, file, sha256, ...piecesOf(file) })),
+    };
+  };
   for (const file of files) {
     const entry = entries.get(file);
     const sha256 = entry?.sha256 ?? (await hashFile(place, file)).sha256;
-    found.push({ archive: id, root, file, sha256 });
+    found.push({ archive: id, root, file, sha256, ...piecesOf(file) });
   }
+  // What an erasure removed whole held nothing else of what it was made of.
+  const stands = (file: string): boolean => present.has(file) || entries.get(file)?.sha256 === null;
   const missing = [...entries].flatMap(([file, { sha256 }]) =>
-    sha256 === null || present.has(file) ? [] : [file],
+    sha256 === null || present.has(file) || compactions.isReplaced(file, stands) ? [] : [file],
   );
   return {
     id,

@@ -31,7 +31,8 @@ export function planLoad(
   const missing: string[] = [];
   let before = 0;
   for (const { id, files: present, missing: absent } of archives) {
-    for (const source of present) {
+    const isKnown = ({ file }: ArchiveFile): boolean => known.has(`${id} ${file}`);
+    for (const source of present.flatMap((one) => inPieces(one, isKnown))) {
       const earlier = known.get(`${id} ${source.file}`) ?? [];
       known.delete(`${id} ${source.file}`);
       const [only] = earlier;
@@ -46,6 +47,16 @@ export function planLoad(
     }
   }
   return { files, gone, before, missing };
+}
+
+/** What was loaded before a compaction joined it with others is the same file still, and the others are new. */
+function inPieces(source: ArchiveFile, isKnown: (file: ArchiveFile) => boolean): ArchiveFile[] {
+  const { pieces = [] } = source;
+  const holdsKnown = ({ pieces: inner = [] }: ArchiveFile): boolean =>
+    inner.some((one) => isKnown(one) || holdsKnown(one));
+  return isKnown(source) || !holdsKnown(source)
+    ? [source]
+    : pieces.flatMap((piece) => inPieces(piece, isKnown));
 }
 
 /** False also when keys were destroyed since: nothing in a sealed archive tells whose records are in which file. */

@@ -120,6 +120,7 @@ async function isUnchanged(
   file: string,
 ): Promise<boolean> {
   const now = await place.stat(file);
-  if (now === null) return false;
+  // What a compaction has replaced still has its bytes.
+  if (now === null) return (await place.moved(file))?.bytes === bytes;
   return version === undefined ? now.bytes === bytes && now.modified === modified : now.version === version;
 }

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { isCompaction, type ManifestLine } from '../core/archive-manifest.ts';
+import { messageOf } from '../core/errors.ts';
+import { Compactions } from './compactions.ts';
+import { hashFile } from './facts.ts';
+import type { Manifest } from './manifest.ts';
+import type { ArchiveListing } from './place.ts';
+import type { DifferenceCode, Tally } from './report.ts';
+
+/** Holds the lines of compactions against those of the files that they replaced. */
+export function checkCompactions({ compactions, entries, superseded }: Manifest, tally: Tally): void {
+  for (const { file, replaces, records, bytes } of compactions.values()) {
+    const differ = (detail: string): void =>
+      tally.differ({ code: 'compaction_differs', file, line: null, detail });
+    for (const piece of replaces) {
+      const listed = entries.get(piece.file);
+      if (listed === undefined) differ(`made of ${piece.file}, which the manifest never listed`);
+      else if (listed.sha256 !== piece.sha256 && !superseded.has(piece.file))
+        differ(`made of ${piece.file} with SHA-256 ${piece.sha256}, listed with ${listed.sha256 ?? 'none'}`);
+    }
+    const sum = (of: 'records' | 'bytes'): number => replaces.reduce((all, piece) => all + piece[of], 0);
+    if (sum('records') !== records) differ(`made of ${sum('records')} records, listed with ${records}`);
+    if (sum('bytes') !== bytes) differ(`made of ${sum('bytes')} bytes, listed with ${bytes}`);
+  }
+}
+
+/**
+ * Hashes the files that a compacted one is made of, while it is read: what their own lines say is proven further on.
+ * @returns null for a file that is none, or that an erasure has changed since
+ */
+export function sliceHashes(line: ManifestLine | undefined): {
+  readonly add: (chunk: Buffer) => void;
+  differences(): [DifferenceCode, string][];
+} | null {
+  if (line === undefined || !isCompaction(line)) return null;
+  const { replaces } = line;
+  const found: string[] = [];
+  let hash = createHash('sha256');
+  let left = replaces[0]?.bytes ?? 0;
+  return {
+    add: (chunk) => {
+      let rest = chunk;
+      while (rest.length > 0 && found.length < replaces.length) {
+        const part = rest.subarray(0, left);
+        hash.update(part);
+        rest = rest.subarray(part.length);
+        left -= part.length;
+        if (left > 0) return;
+        found.push(hash.digest('hex'));
+        hash = createHash('sha256');
+        left = replaces[found.length]?.bytes ?? 0;
+      }
+    },
+    differences: () =>
+      replaces.flatMap(({ file, sha256 }, nth): [DifferenceCode, string][] =>
+        found[nth] === sha256 ? [] : [['compaction_differs', `the bytes of ${file} in it are others`]],
+      ),
+  };
+}
+
+/** What lies there and does not count. Nobody reads it, so only a change to it is a difference. */
+export async function reportAside(
+  { place, aside }: ArchiveListing,
+  manifest: Manifest | null,
+  tally: Tally,
+): Promise<void> {
+  const compactions = new Compactions(manifest?.compactions ?? new Map());
+  for (const file of aside) {
+    const [by] = compactions.madeOf(file);
+    if (by === undefined) {
+      tally.note(
+        file,
+        'left by a compaction that was ended; not read; `millrace archive compact` removes it',
+      );
+      continue;
+    }
+    const known = [
+      manifest?.entries.get(file)?.sha256,
+      ...by.replaces.filter((piece) => piece.file === file).map(({ sha256 }) => sha256),
+    ];
+    const { sha256 } = await hashFile(place, file).catch((error: unknown) => ({ sha256: messageOf(error) }));
+    if (known.includes(sha256))
+      tally.note(file, `replaced by ${by.file}; not read; \`millrace archive compact\` removes it`);
+    else
+      tally.differ({
+        code: 'file_returned',
+        file,
+        line: null,
+        detail: `was replaced by ${by.file}, and other bytes lie there now; not read`,
+      });
+  }
+}

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import type { CompactionLine, ErasureLine, FileLine, ManifestLine } from '../core/archive-manifest.ts';
+import { isCompacted } from '../core/archive.ts';
+import type { Manifest } from './manifest.ts';
+import type { ArchiveListing } from './place.ts';
+import { finishedNames } from './read.ts';
+
+/** Files of one compaction at most: its line names them all. */
+const MOST_FILES = 1000;
+
+/** A file that may become part of another. */
+export type Candidate = (FileLine | ErasureLine) & { readonly sha256: string };
+
+export interface PlanOptions {
+  readonly targetBytes: number;
+  /** Milliseconds since the epoch; younger files are left alone, as who writes them may not be done. */
+  readonly before: number;
+}
+
+/** What lies there and could be joined, as long as it is listed, finished, small and old enough. */
+export async function candidatesOf(
+  { place, files, parts }: ArchiveListing,
+  { entries }: Pick<Manifest, 'entries'>,
+  { targetBytes, before }: PlanOptions,
+): Promise<Candidate[]> {
+  // A crash can leave the part of a file beside it: whoever takes it up asks for the file.
+  const open = new Set(parts.flatMap((part) => finishedNames(part)));
+  const found: Candidate[] = [];
+  for (const file of files) {
+    const line = entries.get(file);
+    if (line === undefined || !isJoinable(line) || !/\.ndjson(?:\.gz)?$/.test(file) || open.has(file))
+      continue;
+    if (line.bytes >= targetBytes / 2) continue;
+    const state = await place.stat(file);
+    if (state !== null && (isCompacted(file) || state.modified <= before)) found.push(line);
+  }
+  return found;
+}
+
+function isJoinable(line: ManifestLine): line is Candidate {
+  return !('claim_check' in line) && line.sha256 !== null && line.records > 0;
+}
+
+/** Files of one folder and kind, in order of time, until the next would be too much. What stays alone is no group. */
+export function groupsOf(candidates: readonly Candidate[], targetBytes: number): Candidate[][] {
+  const groups: Candidate[][] = [];
+  for (const alike of Map.groupBy(candidates, ({ file }) => kindOf(file)).values()) {
+    let group: Candidate[] = [];
+    let bytes = 0;
+    for (const one of alike.toSorted(byTime)) {
+      if (group.length === MOST_FILES || bytes + one.bytes > targetBytes) {
+        groups.push(group);
+        group = [];
+        bytes = 0;
+      }
+      group.push(one);
+      bytes += one.bytes;
+    }
+    groups.push(group);
+  }
+  return groups.filter(({ length }) => length > 1);
+}
+
+/** The partition, and how the file is compressed: bytes of both kinds cannot follow each other. */
+function kindOf(file: string): string {
+  const at = file.lastIndexOf('/') + 1;
+  return `${file.slice(0, at)} ${file.slice(file.indexOf('.ndjson', at))}`;
+}
+
+function byTime(one: Candidate, other: Candidate): number {
+  const [a, b] = [one.first_received_at ?? '', other.first_received_at ?? ''];
+  if (a === b) return one.file < other.file ? -1 : 1;
+  return a < b ? -1 : 1;
+}
+
+/** The line of what a group becomes. The same files make the same name, so that doing it again finds what is there. */
+export function lineOf(group: readonly Candidate[], sha256: string): Omit<CompactionLine, 'previous'> {
+  const replaces = group.map(({ file, records, bytes, sha256: own }) => ({
+    file,
+    records,
+    bytes,
+    sha256: own,
+  }));
+  const sum = (of: 'records' | 'bytes'): number => replaces.reduce((all, piece) => all + piece[of], 0);
+  const times = group.flatMap(({ first_received_at: first, last_received_at: last }) => [
+    first ?? '',
+    last ?? '',
+  ]);
+  const inTurn = times.filter((time) => time !== '').toSorted();
+  const types = new Map<string, number>();
+  for (const one of group)
+    for (const [type, count] of Object.entries(one.types)) types.set(type, (types.get(type) ?? 0) + count);
+  return {
+    file: nameOf(group, inTurn[0] ?? ''),
+    records: sum('records'),
+    bytes: sum('bytes'),
+    sha256,
+    first_received_at: inTurn[0] ?? '',
+    last_received_at: inTurn.at(-1) ?? '',
+    types: Object.fromEntries(types),
+    replaces,
+  };
+}
+
+function nameOf(group: readonly Candidate[], first: string): string {
+  const [{ file } = { file: '' }] = group;
+  const at = file.lastIndexOf('/') + 1;
+  const time = first.replaceAll(/[-:.]/g, '');
+  const of = JSON.stringify(group.map(({ file: name, sha256 }) => [name, sha256]));
+  const hash = createHash('sha256').update(of).digest('hex').slice(0, 16);
+  const stem = `${/^\d{8}T\d{9}Z$/.test(time) ? `${time}-` : ''}compacted-${hash}`;
+  return `${file.slice(0, at)}${stem}${file.slice(file.indexOf('.ndjson', at))}`;
+}

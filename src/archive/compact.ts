@@ -1,0 +1,231 @@
+import { isCompacted } from '../core/archive.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
+import { MillraceError } from '../core/errors.ts';
+import { isStoreUrl } from '../core/place.ts';
+import type { OpenProof } from '../core/proof.ts';
+import { candidatesOf, groupsOf, lineOf, type Candidate } from './compact-plan.ts';
+import { holdFolder, holdStore, type CompactPlace } from './compact-place.ts';
+import { Compactions } from './compactions.ts';
+import { hashFile } from './facts.ts';
+import { Joiner } from './joiner.ts';
+import type { Trust } from './judge.ts';
+import { readManifest, type Manifest } from './manifest.ts';
+import type { ArchiveListing } from './place.ts';
+import { listArchive, urlOf, type Places } from './places.ts';
+
+/** What has just become true; tests kill the process there. */
+export const COMPACT_STEPS = ['read', 'put', 'listed', 'removed'] as const;
+
+export interface CompactOptions {
+  readonly places: Places;
+  /** No file becomes larger; one of half of it is large enough. */
+  readonly targetBytes: number;
+  /** Milliseconds since a file was written. */
+  readonly minAge: number;
+  readonly dryRun: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly trust: Trust;
+  /** Signs the lines it adds. A manifest with signatures is not written without. */
+  readonly proof: OpenProof | undefined;
+  readonly signal: AbortSignal;
+  /** Told of each file that was made, or on a dry run would be. */
+  readonly onMade: (made: { readonly file: string; readonly files: number; readonly bytes: number }) => void;
+  readonly onProgress: (done: number, total: number, file: string) => void;
+  /** Told of files that were left alone though they should not have been. */
+  readonly onProblem: (file: string, reason: string) => void;
+  readonly onStep?: (step: (typeof COMPACT_STEPS)[number]) => void;
+}
+
+export interface CompactReport {
+  /** Files made, files they replace, and the bytes in them. */
+  readonly made: number;
+  readonly replaced: number;
+  readonly bytes: number;
+  /** What an earlier run had left, removed now. */
+  readonly cleared: number;
+  readonly problems: number;
+  /** False when it was interrupted. */
+  readonly complete: boolean;
+}
+
+/**
+ * Joins small finished files of each folder of an archive. Order of one: the new file whole under its name, its line, then the
+ * old files go. Readers believe the manifest, so wherever it ends each event counts once; the next run removes what is left.
+ * @throws MillraceError archive_unreadable, archive_in_use, folder_in_use, usage; StorageError
+ */
+export async function compactArchive(path: string, options: CompactOptions): Promise<CompactReport> {
+  const run = new CompactRun(path, options);
+  const place = options.dryRun ? null : await hold(path, options);
+  try {
+    await run.begin();
+    return await run.run(place);
+  } finally {
+    await place?.release();
+  }
+}
+
+async function hold(path: string, { places, proof, signal }: CompactOptions): Promise<CompactPlace> {
+  const { root } = await listArchive(path, places);
+  if (isStoreUrl(path)) return holdStore(await places.store(urlOf(path)), proof, signal);
+  const { openStore } = await import('../storage/open.ts');
+  return holdFolder(root, await openStore(root), proof);
+}
+
+class CompactRun {
+  readonly #path: string;
+  readonly #options: CompactOptions;
+  readonly #counts = { made: 0, replaced: 0, bytes: 0, cleared: 0, problems: 0 };
+  #listing: ArchiveListing | null = null;
+  #manifest: Manifest | null = null;
+  /** Files that could be part of a larger one, by name. */
+  #candidates = new Map<string, Candidate>();
+
+  constructor(path: string, options: CompactOptions) {
+    this.#path = path;
+    this.#options = options;
+  }
+
+  /** Reads the archive, which nobody else compacts. @throws MillraceError */
+  async begin(): Promise<void> {
+    const { places, trust, proof, targetBytes, minAge, now } = this.#options;
+    const listing = await listArchive(this.#path, places);
+    if (!listing.isFolder || listing.manifest.length === 0)
+      throw new MillraceError(
+        'archive_unreadable',
+        `${this.#path}: name the folder of an archive with its manifest`,
+      );
+    const manifest = await readManifest(listing, { trust });
+    if (manifest.chains.some(({ isForged, brokenAt }) => isForged || brokenAt !== null))
+      throw new MillraceError(
+        'archive_unreadable',
+        `${this.#path}: its manifest is damaged; see \`millrace archive verify\`, and restore it first`,
+      );
+    if (manifest.signatures.signed > 0 && proof === undefined && !this.#options.dryRun)
+      throw new MillraceError(
+        'usage',
+        `${this.#path}: its manifest is signed, so the key from --config is needed`,
+      );
+    const found = await candidatesOf(listing, manifest, { targetBytes, before: now - minAge });
+    this.#candidates = new Map(found.map((one) => [one.file, one]));
+    this.#listing = listing;
+    this.#manifest = manifest;
+  }
+
+  async run(place: CompactPlace | null): Promise<CompactReport> {
+    const { targetBytes, signal, onMade } = this.#options;
+    if (place !== null) await this.#clear(place);
+    for (;;) {
+      const groups = groupsOf([...this.#candidates.values()], targetBytes);
+      const total = groups.reduce((sum, { length }) => sum + length, 0);
+      let done = 0;
+      for (const group of groups) {
+        if (signal.aborted) return { ...this.#counts, complete: false };
+        this.#options.onProgress(done, total, group[0]?.file ?? '');
+        done += group.length;
+        if (place === null) {
+          const { file, bytes } = lineOf(group, '');
+          onMade({ file, files: group.length, bytes });
+          this.#count(group, bytes);
+        } else if (!(await this.#join(place, group))) return { ...this.#counts, complete: false };
+      }
+      // What was made may be small enough to be joined again, and a file that was left out leaves room.
+      if (groups.length === 0 || place === null) return { ...this.#counts, complete: true };
+    }
+  }
+
+  /** @returns false when it was interrupted */
+  async #join(place: CompactPlace, group: readonly Candidate[]): Promise<boolean> {
+    const { signal, onMade } = this.#options;
+    const joiner = new Joiner(place, { signal, onStep: (step) => this.#options.onStep?.(step) });
+    try {
+      const joined = await joiner.join(group);
+      if ('bad' in joined) {
+        for (const { file, reason } of joined.bad) {
+          this.#candidates.delete(file);
+          this.#problem(file, reason);
+        }
+        return true;
+      }
+      for (const { file } of group) this.#candidates.delete(file);
+      this.#candidates.set(joined.line.file, { ...joined.line, previous: '' });
+      if (joined.line.bytes >= this.#options.targetBytes / 2) this.#candidates.delete(joined.line.file);
+      for (const { file, reason } of joined.left) this.#problem(file, reason);
+      this.#count(group, joined.line.bytes);
+      onMade({ file: joined.line.file, files: group.length, bytes: joined.line.bytes });
+      return true;
+    } catch (error) {
+      if (signal.aborted) return false;
+      throw error;
+    }
+  }
+
+  /** Removes what an earlier run had replaced, or made and not listed. */
+  async #clear(place: CompactPlace): Promise<void> {
+    const { listing, manifest } = this.#state;
+    const { signal } = this.#options;
+    const compactions = new Compactions(manifest.compactions);
+    const sound = new Map<string, boolean>();
+    for (const file of listing.aside) {
+      signal.throwIfAborted();
+      const holder = this.#holderOf(file, compactions);
+      if (holder === null) {
+        // Who made it and stood still since will find that it is gone, and leave the old files where they are.
+        if (isCompacted(file) && !manifest.compactions.has(file))
+          this.#counts.cleared += await this.#remove(place, file, true);
+        continue;
+      }
+      // Only when its events are there, byte by byte; and never bytes that nobody knows.
+      if (!sound.has(holder)) sound.set(holder, await this.#isAsListed(holder, manifest.entries.get(holder)));
+      const known = [
+        manifest.entries.get(file)?.sha256,
+        ...compactions
+          .madeOf(file)
+          .flatMap(({ replaces }) => replaces.filter((piece) => piece.file === file))
+          .map(({ sha256 }) => sha256),
+      ];
+      const { sha256 } = await hashFile(listing.place, file);
+      if (sound.get(holder) === false)
+        this.#problem(holder, 'it is not as the manifest says; see `millrace archive verify`');
+      else if (known.includes(sha256)) this.#counts.cleared += await this.#remove(place, file, false);
+      else this.#problem(file, `was replaced by ${holder}, and other bytes lie there now`);
+    }
+  }
+
+  /** The file that counts in the place of one that was replaced. */
+  #holderOf(file: string, compactions: Compactions): string | null {
+    for (const { file: by } of compactions.madeOf(file)) {
+      if (this.#state.listing.files.includes(by)) return by;
+      const further = this.#holderOf(by, compactions);
+      if (further !== null) return further;
+    }
+    return null;
+  }
+
+  async #isAsListed(file: string, line: ManifestLine | undefined): Promise<boolean> {
+    const { sha256 } = await hashFile(this.#state.listing.place, file);
+    return line?.sha256 === sha256;
+  }
+
+  async #remove(place: CompactPlace, file: string, forGood: boolean): Promise<number> {
+    const left = await place.remove([file], { forGood });
+    for (const { reason } of left) this.#problem(file, reason);
+    return 1 - left.length;
+  }
+
+  #count(group: readonly Candidate[], bytes: number): void {
+    this.#counts.made += 1;
+    this.#counts.replaced += group.length;
+    this.#counts.bytes += bytes;
+  }
+
+  #problem(file: string, reason: string): void {
+    this.#counts.problems += 1;
+    this.#options.onProblem(file, reason);
+  }
+
+  get #state(): { readonly listing: ArchiveListing; readonly manifest: Manifest } {
+    if (this.#listing === null || this.#manifest === null) throw new Error('the archive has not been read');
+    return { listing: this.#listing, manifest: this.#manifest };
+  }
+}

@@ -1,0 +1,65 @@
+import { kindOf } from './file-kind.ts';
+import { Compactions } from './compactions.ts';
+import { readManifest } from './manifest.ts';
+import type { ArchivePlace, Slice } from './place.ts';
+
+/** How a place reads a file. */
+export interface Reading {
+  readonly open: (file: string, offset: number) => AsyncIterable<Buffer>;
+  /** Whether an error says that the file is not there. */
+  readonly isGone: (error: unknown) => boolean;
+}
+
+/** Reads files that a compaction has replaced since they were listed: their bytes lie in the file that it made of them. */
+export class Moved {
+  readonly #place: ArchivePlace;
+  readonly #reading: Reading;
+  #known: ((file: string) => Slice | null) | null = null;
+
+  constructor(place: ArchivePlace, reading: Reading) {
+    this.#place = place;
+    this.#reading = reading;
+  }
+
+  /** Null for what was not replaced, or whose bytes an erasure has changed since. */
+  async sliceOf(file: string): Promise<Slice | null> {
+    if (kindOf(file) !== 'file') return null;
+    const known = this.#known?.(file) ?? null;
+    if (known !== null) return known;
+    const listing = await this.#place.list();
+    const { entries, compactions: lines } = await readManifest(listing);
+    const compactions = new Compactions(lines);
+    const sizes = new Map<string, number | null>();
+    for (const name of listing.files)
+      if (lines.has(name)) sizes.set(name, (await this.#place.stat(name))?.bytes ?? null);
+    this.#known = (name) => compactions.slice(name, entries, (by, bytes) => sizes.get(by) === bytes);
+    return this.#known(file);
+  }
+
+  /** The bytes of a file from its beginning, wherever they are. */
+  async *read(file: string): AsyncGenerator<Buffer> {
+    const { open, isGone } = this.#reading;
+    let got = 0;
+    let gone: unknown;
+    try {
+      for await (const chunk of open(file, 0)) {
+        got += chunk.length;
+        yield chunk;
+      }
+      return;
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      gone = error;
+    }
+    const slice = await this.sliceOf(file);
+    if (slice === null) throw gone;
+    let left = slice.bytes - got;
+    if (left === 0) return;
+    for await (const chunk of open(slice.file, slice.offset + got)) {
+      yield chunk.length > left ? chunk.subarray(0, left) : chunk;
+      left -= chunk.length;
+      if (left <= 0) return;
+    }
+    throw gone;
+  }
+}

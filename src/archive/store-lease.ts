@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { MillraceError } from '../core/errors.ts';
+import { readWhole } from '../core/objects.ts';
+import type { ObjectStore, StoredObject } from '../core/storage.ts';
+import { isRecord } from '../lib/is-record.ts';
+import { Serial } from '../lib/serial.ts';
+
+/** Says who compacts the archive: one at a time, and an erasure waits for the end of it. */
+const KEY = '_open/compaction.json';
+/** Milliseconds between two signs of life, and after how many without one nobody lives. */
+const EVERY = 60_000;
+const STALE = 600_000;
+
+/**
+ * The right to compact an archive in a store. A process that stood still can lose it without noticing: `check` asks, and
+ * what is in the manifest is decided by its chain alone.
+ */
+export class StoreLease {
+  readonly #store: ObjectStore;
+  #version: string;
+  readonly #serial = new Serial();
+  readonly #timer: NodeJS.Timeout;
+
+  private constructor(store: ObjectStore, version: string) {
+    this.#store = store;
+    this.#version = version;
+    this.#timer = setInterval(() => void this.#serial.run(() => this.#renew()), EVERY);
+    this.#timer.unref();
+  }
+
+  /** @throws MillraceError archive_in_use, StorageError */
+  static async take(store: ObjectStore): Promise<StoreLease> {
+    const put = await store.putIfAbsent(KEY, { bytes: bytes() });
+    if (put.status === 'written') return new StoreLease(store, put.version);
+    const there = await store.head(KEY);
+    const owner = there === null ? 'another process' : await ownerOf(store, there);
+    const taken =
+      there === null || owner !== null
+        ? null
+        : await store.putIfMatch(KEY, there.version, { bytes: bytes() });
+    if (taken?.status === 'written') return new StoreLease(store, taken.version);
+    throw new MillraceError(
+      'archive_in_use',
+      `${store.url} is being compacted by ${owner ?? 'another process'}; if that was killed, run this again in ten minutes`,
+    );
+  }
+
+  /** @throws MillraceError archive_in_use when another has taken over */
+  async check(): Promise<void> {
+    const isOurs = await this.#serial.run(
+      async () => (await this.#store.head(KEY))?.version === this.#version,
+    );
+    if (!isOurs)
+      throw new MillraceError(
+        'archive_in_use',
+        `${this.#store.url}: another process has taken over from this one`,
+      );
+  }
+
+  async release(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#serial.run(() => this.#store.delete(KEY, this.#version));
+  }
+
+  /** Never rejects: whether it is still ours, `check` finds out. */
+  async #renew(): Promise<void> {
+    try {
+      const put = await this.#store.putIfMatch(KEY, this.#version, { bytes: bytes() });
+      if (put.status === 'written') this.#version = put.version;
+    } catch {
+      // The next one may get through.
+    }
+  }
+}
+
+/** Who compacts the archive now, or null. What one has left that was killed is ended: it does not go on after this. */
+export async function compactingIn(store: ObjectStore): Promise<string | null> {
+  const there = await store.head(KEY);
+  if (there === null) return null;
+  const owner = await ownerOf(store, there);
+  if (owner !== null) return owner;
+  return (await store.delete(KEY, there.version)) === 'removed' ? null : 'another process';
+}
+
+function bytes(): Buffer {
+  const own = { host: hostname(), process: process.pid, id: randomUUID() };
+  return Buffer.from(`${JSON.stringify(own)}\n`);
+}
+
+/** Null for one that does not live any more. */
+async function ownerOf(store: ObjectStore, { modifiedAt }: StoredObject): Promise<string | null> {
+  const { host, process: id } = fieldsOf(String(await readWhole(store, KEY)));
+  if (Date.now() - modifiedAt > STALE) return null;
+  if (host === hostname() && typeof id === 'number' && !isAlive(id)) return null;
+  return `process ${String(id)} on ${String(host)}`;
+}
+
+function fieldsOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function isAlive(id: number): boolean {
+  try {
+    process.kill(id, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}

@@ -1,0 +1,40 @@
+import { hash } from 'node:crypto';
+import { join } from 'node:path';
+import { compactingIn } from '../archive/store-lease.ts';
+import type { StorePlace } from '../archive/store-place.ts';
+import { leftBy, type ErasureRun } from '../core/erasure.ts';
+import type { IdSearch } from '../core/id-search.ts';
+import type { ObjectStore } from '../core/storage.ts';
+import type { LineOwners } from './file-kinds.ts';
+import type { ObjectListing } from './object-listing.ts';
+
+/** What an erasure of one place in a store works with. */
+export interface ObjectJob {
+  readonly run: ErasureRun;
+  readonly store: ObjectStore;
+  readonly place: StorePlace;
+  readonly search: IdSearch;
+  readonly owners: LineOwners;
+  readonly listing: ObjectListing;
+  /** Folder for what is written anew. */
+  readonly temporary: string;
+  /** Objects that went away before they could be looked at. */
+  readonly vanished: string[];
+}
+
+export function temporaryFor({ temporary }: ObjectJob, file: string): string {
+  return join(temporary, `${hash('sha256', file, 'hex').slice(0, 16)}.tmp`);
+}
+
+/** While files are joined, what was taken out of one could come back in another: the next run tries again. */
+export async function leavesToCompaction(
+  store: ObjectStore,
+  name: string,
+  run: ErasureRun,
+): Promise<boolean> {
+  const by = await compactingIn(store);
+  if (by === null) return false;
+  const reason = `it is being compacted by ${by}; the erasure is tried again after that`;
+  run.leave(leftBy(name, '', run.subjects, new Error(reason)));
+  return true;
+}

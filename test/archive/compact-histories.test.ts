@@ -1,0 +1,31 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { History } from './compact-history.ts';
+import { KINDS } from './compact-support.ts';
+
+/** `MILLRACE_COMPACT_HISTORIES=500` tries as many of each kind; `MILLRACE_COMPACT_SEED` begins with another. */
+const HISTORIES = Number(process.env['MILLRACE_COMPACT_HISTORIES'] ?? 2);
+const FIRST = Number(process.env['MILLRACE_COMPACT_SEED'] ?? 1);
+const LENGTH = 14;
+
+const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+test.each(
+  KINDS.flatMap((kind) => Array.from({ length: HISTORIES }, (_, nth) => [kind, FIRST + nth] as const)),
+)(
+  'in a place of kind %s, history %i: every reader sees each event once, whatever was begun and ended',
+  async (kind, seed) => {
+    const history = new History(mkdtempSync(join(base, 'history-')), kind, seed);
+    await history.add();
+    for (let i = 0; i < LENGTH; i += 1)
+      await history.step().catch((error: unknown) => {
+        throw new Error(`after ${history.log.join(', ')}: ${String(error)}`, { cause: error });
+      });
+    expect(history.log.length).toBeGreaterThanOrEqual(LENGTH);
+    rmSync(history.root, { recursive: true });
+  },
+  60_000,
+);

@@ -1,0 +1,411 @@
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { compactArchive } from '../../src/archive/compact.ts';
+import { Places } from '../../src/archive/places.ts';
+import { readArchive } from '../../src/archive/read.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import type { ObjectStore } from '../../src/core/storage.ts';
+import { ObjectErasure } from '../../src/erase/object-store.ts';
+import { countFiles } from '../../src/reconcile/count-files.ts';
+import { newMasterKey } from '../../src/seal/master-key.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { erasing, makeErasable } from '../erase/objects-support.ts';
+import {
+  erasuresOver,
+  eventOf,
+  FIELDS,
+  find,
+  folderStore,
+  QUIET,
+  secretOf,
+  userId,
+} from '../erase/support.ts';
+import { inDuckDB, load } from '../load/support.ts';
+import { deliver, filesSink, signal, tempFolder } from '../sinks/support.ts';
+import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
+import {
+  ALL_IDS,
+  compacted,
+  copyOf,
+  filesOf,
+  idsInFiles,
+  idsRead,
+  idsWithout,
+  KINDS,
+  makeTemplate,
+  pathOf,
+  URL,
+  verified,
+} from './compact-support.ts';
+import { append, linesOf } from './forger.ts';
+
+const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+let making: Promise<string> | null = null;
+
+async function copy(): Promise<string> {
+  const template = await (making ??= (async () => {
+    const root = join(base, 'template');
+    await makeTemplate(root);
+    return root;
+  })());
+  return copyOf(template, base);
+}
+
+/** Of the four files here, two fit into one. */
+const SMALL = { targetBytes: 700 };
+
+test.each(KINDS)('a dry run in a place of kind %s says what it would do, and does nothing', async (kind) => {
+  const root = await copy();
+  const before = filesOf(root, kind);
+  const made: number[] = [];
+  const report = await compacted(root, kind, { dryRun: true, onMade: ({ files }) => made.push(files) });
+  expect(report).toMatchObject({ made: 1, replaced: before.length, complete: true });
+  expect(made).toEqual([before.length]);
+  expect(filesOf(root, kind)).toEqual(before);
+});
+
+test.each(KINDS)(
+  'young files, .zst and what is not listed stay as they are, in a place of kind %s',
+  async (kind) => {
+    const root = await copy();
+    const before = filesOf(root, kind);
+    expect(await compacted(root, kind, { minAge: 3_600_000 })).toMatchObject({ made: 0 });
+    const extra = 'dt=2026-11-21/not-listed.ndjson';
+    mkdirSync(dirname(join(pathOf(root, kind), extra)), { recursive: true });
+    writeFileSync(join(pathOf(root, kind), extra), '{"id":"made-up"}\n');
+    await compacted(root, kind);
+    expect(filesOf(root, kind)).toContain(extra);
+    expect(filesOf(root, kind)).toHaveLength(2);
+    expect(before).not.toContain(extra);
+  },
+);
+
+test.each(KINDS)('a damaged file is left alone and named, in a place of kind %s', async (kind) => {
+  const root = await copy();
+  const [, damaged = ''] = filesOf(root, kind);
+  const path = join(pathOf(root, kind), damaged);
+  const bytes = readFileSync(path);
+  bytes.writeUInt8(bytes.readUInt8(bytes.length - 20) ^ 1, bytes.length - 20);
+  writeFileSync(path, bytes);
+  const { problemsTold, complete } = await compacted(root, kind);
+  expect(problemsTold).toEqual([expect.stringContaining(damaged)]);
+  expect(complete).toBe(true);
+  expect(filesOf(root, kind)).toHaveLength(2);
+  expect(filesOf(root, kind)).toContain(damaged);
+});
+
+test.each(KINDS)(
+  'a byte changed in the new file is found, and whose bytes it was, in a place of kind %s',
+  async (kind) => {
+    const root = await copy();
+    const [first = ''] = filesOf(root, kind);
+    await compacted(root, kind);
+    const [file = ''] = filesOf(root, kind);
+    const path = join(pathOf(root, kind), file);
+    const bytes = readFileSync(path);
+    bytes.writeUInt8(bytes.readUInt8(50) ^ 1, 50);
+    writeFileSync(path, bytes);
+    const found = (await verified(root, kind)).join('\n');
+    expect(found).toContain('file_changed');
+    expect(found).toContain(`compaction_differs ${file}: the bytes of ${first} in it are others`);
+  },
+);
+
+test('an old file that somebody restores does not count, and its user does not come back', async () => {
+  const root = await copy();
+  const before = filesOf(root, 'folder');
+  const saved = join(root, 'saved');
+  cpSync(pathOf(root, 'folder'), saved, { recursive: true });
+  await compacted(root, 'folder');
+  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(pathOf(root, 'folder'))]);
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  await erasures.run();
+  for (const file of before) cpSync(join(saved, file), join(pathOf(root, 'folder'), file));
+  expect(await idsRead(root, 'folder')).toEqual(idsWithout(1));
+  const out = inDuckDB(join(root, 'made.duckdb'));
+  expect((await load(pathOf(root, 'folder'), out)).code).toBe(0);
+  expect(await out.sql('SELECT count(*) FROM events')).toEqual([String(idsWithout(1).length)]);
+  // One that holds other bytes than it ever did is not removed either.
+  writeFileSync(join(pathOf(root, 'folder'), before[0] ?? ''), 'not what it was');
+  expect((await verified(root, 'folder')).join()).toContain(`file_returned ${before[0]}`);
+  const { cleared, problemsTold } = await compacted(root, 'folder');
+  expect({ cleared, problems: problemsTold.length }).toEqual({ cleared: before.length - 1, problems: 1 });
+  expect(await idsRead(root, 'folder')).toEqual(idsWithout(1));
+});
+
+test('lines that somebody writes without the key take no file away', async () => {
+  const root = await copy();
+  const [first = '', second = ''] = filesOf(root, 'folder');
+  const path = pathOf(root, 'folder');
+  const line = linesOf(path).find(({ file }) => file === first) ?? {};
+  const signed = { ...line, signed_by: 'A'.repeat(43), signature: 'AAAA' };
+  const { previous: _, ...rest } = signed as Record<string, unknown>;
+  append(path, [{ ...rest, file: second, replaces: [{ file: first, records: 4, bytes: 1, sha256: '00' }] }]);
+  const ids = await idsRead(root, 'folder');
+  expect(ids).toEqual(ALL_IDS);
+  expect((await verified(root, 'folder')).join()).toContain('line_forged');
+  await expect(compacted(root, 'folder')).rejects.toThrow('its manifest is damaged');
+});
+
+test('a part that a crash left beside its closed file keeps that file as it is', async () => {
+  const root = await copy();
+  const [first = ''] = filesOf(root, 'folder');
+  const part = join(pathOf(root, 'folder'), '_open/0123456789ab', first.replace(/\.ndjson.*$/, '.part'));
+  mkdirSync(dirname(part), { recursive: true });
+  appendFileSync(part, 'made up\n');
+  await compacted(root, 'folder');
+  expect(filesOf(root, 'folder')).toContain(first);
+});
+
+test('load: what was loaded before is the same still, and goes with its user', async () => {
+  const root = await copy();
+  const database = inDuckDB(join(root, 'made.duckdb'));
+  const path = pathOf(root, 'folder');
+  const count = async (): Promise<string[]> => database.sql('SELECT count(*) FROM events');
+  await load(path, database);
+  await compacted(root, 'folder', SMALL);
+  expect((await load(path, database)).summary).toMatchObject({ files: 0, missing: 0, replaced: 0 });
+  const { sink } = filesSink(path);
+  await sink.open();
+  await sink.send([{ event: eventOf(5, 1, { headers: {} }), destination: null }], signal);
+  await sink.close(signal);
+  await compacted(root, 'folder', { targetBytes: 2 ** 20 });
+  expect((await load(path, database)).summary).toMatchObject({ files: 1, missing: 0, duplicates: 0 });
+  expect(await count()).toEqual([String(ALL_IDS.length + 1)]);
+  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(path)]);
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  await erasures.run();
+  expect((await load(path, database)).code).toBe(0);
+  expect(await count()).toEqual([String(idsWithout(1).length + 1)]);
+  expect(await database.sql(`SELECT count(*) FROM events WHERE user_id = '${userId(1)}'`)).toEqual(['0']);
+});
+
+test('a sealed archive is joined without its keys', async () => {
+  const path = tempFolder();
+  const { sink } = filesSink(path, {
+    encrypt: { store: tempFolder(), masterKey: newMasterKey() },
+    rotate: { bytes: 1024 },
+  });
+  await sink.open();
+  for (const from of [1, 6, 11]) await sink.send(deliver(from, 5, { headers: {} }), signal);
+  await sink.close(signal);
+  const root = await copy();
+  rmSync(pathOf(root, 'folder'), { recursive: true });
+  cpSync(path, pathOf(root, 'folder'), { recursive: true });
+  expect(await compacted(root, 'folder')).toMatchObject({ made: 1, problems: 0 });
+  expect(await verifyArchive(pathOf(root, 'folder'))).toMatchObject({
+    files: 1,
+    records: 15,
+    differences: [],
+    sealed: { closed: 15 },
+  });
+});
+
+test.each(KINDS)('reconcile counts each record once, in a place of kind %s', async (kind) => {
+  const root = await copy();
+  await compacted(root, kind, {
+    onStep: (step) => {
+      if (step === 'removed') throw new Error('ended here');
+    },
+  }).catch(() => undefined);
+  const places = new Places(null, () => openStore(join(root, 'store')));
+  const ids: string[] = [];
+  const path = kind === 's3' ? URL : pathOf(root, kind);
+  const window = { since: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY };
+  const onRecord = ({ record }: { record: { id: string } }): void => void ids.push(record.id);
+  const { records } = await countFiles(path, window, { places, signal, onRecord });
+  await places.close();
+  expect(records).toBe(ALL_IDS.length);
+  expect(ids.toSorted()).toEqual(ALL_IDS);
+});
+
+test.each(KINDS)('of two at once, in a place of kind %s, one compacts', async (kind) => {
+  const root = await copy();
+  const both = await Promise.allSettled([compacted(root, kind), compacted(root, kind)]);
+  const refused = both.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []));
+  // One may begin when the other is done.
+  for (const reason of refused) expect(reason).toMatch(/is being (?:written|compacted) by|another process/);
+  expect(refused.length).toBeLessThan(2);
+  expect(idsInFiles(root, kind)).toEqual(ALL_IDS);
+  expect(await verified(root, kind)).toEqual([]);
+});
+
+/** The store that a compaction works with; `before` is called before each request of a kind. */
+function watched(
+  root: string,
+  before: (request: 'putIfAbsent' | 'delete', key: string) => Promise<void>,
+): Places {
+  return new Places(null, async () => {
+    const store = await openStore(join(root, 'store'));
+    const { putIfAbsent, delete: remove } = store;
+    return Object.assign(Object.create(store) as ObjectStore, {
+      putIfAbsent: async (...args: Parameters<ObjectStore['putIfAbsent']>) => {
+        await before('putIfAbsent', args[0]);
+        return putIfAbsent.apply(store, args);
+      },
+      delete: async (...args: Parameters<ObjectStore['delete']>) => {
+        await before('delete', args[0]);
+        return remove.apply(store, args);
+      },
+      head: store.head.bind(store),
+      get: store.get.bind(store),
+      list: store.list.bind(store),
+      putIfMatch: store.putIfMatch.bind(store),
+      purge: store.purge.bind(store),
+      close: store.close.bind(store),
+    });
+  });
+}
+
+test.each([
+  ['compacted-', SMALL.targetBytes, 'has taken over'],
+  ['compacted-', 2 ** 20, 'has taken over'],
+  ['_manifest/', SMALL.targetBytes, 'another process has written'],
+  // The very same line: whose it is makes no difference.
+  ['_manifest/', 2 ** 20, null],
+])(
+  'who stands still before it puts %s, while another compacts to %i bytes: one of them counts',
+  async (at, targetBytes, said) => {
+    const root = await copy();
+    let overtaken = false;
+    const places = watched(root, async (request, key) => {
+      if (overtaken || request !== 'putIfAbsent' || !key.includes(at)) return;
+      overtaken = true;
+      rmSync(join(root, 'store', '_open', 'compaction.json'));
+      await compacted(root, 's3', { targetBytes });
+    });
+    const ended = await compacted(root, 's3', { places }).then(() => null, String);
+    expect(overtaken).toBe(true);
+    expect(ended).toEqual(said === null ? null : expect.stringContaining(said));
+    expect(await idsRead(root, 's3')).toEqual(ALL_IDS);
+    expect(await verified(root, 's3')).toEqual([]);
+    await compacted(root, 's3');
+    expect(idsInFiles(root, 's3')).toEqual(ALL_IDS);
+  },
+);
+
+async function eraseFrom(root: string, user: number, wrap?: (store: ObjectStore) => ObjectStore) {
+  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), {}, wrap);
+  await erasures.request({ by: 'user', id: userId(user), team: null }, true);
+  return erasures.run();
+}
+
+test('an erasure waits for a compaction of the store, and says so', async () => {
+  const root = await copy();
+  let during: Awaited<ReturnType<typeof eraseFrom>> | null = null;
+  const places = watched(root, async (request, key) => {
+    if (during !== null || request !== 'putIfAbsent' || !key.includes('compacted-')) return;
+    during = await eraseFrom(root, 1);
+  });
+  await compacted(root, 's3', { places });
+  expect(JSON.stringify(during)).toContain('is being compacted by');
+  const { left } = await eraseFrom(root, 1);
+  expect(left).toEqual([]);
+  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
+  expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
+  expect(await verified(root, 's3')).toEqual([]);
+});
+
+test('a compaction that begins and ends while an erasure runs brings nobody back', async () => {
+  const root = await copy();
+  let overtaken = false;
+  const { left } = await eraseFrom(root, 1, (store) => {
+    const putIfMatch = store.putIfMatch.bind(store);
+    store.putIfMatch = async (...args) => {
+      if (!overtaken) {
+        overtaken = true;
+        await compacted(root, 's3');
+      }
+      return putIfMatch(...args);
+    };
+    return store;
+  });
+  expect(overtaken).toBe(true);
+  expect(left).toEqual([]);
+  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
+  expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
+  expect(await verified(root, 's3')).toEqual([]);
+});
+
+test('an erasure that is done while a file is put: what was put goes again', async () => {
+  const root = await copy();
+  let erased = false;
+  const places = watched(root, async (request, key) => {
+    if (erased || request !== 'putIfAbsent' || !key.includes('compacted-')) return;
+    erased = true;
+    // As after ten minutes of standing still.
+    rmSync(join(root, 'store', '_open', 'compaction.json'));
+    expect((await eraseFrom(root, 1)).left).toEqual([]);
+  });
+  const ended = await compacted(root, 's3', { places }).catch(String);
+  expect(ended).toContain('has taken over');
+  expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
+});
+
+describeOnStores(' compacts', async (emulator) => {
+  const bucket = await emulator.bucket('compacted');
+  const settings = storageSettings(emulator.settings());
+
+  test('ended at each step, then done: each id once, proven, erased', { timeout: 60_000 }, async () => {
+    for (const at of ['put', 'listed', 'removed'] as const) {
+      const url = `${bucket}/${at}`;
+      const store = await openStore(url, settings);
+      await makeErasable(store, tempFolder());
+      const root = tempFolder();
+      const places = () => new Places(settings);
+      const readIds = async (): Promise<string[]> => {
+        const ids: string[] = [];
+        for await (const item of readArchive(url, { places: places() }))
+          ids.push(item.kind === 'record' ? item.record.id : item.reason);
+        return ids.toSorted();
+      };
+      const compactIt = async (onStep?: (step: string) => void) => {
+        return compactArchive(url, {
+          places: places(),
+          targetBytes: 2 ** 20,
+          minAge: 0,
+          dryRun: false,
+          now: Date.now() + 60_000,
+          trust: { keys: new Set(), receipts: null },
+          proof: undefined,
+          signal,
+          onMade: () => undefined,
+          onProgress: () => undefined,
+          onProblem: (file, reason) => expect.unreachable(`${file}: ${reason}`),
+          ...(onStep === undefined ? {} : { onStep }),
+        });
+      };
+      const ended = await compactIt((step) => {
+        if (step === at) throw new Error('ended here');
+      }).catch(String);
+      expect(ended).toContain('ended here');
+      expect(await readIds()).toEqual(ALL_IDS);
+      expect((await verifyArchive(url, { places: places() })).differences).toEqual([]);
+      expect(await compactIt()).toMatchObject({ complete: true, problems: 0 });
+      expect(await readIds()).toEqual(ALL_IDS);
+      const folder = join(root, 'erasure');
+      const objects = new ObjectErasure({
+        name: url,
+        open: () => openStore(url, settings),
+        isArchive: true,
+        exclude: [],
+        fields: FIELDS,
+        folder,
+        log: QUIET,
+      });
+      const { erasures } = erasuresOver(folder, [objects]);
+      await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+      expect((await erasures.run()).left).toEqual([]);
+      expect(await readIds()).toEqual(idsWithout(1));
+      expect((await verifyArchive(url, { places: places() })).differences).toEqual([]);
+      const keys: string[] = [];
+      for await (const { key } of store.list('')) if (key.includes('.ndjson')) keys.push(key);
+      expect(keys).toHaveLength(1);
+      await store.close();
+    }
+  });
+});

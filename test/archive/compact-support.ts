@@ -1,0 +1,120 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { compactArchive, type CompactOptions, type CompactReport } from '../../src/archive/compact.ts';
+import { Places } from '../../src/archive/places.ts';
+import { readArchive } from '../../src/archive/read.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { makeErasable } from '../erase/objects-support.ts';
+
+export const KINDS = ['folder', 's3'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** As the store that is a folder is called. */
+export const URL = 's3://made-up/archive';
+
+/** Users 1 to 4, each with records 0 to 3: what the archives here are made of, said apart from the archives. */
+export const ALL_IDS = [1, 2, 3, 4].flatMap((user) => [0, 1, 2, 3].map((n) => `msg_${user}_${n}`));
+
+export const idsWithout = (...gone: number[]): string[] =>
+  ALL_IDS.filter((id) => !gone.some((user) => id.startsWith(`msg_${user}_`)));
+
+/** Folder in which the archive lies: as a folder's, or, below a made-up URL, as a store's. */
+export function pathOf(root: string, kind: Kind): string {
+  return join(root, kind === 'folder' ? 'archive' : 'store');
+}
+
+export function nameOf(root: string, kind: Kind): string {
+  return kind === 'folder' ? pathOf(root, kind) : URL;
+}
+
+export function placesOf(root: string): Places {
+  return new Places(null, () => openStore(join(root, 'store')));
+}
+
+/** An archive of several files in a folder, and the same as two receivers leave it in a store. */
+export async function makeTemplate(root: string): Promise<void> {
+  await makeErasable(await openStore(join(root, 'store')), join(root, 'archive'));
+}
+
+export function copyOf(template: string, base: string): string {
+  const root = mkdtempSync(join(base, 'copy-'));
+  cpSync(template, root, { recursive: true });
+  return root;
+}
+
+export interface Compacted extends CompactReport {
+  readonly problemsTold: readonly string[];
+}
+
+export async function compacted(
+  root: string,
+  kind: Kind,
+  changes: Partial<CompactOptions> = {},
+): Promise<Compacted> {
+  const places = placesOf(root);
+  const told: string[] = [];
+  try {
+    const report = await compactArchive(nameOf(root, kind), {
+      places,
+      targetBytes: 2 ** 20,
+      minAge: 0,
+      dryRun: false,
+      now: Date.now() + 1000,
+      trust: { keys: new Set(), receipts: null },
+      proof: undefined,
+      signal: new AbortController().signal,
+      onMade: () => undefined,
+      onProgress: () => undefined,
+      onProblem: (file, reason) => told.push(`${file}: ${reason}`),
+      ...changes,
+    });
+    return { ...report, problemsTold: told };
+  } finally {
+    await places.close();
+  }
+}
+
+/** What every reader of millrace's sees, in order. */
+export async function idsRead(root: string, kind: Kind): Promise<string[]> {
+  const places = placesOf(root);
+  const ids: string[] = [];
+  for await (const item of readArchive(nameOf(root, kind), { places }))
+    ids.push(item.kind === 'record' ? item.record.id : `${item.file}: ${item.reason}`);
+  await places.close();
+  return ids.sort();
+}
+
+export async function verified(root: string, kind: Kind): Promise<string[]> {
+  const places = placesOf(root);
+  const { differences } = await verifyArchive(nameOf(root, kind), { places });
+  await places.close();
+  return differences.map(({ code, file, detail }) => `${code} ${file}: ${detail}`);
+}
+
+/** Finished files, as whoever looks for every name with `.ndjson` in it finds them. */
+export function filesOf(root: string, kind: Kind): string[] {
+  const path = pathOf(root, kind);
+  return (
+    readdirSync(path, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.includes('.ndjson'))
+      .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1))
+      // Locks of the folder that stands for a store are none of its objects.
+      .filter((file) => !file.startsWith('_open/') && !(kind === 's3' && file.endsWith('.lock.tmp')))
+      .toSorted()
+  );
+}
+
+/** The ids that whoever reads all files, and knows nothing of a manifest, finds in them. */
+export function idsInFiles(root: string, kind: Kind): string[] {
+  return filesOf(root, kind)
+    .flatMap((file) => {
+      const bytes = readFileSync(join(pathOf(root, kind), file));
+      return String(file.endsWith('.gz') ? gunzipSync(bytes) : bytes)
+        .trimEnd()
+        .split('\n');
+    })
+    .map((line) => (JSON.parse(line) as { readonly id: string }).id)
+    .toSorted();
+}

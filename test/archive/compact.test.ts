@@ -1,0 +1,85 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, test } from 'vitest';
+import {
+  ALL_IDS,
+  compacted,
+  copyOf,
+  filesOf,
+  idsInFiles,
+  idsRead,
+  KINDS,
+  makeTemplate,
+  pathOf,
+  verified,
+  type Kind,
+} from './compact-support.ts';
+
+const CHILD = fileURLToPath(new URL('compact-child.ts', import.meta.url));
+const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+let making: Promise<string> | null = null;
+
+async function copy(): Promise<string> {
+  const template = await (making ??= (async () => {
+    const root = join(base, 'template');
+    await makeTemplate(root);
+    return root;
+  })());
+  return copyOf(template, base);
+}
+
+/** Runs until the child kills itself. */
+function crash(root: string, kind: Kind, step: string, occurrence: number): Promise<[string | null, string]> {
+  const args = [CHILD, root, kind, step, String(occurrence)];
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, args, (_error, _stdout, stderr) =>
+      resolve([child.signalCode, stderr]),
+    );
+  });
+}
+
+const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+describe.each(KINDS)('an archive in a place of kind %s', (kind) => {
+  test('becomes one file of the same bytes, which is proven as before', async () => {
+    const root = await copy();
+    const before = filesOf(root, kind);
+    const bytes = before.map((file) => readFileSync(join(pathOf(root, kind), file)));
+    expect(before.length).toBeGreaterThan(2);
+    const report = await compacted(root, kind);
+    expect(report).toMatchObject({ made: 1, replaced: before.length, problems: 0, complete: true });
+    const [after = '', ...others] = filesOf(root, kind);
+    expect(others).toEqual([]);
+    const joined = readFileSync(join(pathOf(root, kind), after));
+    expect(sha256(joined)).toBe(sha256(Buffer.concat(bytes)));
+    expect(idsInFiles(root, kind)).toEqual(ALL_IDS);
+    expect(await idsRead(root, kind)).toEqual(ALL_IDS);
+    expect(await verified(root, kind)).toEqual([]);
+    expect(await compacted(root, kind)).toMatchObject({ made: 0, replaced: 0, cleared: 0, complete: true });
+  });
+
+  test.concurrent.each([
+    ['put', 1],
+    ['listed', 1],
+    ['removed', 2],
+  ] as const)(
+    'kill -9 at %s (%i): each event once to who asks the manifest, then all done',
+    async (step, nth) => {
+      const root = await copy();
+      expect(await crash(root, kind, step, nth)).toEqual(['SIGKILL', '']);
+      expect(await idsRead(root, kind)).toEqual(ALL_IDS);
+      expect(await verified(root, kind)).toEqual([]);
+      expect((await compacted(root, kind)).problemsTold).toEqual([]);
+      expect(filesOf(root, kind)).toHaveLength(1);
+      expect(idsInFiles(root, kind)).toEqual(ALL_IDS);
+      expect(await idsRead(root, kind)).toEqual(ALL_IDS);
+      expect(await verified(root, kind)).toEqual([]);
+    },
+  );
+});
