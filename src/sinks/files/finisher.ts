@@ -92,9 +92,24 @@ export class Finisher {
     return this.#failed.size;
   }
 
-  /** Settles when nothing is in flight; what failed is tried again later. */
-  idle(): Promise<void> {
-    return this.#queue.onIdle();
+  /**
+   * Settles when nothing is in flight of which `holds` answers true. Files of that kind that failed are tried at once.
+   * @throws when one cannot be finished: an erasure would take out of a store what is not listed there yet, and the next try
+   * would find other bytes under the name and put all of it again
+   */
+  async settle(holds: (path: string) => Promise<boolean>): Promise<void> {
+    await this.#queue.onIdle();
+    const due: Part[] = [];
+    for (const part of this.#failed.keys()) if (await holds(part.path)) due.push(part);
+    for (const part of due) {
+      this.#failed.get(part)?.();
+      if (this.#failed.delete(part)) this.add(part);
+    }
+    await this.#queue.onIdle();
+    const left = due.find((part) => this.#failed.has(part));
+    if (left === undefined) return;
+    const error = this.#troubled.get(left)?.error ?? 'the sink is being closed';
+    throw new Error(`${left.path} cannot be closed: ${error}`);
   }
 
   /** Stops at the next chance; parts stay for the next start. */

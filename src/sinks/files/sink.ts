@@ -185,7 +185,7 @@ export class FilesSink implements Sink {
     await this.#lanes.each(async (lane) => {
       if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.seal(lane);
     });
-    await this.#finisher?.idle();
+    await this.#finisher?.settle(holds);
     await this.#target.settle(holds);
   }
 
