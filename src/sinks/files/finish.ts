@@ -1,12 +1,12 @@
 import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
-import { writeArchiveFile } from '../../archive/write-file.ts';
 import type { Compression } from '../../core/archive.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { ensureFolder, readPlain, syncFolder } from '../../lib/durable.ts';
+import { ensureFolder, syncFolder } from '../../lib/durable.ts';
+import { compress } from './compress.ts';
 import type { Part } from './part.ts';
 import type { Finishing, FinishStep } from './target.ts';
 
@@ -31,7 +31,7 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   const compression = part.compression ?? finish.compression;
   const name = part.finishedName(compression);
   onStep('sealed');
-  const written = await writeArchiveFile(part.temporaryPath, () => recordsOf(part), compression, signal);
+  const written = await compress(part, compression, signal);
   onStep('written');
   signal.throwIfAborted();
   const folder = await ensureFolder(root, part.place.folder);
@@ -71,16 +71,6 @@ export async function removePart({ path }: Pick<Part, 'path'>): Promise<void> {
   // It can be gone from an earlier try, whose sync failed.
   await rm(path, { force: true });
   await syncFolder(dirname(path));
-}
-
-/** What lies beyond the part's length was never acknowledged. */
-export async function* recordsOf(part: Part): AsyncGenerator<Buffer> {
-  let read = 0;
-  for await (const chunk of readPlain(part.path, part.length)) {
-    read += chunk.length;
-    yield chunk;
-  }
-  if (read < part.length) throw new Error(`${part.path} has shrunk from ${part.length} to ${read} bytes`);
 }
 
 /** A part none of whose records can be read has no times but the one in its name, that of its first record. */

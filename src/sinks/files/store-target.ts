@@ -5,7 +5,6 @@ import { fileChunks } from '../../archive/file-lines.ts';
 import { isPendingSegment } from '../../archive/kept-segments.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { DISK } from '../../archive/place.ts';
-import { writeArchiveFile } from '../../archive/write-file.ts';
 import { DATA_EXTENSIONS, type Compression } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
@@ -19,7 +18,8 @@ import {
 import type { ObjectBody, ObjectStore } from '../../core/storage.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
-import { lineOf, recordsOf } from './finish.ts';
+import { compress, recordsOf } from './compress.ts';
+import { lineOf } from './finish.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
@@ -248,7 +248,7 @@ export class StoreTarget implements Target {
       this.#compressedAs.set(part, same.sha256);
       return { file, ...same };
     }
-    const written = await writeArchiveFile(part.temporaryPath, () => recordsOf(part), compression, signal);
+    const written = await compress(part, compression, signal);
     signal.throwIfAborted();
     await rename(part.temporaryPath, file);
     await syncFolder(dirname(file));
