@@ -1,6 +1,6 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { SinkLimits } from '../core/sink.ts';
-import { Item, type Pending, type Place } from './pending.ts';
+import { Item, mostWith, type Pending, type Place } from './pending.ts';
 
 /** Taken items are let go now and then: a queue that is never empty must not keep them for ever. */
 const COMPACT = 1024;
@@ -36,8 +36,9 @@ export class InOrder implements Pending {
     let bytes = 0;
     let end = from;
     for (; end < this.#items.length && end - from < batchCount; end += 1) {
-      const { length } = (this.#items[end] as Item).event.body;
-      if (end > from && bytes + length > batchBytes) break;
+      const item = this.#items[end] as Item;
+      const { length } = item.event.body;
+      if (end > from && bytes + length > mostWith(item, batchBytes)) break;
       bytes += length;
     }
     if (end === from) return null;

@@ -73,6 +73,14 @@ export class Item implements Delivery {
   }
 }
 
+/** Bytes that are cut in one turn of the event loop, which is the receiver's too. */
+const CUT_AT_ONCE = 2 ** 20;
+
+/** What a batch may weigh with this item in it. */
+export function mostWith({ redactions }: Item, batchBytes: number): number {
+  return redactions.length === 0 ? batchBytes : Math.min(batchBytes, CUT_AT_ONCE);
+}
+
 const NO_REDACTIONS: readonly Redaction[] = [];
 const NOTHING = Buffer.alloc(0);
 
@@ -165,7 +173,8 @@ export class UserByUser implements Pending {
         const item = queue.items[queue.at];
         if (item === undefined) break;
         const size = item.event.body.length;
-        if (batch.length > 0 && (batch.length >= batchCount || bytes + size > batchBytes)) break;
+        if (batch.length > 0 && (batch.length >= batchCount || bytes + size > mostWith(item, batchBytes)))
+          break;
         bytes += size;
         batch.push(item);
       }

@@ -12,6 +12,7 @@ import {
   skipWhite,
   unexpected,
 } from './json-text.ts';
+import { copy } from './json-compact.ts';
 import { Paths, type PathState, type Step } from './json-paths.ts';
 
 /** What is cut out of JSON text. Where paths of several lists name a value, `remove` counts before `mask`. */
@@ -29,6 +30,7 @@ const MASK = 2;
 const REMOVE = 4;
 
 const NULL = Buffer.from('null');
+const NOTHING = Buffer.alloc(0);
 
 /**
  * Cuts what paths name out of objects, in their bytes: whatever is not cut stays as it is written. A member goes with its
@@ -41,9 +43,9 @@ export class JsonCutter {
   readonly #mask: Buffer;
   #bytes: Buffer = NULL;
   /** Start and end of what is cut, ascending, and what comes in its place. */
-  #from: number[] = [];
-  #to: number[] = [];
-  #put: (Buffer | null)[] = [];
+  readonly #from: number[] = [];
+  readonly #to: number[] = [];
+  readonly #put: Buffer[] = [];
   /** Whether something is left of the value that was walked through last. */
   #isLeft = true;
 
@@ -85,19 +87,20 @@ export class JsonCutter {
     const bytes = this.#bytes;
     let size = bytes.length;
     for (let i = 0; i < this.#from.length; i += 1)
-      size += (this.#put[i]?.length ?? 0) - ((this.#to[i] as number) - (this.#from[i] as number));
+      size += (this.#put[i] as Buffer).length - ((this.#to[i] as number) - (this.#from[i] as number));
     const out = Buffer.allocUnsafe(size);
     let [read, written] = [0, 0];
     for (let i = 0; i < this.#from.length; i += 1) {
-      written += bytes.copy(out, written, read, this.#from[i]);
-      written += this.#put[i]?.copy(out, written) ?? 0;
+      written = copy(bytes, read, this.#from[i] as number, out, written);
+      const put = this.#put[i] as Buffer;
+      written = copy(put, 0, put.length, out, written);
       read = this.#to[i] as number;
     }
-    bytes.copy(out, written, read);
+    copy(bytes, read, bytes.length, out, written);
     return out.equals(bytes) ? bytes : out;
   }
 
-  #cut(from: number, to: number, put: Buffer | null): void {
+  #cut(from: number, to: number, put: Buffer): void {
     this.#from.push(from);
     this.#to.push(to);
     this.#put.push(put);
@@ -149,8 +152,8 @@ export class JsonCutter {
       else {
         this.#back(cuts);
         // One of the commas around it goes, too.
-        if (isAnyLeft) this.#cut(from - 1, i, null);
-        else this.#cut(from, isLast ? i : i + 1, null);
+        if (isAnyLeft) this.#cut(from - 1, i, NOTHING);
+        else this.#cut(from, isLast ? i : i + 1, NOTHING);
       }
       if (isLast) break;
       from = i + 1;

@@ -8,6 +8,7 @@ import { ingest } from './ingest/ingest.ts';
 import { load } from './load/load.ts';
 import { ndjson } from './ndjson/ndjson.ts';
 import { reconcile } from './reconcile/reconcile.ts';
+import { redaction } from './redaction/redaction.ts';
 import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
 import { sealed } from './sealed/sealed.ts';
@@ -25,6 +26,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   storage,
   ndjson,
   load,
+  redaction,
   replay,
   reconcile,
   export: exportRows,

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { formatTarget, parseTarget, type Route } from '../../src/core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
@@ -76,4 +76,71 @@ test('in an older journal, what may have gone by two tables goes by both, and no
     ['a', 'due'],
     ['b', 'perhaps'],
   ]);
+});
+
+const fields = { type: 'event_type', team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
+const hiding = (path: string) => ({ redact: [path], fields });
+const target = (sink: string, ...redactions: ReturnType<typeof hiding>[]) => ({
+  sink,
+  destination: null,
+  ...(redactions.length === 0 ? {} : { redactions }),
+});
+const eraOf = (after: number, ...routes: { match: string[]; to: ReturnType<typeof target>[] }[]) => ({
+  after,
+  tables: [routes],
+});
+const record = (...eras: ReturnType<typeof eraOf>[]) => ({ eras, heirs: [], left: [], forgotten: false });
+const leaves = (accepted: AcceptedRoutes, seq: number, type: string, handling = {}) =>
+  accepted
+    .targetsOf({ seq, type, handling })
+    .map(({ sink, redactions = [] }) => [sink, redactions.flatMap(({ redact }) => redact)]);
+
+describe('what leaves for a target', () => {
+  const before = { match: ['*'], to: [target('a', hiding('/old')), target('b')] };
+
+  test('is what the routes of now say, or those of then where these do not name the sink', () => {
+    const now = [
+      { match: ['x.'], to: [target('a', hiding('/new'))] },
+      { match: ['*'], to: [target('b', hiding('/b'))] },
+    ];
+    const accepted = new AcceptedRoutes(record(eraOf(0, before), eraOf(10, ...now)));
+    expect(leaves(accepted, 5, 'x.1')).toEqual([
+      ['a', ['/new']],
+      ['b', []],
+    ]);
+    expect(leaves(accepted, 5, 'y.1')).toEqual([
+      ['a', ['/old']],
+      ['b', ['/b']],
+    ]);
+    expect(leaves(accepted, 11, 'x.1')).toEqual([['a', ['/new']]]);
+  });
+
+  test('follows a sink to its new name', () => {
+    const now = { match: ['*'], to: [target('c', hiding('/new')), target('b')] };
+    const heirs = [{ upTo: 10, from: 'a', to: 'c' }];
+    const renamed = new AcceptedRoutes({ ...record(eraOf(0, before), eraOf(10, now)), heirs });
+    expect(leaves(renamed, 5, 'y')).toEqual([
+      ['c', ['/new']],
+      ['b', []],
+    ]);
+    // A dead letter of the old name, when no route leads there any more.
+    const elsewhere = { match: ['*'], to: [target('b')] };
+    const gone = new AcceptedRoutes({ ...record(eraOf(0, before), eraOf(10, elsewhere)), heirs });
+    expect(leaves(gone, 5, 'y', { only: ['a'] })).toEqual([['c', ['/old']]]);
+  });
+
+  test('is the strictest there is for a target that no route names for the event', () => {
+    const now = [
+      { match: ['x.'], to: [target('a', hiding('/new'))] },
+      { match: ['*'], to: [target('b')] },
+    ];
+    const accepted = new AcceptedRoutes(record(eraOf(0, before), eraOf(10, ...now)));
+    expect(leaves(accepted, 11, 'x.1', { only: ['a'] })).toEqual([['a', ['/new']]]);
+    expect(leaves(accepted, 11, 'y.1', { only: ['a:elsewhere', 'b'] })).toEqual([
+      ['a', ['/new', '/old']],
+      ['b', []],
+    ]);
+    const own = { only: ['b:place'], redactions: [hiding('/own'), hiding('/own')] };
+    expect(leaves(accepted, 11, 'y.1', own)).toEqual([['b', ['/own']]]);
+  });
 });

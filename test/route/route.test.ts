@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Route } from '../../src/core/route.ts';
+import { Comparison, fatesBy } from '../../src/route/compare.ts';
 import { explain } from '../../src/route/explain.ts';
 import { renderExplanation, renderRoutes } from '../../src/route/render.ts';
 import { compileRoutes } from '../../src/route/table.ts';
@@ -104,5 +105,20 @@ describe('the table as text', () => {
         '           (anything else)        (nowhere)',
       ].join('\n'),
     );
+  });
+});
+
+describe('a comparison', () => {
+  it('takes less of an event for another fate', () => {
+    const fields = { type: 'event_type', team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
+    const routes = (...redact: string[]) => [
+      { match: ['*'], to: [{ sink: 'a', destination: null, redactions: [{ redact, fields }] }] },
+    ];
+    const [one, other] = [fatesBy(compileRoutes(routes('/x'))), fatesBy(compileRoutes(routes('/x', '/y')))];
+    const comparison = new Comparison();
+    comparison.add({ type: 't', id: '1' }, one('t'), one('t'));
+    comparison.add({ type: 't', id: '2' }, one('t'), other('t'));
+    expect(comparison).toMatchObject({ events: 2, changed: 1 });
+    expect(comparison.moves()).toMatchObject([{ from: ['a (/x as null)'], to: ['a (/x, /y as null)'] }]);
   });
 });
