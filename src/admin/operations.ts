@@ -59,6 +59,9 @@ export function createOperations(options: OperationsOptions): Operations {
         ({ key, event, diedAt, bodyBytes, ...letter }) => ({
           ...summarise(key, { bodyBytes, ...event }, bodies),
           ...letter,
+          ...(bodies && event.handling.redactions !== undefined
+            ? { redactions: event.handling.redactions }
+            : {}),
           died_at: new Date(diedAt).toISOString(),
         }),
       ),

@@ -1,5 +1,6 @@
 import type { Event, JournalEvent } from './event.ts';
 import type { IngestStore, InvalidReason } from './ingest.ts';
+import type { Redaction } from './redaction.ts';
 import type { Route } from './route.ts';
 import type { RouteRecord } from './route-record.ts';
 import type { CheckpointStore } from './source.ts';
@@ -120,6 +121,8 @@ export interface DeadLetterBatch {
   readonly upTo: number;
   readonly letters: readonly (Pick<DeadLetter, 'destination' | 'code' | 'reason' | 'diedAt'> & {
     readonly seq: number;
+    /** What the event has to go without there. */
+    readonly redactions?: readonly Redaction[];
   })[];
 }
 

@@ -1,3 +1,4 @@
+import type { Redaction } from './redaction.ts';
 import type { Flushed, SinkTrouble } from './sink.ts';
 import type { InvalidReason } from './ingest.ts';
 import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
@@ -77,6 +78,8 @@ export interface QuarantineSummary extends EventSummary {
 }
 
 export interface DeadLetterSummary extends EventSummary {
+  /** What the event had to go without; only where bodies were asked for. */
+  readonly redactions?: readonly Redaction[];
   readonly sink: string;
   readonly destination: string | null;
   readonly code: string;

@@ -54,8 +54,17 @@ export async function deadLetterWaiting(
     const letters = events.flatMap((event) =>
       isErased(event)
         ? []
-        : targetsOf(event).flatMap(({ sink: name, destination }) =>
-            name === sink ? [{ seq: event.seq, destination, ...given }] : [],
+        : targetsOf(event).flatMap(({ sink: name, destination, redactions }) =>
+            name === sink
+              ? [
+                  {
+                    seq: event.seq,
+                    destination,
+                    ...given,
+                    ...(redactions === undefined ? {} : { redactions }),
+                  },
+                ]
+              : [],
           ),
     );
     count += await journal.addDeadLetters({ sink, upTo: last.seq, letters });

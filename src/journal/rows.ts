@@ -1,4 +1,5 @@
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
+import type { Redaction } from '../core/redaction.ts';
 
 /**
  * An event beside its body, in the tables and on its way between processes alike, in the order of ROW_COLUMNS. It is a flat
@@ -54,6 +55,13 @@ export function eventOf(row: EventRow, body: Buffer, seq: number): JournalEvent 
     handling: handling === null ? NO_HANDLING : (JSON.parse(handling) as Handling),
     body,
   };
+}
+
+/** The same event, with what it has to go without noted beside it. */
+export function goingWithout(row: EventRow, redactions: readonly Redaction[]): EventRow {
+  const [id, source, type, team, user, clientUser, receivedAt, headers, text] = row;
+  const handling: Handling = { ...(text === null ? {} : (JSON.parse(text) as Handling)), redactions };
+  return [id, source, type, team, user, clientUser, receivedAt, headers, JSON.stringify(handling)];
 }
 
 export function pack(events: readonly Handled[]): Packed {

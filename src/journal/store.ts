@@ -20,6 +20,7 @@ import { RouteRecords } from './route-records.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
 import { encodeRecords, type Page } from './segments/records.ts';
+import { goingWithout } from './rows.ts';
 import { SetAside } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
@@ -140,10 +141,12 @@ export class Store {
   /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
   addDeadLetters({ sink, upTo, letters }: DeadLetterBatch): number {
     this.#transactions.run(() => {
-      for (const letter of letters) {
+      for (const { redactions, ...letter } of letters) {
         // What cannot be read was told as damaged when it was looked at for this.
         const found = rowOf(this.#events.log, letter.seq);
-        if (found !== null) this.setAside.addRow({ ...letter, sink, attempts: 0 }, found.row, found.body);
+        if (found === null) continue;
+        const row = redactions === undefined ? found.row : goingWithout(found.row, redactions);
+        this.setAside.addRow({ ...letter, sink, attempts: 0 }, row, found.body);
       }
       this.cursors.write(sink, upTo);
     });

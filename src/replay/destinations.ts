@@ -1,3 +1,4 @@
+import type { Redaction } from '../core/redaction.ts';
 import type { Target } from '../core/route.ts';
 import type { Candidate } from './unit.ts';
 
@@ -5,7 +6,8 @@ import type { Candidate } from './unit.ts';
 export interface Destinations {
   /** Whether the sinks asked for have to do with it. */
   wants(candidate: Candidate): boolean;
-  targetsFor(type: string): readonly Target[];
+  /** @param before what the event had to go without when it was refused */
+  targetsFor(type: string, before?: readonly Redaction[]): readonly Target[];
 }
 
 /**
@@ -13,7 +15,7 @@ export interface Destinations {
  * @param sinks only what goes to one of these by the routes, or was refused by one; empty for all
  */
 export function destinationsOf(
-  to: ((type: string) => readonly Target[]) | null,
+  to: Destinations['targetsFor'] | null,
   sinks: readonly string[],
   routesFor: (type: string) => readonly Target[],
 ): Destinations {
@@ -22,6 +24,6 @@ export function destinationsOf(
     wants: ({ event, refusedBy }) =>
       sinks.length === 0 ||
       (refusedBy === undefined ? routesFor(event.type).some(isAsked) : sinks.includes(refusedBy)),
-    targetsFor: (type) => to?.(type) ?? routesFor(type).filter(isAsked),
+    targetsFor: (type, before) => to?.(type, before) ?? routesFor(type).filter(isAsked),
   };
 }

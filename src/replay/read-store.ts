@@ -1,9 +1,9 @@
 import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
 import type { Selection as Letters } from '../core/journal.ts';
-import type { EventSummary, Operations } from '../core/operations.ts';
+import type { DeadLetterSummary, EventSummary, Operations } from '../core/operations.ts';
 import { compileSelection, type Matcher, type Selection } from './selection.ts';
-import { StepMaker, type Step, type Unit } from './unit.ts';
+import { StepMaker, type Letter, type Step, type Unit } from './unit.ts';
 
 /**
  * Runs work on the journal: through the receiver that holds it, or with the journal open for just as long. A page at a
@@ -80,15 +80,22 @@ export class StoreReader {
 
   #take(step: StepMaker, { kind }: StoreUnit, summary: EventSummary): void {
     const event = eventOf(summary);
-    const refusedBy = 'sink' in summary ? String(summary.sink) : undefined;
+    const letter = letterOf(summary);
+    const { refusedBy } = letter;
     const { sinks } = this.#options;
     const passed =
       (refusedBy !== undefined && sinks.length > 0 && !sinks.includes(refusedBy)) ||
       this.#matches(event, event.receivedAt) !== 'yes';
     const where = `${kind}:${summary.key}`;
     const erased = event.id === '' || this.#options.isErased?.(event) === true;
-    step.take(summary.key, where, passed ? 'passed' : erased ? 'erased' : { ok: true, event }, refusedBy);
+    step.take(summary.key, where, passed ? 'passed' : erased ? 'erased' : { ok: true, event }, letter);
   }
+}
+
+function letterOf(summary: EventSummary | DeadLetterSummary): Letter {
+  if (!('sink' in summary)) return {};
+  const { sink, redactions } = summary;
+  return { refusedBy: sink, ...(redactions === undefined ? {} : { redactions }) };
 }
 
 function eventOf(summary: EventSummary): Event {

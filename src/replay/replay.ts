@@ -107,7 +107,8 @@ export class Replay {
       if (!destinations.wants(candidate)) continue;
       const event = this.#pseudonymised(candidate);
       if (event === null) continue;
-      const targets = destinations.targetsFor(event.type);
+      const { redactions } = candidate;
+      const targets = destinations.targetsFor(event.type, redactions);
       if (targets.length > 0) {
         await turn(signal);
         await this.#pace.next(signal);
@@ -116,7 +117,7 @@ export class Replay {
           this.#tracker.erased();
           continue;
         }
-        this.log.append(event, this.#handling);
+        this.log.append(event, redactions === undefined ? this.#handling : { ...this.#handling, redactions });
       }
       const place = { unit, at: candidate.at };
       const handed = { type: event.type, targets, where: candidate.where };

@@ -1,4 +1,5 @@
 import type { Event } from '../core/event.ts';
+import type { Redaction } from '../core/redaction.ts';
 import type { Taken } from './line-reader.ts';
 
 /**
@@ -37,6 +38,8 @@ export interface Candidate {
   readonly at: number;
   /** The sink that refused it, of a dead letter. */
   readonly refusedBy?: string;
+  /** What it had to go without there. */
+  readonly redactions?: readonly Redaction[];
   /** What its step had counted by then, itself included. */
   readonly so: Tally;
 }
@@ -75,6 +78,9 @@ export interface Step {
   readonly problems: readonly Problem[];
 }
 
+/** What is said of an event that was a dead letter. */
+export type Letter = Pick<Candidate, 'refusedBy' | 'redactions'>;
+
 /** Gathers a step. */
 export class StepMaker {
   readonly #found: Candidate[] = [];
@@ -93,15 +99,14 @@ export class StepMaker {
     this.#at = line;
   }
 
-  take(at: number, where: string, taken: Taken, refusedBy?: string): void {
+  take(at: number, where: string, taken: Taken, letter: Letter = {}): void {
     this.#at = at;
     this.#read += 1;
     if (taken === 'passed') return;
     if (taken === 'erased') this.#erased += 1;
     else if (!taken.ok) this.problem(where, taken.reason);
     else {
-      const of = refusedBy === undefined ? {} : { refusedBy };
-      this.#found.push({ event: taken.event, where, at, ...of, so: this.#tally(0) });
+      this.#found.push({ event: taken.event, where, at, ...letter, so: this.#tally(0) });
     }
   }
 

@@ -12,6 +12,7 @@ import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { segmentsOf } from '../support/journal-files.ts';
 import { allIn, append, batchOf, eventsIn, named, NOW, openStore } from './support.ts';
+import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
 
 /** What a process that is killed now leaves behind. */
 async function killed(path: string): Promise<string> {
@@ -106,24 +107,30 @@ test('killed while an event is released, it is in the journal once and in quaran
   expect(store.release(1, { records: encodeRecords([{ event: named('q')[0]! }]) }, NOW)).toBe(1);
 });
 
+const HIDDEN = [{ redact: ['/data/name'], fields: DEFAULT_FIELDS }];
+
 test('killed while dead letters are retried, they wait for their sink, which had left, and are letters no more', async () => {
   const copy = await putBack(await temporaryFolder(), (store) => {
     store.cursors.open('hubs');
     append(store, 'a', 'b', 'c');
     const about = { destination: 'events', code: 'made_up', reason: '', diedAt: NOW };
-    const letters = [1, 2].map((seq) => ({ seq, ...about }));
+    const letters = [
+      { seq: 1, ...about },
+      { seq: 2, ...about, redactions: HIDDEN },
+    ];
     store.addDeadLetters({ sink: 'hubs', upTo: 3, letters });
     store.cursors.leave('hubs');
     store.retryDeadLetters({ keys: [1, 2] }, NOW);
   });
   const store = openStore(copy);
   expect(store.status(NOW)).toMatchObject({ deadLetters: 0, lastSeq: 5 });
-  expect(allIn(store).map(({ id, handling }) => [id, handling.only])).toEqual([
-    ['a', undefined],
-    ['b', undefined],
-    ['c', undefined],
-    ['a', ['hubs:events']],
-    ['b', ['hubs:events']],
+  expect(allIn(store).map(({ id, handling }) => [id, handling])).toEqual([
+    ['a', {}],
+    ['b', {}],
+    ['c', {}],
+    ['a', { only: ['hubs:events'] }],
+    // Where no route says any more what it has to go without, this does.
+    ['b', { only: ['hubs:events'], redactions: HIDDEN }],
   ]);
   expect(store.cursors.open('hubs')).toBe(3);
 });

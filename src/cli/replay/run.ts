@@ -101,7 +101,7 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
     sendTimeout,
     maxPending,
     maxPendingBytes,
-    targetsOf: ({ type }) => work.destinations.targetsFor(type),
+    targetsOf: ({ type, handling }) => work.destinations.targetsFor(type, handling.redactions),
   });
   const over = new AbortController();
   const failed = new AbortController();

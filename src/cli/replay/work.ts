@@ -43,7 +43,8 @@ export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
   const table = compileRoutes(loaded.config.routes);
   const erased = ErasedUsers.open(loaded.config.erasure.path);
   const { to } = order;
-  const named = to === null ? null : (type: string) => explicitTargets(to, type, table);
+  const named: Parameters<typeof destinationsOf>[0] =
+    to === null ? null : (type, before) => explicitTargets(to, type, table, { before });
   return {
     loaded,
     order,
