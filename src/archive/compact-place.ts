@@ -3,7 +3,7 @@ import { link, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import type { NewManifestLine } from '../core/archive-manifest.ts';
-import { COMPACTIONS } from '../core/archive-segments.ts';
+import { chainPrefix, COMPACTIONS } from '../core/archive-segments.ts';
 import { folderError, messageOf, MillraceError } from '../core/errors.ts';
 import { removeForGood } from '../core/objects.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -13,9 +13,11 @@ import { mapAtMost } from '../lib/map-at-most.ts';
 import { fillNew, NewFile } from '../lib/new-file.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { ManifestChain } from './manifest-chain.ts';
+import { readManifest } from './manifest.ts';
 import { ManifestWriter } from './manifest-writer.ts';
 import { holdRepairs } from './repair.ts';
 import { StoreLease } from './store-lease.ts';
+import { StorePlace } from './store-place.ts';
 
 /** A file, and what is to be said of it. */
 export interface Remark {
@@ -44,6 +46,8 @@ export interface CompactPlace {
   put(file: string, bytes: Buffer, like: string): Promise<string>;
   /** Adds a line to the manifest. */
   list(line: NewManifestLine): Promise<void>;
+  /** Whether another compaction has listed it. */
+  isListed(file: string): Promise<boolean>;
   /** @returns what could not be removed */
   remove(files: readonly string[], how?: Removing): Promise<readonly Remark[]>;
   /** @throws MillraceError archive_in_use when it is not ours any more */
@@ -71,6 +75,7 @@ export async function holdFolder(
       store,
       put: (file, bytes, like) => putFile(root, store, { file, bytes, like }),
       list: (line) => manifest.append(line),
+      isListed: () => Promise.resolve(false),
       remove: (files, how) => removeFiles(root, files, how),
       check: () => Promise.resolve(),
       release: () => {
@@ -111,6 +116,11 @@ export async function holdStore(
         throw new MillraceError('archive_in_use', `${store.url}/${file} is there, with other bytes`);
       },
       list: (line) => chain.append([line]),
+      isListed: async (file) => {
+        const place = new StorePlace(store.url, () => Promise.resolve(store));
+        const manifest = await Array.fromAsync(store.list(chainPrefix(COMPACTIONS)), ({ key }) => key);
+        return (await readManifest({ place, manifest })).compactions.has(file);
+      },
       remove: (files, how) => removeObjects(store, files, how),
       check: () => lease.check(),
       release: () => lease.release(),

@@ -51,9 +51,14 @@ export class Joiner {
     onStep('put');
     // An erasure may have been in one of them since it was read, and found nothing in a file that was not there yet.
     const since = await this.#changed(new Map([...versions, [line.file, version]]));
-    await this.#place.check();
+    try {
+      await this.#place.check();
+    } catch (error) {
+      await this.#withdraw(line.file);
+      throw error;
+    }
     if (since.length > 0) {
-      await this.#place.remove([line.file], { forGood: true });
+      await this.#withdraw(line.file);
       return {
         bad: since.map(({ file, reason }) => ({
           file: file === line.file ? (group[0]?.file ?? '') : file,
@@ -64,6 +69,11 @@ export class Joiner {
     await this.#place.list(line);
     onStep('listed');
     return { line, left: await this.#removeOld(line, versions) };
+  }
+
+  /** What was put may hold what is erased by now. Another that has taken over can have put and listed the same. */
+  async #withdraw(file: string): Promise<void> {
+    if (!(await this.#place.isListed(file))) await this.#place.remove([file], { forGood: true });
   }
 
   /** One version of a file, whole, sound, and as the manifest has it. */

@@ -75,6 +75,8 @@ class Entries {
   readonly superseded = new Set<string>();
   readonly returned = new Map<string, ErasureLine>();
   readonly compactions = new Map<string, CompactionLine>();
+  /** Of the files that are called as a compaction's are, those that a line lists. */
+  readonly #listed = new Set<string>();
   readonly #onEntry: ManifestOptions['onEntry'];
   /** Of writers to a store: each has a chain of its own, so only their times say which came first. */
   readonly #erasures: ErasureLine[] = [];
@@ -88,6 +90,7 @@ class Entries {
     if (isCompaction(entry) && !isRefused && (writer === null || writer === COMPACTIONS))
       this.compactions.set(entry.file, entry);
     const isErasure = 'erasure' in entry;
+    if (!isErasure && isCompacted(entry.file)) this.#listed.add(entry.file);
     if (isErasure && writer !== null) {
       if (!isRefused) this.#erasures.push(entry);
       return;
@@ -100,7 +103,7 @@ class Entries {
     for (const entry of inTurn) this.#take(entry, false);
     // An erasure lists what it takes out of the file of a compaction that was ended before its own line: it does not count.
     for (const file of this.newest.keys())
-      if (isCompacted(file) && !this.compactions.has(file)) this.newest.delete(file);
+      if (isCompacted(file) && !this.#listed.has(file)) this.newest.delete(file);
   }
 
   #take(entry: ManifestLine, isRefused: boolean): void {

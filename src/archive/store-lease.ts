@@ -74,13 +74,19 @@ export class StoreLease {
   }
 }
 
-/** Who compacts the archive now, or null. What one has left that was killed is ended: it does not go on after this. */
-export async function compactingIn(store: ObjectStore): Promise<string | null> {
+/**
+ * Who compacts the archive now, or null. What one has left that was killed is ended: it does not go on after this.
+ * @returns `ended` when there was such a one
+ */
+export async function compactingIn(
+  store: ObjectStore,
+): Promise<{ readonly by: string; readonly ended: boolean } | null> {
   const there = await store.head(KEY);
   if (there === null) return null;
   const owner = await ownerOf(store, there);
-  if (owner !== null) return owner;
-  return (await store.delete(KEY, there.version)) === 'removed' ? null : 'another process';
+  if (owner !== null) return { by: owner, ended: false };
+  const isEnded = (await store.delete(KEY, there.version)) === 'removed';
+  return { by: isEnded ? 'a process that was killed' : 'another process', ended: isEnded };
 }
 
 function bytes(): Buffer {

@@ -26,15 +26,18 @@ export function temporaryFor({ temporary }: ObjectJob, file: string): string {
   return join(temporary, `${hash('sha256', file, 'hex').slice(0, 16)}.tmp`);
 }
 
-/** While files are joined, what was taken out of one could come back in another: the next run tries again. */
+/**
+ * While files are joined, what was taken out of one could come back in another: the next run tries again.
+ * @param at the end also one that was killed counts, as it may have put a file after the last look
+ */
 export async function leavesToCompaction(
+  at: 'start' | 'end',
   store: ObjectStore,
-  name: string,
-  run: ErasureRun,
+  { name, run }: { readonly name: string; readonly run: ErasureRun },
 ): Promise<boolean> {
-  const by = await compactingIn(store);
-  if (by === null) return false;
-  const reason = `it is being compacted by ${by}; the erasure is tried again after that`;
+  const found = await compactingIn(store);
+  if (found === null || (found.ended && at === 'start')) return false;
+  const reason = `it was being compacted by ${found.by}; the erasure is tried again after that`;
   run.leave(leftBy(name, '', run.subjects, new Error(reason)));
   return true;
 }

@@ -80,7 +80,7 @@ export class ObjectErasure implements ErasableStore {
 
   async #erase(run: ErasureRun, store: ObjectStore, place: StorePlace): Promise<void> {
     const { settle, fields, folder } = this.#options;
-    if (await leavesToCompaction(store, this.name, run)) return;
+    if (await leavesToCompaction('start', store, { name: this.name, run })) return;
     const search = new IdSearch(run.subjects);
     await settle?.(async (file) => (await searchFile(DISK, file, search, run.signal)).found);
     const owners = new LineOwners(new Owners(run.subjects), fields);
@@ -95,7 +95,7 @@ export class ObjectErasure implements ErasableStore {
     await this.#passes(job);
     await this.#purgeAbsent(job);
     // One that began meanwhile may have read what is erased by now, and not put it yet.
-    await leavesToCompaction(store, this.name, run);
+    await leavesToCompaction('end', store, { name: this.name, run });
   }
 
   async #chain(store: ObjectStore, signal: AbortSignal): Promise<ManifestChain> {

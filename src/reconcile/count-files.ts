@@ -1,7 +1,7 @@
-import { readManifest } from '../archive/manifest.ts';
+import { readManifest, type Manifest } from '../archive/manifest.ts';
 import type { Places } from '../archive/places.ts';
 import { readListed, type ArchiveItem } from '../archive/read.ts';
-import { CLAIMS_FOLDER } from '../core/archive.ts';
+import { CLAIMS_FOLDER, isCompacted } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
@@ -74,7 +74,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
         problems.push({ file: item.file, line: item.line, reason: item.reason });
     }
   }
-  return { records, sealed, erased: erasures.count, problems, passedOver: outside.size };
+  return { records, sealed, erased: erasures.count(manifest), problems, passedOver: outside.size };
 }
 
 /** Whether a time lies in a window. Texts of one length sort as their times do, and parsing one takes twenty times as long. */
@@ -103,9 +103,10 @@ function isOutside(line: ManifestLine | undefined, { since, until }: Window): bo
 
 /** Counted whole for a file that lies in the window only in part: when a removed record was received is gone with it. */
 class ErasedRecords {
-  count = 0;
   readonly #window: Window;
   readonly #outside = new Map<string, boolean>();
+  /** What was taken out of each file, and what it was after that, in order. */
+  readonly #taken = new Map<string, { readonly removed: number; readonly sha256: string | null }[]>();
 
   constructor(window: Window) {
     this.#window = window;
@@ -114,8 +115,28 @@ class ErasedRecords {
   take(entry: ManifestLine): void {
     const { file, sha256 } = entry;
     if (file.startsWith(`${CLAIMS_FOLDER}/`)) return;
-    if ('erasure' in entry && this.#outside.get(file) !== true) this.count += entry.removed;
+    if ('erasure' in entry && this.#outside.get(file) !== true) {
+      const before = this.#taken.get(file) ?? [];
+      this.#taken.set(file, [...before, { removed: entry.removed, sha256 }]);
+    }
     // A removed file keeps the span it had.
     if (sha256 !== null) this.#outside.set(file, isOutside(entry, this.#window));
+  }
+
+  /** Of a file that a compaction replaced, what was taken out later was in the new file too; of one it never listed, all was. */
+  count({ compactions }: Manifest): number {
+    const replaced = new Map<string, string>();
+    for (const { replaces } of compactions.values())
+      for (const { file, sha256 } of replaces) replaced.set(file, sha256);
+    let count = 0;
+    for (const [file, taken] of this.#taken) {
+      const joined = replaced.get(file);
+      const isUnlisted = isCompacted(file) && !compactions.has(file);
+      const last = isUnlisted
+        ? -1
+        : taken.findLastIndex(({ sha256 }) => joined === undefined || sha256 === joined);
+      for (const { removed } of taken.slice(0, last + 1)) count += removed;
+    }
+    return count;
   }
 }

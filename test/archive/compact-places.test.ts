@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { compactArchive } from '../../src/archive/compact.ts';
@@ -39,6 +40,7 @@ import {
   URL,
   verified,
 } from './compact-support.ts';
+import { millrace } from '../support/millrace.ts';
 import { append, linesOf } from './forger.ts';
 
 const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
@@ -135,6 +137,43 @@ test('an old file that somebody restores does not count, and its user does not c
   const { cleared, problemsTold } = await compacted(root, 'folder');
   expect({ cleared, problems: problemsTold.length }).toEqual({ cleared: before.length - 1, problems: 1 });
   expect(await idsRead(root, 'folder')).toEqual(idsWithout(1));
+});
+
+test.each(KINDS)(
+  'a folder of an archive, by itself, is read as it is, in a place of kind %s',
+  async (kind) => {
+    const root = await copy();
+    await compacted(root, kind);
+    const [file = ''] = filesOf(root, kind);
+    const folder = file.slice(0, file.lastIndexOf('/'));
+    expect(folder).toMatch(/^dt=/);
+    const ids: string[] = [];
+    const part = join(pathOf(root, kind), folder);
+    const places = new Places(null, () => openStore(part));
+    for await (const item of readArchive(kind === 's3' ? `${URL}/${folder}` : part, { places }))
+      if (item.kind === 'record') ids.push(item.record.id);
+    await places.close();
+    expect(ids.toSorted()).toEqual(ALL_IDS);
+  },
+);
+
+test('with an older manifest, or without one, what was joined is read, and no compaction removes it', async () => {
+  const root = await copy();
+  const manifest = join(pathOf(root, 'folder'), '_manifest.jsonl');
+  const before = readFileSync(manifest);
+  await compacted(root, 'folder');
+  writeFileSync(manifest, before);
+  expect(await idsRead(root, 'folder')).toEqual(ALL_IDS);
+  expect((await verified(root, 'folder')).join()).toContain('file_extra');
+  await compacted(root, 'folder');
+  expect(await idsRead(root, 'folder')).toEqual(ALL_IDS);
+  rmSync(manifest);
+  expect(await idsRead(root, 'folder')).toEqual(ALL_IDS);
+  const repaired = await millrace(['archive', 'verify', pathOf(root, 'folder'), '--repair']);
+  expect(repaired.code).toBe(0);
+  expect(await idsRead(root, 'folder')).toEqual(ALL_IDS);
+  expect(await compacted(root, 'folder')).toMatchObject({ cleared: 0, problems: 0 });
+  expect(idsInFiles(root, 'folder')).toEqual(ALL_IDS);
 });
 
 test('lines that somebody writes without the key take no file away', async () => {
@@ -302,7 +341,7 @@ test('an erasure waits for a compaction of the store, and says so', async () => 
     during = await eraseFrom(root, 1);
   });
   await compacted(root, 's3', { places });
-  expect(JSON.stringify(during)).toContain('is being compacted by');
+  expect(JSON.stringify(during)).toContain('was being compacted by');
   const { left } = await eraseFrom(root, 1);
   expect(left).toEqual([]);
   expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
@@ -331,6 +370,27 @@ test('a compaction that begins and ends while an erasure runs brings nobody back
   expect(await verified(root, 's3')).toEqual([]);
 });
 
+test('an erasure that finds a killed compaction at its end looks again', async () => {
+  const root = await copy();
+  let written = false;
+  const { left } = await eraseFrom(root, 1, (store) => {
+    const putIfMatch = store.putIfMatch.bind(store);
+    store.putIfMatch = async (...args) => {
+      if (!written) {
+        written = true;
+        const dead = spawnSync('true').pid;
+        const bytes = Buffer.from(JSON.stringify({ host: hostname(), process: dead }));
+        await store.putIfAbsent('_open/compaction.json', { bytes });
+      }
+      return putIfMatch(...args);
+    };
+    return store;
+  });
+  expect(JSON.stringify(left)).toContain('a process that was killed');
+  expect((await eraseFrom(root, 1)).left).toEqual([]);
+  expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
+});
+
 test('an erasure that is done while a file is put: what was put goes again', async () => {
   const root = await copy();
   let erased = false;
@@ -344,6 +404,7 @@ test('an erasure that is done while a file is put: what was put goes again', asy
   const ended = await compacted(root, 's3', { places }).catch(String);
   expect(ended).toContain('has taken over');
   expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
+  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
 });
 
 describeOnStores(' compacts', async (emulator) => {
