@@ -6,12 +6,14 @@ import type { Operations } from './core/operations.ts';
 import { Cell } from './lib/live.ts';
 import { startParts } from './lib/parts.ts';
 import { Serial } from './lib/serial.ts';
-import { type AppOptions, foundation, PARTS, type System } from './parts.ts';
+import { type AppOptions, foundation, partsOf, type System } from './parts.ts';
 import { makePlan, needsRestart } from './plan.ts';
+
+export type { Role } from './parts.ts';
 
 /** A running system: receiver, journal, dispatcher, sinks and admin listener. */
 export interface App {
-  /** Where deliveries go. */
+  /** Where deliveries go; empty where none do. */
   readonly url: string;
   readonly operations: Operations;
   /** A link that opens the console once; null where there is none. */
@@ -50,20 +52,24 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   const { log } = options;
   // What the parts make is not there yet: each fills in its own.
   const system = foundation(plan, options) as System;
-  const stop = await startParts(PARTS, system, (error, part) =>
+  const stop = await startParts(partsOf(options.role), system, (error, part) =>
     log.error({ err: error, part }, 'could not stop cleanly'),
   );
-  const { url, adminUrl, operations, meter, tokens, delivery } = system;
-  log.info({ url, admin: adminUrl, sinks: [...plan.value.sinks.keys()] }, 'listening');
+  const { url, adminUrl, operations, meter, tokens, delivery, role } = system;
+  log.info(
+    { url: url === '' ? null : url, admin: adminUrl, sinks: [...plan.value.sinks.keys()] },
+    'listening',
+  );
 
   const reload = async (changed: ResolvedConfig): Promise<void> => {
     const next = makePlan(changed);
     for (const key of needsRestart(system.config, next.config))
       log.warn({ key }, 'a change to this key needs a restart');
     const deadline = AbortSignal.timeout(system.config.shutdown.deadline);
-    await delivery.prepare(next, deadline);
+    // What only receives has no sinks to exchange.
+    if (role !== 'receive') await delivery.prepare(next, deadline);
     await plan.replace(next);
-    await delivery.part(deadline);
+    if (role !== 'receive') await delivery.part(deadline);
     meter.reloaded(null);
     log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
   };

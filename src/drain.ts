@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { ResolvedConfig } from './config/config.ts';
-import type { MillraceError } from './core/errors.ts';
+import { MillraceError } from './core/errors.ts';
 import { flushSinks } from './deliver/flush.ts';
 import { Cell } from './lib/live.ts';
 import { startParts } from './lib/parts.ts';
@@ -44,6 +44,11 @@ export async function startDraining(
   path: string,
   options: DrainOptions,
 ): Promise<Draining> {
+  if (config.journal.type === 'kafka')
+    throw new MillraceError(
+      'usage',
+      'with journal.type: kafka nothing waits on a disk: whatever a deliverer leaves, the others deliver',
+    );
   const journal = { ...config.journal, path };
   const plan = new Cell(makePlan({ ...rest, config: { ...config, journal, acknowledge: 'journaled' } }));
   // What the parts make is not there yet: each fills in its own.

@@ -11,7 +11,7 @@ import { systemClock } from './core/clock.ts';
 import type { MillraceError } from './core/errors.ts';
 import { GuardedIngest, type Ingest } from './core/ingest.ts';
 import type { EventStore } from './core/journal.ts';
-import type { Operations } from './core/operations.ts';
+import type { Operations, ReceivingStatus } from './core/operations.ts';
 import type { NotedHead } from './core/proof.ts';
 import { parseTarget } from './core/route.ts';
 import type { Inlet } from './core/sink.ts';
@@ -26,7 +26,11 @@ import { ErasedUsers } from './erase/erased-users.ts';
 import { warnOfLeftSpools } from './erase/left-spools.ts';
 import { runErasures, type RunningErasures } from './erase/running-erasures.ts';
 import { announceOwner, clearOwner, ownerFolder, readOwner, writeOwner } from './journal/owner.ts';
+import { openKafkaJournal } from './journal/kafka/open.ts';
+import type { KafkaJournal } from './journal/kafka/store.ts';
+import { isLocal } from './journal/local.ts';
 import { SqliteJournal } from './journal/sqlite-journal.ts';
+import { orAborted } from './lib/abort.ts';
 import type { Live } from './lib/live.ts';
 import type { Part, Stop } from './lib/parts.ts';
 import { Meter } from './metrics/meter.ts';
@@ -49,9 +53,13 @@ export interface AppOptions {
   readonly onFailure: (error: MillraceError) => void;
   /** Never makes a journal; left out: one that is not there is made. */
   readonly existing?: boolean;
+  /** With `journal.type: kafka`: the half of it that runs here; left out: both. */
+  readonly role?: Role;
   /** Reads the config again, for the admin API; left out where there is none to read. Rejects when it cannot be used. */
   readonly reload?: () => Promise<void>;
 }
+
+export type Role = 'receive' | 'deliver';
 
 /** What the parts start on. */
 export function foundation(plan: Live<Plan>, options: AppOptions) {
@@ -87,13 +95,16 @@ export type System = ReturnType<typeof foundation> & {
   /** Null where nothing is kept on disk. */
   journal: SqliteJournal | null;
   store: EventStore;
+  /** Of a fleet, in the place of a journal of this process's own; null without one. */
+  shared: KafkaJournal | null;
   ingest: Ingest;
   take: Inlet['take'];
   dispatcher: Dispatcher;
   sinks: LiveSinks;
   delivery: Delivery;
   erasures: RunningErasures;
-  receiver: Omit<Receiver, 'replace'>;
+  /** Null where nothing comes in. */
+  receiver: Omit<Receiver, 'replace'> | null;
   operations: Operations;
   status: Status;
   /** Null without an admin listener. */
@@ -125,27 +136,40 @@ async function startTraces(system: System): Promise<Stop> {
   return stop;
 }
 
+/** Parts that one half of a fleet does without. */
+const WITHOUT: Readonly<Record<Role, readonly string[]>> = {
+  receive: ['sinks'],
+  deliver: ['receiver', 'endpoint'],
+};
+
+/** What runs in a role. */
+export function partsOf(role: Role | undefined): readonly Part<System>[] {
+  return role === undefined ? PARTS : PARTS.filter(({ name }) => !WITHOUT[role].includes(name));
+}
+
 /** What an event waits in: the journal, or memory with `acknowledge: delivered`. */
 async function openStore(system: System): Promise<Stop> {
   const { config, plan, clock, log, meter, users, validate, folder, existing = false, onFailure } = system;
   const { path } = config.journal;
-  system.journal =
-    config.acknowledge === 'delivered'
-      ? null
-      : await SqliteJournal.open({
-          ...config.journal,
-          create: !existing,
-          clock,
-          onFailure,
-          isErased: users.isErased,
-          onCommit: (events, ms) => meter.committed(events, ms),
-          onCarryOver: (progress) =>
-            log.info({ path, ...progress }, 'carrying the journal over to a new format'),
-          onDamage: (record) => log.error({ path, ...record }, 'a journal record is damaged'),
-        });
+  system.receiver = null;
+  system.url = '';
+  system.shared = config.journal.type === 'kafka' ? await openShared(system) : null;
+  system.journal = !isLocal(config)
+    ? null
+    : await SqliteJournal.open({
+        ...config.journal,
+        create: !existing,
+        clock,
+        onFailure,
+        isErased: users.isErased,
+        onCommit: (events, ms) => meter.committed(events, ms),
+        onCarryOver: (progress) =>
+          log.info({ path, ...progress }, 'carrying the journal over to a new format'),
+        onDamage: (record) => log.error({ path, ...record }, 'a journal record is damaged'),
+      });
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
   if (system.journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });
-  const store = system.journal ?? openMemory(plan, log);
+  const store = system.journal ?? system.shared ?? openMemory(plan, log);
   system.store = store;
   system.ingest = new GuardedIngest(store, users.isErased, meter);
   system.take = createTake({ ingest: system.ingest, validate, maxBytes: config.server.maxBodyBytes });
@@ -154,6 +178,26 @@ async function openStore(system: System): Promise<Stop> {
     if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
     await store.close();
   };
+}
+
+async function openShared(system: System): Promise<KafkaJournal> {
+  const { config, plan, log } = system;
+  return openKafkaJournal(config.journal, {
+    maxWaiting: config.delivery.maxPendingBytes,
+    targetsOf: ({ type, handling }) =>
+      handling.only?.map(parseTarget) ?? plan.value.table.routesFor(type).targets,
+    sinks: () => [...plan.value.sinks.keys()],
+    handOver: (sink, signal) => handOver(system, sink, signal),
+    flushSink: (sink) => void system.sinks.flush(sink).catch(() => undefined),
+    log,
+  });
+}
+
+/** Before others have its partitions: what is in flight is answered, and what a sink holds is confirmed. */
+async function handOver({ dispatcher, sinks }: System, sink: string, signal: AbortSignal): Promise<void> {
+  await orAborted(dispatcher.answeredBy(sink), signal);
+  const holds = dispatcher.status().some((each) => each.sink === sink && each.held > 0);
+  if (holds && !signal.aborted) await orAborted(sinks.flush(sink), signal);
 }
 
 function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
@@ -170,7 +214,8 @@ function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
 function makeDelivery(system: System): void {
   const { plan, config, journal, store, take, users, clock, log, meter, proof, tracing } = system;
   const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = config.delivery;
-  const before = store.lastSeq;
+  // Of a log that others write to, nothing says what came before an erasure.
+  const before = system.shared === null ? store.lastSeq : Infinity;
   const dispatcher = new Dispatcher({
     journal: store,
     clock,
@@ -200,6 +245,7 @@ function makeErasures(system: System): Stop {
   const { audit, meter } = system;
   system.erasures = runErasures({
     ...system,
+    journal: system.journal ?? system.shared,
     recent: {
       forget: (owned) => {
         meter.recent.forget(owned);
@@ -215,7 +261,7 @@ function makeErasures(system: System): Stop {
 async function makeReceiver(system: System): Promise<Stop> {
   const { plan, clock, log, ingest, tracing, meter } = system;
   const refusals = new RefusalLog(clock, log);
-  system.receiver = await createReceiving(plan, {
+  const receiver = await createReceiving(plan, {
     clock,
     log,
     admission: () => admit(system),
@@ -228,6 +274,7 @@ async function makeReceiver(system: System): Promise<Stop> {
     },
     onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
   });
+  system.receiver = receiver;
   return () => refusals.stop();
 }
 
@@ -250,35 +297,47 @@ function logOutcome(log: Logger, outcome: Outcome, type: string | null): void {
 }
 
 function makeStatus(system: System): Stop {
-  const { plan, config, journal, store, validate, dispatcher, delivery, erasures, receiver, meter, board } =
-    system;
+  const { plan, journal, shared, store, validate, dispatcher, delivery, erasures, board } = system;
   const running = {
     pid: process.pid,
     sinks: () => dispatcher.status(),
-    receiving: () => {
-      const { open, evicted, dropped } = receiver.connections;
-      const { maxConnections: max } = config.server;
-      return {
-        connections: { open, max, evicted, dropped },
-        refused: meter.refusals.lastHour(),
-        signing: meter.signing(plan.value.config.signing.secrets.length),
-      };
-    },
+    receiving: () => receivingOf(system),
   };
+  const administered = journal ?? shared;
   system.operations =
-    journal === null
+    administered === null
       ? directOperations(store, running)
       : createOperations({
           ...running,
-          journal,
+          journal: administered,
           validate,
           hasSink: (name) => plan.value.config.sinks[name] !== undefined,
           dropSink: (sink) => delivery.giveUp(sink),
         });
   const activities = () => [...erasures.activities(), ...board.list()];
-  const status = new Status({ ...system, activities });
+  const status = new Status({ ...system, receiver: system.receiver ?? NOT_RECEIVING, activities });
   system.status = status;
   return () => status.stop();
+}
+
+/** Nothing is to come in, so there is nothing to be ready for it. */
+const NOT_RECEIVING = {
+  ready: true,
+  state: 'off',
+  inFlight: 0,
+  decompressing: 0,
+  connections: { open: 0, evicted: 0, dropped: 0 },
+};
+
+function receivingOf({ receiver, config, plan, meter }: System): ReceivingStatus | null {
+  if (receiver === null) return null;
+  const { open, evicted, dropped } = receiver.connections;
+  const { maxConnections: max } = config.server;
+  return {
+    connections: { open, max, evicted, dropped },
+    refused: meter.refusals.lastHour(),
+    signing: meter.signing(plan.value.config.signing.secrets.length),
+  };
 }
 
 async function openAdmin(system: System): Promise<Stop | void> {
@@ -298,8 +357,9 @@ async function openAdmin(system: System): Promise<Stop | void> {
   return () => admin.close();
 }
 
-async function openSinks({ delivery }: System): Promise<Stop> {
+async function openSinks({ delivery, shared }: System): Promise<Stop> {
   await delivery.start();
+  await shared?.startKeeper();
   return (signal) => delivery.stop(signal);
 }
 
@@ -319,6 +379,7 @@ function startConsumers(system: System): Stop {
 
 async function listen(system: System): Promise<Stop> {
   const { receiver, adminUrl: admin, folder, token, log } = system;
+  if (receiver === null) return () => Promise.resolve();
   ({ url: system.url } = await receiver.listen());
   // Commands that send events find it there.
   if (admin !== null) announceOwner(folder, { admin, token, url: system.url }, log);

@@ -12,17 +12,32 @@ import type {
 import type { Validation } from '../validate/envelope.ts';
 
 export interface OperationsOptions {
-  readonly journal: Journal;
+  readonly journal: AdministeredJournal;
   readonly validate: (body: Buffer) => Validation;
   /** Process id to report, or null for a command that opened the journal itself. */
   readonly pid: number | null;
   readonly sinks: () => readonly SinkStatus[];
   /** Left out by a command that opened the journal itself. */
-  readonly receiving?: () => ReceivingStatus;
+  readonly receiving?: () => ReceivingStatus | null;
   /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
   readonly dropSink: Operations['dropSink'];
 }
+
+/** What of a journal people look at and decide about. */
+export type AdministeredJournal = Pick<
+  Journal,
+  | 'status'
+  | 'read'
+  | 'heads'
+  | 'account'
+  | 'listQuarantine'
+  | 'release'
+  | 'dropQuarantine'
+  | 'listDeadLetters'
+  | 'retryDeadLetters'
+  | 'dropDeadLetters'
+>;
 
 /** Letters in one answer; their bytes are bounded by the journal. */
 const LETTERS = 1000;
@@ -72,23 +87,26 @@ export function createOperations(options: OperationsOptions): Operations {
 
 /** Puts each back for its sink; those whose sink is configured no longer stay where they are. */
 async function retryDeadLetters(
-  journal: Journal,
+  journal: AdministeredJournal,
   hasSink: OperationsOptions['hasSink'],
   selection: Selection,
 ): Promise<RetryResult> {
-  let retried = 0;
+  // All of them first: what is refused once more meanwhile is not retried again.
+  const found: number[][] = [];
   let kept = 0;
   for await (const page of pagesOf((part) => journal.listDeadLetters(part, false), selection)) {
     const keys = page.flatMap(({ key, sink }) => (hasSink(sink) ? [key] : []));
     kept += page.length - keys.length;
-    if (keys.length > 0) retried += await journal.retryDeadLetters({ keys });
+    if (keys.length > 0) found.push(keys);
   }
+  let retried = 0;
+  for (const keys of found) retried += await journal.retryDeadLetters({ keys });
   return { retried, kept };
 }
 
 /** Looks at each event again under the rules of now; what is fit joins the journal, the rest stays where it is. */
 async function retryQuarantine(
-  journal: Journal,
+  journal: AdministeredJournal,
   validate: OperationsOptions['validate'],
   selection: Selection,
   isNamed: boolean,

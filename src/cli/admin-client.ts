@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { isLocal } from '../journal/local.ts';
 import { CATALOGUE, MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import type { Selection } from '../core/journal.ts';
@@ -31,7 +32,7 @@ export class AdminClient {
     if (owner !== null && owner.admin !== null) return new AdminClient(owner.admin, token);
     // Without a journal it may have had no folder to leave it in; the config says where it listens.
     const { enabled, host, port } = config.admin;
-    if (config.acknowledge !== 'delivered' || !enabled) return null;
+    if (isLocal(config) || !enabled) return null;
     return new AdminClient(`http://${bracketed(host)}:${port}`, token);
   }
 

@@ -6,8 +6,13 @@ import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { GivenUp, Operations } from '../core/operations.ts';
 import { dropSink } from '../deliver/delivery.ts';
+import { parseTarget } from '../core/route.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
+import { openKafkaJournal } from '../journal/kafka/open.ts';
+import type { KafkaJournal } from '../journal/kafka/store.ts';
+import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
+import { compileRoutes } from '../route/table.ts';
 import { AdminClient } from './admin-client.ts';
 import { usageError } from './io.ts';
 
@@ -41,6 +46,7 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     if (client !== null) return remote(client);
     throw usageError('with acknowledge: delivered only the admin listener can be asked (admin.enabled)');
   }
+  if (config.journal.type === 'kafka') return openShared(config);
   let journal: SqliteJournal;
   try {
     journal = await openJournal(config);
@@ -63,6 +69,38 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
   });
   const audit = new Audit(config.journal.path);
   return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };
+}
+
+/** On the topics, which are the same for everybody: through the receiver that runs here, if there is one, else directly. */
+async function openShared(config: Config): Promise<OpenOperations> {
+  const client = AdminClient.of(config);
+  if (client !== null && (await client.isListening())) return remote(client);
+  const journal = await openTopics(config);
+  const operations = createOperations({
+    journal,
+    validate: createValidatorFor(config),
+    pid: null,
+    sinks: () => [],
+    hasSink: (name) => config.sinks[name] !== undefined,
+    dropSink: () => Promise.reject(usageError('sink drop needs journal.type: local')),
+  });
+  const audit = new Audit(ownerFolder(config));
+  return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };
+}
+
+const quiet = (): void => undefined;
+
+/** The topics of a config, by whoever only looks at them. */
+export function openTopics(config: Config): Promise<KafkaJournal> {
+  const table = compileRoutes(config.routes);
+  return openKafkaJournal(config.journal, {
+    maxWaiting: 0,
+    targetsOf: ({ type, handling }) => handling.only?.map(parseTarget) ?? table.routesFor(type).targets,
+    sinks: () => Object.keys(config.sinks),
+    handOver: () => Promise.resolve(),
+    flushSink: quiet,
+    log: { info: quiet, warn: quiet, error: quiet },
+  });
 }
 
 /** @throws MillraceError usage for a sink that could still deliver, or that nothing is known of */

@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { MANIFEST } from '../core/archive.ts';
 import { parsePlace, type Place } from '../core/place.ts';
 import type { DescribedConfig } from './config.ts';
+import { isLocal } from '../journal/local.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 
 /** A folder, or a place in a store, that one part of the config has to itself. */
@@ -66,8 +67,9 @@ function clash(one: Owned, other: Owned): string | null {
   return null;
 }
 
-function* foldersOf({ acknowledge, journal, erasure, sinks }: DescribedConfig): Generator<[Path, string]> {
-  if (acknowledge === 'journaled') yield [['journal', 'path'], journal.path];
+function* foldersOf(config: DescribedConfig): Generator<[Path, string]> {
+  const { journal, erasure, sinks } = config;
+  if (isLocal(config)) yield [['journal', 'path'], journal.path];
   yield [['erasure', 'path'], erasure.path];
   for (const [name, { description }] of Object.entries(sinks)) {
     // First, for two archives in one place have one spool too.

@@ -12,6 +12,7 @@ import { loadSinkModule } from '../sinks/registry.ts';
 import { loadSourceModule } from '../sources/registry.ts';
 import type { LoadedConfig, ResolvedConfig, ResolvedSink, ResolvedSource } from './config.ts';
 import { detailOf, problemsOf } from './issues.ts';
+import { isLocal } from '../journal/local.ts';
 import type { Problem } from './paths.ts';
 import { scrub, secretsOf } from './redact.ts';
 
@@ -42,7 +43,7 @@ export async function resolveModules(
   const descriptions = new Map<string, SinkDescription>();
   const schemas = new Map<string, Written>();
   const problems: Problem[] = [];
-  const spool = config.acknowledge === 'delivered' ? null : spoolBeside(config.journal.path);
+  const spool = isLocal(config) ? spoolBeside(config.journal.path) : null;
   const around: ConfigAround = { tables: config.tables, spool };
   const read = async <Module extends SinkModule | SourceModule>(
     [section, name]: readonly ['sinks' | 'sources', string],

@@ -1,11 +1,13 @@
 import { lstatSync } from 'node:fs';
 import type { Config } from './config.ts';
+import { isLocal } from '../journal/local.ts';
 import type { SinkLog } from '../core/sink.ts';
 
 /** Warns of folders with health data or secrets that every user of the machine can list: those made here are 0700. */
-export function warnOfReaders({ acknowledge, journal, erasure }: Config, log: SinkLog): void {
+export function warnOfReaders(config: Config, log: SinkLog): void {
+  const { journal, erasure } = config;
   const folders = {
-    'journal.path': acknowledge === 'delivered' ? null : journal.path,
+    'journal.path': isLocal(config) ? journal.path : null,
     'erasure.path': erasure.path,
   };
   for (const [key, path] of Object.entries(folders)) {

@@ -1,6 +1,8 @@
 import type { Config, DescribedConfig } from './config.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
+import { checkKafkaJournal } from '../journal/kafka/config.ts';
+import { isLocal } from '../journal/local.ts';
 import type { SinkDescription } from '../core/sink.ts';
 import { checkRedactions } from './redactions.ts';
 import { isPublicKey } from '../core/signature.ts';
@@ -18,6 +20,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   if (Object.keys(config.sinks).length === 0) wrong(['sinks'], 'must name at least one sink');
   checkSuccessions(config, wrong);
   if (config.acknowledge === 'delivered') checkDelivered(config, wrong, risky);
+  checkKafkaJournal(config, wrong);
 
   if (admin.enabled && admin.token === null && !isLoopback(admin.host)) {
     wrong(
@@ -80,11 +83,12 @@ export function checkModules(
       'must name another sink that can keep large events, such as an archive that is not sealed';
     problems.push({ path: ['sinks', name, 'claimCheck'], message });
   }
-  if (config.acknowledge === 'journaled') return problems;
-  for (const [key, { needsJournal: need }] of descriptions) {
+  if (isLocal(config)) return problems;
+  for (const [name, { needsJournal: need }] of descriptions) {
     if (need === undefined) continue;
-    const message = `needs acknowledge: journaled, because ${need.reason}`;
-    problems.push({ path: [...key.split('.'), need.option], message });
+    const key = config.acknowledge === 'delivered' ? 'acknowledge: journaled' : 'journal.type: local';
+    const message = `needs ${key}, because ${need.reason}`;
+    problems.push({ path: [...name.split('.'), need.option], message });
   }
   return problems;
 }

@@ -15,6 +15,7 @@ import {
 } from '../lib/fields.ts';
 import { PATH_FIELDS } from '../service/fields.ts';
 import { storageSection } from '../storage/fields.ts';
+import { kafkaJournal } from '../journal/kafka/config.ts';
 import { requirements, routes, secrets, sinks, sources } from './lists.ts';
 
 const FIELD = { pattern: '^\\S+$', hint: 'must be the name of a field' } as const;
@@ -156,7 +157,12 @@ export const CONFIG = section({
     'When a delivery is answered with 2xx: once it is on disk, or once every required sink has it. `delivered` keeps nothing on disk and needs no volume.',
   ),
   journal: section({
-    path: text('./data/journal', 'Folder of the journal.', NOT_EMPTY),
+    type: choice(
+      ['local', 'kafka'],
+      'local',
+      'Where events wait for their sinks: on the disk of this machine, or in a topic that a fleet shares (`serve --role`).',
+    ),
+    path: text('./data/journal', 'Folder of the journal; not with `type: kafka`.', NOT_EMPTY),
     retention: duration('7d', 'How long delivered events are kept for replays; a sixteenth longer at most.'),
     maxBytes: bytes('10GiB', 'Largest size of the journal; above it deliveries are answered with 503.', {
       min: 1024 * 1024,
@@ -169,6 +175,7 @@ export const CONFIG = section({
       0,
       'Events that may wait for the slowest sink before deliveries are answered with 503; 0 leaves that to journal.maxBytes.',
     ),
+    ...kafkaJournal,
   }),
   quarantine: section({
     respond: status(

@@ -147,6 +147,10 @@ export interface EventLog {
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
   /** A sink has confirmed one delivery of the event. */
   delivered?(sink: string, event: Pick<JournalEvent, 'seq'>): void;
+  /** Whether an event that was read may still be sent, asked right before; left out where nobody else could send it. */
+  maySend?(event: Pick<JournalEvent, 'seq'>): boolean;
+  /** The log of one sink, where each has its own; left out where all have one. */
+  logOf?(sink: string): EventLog;
 }
 
 /** What stands between receiving and delivering: the journal, or with `acknowledge: delivered` memory. */

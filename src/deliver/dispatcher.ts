@@ -27,10 +27,13 @@ export class Dispatcher {
    * @throws what Feed.start throws; the sink is then not taken in
    */
   async add(name: string, sink: Sink, own: Pick<FeedOptions, 'keep' | 'patient'> = {}): Promise<void> {
-    const feed = new Feed({ ...this.#options, name, sink, ...own });
+    const journal = this.#options.journal.logOf?.(name) ?? this.#options.journal;
+    const feed = new Feed({ ...this.#options, journal, name, sink, ...own });
     this.#feeds.set(name, feed);
     try {
       await feed.start();
+      if (journal.maySend !== undefined)
+        feed.forget({ upTo: Infinity, owned: (event) => journal.maySend?.(event) !== true });
     } catch (error) {
       this.#feeds.delete(name);
       this.#options.journal.releaseCursor(name, true);
@@ -45,12 +48,14 @@ export class Dispatcher {
 
   /** Resolves when a sink has settled all that the journal holds now; never, while it is in trouble. */
   async passed(name: string): Promise<void> {
-    await this.#feeds.get(name)?.passed(this.#options.journal.lastSeq);
+    const feed = this.#feeds.get(name);
+    await feed?.passed(feed.lastSeq);
   }
 
   /** Resolves when a sink has all that the journal holds now, be it confirmed or held; never, while it is in trouble. */
   async sent(name: string): Promise<void> {
-    await this.#feeds.get(name)?.passed(this.#options.journal.lastSeq, 'sent');
+    const feed = this.#feeds.get(name);
+    await feed?.passed(feed.lastSeq, 'sent');
   }
 
   /**
@@ -95,6 +100,11 @@ export class Dispatcher {
     });
     await orAborted(Promise.all(all), signal);
     return [...open];
+  }
+
+  /** Settles when every batch of one sink that is in flight now has been answered. */
+  async answeredBy(name: string): Promise<void> {
+    await this.#feeds.get(name)?.answered();
   }
 
   /** Settles when every feed has stopped; they have until `signal` aborts to send what they have loaded. */

@@ -148,6 +148,11 @@ export class Feed {
     return this.#deadLetters.takeBack(taken);
   }
 
+  /** The newest event that could be loaded. */
+  get lastSeq(): number {
+    return this.#options.journal.lastSeq;
+  }
+
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
     return this.#window.cursor;

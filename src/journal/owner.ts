@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { makeFolder } from '../lib/durable.ts';
+import { isLocal } from './local.ts';
 import { readAdvice, writeAdvice } from '../lib/advice.ts';
 
 /** Who holds the journal; advice for people and commands, never the lock itself. */
@@ -21,10 +22,10 @@ const FILE = 'owner.json';
 /** Where a receiver says who it is: beside its journal, or without one among its erasures, the only other state it has. */
 export function ownerFolder(config: {
   readonly acknowledge: string;
-  readonly journal: { readonly path: string };
+  readonly journal: { readonly type: string; readonly path: string };
   readonly erasure: { readonly path: string };
 }): string {
-  return config.acknowledge === 'delivered' ? config.erasure.path : config.journal.path;
+  return isLocal(config) ? config.journal.path : config.erasure.path;
 }
 
 /** @throws the system's error when the folder cannot be written */

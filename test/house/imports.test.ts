@@ -87,7 +87,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/sandbox': ['config', 'sandbox', 'sinks'],
   'cli/serve': ['app.ts', 'config'],
   'cli/webhooks': ['config', 'sandbox', 'service', 'verify'],
-  config: ['service', 'sinks', 'sources', 'storage'],
+  config: ['journal', 'service', 'sinks', 'sources', 'storage'],
+  journal: ['sinks'],
   archive: ['storage'],
   receive: ['validate'],
   workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],
@@ -195,7 +196,7 @@ describe('imports point one way', () => {
       const vendor = Object.keys(VENDORS).find((name) => target === name || target.startsWith(`${name}/`));
       if (vendor === undefined) return false;
       const folders = VENDORS[vendor] ?? [];
-      return !['sinks', 'sources', 'storage', 'load'].some((room) =>
+      return !['sinks', 'sources', 'storage', 'journal', 'load'].some((room) =>
         folders.some((folder) => dirname(file) === `${room}/${folder}`),
       );
     });

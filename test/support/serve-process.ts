@@ -17,6 +17,13 @@ export interface Exit {
   readonly signal: string | null;
 }
 
+interface ServeOptions extends RunOptions {
+  /** More of the command line. */
+  readonly args?: readonly string[];
+  /** What to run in place of MAIN. */
+  readonly main?: string;
+}
+
 /** `millrace serve` in a process of its own. Whoever starts one ends it. */
 export class ServeProcess {
   readonly #child: ChildProcess;
@@ -29,10 +36,10 @@ export class ServeProcess {
   readonly #state: string;
 
   /** Starts one and returns at once. */
-  constructor(config: string, options: RunOptions = {}) {
+  constructor(config: string, options: ServeOptions = {}) {
     this.#state = stateFolder(config, options.cwd ?? process.cwd());
-    const [file, ...before] = options.program ?? [process.execPath, MAIN];
-    this.#child = spawn(file, [...before, 'serve', '--config', config], {
+    const [file, ...before] = options.program ?? [process.execPath, options.main ?? MAIN];
+    this.#child = spawn(file, [...before, 'serve', '--config', config, ...(options.args ?? [])], {
       cwd: options.cwd,
       env: childEnvironment(options.env),
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -116,7 +123,9 @@ export class ServeProcess {
   }
 }
 
-type Config = Partial<Record<'journal' | 'erasure', { path?: string }>> & { acknowledge?: string };
+type Config = Partial<Record<'journal' | 'erasure', { path?: string; type?: string }>> & {
+  acknowledge?: string;
+};
 
 function stateFolder(file: string, cwd: string): string {
   let config: Config = {};
@@ -125,7 +134,7 @@ function stateFolder(file: string, cwd: string): string {
   } catch {
     // Tests also start what cannot start.
   }
-  const isStateless = config.acknowledge === 'delivered';
+  const isStateless = config.acknowledge === 'delivered' || config.journal?.type === 'kafka';
   const path = isStateless ? config.erasure?.path : config.journal?.path;
   return absolute(cwd, path ?? (isStateless ? 'data/erasure' : 'data/journal'));
 }

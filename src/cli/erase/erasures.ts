@@ -1,16 +1,18 @@
 import { Audit, auditedErasures } from '../../admin/audit.ts';
 import type { Config, ResolvedConfig } from '../../config/config.ts';
+import { isLocal } from '../../journal/local.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Erasures } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { createErasures } from '../../erase/stores.ts';
 import { ownerFolder } from '../../journal/owner.ts';
+import type { KafkaJournal } from '../../journal/kafka/store.ts';
 import type { SqliteJournal } from '../../journal/sqlite-journal.ts';
 import { Cell } from '../../lib/live.ts';
 import { openProof } from '../../proof/open.ts';
 import { AdminClient } from '../admin-client.ts';
 import { note, type Io } from '../io.ts';
-import { openJournal } from '../operations.ts';
+import { openJournal, openTopics } from '../operations.ts';
 import { StatusLine } from '../status-line.ts';
 
 /** Milliseconds between two lines of progress, for archives that take a while. */
@@ -28,7 +30,7 @@ export async function withErasures<T>(
   const { config } = loaded;
   const client = AdminClient.of(config);
   if (client !== null && (await client.isListening())) return work(client.erasures());
-  let opened: Promise<SqliteJournal | null> | null = null;
+  let opened: Promise<OpenJournal | null> | null = null;
   const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
   const status = new StatusLine(io, PROGRESS_EVERY);
   const erasures = createErasures({
@@ -43,14 +45,17 @@ export async function withErasures<T>(
   try {
     return await work(auditedErasures(erasures, new Audit(ownerFolder(config)), 'command'));
   } finally {
-    const journal = await (opened as Promise<SqliteJournal | null> | null)?.catch(() => null);
+    const journal = await (opened as Promise<OpenJournal | null> | null)?.catch(() => null);
     await journal?.close();
   }
 }
 
+type OpenJournal = SqliteJournal | KafkaJournal;
+
 /** @throws MillraceError journal_in_use when its holder has no admin API, or does not answer */
-async function journalOf(config: Config): Promise<SqliteJournal | null> {
-  if (config.acknowledge === 'delivered') return null;
+async function journalOf(config: Config): Promise<OpenJournal | null> {
+  if (config.journal.type === 'kafka') return openTopics(config);
+  if (!isLocal(config)) return null;
   try {
     return await openJournal(config);
   } catch (error) {

@@ -89,6 +89,10 @@ export function reconcileCommand(io: Io): Command {
     const loaded = await resolvedConfigOf(options, io);
     if (loaded.config.acknowledge === 'delivered' && options.service !== true)
       throw usageError('with acknowledge: delivered there is no journal to count from');
+    if (loaded.config.journal.type === 'kafka' && options.service !== true)
+      throw usageError(
+        'reconcile cannot count a journal with journal.type: kafka yet; --service can be used',
+      );
     const opener = await openerOf({ ...options, config: loaded.file }, io);
     const sinks = countedSinks(loaded.config, opener);
     if (options.service === true)

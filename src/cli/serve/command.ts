@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
-import { startApp, type App } from '../../app.ts';
+import { startApp, type App, type Role } from '../../app.ts';
 import type { DescribedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, type MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
-import type { Io } from '../io.ts';
+import { usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import { configOption } from '../config-options.ts';
 
@@ -14,6 +14,7 @@ const HELP = `
 Examples:
   MILLRACE_SECRET=whsec_… millrace serve
   millrace serve --config /etc/millrace/millrace.yaml
+  millrace serve --role receive      one half of a fleet: journal.type kafka
 
 Logs to stderr, in JSON unless it is a terminal (see log.format); the line with "msg":"listening" has the actual URL. SIGTERM stops accepting deliveries, flushes
 the sinks within shutdown.deadline and exits with 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
@@ -24,10 +25,19 @@ events are never lost.`;
 export function serveCommand(io: Io): Command {
   return new Command('serve')
     .description('receive signed webhooks, keep them durably, deliver them to the sinks')
+    .addOption(
+      new Option('--role <role>', 'with journal.type kafka: what this process does (default: both)').choices([
+        'receive',
+        'deliver',
+      ]),
+    )
     .addOption(configOption())
     .addHelpText('after', HELP)
-    .action(async (options: { config?: string }) => {
+    .action(async (options: { config?: string; role?: Role }) => {
       const loaded = await resolveConfig({ file: options.config, env: io.env });
+      const { role } = options;
+      if (role !== undefined && loaded.config.journal.type === 'local')
+        throw usageError(`--role ${role} needs journal.type: kafka, where a fleet shares the journal`);
       const log = createLog(io, loaded.config.log);
       for (const warning of loaded.warnings) log.warn(warning);
       if (loaded.config.signing.scheme === 'none') {
@@ -41,7 +51,12 @@ export function serveCommand(io: Io): Command {
       const started = Promise.withResolvers<App>();
       const reloadNow = async (): Promise<void> => reload(await started.promise, options.config, io, log);
       io.onHangUp(() => void reloadNow().catch(() => undefined));
-      const starting = startApp(loaded, { log, onFailure: failure.resolve, reload: reloadNow });
+      const starting = startApp(loaded, {
+        log,
+        onFailure: failure.resolve,
+        reload: reloadNow,
+        ...(role === undefined ? {} : { role }),
+      });
       const app = await Promise.race([starting, broken.promise]);
       if (app === null) return io.setExit(EXIT.failed);
       started.resolve(app);

@@ -148,7 +148,9 @@ export interface PartitionAnswer {
 }
 
 function recordOf(topic: string, partition: number, { key, value, headers }: Message): MessageRecord {
-  return { topic, partition, value, headers: new Map(headers), ...(key === null ? {} : { key }) };
+  // The package writes null as it is, and does not say so in its types.
+  const written = value as Buffer;
+  return { topic, partition, value: written, headers: new Map(headers), ...(key === null ? {} : { key }) };
 }
 
 function isAnswer(error: object): error is { readonly response: ProduceResponse } {

@@ -5,7 +5,8 @@ import { isZipped, metadataOf, zip, type Compression } from '../message.ts';
 export interface Message {
   /** Events of one key lie in one partition, in order; null: in any. */
   readonly key: Buffer | null;
-  readonly value: Buffer;
+  /** Null takes out of a compacted topic what is kept under the key. */
+  readonly value: Buffer | null;
   readonly headers: ReadonlyMap<Buffer, Buffer>;
 }
 
@@ -41,7 +42,7 @@ const [RECORD_BYTES, HEADER_BYTES] = [36, 10];
 
 /** Bytes that the record takes in a batch before compression, hardly more than it really does. */
 export function recordBytes({ key, value, headers }: Message): number {
-  let bytes = RECORD_BYTES + (key?.length ?? 0) + value.length;
+  let bytes = RECORD_BYTES + (key?.length ?? 0) + (value?.length ?? 0);
   for (const [name, text] of headers) bytes += HEADER_BYTES + name.length + text.length;
   return bytes;
 }

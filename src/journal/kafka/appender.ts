@@ -1,0 +1,140 @@
+import { MillraceError } from '../../core/errors.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import type { Client } from '../../sinks/kafka/client.ts';
+import { toFailure } from '../../sinks/kafka/failure.ts';
+import { BATCH_BYTES, recordBytes, type Message } from '../../sinks/kafka/message.ts';
+import { partitionOf } from '../../sinks/kafka/partition.ts';
+import { Writer, type Written } from '../../sinks/kafka/writer.ts';
+
+export interface AppenderOptions {
+  readonly topic: string;
+  readonly client: () => Promise<Client>;
+  readonly codec: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
+  /** Milliseconds for one write. */
+  readonly timeout: number;
+  /** Of a batch, and so of a record. */
+  readonly maxBytes: number;
+}
+
+/** A record on its way, and whoever waits for it. */
+interface Waiting {
+  readonly message: Message;
+  readonly bytes: number;
+  readonly partition: number;
+  readonly written: PromiseWithResolvers<void>;
+}
+
+/** Bytes that may wait for a write: beyond them nobody would wait long enough for the answer. */
+const MOST_WAITING = 64 * 1024 * 1024;
+
+/**
+ * Appends records to a topic: what comes while a write is under way goes into the next one, a batch a partition. A record
+ * is appended once all in-sync replicas have it.
+ */
+export class Appender {
+  readonly #options: AppenderOptions;
+  readonly #writer: Writer;
+  #queues = new Map<number, Waiting[]>();
+  #bytes = 0;
+  #running: Promise<void> | null = null;
+  readonly #abort = new AbortController();
+
+  constructor(options: AppenderOptions) {
+    this.#options = options;
+    this.#writer = new Writer({ ...options, idempotent: true });
+  }
+
+  /** Throws when the topic does not exist, or no broker answers. */
+  async partitions(): Promise<number> {
+    return this.#writer.partitions();
+  }
+
+  /**
+   * @param place what says the partition: records of one place keep their order; or a partition
+   * @throws MillraceError body_too_large, backlog_full, not_confirmed: then it may be in the topic or not
+   */
+  async append(place: Buffer | number, message: Message): Promise<void> {
+    const { topic, maxBytes } = this.#options;
+    const bytes = recordBytes(message);
+    if (bytes + BATCH_BYTES > maxBytes)
+      throw new MillraceError(
+        'body_too_large',
+        `with its headers it takes ${bytes} bytes, above journal.maxEventBytes`,
+      );
+    if (this.#bytes > MOST_WAITING)
+      throw new MillraceError('backlog_full', `topic ${topic}: ${this.#bytes} bytes wait for the brokers`);
+    const partition = typeof place === 'number' ? place : partitionOf(place, await this.#partitionsSoon());
+    const written = Promise.withResolvers<void>();
+    getOrMake(this.#queues, partition, () => []).push({ message, bytes, partition, written });
+    this.#bytes += bytes;
+    this.#running ??= this.#run();
+    return written.promise;
+  }
+
+  async close(): Promise<void> {
+    this.#abort.abort();
+    await this.#running;
+  }
+
+  async #partitionsSoon(): Promise<number> {
+    try {
+      return await this.#writer.partitions();
+    } catch (error) {
+      throw this.#unconfirmed(toFailure(error).reason);
+    }
+  }
+
+  async #run(): Promise<void> {
+    // What came in with it in the same turn goes with it.
+    await Promise.resolve();
+    while (this.#queues.size > 0) {
+      const batches = new Map<number, Waiting[]>();
+      for (const [partition, queue] of this.#queues) {
+        const count = fitting(queue, this.#options.maxBytes);
+        batches.set(partition, queue.slice(0, count));
+        if (count === queue.length) this.#queues.delete(partition);
+        else this.#queues.set(partition, queue.slice(count));
+      }
+      await this.#write(batches);
+    }
+    this.#running = null;
+  }
+
+  async #write(batches: ReadonlyMap<number, readonly Waiting[]>): Promise<void> {
+    const messages = [...batches].map(
+      ([partition, batch]) => [partition, batch.map(({ message }) => message)] as const,
+    );
+    const results = await this.#writer
+      .write(new Map(messages), this.#abort.signal)
+      .catch(
+        (error: unknown) =>
+          new Map<number, Written>(messages.map(([partition]) => [partition, toFailure(error)])),
+      );
+    for (const [partition, batch] of batches) {
+      const failure = results.get(partition) ?? null;
+      // The topic takes less than the config says: each for itself, so that only what is too large is refused.
+      if (failure?.kind === 'too-large' && batch.length > 1)
+        for (const one of batch) await this.#write(new Map([[partition, [one]]]));
+      else for (const each of batch) this.#settle(each, failure);
+    }
+  }
+
+  #settle({ bytes, written }: Waiting, failure: Written): void {
+    this.#bytes -= bytes;
+    if (failure === null) written.resolve();
+    else if (failure.kind === 'too-large')
+      written.reject(new MillraceError('body_too_large', `topic ${this.#options.topic}: ${failure.reason}`));
+    else written.reject(this.#unconfirmed(failure.reason));
+  }
+
+  #unconfirmed(reason: string): MillraceError {
+    return new MillraceError('not_confirmed', `topic ${this.#options.topic}: ${reason}`);
+  }
+}
+
+/** How many fit into one batch: at least one. */
+function fitting(queue: readonly Waiting[], most: number): number {
+  let bytes = BATCH_BYTES;
+  const end = queue.findIndex((each) => (bytes += each.bytes) > most);
+  return end === -1 ? queue.length : Math.max(1, end);
+}

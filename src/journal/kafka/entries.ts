@@ -1,0 +1,129 @@
+import type { JournalEvent } from '../../core/event.ts';
+import type { Claim, Progress, Stretch } from './claim.ts';
+import { nothingAt } from './record.ts';
+
+/** An event on its way to one sink, or the place of one that is none for it. */
+interface Entry {
+  readonly partition: number;
+  readonly offset: number;
+  readonly claim: Claim;
+  /** Null once it was handed out. */
+  event: JournalEvent | null;
+  readonly bytes: number;
+  /** Deliveries that the sink has still to confirm. */
+  open: number;
+  /** It was not sent, for others may have its partition. */
+  withheld: boolean;
+}
+
+/** What a sink has in memory of its partitions, in the order in which it came, under numbers of this process. */
+export class Entries {
+  #all: Entry[] = [];
+  #firstSeq = 1;
+  #bytes = 0;
+
+  get lastSeq(): number {
+    return this.#firstSeq + this.#all.length - 1;
+  }
+
+  /** Not yet settled, or not yet handed out. */
+  get count(): number {
+    return this.#all.length;
+  }
+
+  /** Of bodies that are not handed out yet. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(
+    claim: Claim,
+    partition: number,
+    offset: number,
+    event: Omit<JournalEvent, 'seq'> | null,
+    open: number,
+  ): void {
+    const seq = this.lastSeq + 1;
+    const bytes = event?.body.length ?? 0;
+    this.#bytes += bytes;
+    const placed = event === null ? nothingAt(seq) : { ...event, seq };
+    this.#all.push({ partition, offset, claim, event: placed, bytes, open, withheld: false });
+  }
+
+  /**
+   * The next page. What is not this process's any more has nothing in it; nor has what was handed out before: its claim ends,
+   * and whoever has the partition then reads it again.
+   */
+  read(after: number, { count, bytes }: { count: number; bytes: number }): JournalEvent[] {
+    const page: JournalEvent[] = [];
+    let size = 0;
+    for (let seq = Math.max(after + 1, this.#firstSeq); page.length < count; seq += 1) {
+      const entry = this.#all[seq - this.#firstSeq];
+      if (entry === undefined || (page.length > 0 && size + entry.bytes > bytes)) break;
+      if (entry.event === null && entry.open > 0) entry.claim.end();
+      page.push(entry.event !== null && entry.claim.isHeld ? entry.event : nothingAt(seq));
+      size += entry.bytes;
+      if (entry.event === null) continue;
+      entry.event = null;
+      this.#bytes -= entry.bytes;
+    }
+    return page;
+  }
+
+  /** Whether an event may still be sent; from then on nobody here sends one that may not. */
+  maySend(seq: number): boolean {
+    const entry = this.#all[seq - this.#firstSeq];
+    if (entry === undefined) return false;
+    if (!entry.claim.isHeld) entry.withheld = true;
+    return !entry.withheld;
+  }
+
+  /** One delivery of the event is confirmed, or is a dead letter. */
+  settle(seq: number): void {
+    const entry = this.#all[seq - this.#firstSeq];
+    if (entry !== undefined && entry.open > 0) entry.open -= 1;
+  }
+
+  /** Forgets what is settled up to a seq; but not before what was done of a claim that has ended has been committed. */
+  forget(
+    upTo: number,
+    passed: (entry: Readonly<Pick<Entry, 'partition' | 'offset' | 'claim'>>) => void,
+  ): void {
+    let count = 0;
+    for (const entry of this.#all) {
+      if (this.#firstSeq + count > upTo) break;
+      if (!entry.claim.isClosed && (!entry.claim.isHeld || entry.withheld)) break;
+      // The sink is past it without a word of it: the user's data was erased.
+      entry.open = 0;
+      if (entry.event !== null) this.#bytes -= entry.bytes;
+      passed(entry);
+      count += 1;
+    }
+    if (count === 0) return;
+    this.#all = this.#all.slice(count);
+    this.#firstSeq += count;
+  }
+
+  /** How far the sink is in each partition of a claim of which something is here. */
+  progress(claim: Claim): ReadonlyMap<number, Progress> {
+    const all = new Map<number, { offset: number; isWhole: boolean; done: Stretch[] }>();
+    for (const entry of this.#all) {
+      if (entry.claim !== claim) continue;
+      const { partition, offset } = entry;
+      let of = all.get(partition);
+      if (of === undefined) all.set(partition, (of = { offset, isWhole: true, done: [] }));
+      if (entry.open > 0) {
+        of.isWhole = false;
+        continue;
+      }
+      if (of.isWhole) {
+        of.offset = offset + 1;
+        continue;
+      }
+      const last = of.done.at(-1);
+      if (last?.to === offset) of.done[of.done.length - 1] = { from: last.from, to: offset + 1 };
+      else of.done.push({ from: offset, to: offset + 1 });
+    }
+    return all;
+  }
+}

@@ -1,0 +1,83 @@
+import { Owners, type ErasureRun } from '../../core/erasure.ts';
+import { USER_MALFORMED } from '../../core/ingest.ts';
+import type { Cluster } from './cluster.ts';
+import type { SetAsideTopic } from './set-aside.ts';
+
+export interface ErasedTopics {
+  /** The topic of events, which nobody can take anything out of. */
+  readonly events: string;
+  /** By the name of the topic. */
+  readonly setAside: ReadonlyMap<string, SetAsideTopic>;
+  readonly connect: () => Promise<Cluster>;
+}
+
+const STORE = 'journal';
+/** What brokers do unless they are told otherwise. */
+const WEEK = 604_800_000;
+const BROKERS_DELAY = 300_000;
+
+/**
+ * Takes users out of what can be taken out of: what is set aside, by tombstones. The receipt says until when the brokers keep
+ * what they have nevertheless.
+ */
+export async function eraseFromTopics(
+  { events, setAside, connect }: ErasedTopics,
+  { subjects, signal, record, leave, onStep }: ErasureRun,
+): Promise<void> {
+  const owners = new Owners(subjects);
+  for (const [topic, aside] of setAside) {
+    const removed: Record<string, number> = {};
+    for (let after = 0; ;) {
+      signal.throwIfAborted();
+      const page = await aside.list({ after, limit: PAGE }, true);
+      const last = page.at(-1);
+      if (last === undefined) break;
+      after = last.key;
+      for (const { key, kept } of page) {
+        const isMalformed = kept.reasons.some(({ code }) => code === USER_MALFORMED);
+        const requests = owners.ofEvent(kept.event, isMalformed);
+        if (requests.length > 0) await aside.remove(key);
+        for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
+      }
+    }
+    if (Object.keys(removed).length > 0)
+      await record({ store: STORE, item: topic, removed, sha256_before: null, sha256_after: null });
+    onStep(`topic ${topic}`);
+  }
+  const cluster = await connect();
+  for (const topic of [events, ...setAside.keys()]) {
+    const until = await keptUntil(cluster, topic);
+    const reason = 'brokers delete whole segments, by their age';
+    leave({
+      store: STORE,
+      item: `topic ${topic}: the brokers keep what it had ${until}`,
+      requests: [],
+      reason,
+    });
+  }
+}
+
+const PAGE = 200;
+
+/** When the last of what is in a topic now is gone, in words. */
+async function keptUntil(cluster: Cluster, topic: string): Promise<string> {
+  const settings = await cluster.settings(topic).catch(() => null);
+  if (settings === null) return 'for as long as they are told, which could not be asked';
+  const number = (name: string, otherwise: number): number => Number(settings.get(name) ?? otherwise);
+  const roll = number('segment.ms', WEEK);
+  if (settings.get('cleanup.policy')?.includes('compact') === true) {
+    const most = number('max.compaction.lag.ms', Number.MAX_SAFE_INTEGER);
+    if (most > FAR) return 'until they compact it (max.compaction.lag.ms sets no end)';
+    return `until ${day(most + roll)}`;
+  }
+  const retention = number('retention.ms', WEEK);
+  if (retention < 0) return 'for ever (retention.ms is -1)';
+  // A segment counts as as old as its youngest record.
+  return `until ${day(retention + roll + BROKERS_DELAY)} at the latest`;
+}
+
+const FAR = 100 * 365 * 86_400_000;
+
+function day(ms: number): string {
+  return new Date(Date.now() + ms).toISOString();
+}

@@ -1,0 +1,134 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { messageOf } from '../../core/errors.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { unlessAborted } from '../../lib/abort.ts';
+import { decodeAssignment, encodeSubscription, shareOut } from './assignment.ts';
+import { Claim } from './claim.ts';
+import type { Cluster, Committed } from './cluster.ts';
+
+export interface MembershipOptions {
+  readonly group: string;
+  readonly topic: string;
+  /** Milliseconds of silence after which the group does without a member. */
+  readonly session: number;
+  readonly now: () => number;
+  readonly log: SinkLog;
+}
+
+/** Heartbeats in a session, and milliseconds between two tries to reach a coordinator. */
+const [HEARTBEATS, PAUSE] = [8, 200];
+/** The coordinator is another one now, or is not ready yet. */
+const MOVED = ['NOT_COORDINATOR', 'COORDINATOR_LOAD_IN_PROGRESS', 'COORDINATOR_NOT_AVAILABLE'];
+/** Somebody else is the member, or nobody. */
+const LOST = ['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'FENCED_INSTANCE_ID', 'REBALANCE_IN_PROGRESS'];
+
+/**
+ * One member of a consumer group. It has nothing while it joins: whatever it had it has handed over before, because the
+ * others get it only once every member has joined anew, or has been silent for a session.
+ */
+export class Membership {
+  readonly #options: MembershipOptions;
+  readonly #cluster: Cluster;
+  #node: number | null = null;
+  #id = '';
+
+  constructor(cluster: Cluster, options: MembershipOptions) {
+    this.#cluster = cluster;
+    this.#options = options;
+  }
+
+  /** Joins, and is given partitions. @param owned those that it had last, and would like to have again */
+  async join(owned: readonly number[]): Promise<Claim> {
+    const { group, topic, session, now } = this.#options;
+    for (;;) {
+      const node = await this.#coordinator();
+      const asked = now();
+      try {
+        const joining = { session, rebalance: session, metadata: encodeSubscription(topic, owned) };
+        const named = (id: string): void => void (this.#id = id);
+        const { members, ...member } = await this.#cluster.join(
+          node,
+          { group, id: this.#id },
+          joining,
+          named,
+        );
+        this.#id = member.id;
+        const partitions = members.length === 0 ? 0 : (await this.#cluster.topic(topic, true)).leaders.length;
+        const shares = members.length === 0 ? NOBODY : shareOut(topic, partitions, members);
+        const synced = now();
+        const own = decodeAssignment(await this.#cluster.sync(node, member, shares));
+        return new Claim(member, own, { asked: Math.max(asked, synced), session, now });
+      } catch (error) {
+        if (this.#cluster.isNamed(error, 'UNKNOWN_MEMBER_ID')) this.#id = '';
+        else if (!this.#cluster.isNamed(error, ...LOST, ...MOVED)) throw error;
+        this.#node = null;
+        await wait(PAUSE);
+      }
+    }
+  }
+
+  /**
+   * Says again and again that it is there, until `signal` aborts; ends the claim when it is to hand over, or when it has lost
+   * what it had. Never rejects.
+   */
+  async keep(claim: Claim, signal: AbortSignal): Promise<void> {
+    const { session, now, log, group } = this.#options;
+    while (!signal.aborted) {
+      const asked = now();
+      try {
+        await this.#cluster.heartbeat(await this.#coordinator(), claim.member);
+        claim.renew(asked);
+      } catch (error) {
+        if (this.#cluster.isNamed(error, ...LOST)) {
+          if (claim.isHeld) log.info({ group, reason: messageOf(error) }, 'partitions are changing hands');
+          claim.end();
+          if (!this.#cluster.isNamed(error, 'REBALANCE_IN_PROGRESS')) return;
+        } else this.#node = null;
+      }
+      // Looks at the clock: silence ends it as well.
+      if (!claim.isHeld) claim.end();
+      const pause = this.#node === null ? PAUSE : session / HEARTBEATS;
+      await wait(pause, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** What the group has committed of partitions. */
+  async committed(partitions: readonly number[]): Promise<ReadonlyMap<number, Committed>> {
+    const { group, topic } = this.#options;
+    return this.#cluster.committed(await this.#coordinator(), group, topic, partitions);
+  }
+
+  /** @returns whether the group has taken it: a member of an earlier generation is refused */
+  async commit(claim: Claim, offsets: ReadonlyMap<number, Committed>): Promise<boolean> {
+    try {
+      await this.#cluster.commit(await this.#coordinator(), claim.member, this.#options.topic, offsets);
+      return true;
+    } catch (error) {
+      if (this.#cluster.isNamed(error, ...LOST)) claim.end();
+      else this.#node = null;
+      return false;
+    }
+  }
+
+  /**
+   * So that others need not wait until it counts as gone. Never rejects.
+   * @param cluster whose connections do not wait for the answer to a `join`
+   */
+  async leave(cluster: Cluster, signal: AbortSignal): Promise<void> {
+    if (this.#id === '') return;
+    const member = { group: this.#options.group, id: this.#id, generation: -1 };
+    this.#id = '';
+    const left = cluster.coordinator(member.group).then((node) => cluster.leave(node, member));
+    await unlessAborted(
+      left.catch(() => undefined),
+      signal,
+      undefined,
+    );
+  }
+
+  async #coordinator(): Promise<number> {
+    return (this.#node ??= await this.#cluster.coordinator(this.#options.group));
+  }
+}
+
+const NOBODY: ReadonlyMap<string, Buffer> = new Map();

@@ -1,0 +1,151 @@
+import type { Event, Handling, JournalEvent } from '../../core/event.ts';
+import type { InvalidReason } from '../../core/ingest.ts';
+import { isRecord } from '../../lib/is-record.ts';
+import type { Message } from '../../sinks/kafka/message.ts';
+
+/** What a record says of its event beside what every consumer finds: one header, for each header has its price. */
+interface Rest {
+  readonly source: string;
+  readonly at: number;
+  readonly headers: Event['headers'];
+  readonly handling: Handling;
+  /** What stands for the id within the source, where that is not the id. */
+  readonly key?: string;
+  /** A person has sent it on its way again: it is no repetition. */
+  readonly again?: string;
+  readonly reasons?: readonly InvalidReason[];
+  readonly letter?: Letter;
+}
+
+/** What a dead letter says of the sink that refused it. */
+export interface Letter {
+  readonly sink: string;
+  readonly destination: string | null;
+  readonly code: string;
+  readonly reason: string;
+  readonly attempts: number;
+  readonly diedAt: number;
+}
+
+/** An event as it lies in a topic. */
+export interface Kept {
+  readonly event: Event;
+  readonly handling: Handling;
+  readonly dedupKey: string;
+  /** A person has sent it on its way again: it is no repetition. What tells this time from others. */
+  readonly again: string | null;
+  readonly reasons: readonly InvalidReason[];
+  readonly letter: Letter | null;
+}
+
+export interface Extra {
+  readonly handling?: Handling | undefined;
+  readonly dedupKey?: string | undefined;
+  readonly again?: string | null;
+  readonly reasons?: readonly InvalidReason[];
+  readonly letter?: Letter;
+}
+
+const ID = Buffer.from('idempotency-key');
+const TYPE = Buffer.from('event-type');
+const TEAM = Buffer.from('team-id');
+const USER = Buffer.from('user-id');
+const CLIENT_USER = Buffer.from('client-user-id');
+const REST = Buffer.from('millrace');
+
+/** The record of an event: its bytes as they came; its envelope under the names that the sinks use. */
+export function recordOf(event: Event, key: Buffer | null, extra: Extra): Message {
+  const { id, type, team, user, clientUser, source, receivedAt: at, headers, body } = event;
+  const { handling = {}, dedupKey, again = null, reasons = [], letter } = extra;
+  const rest: Rest = {
+    source,
+    at,
+    headers,
+    handling,
+    ...(dedupKey === undefined || dedupKey === id ? {} : { key: dedupKey }),
+    ...(again === null ? {} : { again }),
+    ...(reasons.length === 0 ? {} : { reasons }),
+    ...(letter === undefined ? {} : { letter }),
+  };
+  const named = new Map<Buffer, Buffer>([
+    [REST, Buffer.from(JSON.stringify(rest))],
+    [ID, Buffer.from(id)],
+    [TYPE, Buffer.from(type)],
+  ]);
+  if (team !== null) named.set(TEAM, Buffer.from(team));
+  if (user !== null) named.set(USER, Buffer.from(user));
+  if (clientUser !== null) named.set(CLIENT_USER, Buffer.from(clientUser));
+  return { key, value: body, headers: named };
+}
+
+/** A record as it was read. */
+export interface RawRecord {
+  readonly value: Buffer | null;
+  readonly headers: readonly (readonly [Buffer | null, Buffer | null])[];
+}
+
+/** The event of a record; null for one that nobody here has written. */
+export function keptOf({ value, headers }: RawRecord): Kept | null {
+  const found = new Map(headers.map(([name, text]) => [String(name ?? ''), text]));
+  const text = (name: string): string | null => found.get(name)?.toString() ?? null;
+  const rest = restOf(text('millrace'));
+  const id = text('idempotency-key');
+  if (value === null || rest === null || id === null) return null;
+  const event: Event = {
+    id,
+    type: text('event-type') ?? '',
+    team: text('team-id'),
+    user: text('user-id'),
+    clientUser: text('client-user-id'),
+    source: rest.source,
+    receivedAt: rest.at,
+    headers: rest.headers,
+    // A copy: a slice would keep all that was fetched with it for as long as the event waits.
+    body: Buffer.from(value),
+  };
+  return {
+    event,
+    handling: rest.handling,
+    dedupKey: rest.key ?? id,
+    again: rest.again ?? null,
+    reasons: rest.reasons ?? [],
+    letter: rest.letter ?? null,
+  };
+}
+
+function restOf(text: string | null): Rest | null {
+  if (text === null) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isRecord(value) || typeof value['source'] !== 'string' || !Number.isSafeInteger(value['at']))
+      return null;
+    if (!isRecord(value['headers']) || !isRecord(value['handling'])) return null;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by recordOf; strangers' records lack the above
+    return value as unknown as Rest;
+  } catch {
+    return null;
+  }
+}
+
+/** An event that came out of a topic. */
+export interface SharedEvent extends JournalEvent {
+  readonly again?: string | null;
+}
+
+/** A place in a sink's log for what the sink does not get: a repetition, or a record of somebody else's. */
+export function nothingAt(seq: number): JournalEvent {
+  return { ...NOTHING, seq };
+}
+
+const NOTHING: Omit<JournalEvent, 'seq'> = {
+  id: '',
+  source: '',
+  type: '',
+  team: null,
+  user: null,
+  clientUser: null,
+  receivedAt: 0,
+  headers: {},
+  body: Buffer.alloc(0),
+  handling: { only: [], erased: true },
+};

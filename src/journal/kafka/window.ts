@@ -1,0 +1,225 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { SinkLog } from '../../core/sink.ts';
+import type { Cluster, Fetched, Read } from './cluster.ts';
+import { FINGERPRINT_BYTES, fingerprintOf, Ids, type Verdict } from './ids.ts';
+import { keptOf, type Kept } from './record.ts';
+
+/** Records of `topic` whose ids lie together in one record of `windowTopic`. */
+export const CHUNK = 4096;
+/** Of one id: fingerprint, second, offset within the chunk. */
+const ENTRY = FINGERPRINT_BYTES + 4 + 4;
+const SECOND = 1000;
+/** Records can be older than the time their writer gave them: by so much, milliseconds. */
+const SLACK = 60_000;
+const FETCH = { bytes: 16 * 1024 * 1024, wait: 0 } as const;
+const PAUSE = 100;
+const PROGRESS_EVERY = 2000;
+
+export interface WindowOptions {
+  readonly topic: string;
+  readonly windowTopic: string;
+  /** Milliseconds that an id is remembered. */
+  readonly window: number;
+  readonly now: () => number;
+  readonly log: SinkLog;
+}
+
+/** What is to be kept of a record's id: what the log has, and nothing that was decided about it. */
+export interface IdAt {
+  readonly print: Buffer;
+  readonly second: number;
+  readonly offset: number;
+}
+
+export function idAt(kept: Kept, offset: number): IdAt {
+  const { event, dedupKey } = kept;
+  const second = Math.max(0, Math.floor(event.receivedAt / SECOND));
+  return { print: fingerprintOf(event.source, dedupKey, event.body), second, offset };
+}
+
+/** The ids of records that lie in one chunk. */
+export function encodeChunk(first: number, ids: readonly IdAt[]): Buffer {
+  const bytes = Buffer.allocUnsafe(ids.length * ENTRY);
+  for (const [index, { print, second, offset }] of ids.entries()) {
+    print.copy(bytes, index * ENTRY);
+    bytes.writeUInt32LE(second % 2 ** 32, index * ENTRY + FINGERPRINT_BYTES);
+    bytes.writeUInt32LE(offset - first, index * ENTRY + FINGERPRINT_BYTES + 4);
+  }
+  return bytes;
+}
+
+/** Of the record of a chunk: which one it is. */
+export function chunkKey(partition: number, first: number): Buffer {
+  return Buffer.from(`${partition}/${first}`);
+}
+
+/**
+ * The window of ids of one partition. It is made of the log's records from a window's length before a place, so every
+ * process that makes it gets the same one: nothing of it has to be handed over. `windowTopic` has the ids of whole chunks, a
+ * fortieth of the bytes; what is not there is read from the log itself.
+ */
+export class PartitionWindow {
+  readonly #options: WindowOptions;
+  readonly partition: number;
+  readonly #ids: Ids;
+  /** All from `from` up to before `to` is noted. */
+  #from = 0;
+  #to = 0;
+
+  constructor(partition: number, options: WindowOptions) {
+    this.partition = partition;
+    this.#options = options;
+    this.#ids = new Ids(Math.floor(options.window / SECOND));
+  }
+
+  /** Notes the record, and says what it is. */
+  note({ print, second, offset }: IdAt): Verdict {
+    if (offset >= this.#to) this.#to = offset + 1;
+    return this.#ids.note(print, second, offset);
+  }
+
+  /** Reads what lies within the window before an offset, as far as it is not known. Throws when it cannot be read. */
+  async cover(cluster: Cluster, offset: number, signal: AbortSignal): Promise<void> {
+    const { topic, window, now, log } = this.#options;
+    const { partition } = this;
+    const began = now();
+    const first = await firstRecord(cluster, topic, partition, offset, signal);
+    const time = first?.time ?? began;
+    const range = await cluster.offsets(topic, [partition], time - window - SLACK);
+    // None is as young as that: nothing before it is in the window.
+    const found = range.get(partition) ?? -1;
+    const from = Math.min(found === -1 ? offset : found, offset);
+    const isKnown = this.#to > this.#from && this.#from <= from;
+    const begin = isKnown ? Math.max(from, this.#to) : from;
+    if (begin >= offset) return;
+    const chunks = await this.#chunks(cluster, begin, offset, time, signal);
+    let said = now();
+    for (let at = begin; at < offset;) {
+      const chunk = chunks.get(at - (at % CHUNK));
+      if (chunk !== undefined) {
+        this.#noteChunk(at - (at % CHUNK), chunk);
+        at += CHUNK - (at % CHUNK);
+      } else {
+        const end = Math.min(offset, at + CHUNK - (at % CHUNK));
+        at = await this.#readLog(cluster, at, end, signal);
+      }
+      if (now() - said < PROGRESS_EVERY) continue;
+      said = now();
+      log.info(
+        { topic, partition, done: at - from, of: offset - from, ids: this.#ids.size },
+        'reading the window',
+      );
+    }
+    if (!isKnown) this.#from = from;
+    this.#to = Math.max(this.#to, offset);
+    if (this.#ids.size > 0)
+      log.info({ topic, partition, ids: this.#ids.size, ms: Math.round(now() - began) }, 'window is read');
+  }
+
+  /** Chunks by their first offset, as far as there are any. */
+  async #chunks(
+    cluster: Cluster,
+    from: number,
+    to: number,
+    time: number,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Buffer>> {
+    const { windowTopic, window } = this.#options;
+    const { partition } = this;
+    const chunks = new Map<number, Buffer>();
+    if (to - from < CHUNK) return chunks;
+    const { leaders } = await cluster.topic(windowTopic);
+    if (leaders[partition] === undefined) return chunks;
+    const begin =
+      (await cluster.offsets(windowTopic, [partition], time - window - SLACK)).get(partition) ?? -1;
+    if (begin === -1) return chunks;
+    const end = (await cluster.offsets(windowTopic, [partition], 'latest')).get(partition) ?? 0;
+    await readRange(cluster, windowTopic, partition, { from: begin, to: end }, signal, ({ key, value }) => {
+      const [of, first] = String(key ?? '')
+        .split('/')
+        .map(Number);
+      if (of === partition && first !== undefined && value !== null && value.length % ENTRY === 0)
+        chunks.set(first, Buffer.from(value));
+    });
+    return chunks;
+  }
+
+  #noteChunk(first: number, chunk: Buffer): void {
+    for (let at = 0; at < chunk.length; at += ENTRY)
+      this.#ids.note(
+        chunk.subarray(at, at + FINGERPRINT_BYTES),
+        chunk.readUInt32LE(at + FINGERPRINT_BYTES),
+        first + chunk.readUInt32LE(at + FINGERPRINT_BYTES + 4),
+      );
+  }
+
+  async #readLog(cluster: Cluster, from: number, to: number, signal: AbortSignal): Promise<number> {
+    await readRange(cluster, this.#options.topic, this.partition, { from, to }, signal, (record) => {
+      const kept = keptOf(record);
+      if (kept === null || kept.again !== null) return;
+      const { print, second, offset } = idAt(kept, record.offset);
+      this.#ids.note(print, second, offset);
+    });
+    return to;
+  }
+}
+
+async function firstRecord(
+  cluster: Cluster,
+  topic: string,
+  partition: number,
+  offset: number,
+  signal: AbortSignal,
+): Promise<Read | null> {
+  const end = (await cluster.offsets(topic, [partition], 'latest')).get(partition) ?? 0;
+  let found: Read | null = null;
+  await readRange(
+    cluster,
+    topic,
+    partition,
+    { from: offset, to: Math.min(end, offset + 1) },
+    signal,
+    (record) => {
+      found ??= record;
+    },
+  );
+  return found;
+}
+
+/** All records from an offset up to before another that exist. Throws when they cannot be read. */
+export async function readRange(
+  cluster: Cluster,
+  topic: string,
+  partition: number,
+  { from, to }: { readonly from: number; readonly to: number },
+  signal: AbortSignal,
+  use: (record: Read) => void,
+): Promise<void> {
+  let anew = false;
+  for (let at = from, tries = 0; at < to;) {
+    signal.throwIfAborted();
+    const { id, leaders } = await cluster.topic(topic, anew);
+    const leader = leaders[partition] ?? -1;
+    const fetched: Fetched | undefined = (
+      await cluster.fetch(leader, { name: topic, id }, new Map([[partition, at]]), FETCH)
+    )[0];
+    anew = fetched?.error !== 'NONE';
+    if (fetched?.error === 'OFFSET_OUT_OF_RANGE') {
+      const earliest = (await cluster.offsets(topic, [partition], 'earliest')).get(partition) ?? to;
+      // Deleted since; nothing is left before the end of a topic that was made anew.
+      if (earliest <= at) return;
+      at = earliest;
+    } else if (fetched !== undefined && fetched.error === 'NONE' && fetched.next > at) {
+      for (const record of fetched.records) if (record.offset < to) use(record);
+      at = fetched.next;
+      tries = 0;
+    } else {
+      tries += 1;
+      if (tries > MOST_TRIES)
+        throw new Error(`topic ${topic}, partition ${partition}: ${fetched?.error ?? 'nothing'} at ${at}`);
+      await wait(PAUSE);
+    }
+  }
+}
+
+const MOST_TRIES = 100;

@@ -1,0 +1,165 @@
+import { writeFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { millrace } from '../support/millrace.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+import { Fleet, type FleetOptions } from './fleet.ts';
+
+const body = (fields: object): Buffer =>
+  Buffer.from(
+    JSON.stringify({
+      event_type: 'daily.data.steps.updated',
+      team_id: 'team',
+      user_id: 'u',
+      client_user_id: 'c',
+      ...fields,
+    }),
+  );
+
+describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
+  const makeFleet = async (options: Partial<FleetOptions> = {}): Promise<Fleet> => {
+    const fleet = new Fleet({
+      folder: await temporaryFolder(),
+      addresses,
+      oracle,
+      session: '6s',
+      ...options,
+    });
+    await fleet.createTopics();
+    onTestFinished(() => fleet.stop());
+    return fleet;
+  };
+
+  test('repeated to another receiver, also after all were killed: each event is at each sink once, in order', async () => {
+    const fleet = await makeFleet({ sinks: ['one'], session: '3s' });
+    const receivers = [await fleet.start('r1', 'receive'), await fleet.start('r2', 'receive')];
+    const deliverer = await fleet.start('d1', 'deliver');
+    const urls = (): string[] => receivers.map(({ url }) => url);
+    const users = Array.from({ length: 6 }, (_, n) => `user-${n}`);
+    const send = (): Promise<unknown> =>
+      Promise.all(
+        users.map(async (user) => {
+          for (let n = 0; n < 5; n += 1) await fleet.send(user, urls, 1);
+        }),
+      );
+    await send();
+    await until('all to be delivered', () => fleet.isDelivered);
+    expect(await deliverer.kill('SIGTERM')).toMatchObject({ code: 0 });
+    for (const each of receivers) await each.kill('SIGKILL');
+    // In one process, which knows of nothing but the topics.
+    const both = await fleet.start('b1', 'both');
+    const again = Buffer.from(
+      JSON.stringify({
+        event_type: 'daily.data.steps.updated',
+        team_id: 'team',
+        user_id: 'user-1',
+        client_user_id: 'user-1',
+        number: 1,
+      }),
+    );
+    expect((await postSigned(both.url, again, { id: 'msg_user-1_1' })).json['status']).toBe('accepted');
+    expect((await postSigned(both.url, again, { id: 'msg_user-1_1' })).json['status']).toBe('duplicate');
+    receivers.splice(0, 2, both);
+    await send();
+    await until('all to be delivered', () => fleet.isDelivered);
+    expect(await both.kill('SIGTERM')).toMatchObject({ code: 0 });
+    expect(fleet.judge()).toMatchObject({ ok: true });
+    expect(fleet.given('one')).toHaveLength(60);
+    const status = await millrace(['status', '--json', '--config', fleet.config('b1')]);
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      journal: { path: `kafka:${fleet.topic}`, events: 91, cursors: [{ backlog: 0 }] },
+    });
+  });
+
+  test('what is set aside lies in topics, for the commands of anybody', async () => {
+    const fleet = await makeFleet({ sinks: ['one'], sink: { refuse: 'unwanted.created' } });
+    const both = await fleet.start('b1', 'both');
+    const config = fleet.config('cli');
+    const run = async (...args: string[]): Promise<string> => {
+      const { code, stdout, stderr } = await millrace([...args, '--config', config]);
+      expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+      return stdout;
+    };
+    const list = async (what: string): Promise<{ key: number; id: string }[]> =>
+      (await run(what, 'list', '--json'))
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as { key: number; id: string });
+
+    for (const [id, bytes] of [
+      ['msg_bad', Buffer.from('[]')],
+      ['msg_good', body({})],
+      ['msg_refused', body({ event_type: 'unwanted.created' })],
+    ] as const)
+      expect((await postSigned(both.url, bytes, { id })).status).toBe(202);
+    // The id of another event, with other bytes: found where the log is read.
+    await postSigned(both.url, body({ other: true }), { id: 'msg_good' });
+    await until('what is set aside', async () => {
+      const [kept, letters] = [await list('quarantine'), await list('dead-letters')];
+      return kept.length === 2 && letters.length === 1;
+    });
+    expect((await list('quarantine')).map(({ id }) => id).toSorted()).toEqual(['msg_bad', 'msg_good']);
+    expect(fleet.given('one').toSorted()).toEqual(['msg_good', 'msg_refused']);
+
+    await run('dead-letters', 'retry', '--all');
+    await until('it to be refused again', () => fleet.given('one').length >= 3);
+    await until('its dead letter', async () => (await list('dead-letters')).length === 1);
+    await run('dead-letters', 'drop', '--all');
+    expect(await list('dead-letters')).toEqual([]);
+    const reused = (await list('quarantine')).find(({ id }) => id === 'msg_good');
+    await run('quarantine', 'retry', String(reused?.key));
+    await until(
+      'the one that a person has named',
+      () => fleet.given('one').filter((id) => id === 'msg_good').length === 2,
+    );
+    expect((await list('quarantine')).map(({ id }) => id)).toEqual(['msg_bad']);
+    await both.kill('SIGTERM');
+
+    const erased = await millrace(['erase', 'u', '--now', '--config', config]);
+    expect(erased.stdout + erased.stderr).toMatch(
+      /topic f\w+\.events: the brokers keep what it had until \d{4}-/,
+    );
+    for (const [args, why] of [
+      [['reconcile'], 'journal.type: kafka'],
+      [['sink', 'drop', 'one'], 'journal.type: local'],
+      [['drain', '--journal', 'x'], 'journal.type: kafka'],
+    ] as const) {
+      const { code, stderr } = await millrace([...args, '--config', config]);
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(why) as unknown });
+    }
+  });
+
+  test('a sink that is in trouble holds up no other, and has what it missed when it is well again', async () => {
+    const folder = await temporaryFolder();
+    const holds = join(folder, 'holds');
+    const fleet = await makeFleet({ folder, sink: { holds, only: 'two' } });
+    writeFileSync(holds, '');
+    const both = await fleet.start('b1', 'both');
+    for (let n = 0; n < 5; n += 1) await fleet.send('user', () => [both.url]);
+    await until('one to have all', () => fleet.given('one').length === 5);
+    expect(fleet.given('two')).toEqual([]);
+    rmSync(holds);
+    await until('both to have all', () => fleet.isDelivered);
+    expect(fleet.judge()).toMatchObject({ ok: true });
+  });
+
+  test('says which topic is missing, and when the topics do not agree', async () => {
+    const fleet = new Fleet({ folder: await temporaryFolder(), addresses, oracle });
+    const config = fleet.config('x');
+    const status = await millrace(['status', '--config', config]);
+    expect(status).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`topic ${fleet.topic}: it does not exist`) as unknown,
+    });
+    await fleet.createTopics();
+    await oracle.grow(fleet.topic, 5);
+    const grown = await millrace(['status', '--config', config]);
+    expect(grown).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('they must be as many') as unknown,
+    });
+  });
+});

@@ -1,0 +1,173 @@
+import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KafkaOracle } from '../support/kafka/oracle.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { ServeProcess } from '../support/serve-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+
+const HERE = import.meta.dirname;
+
+export interface FleetOptions {
+  readonly folder: string;
+  readonly addresses: readonly string[];
+  readonly oracle: KafkaOracle;
+  readonly partitions?: number;
+  readonly replicas?: number;
+  readonly sinks?: readonly string[];
+  readonly session?: string;
+  /** More of `journal`, and of each sink. */
+  readonly journal?: object;
+  readonly sink?: object;
+}
+
+/** Receivers and deliverers that share a journal in topics of their own, and what went in and came out, written down. */
+export class Fleet {
+  readonly folder: string;
+  readonly name = `f${randomUUID().slice(0, 8)}`;
+  readonly #options: FleetOptions;
+  readonly processes = new Set<ServeProcess>();
+  #numbers = new Map<string, number>();
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    this.folder = options.folder;
+    for (const name of ['sent', 'acknowledged', 'faults', ...this.sinks.map((sink) => `sink-${sink}`)])
+      writeFileSync(join(this.folder, `${name}.jsonl`), '');
+  }
+
+  get sinks(): readonly string[] {
+    return this.#options.sinks ?? ['one', 'two'];
+  }
+
+  get topic(): string {
+    return `${this.name}.events`;
+  }
+
+  async createTopics(): Promise<void> {
+    const { oracle, partitions = 3, replicas = 1 } = this.#options;
+    for (const topic of ['events', 'window'])
+      await oracle.create(`${this.name}.${topic}`, partitions, replicas);
+    for (const topic of ['quarantine', 'dead-letters'])
+      await oracle.create(`${this.name}.${topic}`, 1, replicas, 'cleanup.policy=compact');
+  }
+
+  get journal(): object {
+    const { addresses, session = '3s', journal } = this.#options;
+    return {
+      type: 'kafka',
+      brokers: addresses,
+      tls: { enabled: false },
+      topic: this.topic,
+      quarantineTopic: `${this.name}.quarantine`,
+      deadLetterTopic: `${this.name}.dead-letters`,
+      windowTopic: `${this.name}.window`,
+      group: this.name,
+      session,
+      timeout: '5s',
+      ...journal,
+    };
+  }
+
+  /** @param name of the process: each has a folder for what it says of itself */
+  config(name: string): string {
+    const own = join(this.folder, name);
+    mkdirSync(own, { recursive: true });
+    const type = join(HERE, 'history-sink.js');
+    const sinks = this.sinks.map((sink) => {
+      return [sink, { type, path: join(this.folder, `sink-${sink}.jsonl`), ...this.#options.sink }] as const;
+    });
+    return writeConfig(own, {
+      journal: this.journal,
+      sinks: Object.fromEntries(sinks),
+      routes: [{ match: '*', to: [...this.sinks] }],
+      ...({ envelope: { userIds: 'text' } } as object),
+    });
+  }
+
+  /** @param main what to run in place of the program as it is */
+  async start(name: string, role: 'receive' | 'deliver' | 'both', main?: string): Promise<ServeProcess> {
+    const args = role === 'both' ? [] : ['--role', role];
+    const process = new ServeProcess(this.config(name), { args, ...(main === undefined ? {} : { main }) });
+    this.processes.add(process);
+    void process.exited.then(() => this.processes.delete(process));
+    await process.listening();
+    return process;
+  }
+
+  /**
+   * Sends the next event of a user, as the sender would: to one receiver after the other, until one answers with 2xx.
+   * @param again how often it is repeated, to the receivers in turn, after that
+   */
+  async send(user: string, receivers: () => readonly string[], again = 0): Promise<void> {
+    const number = (this.#numbers.get(user) ?? 0) + 1;
+    this.#numbers.set(user, number);
+    const id = `msg_${user}_${number}`;
+    const body = Buffer.from(
+      JSON.stringify({
+        event_type: 'daily.data.steps.updated',
+        team_id: 'team',
+        user_id: user,
+        client_user_id: user,
+        number,
+      }),
+    );
+    appendFileSync(join(this.folder, 'sent.jsonl'), `${JSON.stringify([id, user, number])}\n`);
+    let answered = 0;
+    for (let n = 0; answered <= again; n += 1) {
+      const urls = receivers();
+      const answer = await postSigned(urls[(number + n) % urls.length] ?? '', body, { id }).catch(() => null);
+      if (answer?.status === 202 || answer?.status === 200) answered += 1;
+      else await new Promise((resolve) => setTimeout(resolve, 50));
+      if (answered > 0) this.#acknowledge(id, user, number);
+    }
+  }
+
+  readonly #noted = new Set<string>();
+  #acknowledge(id: string, user: string, number: number): void {
+    if (this.#noted.has(id)) return;
+    this.#noted.add(id);
+    appendFileSync(join(this.folder, 'acknowledged.jsonl'), `${JSON.stringify([id, user, number])}\n`);
+  }
+
+  get acknowledged(): number {
+    return this.#noted.size;
+  }
+
+  /** @param from milliseconds since the epoch; it is over now */
+  noteFault(from: number, what: string, pid: number | null): void {
+    appendFileSync(join(this.folder, 'faults.jsonl'), `${JSON.stringify([from, Date.now(), what, pid])}\n`);
+  }
+
+  /** Ids that a sink was given, once for each time. */
+  given(sink: string): string[] {
+    const path = join(this.folder, `sink-${sink}.jsonl`);
+    if (!existsSync(path)) return [];
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => (JSON.parse(line) as [string])[0]);
+  }
+
+  /** Whether every sink has all that was acknowledged. */
+  get isDelivered(): boolean {
+    return this.sinks.every((sink) => {
+      const given = new Set(this.given(sink));
+      return [...this.#noted].every((id) => given.has(id));
+    });
+  }
+
+  /** What the judge says. */
+  judge(): { ok: boolean; text: string } {
+    const judge = join(HERE, 'judge.js');
+    const { status, stdout, stderr } = spawnSync(process.execPath, [judge, this.folder], {
+      encoding: 'utf8',
+    });
+    return { ok: status === 0, text: `${stdout}${stderr}` };
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(Array.from(this.processes, (process) => process.kill('SIGKILL')));
+  }
+}

@@ -1,0 +1,96 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { decodeDone, encodeDone } from '../../src/journal/kafka/claim.ts';
+import { decodeAssignment, encodeSubscription, shareOut } from '../../src/journal/kafka/assignment.ts';
+import { fingerprintOf, Ids } from '../../src/journal/kafka/ids.ts';
+
+const WINDOW = 100;
+const at = (id: number, body = 0) => fingerprintOf('webhooks', `msg_${id}`, Buffer.from([body]));
+
+describe('ids of a partition', () => {
+  test('the first record with an id is the event, whatever has been noted before, and however often', () => {
+    const record = fc.record({ id: fc.nat(20), body: fc.nat(1), second: fc.nat(60) });
+    fc.assert(
+      fc.property(fc.array(record, { maxLength: 60 }), fc.array(fc.nat(59)), (records, restarts) => {
+        const ids = new Ids(WINDOW);
+        const run = (from: number): string[] =>
+          records.slice(from).map(({ id, body, second }, n) => ids.note(at(id, body), second, from + n));
+        const verdicts = run(0);
+        for (const [n, { id, body }] of records.entries()) {
+          const first = records.findIndex((each) => each.id === id);
+          const expected = first === n ? 'first' : records[first]?.body === body ? 'duplicate' : 'reused';
+          expect(verdicts[n]).toBe(expected);
+        }
+        // Read again from anywhere.
+        for (const from of restarts) expect(run(from)).toEqual(verdicts.slice(from));
+      }),
+    );
+  });
+
+  test('past the window an id is new', () => {
+    const ids = new Ids(WINDOW);
+    expect(ids.note(at(1), 0, 0)).toBe('first');
+    expect(ids.note(at(1), 100, 1)).toBe('duplicate');
+    expect(ids.note(at(1), 101, 2)).toBe('first');
+    expect(ids.note(at(1), 150, 3)).toBe('duplicate');
+  });
+
+  test('hold a hundred thousand, and forget those past the window when they need room', () => {
+    const ids = new Ids(WINDOW);
+    const verdicts = new Set<string>();
+    for (let n = 0; n < 100_000; n += 1) verdicts.add(ids.note(at(n), Math.floor(n / 100), n));
+    expect([...verdicts]).toEqual(['first']);
+    expect(ids.size).toBeLessThan(60_000);
+    verdicts.clear();
+    for (let n = 95_000; n < 100_000; n += 1) verdicts.add(ids.note(at(n), 1000, 100_000 + n));
+    expect([...verdicts]).toEqual(['duplicate']);
+  });
+});
+
+test('what is done behind an offset is read as it was written, as far as there is room', () => {
+  const stretches = fc.array(fc.tuple(fc.integer({ min: 1, max: 500 }), fc.integer({ min: 1, max: 500 })), {
+    maxLength: 900,
+  });
+  fc.assert(
+    fc.property(fc.nat(1e12), stretches, (offset, lengths) => {
+      let end = offset;
+      const done = lengths.map(([gap, length]) => {
+        const from = end + gap;
+        end = from + length;
+        return { from, to: end };
+      });
+      const text = encodeDone({ offset, done });
+      expect(text.length).toBeLessThanOrEqual(4000);
+      const read = decodeDone(offset, text).done;
+      expect(read).toEqual(done.slice(0, read.length));
+      if (lengths.length < 400) expect(read).toEqual(done);
+    }),
+  );
+  expect(decodeDone(5, 'of another program')).toEqual({ offset: 5, done: [] });
+});
+
+test('partitions are shared out evenly, and stay where they were', () => {
+  const owned = fc.uniqueArray(fc.nat(15), { maxLength: 16 });
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 16 }),
+      fc.array(owned, { minLength: 1, maxLength: 6 }),
+      (partitions, all) => {
+        const members = all.map((own, n) => ({ id: `m${n}`, metadata: encodeSubscription('t', own) }));
+        const shares = new Map(
+          Array.from(shareOut('t', partitions, members), ([id, share]) => [id, decodeAssignment(share)]),
+        );
+        const sizes = [...shares.values()].map(({ length }) => length);
+        expect([...shares.values()].flat().toSorted((a, b) => a - b)).toEqual(
+          Array.from({ length: partitions }, (_, n) => n),
+        );
+        expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1);
+      },
+    ),
+  );
+  const members = [
+    { id: 'a', metadata: encodeSubscription('t', [0, 1, 2]) },
+    { id: 'b', metadata: encodeSubscription('t', []) },
+  ];
+  expect(decodeAssignment(shareOut('t', 3, members).get('a') ?? Buffer.alloc(0))).toEqual([0, 1]);
+});

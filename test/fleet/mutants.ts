@@ -1,0 +1,37 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { MAIN } from '../support/millrace.ts';
+
+/** Each leaves out one thing that the promise stands on, so that the judge can be seen to notice. */
+export const MUTANTS = {
+  'acks=1': [/const ALL_REPLICAS = -1/, 'const ALL_REPLICAS = 1'],
+  'no dedup': [/verdict !== ["']first["'] \|\|/, ''],
+  'no fencing': [/if \(!entry\.claim\.isHeld\) entry\.withheld = true;/, ''],
+  'offset first': [/if \(entry\.open > 0\) \{/, 'if (false) {'],
+} as const satisfies Record<string, readonly [RegExp, string]>;
+
+/** The program with one thing left out. @returns what to run, and what removes it */
+export function makeMutant(name: keyof typeof MUTANTS): {
+  readonly main: string;
+  readonly remove: () => void;
+} {
+  const built = dirname(dirname(MAIN));
+  const folder = mkdtempSync(join(dirname(built), 'millrace-mutant-'));
+  cpSync(built, folder, { recursive: true, filter: (path) => !path.endsWith('compiled') });
+  const [pattern, text] = MUTANTS[name];
+  let changed = 0;
+  for (const entry of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (!entry.endsWith('.js')) continue;
+    const path = join(folder, entry);
+    const before = readFileSync(path, 'utf8');
+    const after = before.replace(pattern, text);
+    if (after === before) continue;
+    writeFileSync(path, after);
+    changed += 1;
+  }
+  if (changed !== 1) throw new Error(`${name}: changed ${changed} files`);
+  return {
+    main: join(folder, 'src/main.js'),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
