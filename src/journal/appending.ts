@@ -18,6 +18,14 @@ export interface Batch {
   readonly keys: readonly (string | undefined)[] | null;
 }
 
+/** What became of a batch. */
+export interface Appended {
+  /** Of each event, as `append` says. */
+  readonly answers: readonly number[];
+  /** The buffer of the batch, for who handed it over: nothing reads it any more. */
+  readonly records: Uint8Array;
+}
+
 /** What became of an event of a batch, beside its seq. */
 export const APPENDED = { duplicate: 0, quarantined: -1, reused: -2 } as const;
 

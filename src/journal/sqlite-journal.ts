@@ -6,6 +6,7 @@ import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../co
 import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core/journal.ts';
 import type { QuarantinedEvent, Selection } from '../core/journal.ts';
 import type { RouteRecord } from '../core/route-record.ts';
+import { BufferPool } from '../lib/buffer-pool.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
 import { APPENDED, type Batch } from './appending.ts';
 import { eraseFrom } from './erasure.ts';
@@ -57,6 +58,8 @@ export class SqliteJournal implements Journal, ErasableStore {
   /** Where each sink of this run stands. */
   readonly #floors = new Map<string, number>();
   readonly #commits = new GroupCommit((batch) => this.#commit(batch));
+  /** For the records of commits: fresh memory takes a quarter of what it costs to encode them. */
+  readonly #buffers = new BufferPool();
   #lastSeq: number;
   #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
   readonly #stopMaintenance: () => void;
@@ -254,7 +257,9 @@ export class SqliteJournal implements Journal, ErasableStore {
     const { clock, onCommit } = this.#options;
     const started = clock.monotonic();
     try {
-      const answers = await this.#store.append(batchOf(batch), clock.now());
+      const handed = batchOf(batch, (bytes) => this.#buffers.take(bytes));
+      const { answers, records } = await this.#store.appendAndReturn(handed, clock.now());
+      this.#buffers.give(Buffer.from(records.buffer));
       onCommit?.(batch.length, clock.monotonic() - started);
       this.#answer(batch, answers);
     } catch (error) {
@@ -300,11 +305,11 @@ export class SqliteJournal implements Journal, ErasableStore {
 }
 
 /** What hardly any batch has is not sent. */
-function batchOf(waiting: readonly Waiting[]): Batch {
+function batchOf(waiting: readonly Waiting[], allocate: (bytes: number) => Buffer): Batch {
   const isInvalid = waiting.some(({ invalid }) => invalid !== null);
   const isKeyed = waiting.some(({ dedupKey }) => dedupKey !== undefined);
   return {
-    records: encodeRecords(waiting),
+    records: encodeRecords(waiting, allocate),
     count: waiting.length,
     invalid: isInvalid ? waiting.map(({ invalid }) => invalid) : null,
     keys: isKeyed ? waiting.map(({ dedupKey }) => dedupKey) : null,

@@ -3,7 +3,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
-import { Appending, type Batch } from './appending.ts';
+import { Appending, type Appended, type Batch } from './appending.ts';
 import { carryOver } from './carry-over.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
@@ -114,6 +114,11 @@ export class Store {
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
     this.#progress.makeRoom(now);
     return this.#transactions.noticingFull(now, () => this.#appending.append(batch, now));
+  }
+
+  /** The same for another thread, which gets its buffer back. */
+  appendAndReturn(batch: Batch, now: number): Appended {
+    return { answers: this.append(batch, now), records: batch.records };
   }
 
   /**

@@ -24,13 +24,20 @@ export function identityOf(source: string, id: string): string {
   return `${source.length}:${source}${id}`;
 }
 
-/** One after the other, in a buffer that is all theirs: it is transferred. Their places are still to be filled in. */
-export function encodeRecords(events: readonly Handled[]): Uint8Array {
+/**
+ * One after the other, in a buffer that is all theirs: it is transferred. Their places are still to be filled in.
+ * @param allocate gives at least so many bytes, with anything in them
+ */
+export function encodeRecords(
+  events: readonly Handled[],
+  allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
+): Uint8Array {
   const texts = events.map(textsOf);
-  const bytes = Buffer.allocUnsafeSlow(texts.reduce((sum, { size }) => sum + size, 0));
+  const size = texts.reduce((sum, text) => sum + text.size, 0);
+  const bytes = allocate(size).subarray(0, size);
   let at = 0;
   for (const [index, { event, handling }] of events.entries()) {
-    const { identity, head, identityBytes, headBytes, size } = texts[index] as Texts;
+    const { identity, head, identityBytes, headBytes, size: ownSize } = texts[index] as Texts;
     const { body, receivedAt } = event;
     const replayed = handling?.replayId !== undefined;
     startRecord(bytes, at, { identityBytes, headBytes, bodyBytes: body.length, replayed, receivedAt });
@@ -38,8 +45,8 @@ export function encodeRecords(events: readonly Handled[]): Uint8Array {
     end += bytes.write(identity, end);
     end += bytes.write(head, end);
     bytes.set(body, end);
-    bytes.fill(0, end + body.length, at + size);
-    at += size;
+    bytes.fill(0, end + body.length, at + ownSize);
+    at += ownSize;
   }
   return bytes;
 }
