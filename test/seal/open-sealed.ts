@@ -12,8 +12,9 @@ export class OpensSealed {
   readonly #keys = new Map<string, Buffer>();
   readonly destroyed = new Set<string>();
 
-  constructor(store: string, master: Buffer) {
-    const file = readFileSync(join(store, 'keys.bin'));
+  /** @param store its folder, or what stands in its file of keys */
+  constructor(store: string | Buffer, master: Buffer) {
+    const file = typeof store === 'string' ? readFileSync(join(store, 'keys.bin')) : store;
     const wrapping = Buffer.from(
       hkdfSync('sha256', master, file.subarray(8, 24), 'millrace key store 1', 32),
     );

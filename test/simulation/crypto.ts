@@ -2,6 +2,7 @@ import { here } from './world.ts';
 
 // Stands in for node:crypto, for what is random there.
 export * from 'node:crypto';
+export { verify } from '../support/remembered-verify.ts';
 
 export function randomBytes(count: number): Buffer {
   return here().scheduler.random.bytes(count);

@@ -5,8 +5,11 @@ export interface File {
   readonly ino: number;
   mode: number;
   mtime: number;
-  /** What a program reads. */
+  /** What a program reads. Never changed in place where something stood: `durable` may be the same bytes. */
   data: Buffer;
+  /** Memory that `data` is the beginning of, and how much of it was ever part of it: what is behind that is free. */
+  room: Buffer;
+  used: number;
   /** What is on the platter; null before the first sync. */
   durable: Buffer;
 }
@@ -27,7 +30,11 @@ export class DiskError extends Error {
   readonly errno = -1;
 
   constructor(code: string, call: string, path: string) {
+    const { stackTraceLimit } = Error;
+    // Most are expected, and a stack costs more than what has failed.
+    Error.stackTraceLimit = 0;
     super(`${code}: simulated, ${call} '${path}'`);
+    Error.stackTraceLimit = stackTraceLimit;
     this.code = code;
   }
 }
@@ -65,23 +72,25 @@ export class Disk {
   }
 
   find(path: string, call: string): Node {
-    let node: Node = this.#root;
-    for (const name of namesOf(path)) {
-      if (node.kind !== 'folder') throw new DiskError('ENOTDIR', call, path);
-      const next: Node | undefined = node.names.get(name);
-      if (next === undefined) throw new DiskError('ENOENT', call, path);
-      node = next;
-    }
-    return node;
+    const found = this.#look(path);
+    if (typeof found === 'string') throw new DiskError(found, call, path);
+    return found;
   }
 
   has(path: string): boolean {
-    try {
-      this.find(path, 'access');
-      return true;
-    } catch {
-      return false;
+    return typeof this.#look(path) !== 'string';
+  }
+
+  /** @returns an error's code where there is nothing */
+  #look(path: string): Node | 'ENOENT' | 'ENOTDIR' {
+    let node: Node = this.#root;
+    for (const name of namesOf(path)) {
+      if (node.kind !== 'folder') return 'ENOTDIR';
+      const next: Node | undefined = node.names.get(name);
+      if (next === undefined) return 'ENOENT';
+      node = next;
     }
+    return node;
   }
 
   /** The folder something lies in, and its name there. */
@@ -95,7 +104,14 @@ export class Disk {
 
   make(path: string, mode: number, call = 'open'): File {
     const { folder, name } = this.place(path, call);
-    const file: File = { ...this.#node('file', mode), kind: 'file', data: EMPTY, durable: EMPTY };
+    const file: File = {
+      ...this.#node('file', mode),
+      kind: 'file',
+      data: EMPTY,
+      durable: EMPTY,
+      room: EMPTY,
+      used: 0,
+    };
     this.set(folder, name, file);
     return file;
   }
@@ -127,11 +143,17 @@ export class Disk {
   }
 
   write(file: File, bytes: Uint8Array, position: number): void {
-    const end = position + bytes.length;
-    const data = Buffer.alloc(Math.max(file.data.length, end));
-    file.data.copy(data);
-    data.set(bytes, position);
-    file.data = data;
+    const end = Math.max(file.data.length, position + bytes.length);
+    const { data, room, used } = file;
+    const isBehindAll = data.buffer === room.buffer && data.length === used && position >= used;
+    if (!isBehindAll || end > room.length) {
+      // Twice as much as is needed: most files grow again.
+      file.room = Buffer.alloc(end * 2);
+      data.copy(file.room);
+    }
+    file.room.set(bytes, position);
+    file.used = end;
+    file.data = file.room.subarray(0, end);
     file.mtime = this.now;
   }
 

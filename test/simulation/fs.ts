@@ -208,7 +208,7 @@ export function writeSync(
     );
     throw error;
   }
-  if (here().trouble > 0 && length > 1 && random.chance(0.1)) count = 1 + random.below(length);
+  if (here().isTroubled(path) && length > 1 && random.chance(0.1)) count = 1 + random.below(length);
   here().disk.write(node, bytes.subarray(offset, offset + count), position ?? node.data.length);
   return count;
 }

@@ -3,13 +3,17 @@ import { startApp, type App } from '../../src/app.ts';
 import type { ResolvedConfig } from '../../src/config/config.ts';
 import { resolveText } from '../../src/config/load.ts';
 import { MillraceError } from '../../src/core/errors.ts';
+import type { SinkModule } from '../../src/core/sink.ts';
 import { Requests } from '../../src/erase/requests.ts';
 import { loadSinkModule } from '../../src/sinks/registry.ts';
 import { loadSourceModule } from '../../src/sources/registry.ts';
 import { BROKER } from './broker.ts';
-import { post, PORT, SECRET } from './client.ts';
+import { type Act, type Character, characterOf } from './character.ts';
+import { post } from './client.ts';
+import { ALL_SINKS, configOf, CONFIGS, sinksOf } from './configs.ts';
 import { simulateGlobals, START } from './globals.ts';
-import { judge, type Sent, SINKS } from './judge.ts';
+import { judge, type Sent } from './judge.ts';
+import { LAKE } from './lake.ts';
 import { Life } from './scheduler.ts';
 import { enter, World } from './world.ts';
 
@@ -29,9 +33,9 @@ const USERS = 4;
 const TYPES = ['daily.data.meal.created', 'labtest.order.created', 'provider.connection.created'] as const;
 const TEAM = '6b0e9a52-0000-4000-8000-000000000001';
 
+const FAR_AWAY: Readonly<Record<string, SinkModule>> = { './broker': BROKER, './lake': LAKE };
 const MODULES = {
-  sink: (type: string, folder: string) =>
-    type === './broker' ? Promise.resolve(BROKER) : loadSinkModule(type, folder),
+  sink: async (type: string, folder: string) => FAR_AWAY[type] ?? loadSinkModule(type, folder),
   source: loadSourceModule,
 };
 
@@ -40,8 +44,11 @@ const ENDED = Object.assign(new Error('it failed while it started'), { code: 'en
 /** Configs by their text: one is the same each time it is read. */
 const resolved = new Map<string, ResolvedConfig>();
 
-/** One history: a receiver among senders, an operator, and what can go wrong, all of it decided by the seed. */
-export async function runHistory(seed: number, length = 12): Promise<Outcome> {
+/**
+ * One history: a receiver among senders, an operator, and what can go wrong, all of it decided by the seed.
+ * @param length steps of the operator; left out: as the seed has it
+ */
+export async function runHistory(seed: number, length?: number): Promise<Outcome> {
   const world = new World(seed);
   const restore = simulateGlobals(world.scheduler);
   // As long in every process: what is written holds it.
@@ -50,9 +57,10 @@ export async function runHistory(seed: number, length = 12): Promise<Outcome> {
   mkdirSync(`${folder}/journal`, { recursive: true });
   world.disk.prepare(`${folder}/journal`);
   enter(world);
-  const history = new History(world, folder);
+  const character = characterOf(seed);
+  const history = new History(world, folder, character);
   try {
-    const faults = await history.run(length);
+    const faults = await history.run(length ?? character.length);
     const { sent, steps } = history;
     const { trace } = world.scheduler;
     return { seed, faults, trace, events: sent.size, tried: world.tried, steps };
@@ -67,6 +75,7 @@ export async function runHistory(seed: number, length = 12): Promise<Outcome> {
 class History {
   readonly #world: World;
   readonly #folder: string;
+  readonly #character: Character;
   #life: Life | null = null;
   #app: App | null = null;
   #starting: Promise<void> | null = null;
@@ -80,9 +89,10 @@ class History {
   readonly erased = new Map<number, number>();
   readonly steps: string[] = [];
 
-  constructor(world: World, folder: string) {
+  constructor(world: World, folder: string, character: Character) {
     this.#world = world;
     this.#folder = folder;
+    this.#character = character;
   }
 
   async run(length: number): Promise<readonly string[]> {
@@ -116,7 +126,7 @@ class History {
     const senders = [this.#send(0), this.#send(1), this.#send(2)];
     for (let step = 0; step < length; step += 1) {
       await this.#sleep(random.below(3000));
-      await this.#act(random.below(14));
+      await this.#act(random.pick(this.#character.acts));
     }
     // Every trouble is over.
     this.#say('calm');
@@ -140,56 +150,101 @@ class History {
     return judge({
       disk: this.#world.disk,
       broker: this.#world.broker,
+      lake: this.#world.lake,
       folder: this.#folder,
       sent: [...this.sent.values()],
+      isSealed: this.#character.isSealed,
       sinksOf,
       erased: this.erased,
     });
   }
 
-  async #act(kind: number): Promise<void> {
+  async #act(act: Act): Promise<void> {
     const world = this.#world;
     const { random } = world.scheduler;
-    if (kind <= 1) {
-      this.#do('kill -9');
-      await this.#end();
-      await this.#sleep(random.below(2000));
-      await this.#start();
-    } else if (kind === 2) {
-      this.#do('power cut');
-      await this.#end();
-      world.disk.cut(random);
-      await this.#start();
-    } else if (kind === 3) {
-      this.#do('stop');
-      await this.#stop();
-      await this.#start();
-    } else if (kind <= 5) {
-      await this.#reload(random.below(VARIANTS.length));
-    } else if (kind === 6) {
-      const ms = random.pick([120_000, 4_000_000]);
-      this.#do('time', `${ms} ms pass`);
-      this.#isQuiet = true;
-      await this.#sleep(ms);
-      this.#isQuiet = false;
-    } else if (kind === 7) {
-      world.trouble = world.trouble > 0 ? 0 : random.pick([0.02, 0.2, 1]);
-      this.#do('disk in trouble or out of it', `trouble ${world.trouble}`);
-      await this.#sleep(random.below(20_000));
-    } else if (kind === 9) {
-      world.scheduler.slow = !world.scheduler.slow;
-      this.#do('slow or no more', world.scheduler.slow ? 'slow' : 'not slow');
-    } else if (kind === 8) await this.#erase(random.below(USERS));
-    else if (kind === 10) await this.#giveUp(random.pick(['second', 'third']));
-    else if (kind === 11) {
-      this.#do('retry of dead letters');
-      // It goes on beside what comes next.
-      void this.#retry().catch(() => undefined);
-    } else if (kind === 13) {
-      world.broker.trouble = world.broker.trouble > 0 ? 0 : random.pick([0.1, 0.5, 1]);
-      this.#do('broker in trouble or out of it', `broker in trouble ${world.broker.trouble}`);
-      await this.#sleep(random.below(20_000));
-    } else if (kind === 12) await this.#startWith(random.below(VARIANTS.length));
+    switch (act) {
+      case 'kill':
+        this.#do('kill -9');
+        await this.#end();
+        await this.#sleep(random.below(2000));
+        return this.#start();
+      case 'power cut':
+        this.#do('power cut');
+        await this.#end();
+        world.disk.cut(random);
+        return this.#start();
+      case 'stop':
+        this.#do('stop');
+        await this.#stop();
+        return this.#start();
+      case 'reload':
+        return this.#reload(random.below(CONFIGS));
+      case 'time':
+        return this.#wait(random.pick([120_000, 4_000_000]));
+      case 'disk':
+        return this.#trouble();
+      case 'slow':
+        world.scheduler.slow = !world.scheduler.slow;
+        return this.#do('slow or no more', world.scheduler.slow ? 'slow' : 'not slow');
+      case 'erase':
+        return this.#erase(random.below(USERS));
+      case 'give up':
+        return this.#giveUp(random.pick(['second', 'third']));
+      case 'retry':
+        this.#do('retry of dead letters');
+        // It goes on beside what comes next.
+        void this.#retry().catch(() => undefined);
+        return;
+      case 'broker':
+        world.broker.trouble = world.broker.trouble > 0 ? 0 : random.pick([0.1, 0.5, 1]);
+        this.#do('broker in trouble or out of it', `broker in trouble ${world.broker.trouble}`);
+        return this.#sleep(random.below(5000));
+      case 'start with another config':
+        return this.#startWith(random.below(CONFIGS));
+      default:
+        act satisfies never;
+    }
+  }
+
+  /** Nothing new comes. Mostly the machine is suspended: what only looks around every second would take all the processor. */
+  async #wait(ms: number): Promise<void> {
+    const { scheduler } = this.#world;
+    this.#do('time', `${ms} ms pass`);
+    this.#isQuiet = true;
+    if (scheduler.random.chance(0.05)) await this.#sleep(ms);
+    else {
+      await this.#sleep(10_000);
+      scheduler.suspend(ms);
+      await this.#sleep(20_000);
+    }
+    this.#isQuiet = false;
+  }
+
+  /** Every folder, or only one, as where each is on a disk of its own. */
+  async #trouble(): Promise<void> {
+    const world = this.#world;
+    const { random } = world.scheduler;
+    world.trouble = world.trouble > 0 ? 0 : random.pick([0.02, 0.2, 1]);
+    const place = random.pick(['', '', 'journal', 'erasure', 'archive', 'second', 'third', 'keys']);
+    world.troubled = (path) => path.startsWith(`${this.#folder}/${place}`);
+    this.#do('disk in trouble or out of it', `trouble ${world.trouble} ${place}`);
+    await this.#sleep(random.below(5000));
+  }
+
+  /** Now and then what has begun is killed in the middle, or the power goes. */
+  #mayKill(): void {
+    const { scheduler, disk } = this.#world;
+    const { random } = scheduler;
+    if (this.#isOver || !random.chance(this.#character.killed)) return;
+    const life = this.#life;
+    const isCut = random.chance(0.3);
+    scheduler.afterTurns(random.below(100), () => {
+      if (this.#life !== life || life === null || this.#isOver) return;
+      this.#do(isCut ? 'power cut in the middle' : 'kill in the middle');
+      this.kill();
+      if (isCut) disk.cut(random);
+      void this.#start().catch((error: unknown) => this.#say(String(error)));
+    });
   }
 
   /** The config is changed between two starts. */
@@ -222,6 +277,10 @@ class History {
   async #end(): Promise<void> {
     // A kill between two tries to start is none.
     if (this.#app === null) await this.#starting;
+    const { scheduler } = this.#world;
+    // In the middle of whatever goes on.
+    if (!this.#isOver && scheduler.random.chance(0.7))
+      await new Promise<void>((resolve) => scheduler.afterTurns(scheduler.random.below(80), resolve));
     this.kill();
   }
 
@@ -230,6 +289,7 @@ class History {
     const app = this.#app;
     const life = this.#life;
     if (app === null) return;
+    this.#mayKill();
     const stopped = app.stop(AbortSignal.timeout(30_000)).catch(() => undefined);
     // What does not stop is killed, as a supervisor would.
     await Promise.race([stopped, this.#sleep(60_000)]);
@@ -247,6 +307,7 @@ class History {
     for (let tries = 0; this.#app === null; tries += 1) {
       const life = new Life();
       this.#life = life;
+      if (tries < 3) this.#mayKill();
       const begun = this.#begin(life).catch((error: unknown) => error as Error);
       // One that fails while it starts is gone, and answers nothing.
       const started = await Promise.race([begun, life.ended.then(() => ENDED)]);
@@ -311,7 +372,11 @@ class History {
           this.#say(`refused: ${(error as Error).message}`);
         },
       );
+    this.#mayKill();
     while (isUnderWay(outcome) && this.#life === life) await this.#sleep(500);
+    // The file has been written: whoever starts next has it, or somebody puts the old one back.
+    if (isUnderWay(outcome) && this.#app === null && this.#world.scheduler.random.chance(0.5))
+      this.#variant = variant;
     this.#possible = new Set([this.#variant]);
   }
 
@@ -361,10 +426,11 @@ class History {
         }
         await this.#sleep(100 + random.below(2000));
       }
-      const again = [...this.sent.values()][random.below(this.sent.size)];
-      if (random.chance(0.1) && again !== undefined && again.acknowledged !== null)
-        await post(this.#world, again, false);
-      await this.#sleep(random.below(400));
+      if (random.chance(0.1)) {
+        const again = [...this.sent.values()][random.below(this.sent.size)];
+        if (again !== undefined && again.acknowledged !== null) await post(this.#world, again, false);
+      }
+      await this.#sleep(random.below(this.#character.pause));
     }
   }
 
@@ -376,13 +442,13 @@ class History {
       const waits = cursors === null || cursors.some(({ backlog }) => backlog > 0);
       const asked = new Requests(`${this.#folder}/erasure`);
       if (!waits && asked.list().length === 0) return;
-      if (tries > 4000) throw new Error(`events or erasures wait for ever: ${JSON.stringify(cursors)}`);
+      if (tries > 1500) throw new Error(`events or erasures wait for ever: ${JSON.stringify(cursors)}`);
       await this.#sleep(1000);
     }
   }
 
   async #config(variant: number): Promise<ResolvedConfig> {
-    const text = configOf(this.#folder, variant);
+    const text = configOf(this.#folder, variant, this.#character.isSealed);
     const known =
       resolved.get(text) ?? (await resolveText(text, { file: 'simulated.yaml', env: {} }, MODULES));
     resolved.set(text, known);
@@ -424,75 +490,8 @@ function isUnderWay(outcome: string): boolean {
   return outcome === 'under way';
 }
 
-/** Who has to have events of a type by a config. */
-function sinksOf(variant: number, type: string): readonly string[] {
-  return routesOf(variant).find(([match]) => match === '*' || type.startsWith(match))?.[1] ?? [];
-}
-
 function errorText(_key: string, value: unknown): unknown {
   return value instanceof Error ? value.stack : value;
-}
-
-/** Routes of each config; a sink that none names is left out. `third` is what `second` is renamed to, elsewhere. */
-const VARIANTS: readonly (readonly (readonly [match: string, to: readonly string[]])[])[] = [
-  [['*', ['archive']]],
-  [
-    ['daily.data.', ['archive']],
-    ['*', ['archive', 'second']],
-  ],
-  [
-    ['labtest.', ['second']],
-    ['*', ['archive']],
-  ],
-  [
-    ['labtest.', ['third']],
-    ['*', ['archive']],
-  ],
-  [
-    ['daily.data.', ['archive']],
-    ['*', ['archive', 'third']],
-  ],
-  [
-    ['labtest.', ['second', 'third']],
-    ['*', ['archive']],
-  ],
-];
-
-/** All have a rule for what goes to the broker. */
-function routesOf(variant: number): (typeof VARIANTS)[number] {
-  return [['provider.', ['archive', 'broker']], ...(VARIANTS[variant] ?? [])];
-}
-
-/** The config that names every sink. */
-const ALL_SINKS = 5;
-
-function configOf(folder: string, variant: number): string {
-  const routes = routesOf(variant);
-  const names = new Set(routes.flatMap(([, to]) => to));
-  names.delete('broker');
-  const sinks = [...names].map((name) => ({
-    name,
-    options: {
-      type: 'files',
-      path: `${folder}/${name}`,
-      compress: name === 'archive' ? 'gzip' : 'none',
-      rotate: { bytes: 20_000, every: '60s' },
-      ...(name === 'third' && !names.has('second') ? { continues: 'second' } : {}),
-    },
-  }));
-  return JSON.stringify({
-    server: { port: PORT, path: '/webhooks' },
-    signing: { secrets: [SECRET] },
-    admin: { enabled: false },
-    journal: { path: `${folder}/journal`, retention: '1h', maxBytes: '64MiB', dedupWindow: '2d' },
-    // A sink that is in the config no more leaves its folder behind.
-    erasure: { path: `${folder}/erasure`, folders: SINKS.map((sink) => `${folder}/${sink}`) },
-    sinks: {
-      broker: { type: './broker' },
-      ...Object.fromEntries(sinks.map(({ name, options }) => [name, options])),
-    },
-    routes: routes.map(([match, to]) => ({ match: [match], to })),
-  });
 }
 
 function userOf(user: number): string {

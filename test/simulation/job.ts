@@ -1,9 +1,11 @@
+import { characterOf } from './character.ts';
 import type { Outcome } from './history.ts';
 
 /** What a process of a run is to do next. */
 export interface Order {
   readonly seed: number;
-  readonly length: number;
+  /** Steps of the operator; left out: as the seed has it. */
+  readonly length?: number | undefined;
   /** Whether the fewest steps are looked for with which it fails. */
   readonly shrinks: boolean;
 }
@@ -14,7 +16,7 @@ export interface Report extends Pick<Outcome, 'seed' | 'events' | 'tried' | 'fau
   readonly text: string;
 }
 
-type RunHistory = (seed: number, length: number) => Promise<Outcome>;
+type RunHistory = (seed: number, length?: number) => Promise<Outcome>;
 
 if (import.meta.main) await work();
 
@@ -26,7 +28,8 @@ async function work(): Promise<void> {
     void (async () => {
       let outcome = await run(seed, length);
       const { events, tried } = outcome;
-      if (outcome.faults.length > 0 && shrinks) outcome = await shrunk(outcome, length, run);
+      if (outcome.faults.length > 0 && shrinks)
+        outcome = await shrunk(outcome, length ?? characterOf(seed).length, run);
       const { faults } = outcome;
       const text = faults.length === 0 ? '' : textOf(outcome);
       process.send?.({ seed, events, tried, faults, text } satisfies Report);
@@ -35,7 +38,7 @@ async function work(): Promise<void> {
 }
 
 /** One history, for a person. */
-export async function single(seed: number, length: number): Promise<string> {
+export async function single(seed: number, length?: number): Promise<string> {
   const run = await prepared();
   return textOf(await run(seed, length));
 }

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
+import { OpensSealed } from '../seal/open-sealed.ts';
+import { MASTER_KEY } from './master-key.ts';
 import type { Disk, File } from './disk.ts';
 import type { World } from './world.ts';
 
@@ -34,15 +36,18 @@ interface Found {
 export function judge(case_: {
   readonly disk: Disk;
   readonly broker: World['broker'];
+  readonly lake: World['lake'];
   readonly folder: string;
   readonly sent: readonly Sent[];
+  readonly isSealed: boolean;
   readonly sinksOf: (config: number, type: string) => readonly string[];
   readonly erased: ReadonlyMap<number, number>;
 }): string[] {
-  const { disk, broker, folder, sent, sinksOf, erased } = case_;
+  const { disk, broker, lake, folder, isSealed, sent, sinksOf, erased } = case_;
   const faults: string[] = [];
   const found = new Map<string, Found[]>();
   const newest = new Map<string, number>();
+  let keys: OpensSealed | null = null;
   const known = new Map(sent.map((event) => [event.id, event]));
   for (const sink of SINKS) {
     if (!disk.has(`${folder}/${sink}`)) continue;
@@ -52,10 +57,11 @@ export function judge(case_: {
     }
   }
   readBroker();
+  for (const { id, body } of lake.taken) add({ id, text: body, file: 'lake', sink: 'lake' });
   for (const [id, copies] of found) {
     const event = known.get(id);
     if (event === undefined) faults.push(`${copies[0]?.file} holds ${id}, which nobody sent`);
-    else if (erased.has(event.user) && copies.some(({ sink }) => sink !== 'broker'))
+    else if (erased.has(event.user) && copies.some(({ sink }) => SINKS.some((own) => own === sink)))
       faults.push(`${copies[0]?.file} holds ${id} of user ${event.user}, who is erased`);
     else if (
       !copies.every(
@@ -87,13 +93,24 @@ export function judge(case_: {
     newest.set(key, Math.max(before, event.order));
   }
 
+  /** Null for a record whose key is destroyed. */
+  function unsealed(line: string): string | null {
+    keys ??= new OpensSealed((disk.find(`${folder}/keys/keys.bin`, 'judge') as File).data, MASTER_KEY);
+    const { key } = JSON.parse(line) as { key: string };
+    return keys.destroyed.has(key) ? null : keys.text(line).toString();
+  }
+
+  function add(copy: Found): void {
+    found.set(copy.id, [...(found.get(copy.id) ?? []), copy]);
+  }
+
   /** What is far away keeps the order of all its events of a user, but for one that it had refused. */
   function readBroker(): void {
     for (const { id, body } of broker.taken) {
       const before = found.get(id) ?? [];
       if (!broker.refused.has(id) && !before.some(({ sink }) => sink === 'broker'))
         inOrder(known.get(id), 'broker');
-      found.set(id, [...before, { id, text: body, file: 'broker', sink: 'broker' }]);
+      add({ id, text: body, file: 'broker', sink: 'broker' });
     }
   }
 
@@ -110,16 +127,18 @@ export function judge(case_: {
     const listed = disk.has(manifest) ? (disk.find(manifest, 'judge') as File).data.toString() : '';
     const hash = createHash('sha256').update(data).digest('hex');
     if (!listed.includes(hash)) faults.push(`${name} is not in the manifest with its hash`);
-    for (const line of text.split('\n').slice(0, -1)) {
+    const sink = name.split('/')[0] ?? '';
+    for (const written of text.split('\n').slice(0, -1)) {
       try {
+        const line = isSealed && sink === 'archive' ? unsealed(written) : written;
+        if (line === null) continue;
         const { id } = JSON.parse(line) as { id: string };
-        const sink = name.split('/')[0] ?? '';
         const before = found.get(id) ?? [];
         // One that comes again after a crash stands where it stands: it was in its place before.
         if (!before.some((copy) => copy.sink === sink)) inOrder(known.get(id), name);
-        found.set(id, [...before, { id, text: line, file: name, sink }]);
-      } catch {
-        faults.push(`${name} has a line that is not JSON`);
+        add({ id, text: line, file: name, sink });
+      } catch (error) {
+        faults.push(`${name} has a line that cannot be read: ${(error as Error).message}`);
       }
     }
     if (!text.endsWith('\n')) faults.push(`${name} ends in the middle of a line`);

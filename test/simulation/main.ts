@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { single } from './job.ts';
-import { Run, STEPS } from './run.ts';
+import { Run } from './run.ts';
 
 const HELP = `Runs the receiver on a simulated disk, clock and network, among senders and an operator, with kills, power cuts
 and failing disks; all of it is decided by the seed, and the same seed gives the same history.
@@ -19,7 +19,7 @@ const { values } = parseArgs({
     histories: { type: 'string', default: '100' },
     minutes: { type: 'string', default: 'Infinity' },
     jobs: { type: 'string', default: String(Math.min(2, availableParallelism())) },
-    length: { type: 'string', default: String(STEPS) },
+    length: { type: 'string' },
     defect: { type: 'string' },
     steps: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -31,7 +31,8 @@ else process.exitCode = await main();
 
 async function main(): Promise<number> {
   if (values.defect !== undefined) process.env['SIMULATION_DEFECT'] = values.defect;
-  const [seed, length] = [Number(values.seed), Number(values.length)];
+  const seed = Number(values.seed);
+  const length = values.length === undefined ? undefined : Number(values.length);
   if (values.steps) {
     process.stdout.write(await single(seed, length));
     return 0;

@@ -7,8 +7,8 @@ export interface RunOptions {
   readonly histories: number;
   readonly minutes: number;
   readonly jobs: number;
-  /** Steps of the operator. */
-  readonly length: number;
+  /** Steps of the operator; left out: as each seed has it. */
+  readonly length?: number | undefined;
   /** The program has a known defect: the first seed that shows it is enough. */
   readonly isDefect: boolean;
 }
@@ -24,10 +24,8 @@ export interface Totals {
   seconds: number;
 }
 
-/** Steps of the operator in a history, where nothing else is said. */
-export const STEPS = 12;
 /** A process is exchanged after so many histories: each leaves a little behind. */
-const HISTORIES_A_PROCESS = 400;
+const HISTORIES_A_PROCESS = 4000;
 /** Milliseconds between two notes of how far it is. */
 const EVERY = 60_000;
 

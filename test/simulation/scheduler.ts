@@ -31,6 +31,8 @@ export class Gone extends Error {
   override name = 'Gone';
 }
 
+type Context = <T>(run: () => T) => T;
+
 interface Task {
   readonly life: Life | null;
   readonly run: () => void;
@@ -48,10 +50,14 @@ interface Timer extends Task {
 export class Scheduler {
   readonly random: Random;
   readonly #lives = new AsyncLocalStorage<Life | null>();
+  /** Runs something within a life: made once for each, because a context is a copy of all that is kept in it. */
+  readonly #contexts = new Map<Life | null, Context>();
   #ready: Task[] = [];
   #timers: Timer[] = [];
   #now = 0;
   #order = 0;
+  /** What comes in the middle of everything else: after so many turns, whatever is going on then. */
+  #fuses: { turns: number; readonly run: () => void }[] = [];
   /** Whether most of what the outside does takes seconds. */
   slow = false;
   /** Hash of all choices: two runs are the same run when it is the same. */
@@ -71,7 +77,16 @@ export class Scheduler {
   }
 
   within<T>(life: Life | null, run: () => T): T {
-    return this.#lives.run(life, run);
+    return this.#contextOf(life)(run);
+  }
+
+  #contextOf(life: Life | null): Context {
+    let context = this.#contexts.get(life);
+    if (context === undefined) {
+      context = this.#lives.run(life, () => AsyncLocalStorage.snapshot() as Context);
+      this.#contexts.set(life, context);
+    }
+    return context;
   }
 
   /** The life that asks; throws when it is over. */
@@ -118,11 +133,22 @@ export class Scheduler {
 
   /** Whatever it asks for in turn is asked by the same life. */
   #of(life: Life | null, run: () => void): () => void {
-    return () => this.#lives.run(life, run);
+    const context = this.#contextOf(life);
+    return () => context(run);
+  }
+
+  /** The machine is suspended: when it comes back, all its clocks have moved on, and nothing else has happened. */
+  suspend(ms: number): void {
+    this.#now += ms;
+  }
+
+  afterTurns(turns: number, run: () => void): void {
+    this.#fuses.push({ turns, run });
   }
 
   end(life: Life): void {
     life.end();
+    this.#contexts.delete(life);
     this.#ready = this.#ready.filter((task) => task.life !== life);
     this.#timers = this.#timers.filter((task) => task.life !== life);
   }
@@ -139,12 +165,21 @@ export class Scheduler {
 
   /** One thing happens, and all that follows from it in the program. False when there is nothing left. */
   async turn(): Promise<boolean> {
+    if (this.#fuses.length > 0) await this.#burn();
     const task = this.#ready.length > 0 ? this.#takeReady() : this.#takeTimer();
     if (task === null) return false;
     this.trace = (Math.imul(this.trace, 31) + this.#now + this.#ready.length * 7) | 0;
     if (task.life?.isAlive !== false) task.run();
     await drained();
     return true;
+  }
+
+  async #burn(): Promise<void> {
+    for (const fuse of this.#fuses) fuse.turns -= 1;
+    const due = this.#fuses.filter(({ turns }) => turns <= 0);
+    this.#fuses = this.#fuses.filter(({ turns }) => turns > 0);
+    for (const { run } of due) run();
+    if (due.length > 0) await drained();
   }
 
   #takeReady(): Task {

@@ -15,8 +15,12 @@ export class World {
     refused: new Set<string>(),
     trouble: 0,
   };
+  /** A sink that holds events and confirms them later: what is in its place. */
+  readonly lake = { taken: [] as { readonly id: string; readonly body: string }[] };
   /** Chance that a write, a sync or a new name fails, while the disk is in trouble. */
   trouble = 0;
+  /** Where it is: each folder may be on a disk of its own. */
+  troubled: (path: string) => boolean = () => true;
   /** What was done to the program, and how often. */
   readonly tried: Record<string, number> = {};
 
@@ -28,10 +32,14 @@ export class World {
     this.tried[what] = (this.tried[what] ?? 0) + 1;
   }
 
+  isTroubled(path: string): boolean {
+    return this.trouble > 0 && this.troubled(path);
+  }
+
   /** A change to the disk that may fail. */
   risk(call: string, path: string): void {
     this.disk.now = this.scheduler.now;
-    if (this.trouble === 0 || !this.scheduler.random.chance(this.trouble)) return;
+    if (!this.isTroubled(path) || !this.scheduler.random.chance(this.trouble)) return;
     const code = this.scheduler.random.pick(['EIO', 'ENOSPC', 'EDQUOT']);
     this.note(code);
     throw new DiskError(code, call, path);

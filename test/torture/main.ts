@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { lineOf, Run as Simulation, STEPS, type Totals } from '../simulation/run.ts';
+import { lineOf, Run as Simulation, type Totals } from '../simulation/run.ts';
 import build from '../support/build.ts';
 import { lacksRecorder } from './recorder.ts';
 import { Run, type Options } from './run.ts';
@@ -62,7 +62,7 @@ async function main(argv: readonly string[]): Promise<number> {
 
 /** Histories on a simulated machine; half of the time is for them. */
 function simulate({ seed, histories, minutes, jobs }: Settings): Promise<Totals> {
-  const options = { seed, histories, minutes: minutes / 2, jobs, length: STEPS, isDefect: false };
+  const options = { seed, histories, minutes: minutes / 2, jobs, isDefect: false };
   return new Simulation(options).end();
 }
 
