@@ -39,7 +39,7 @@ const MODULES = {
   source: loadSourceModule,
 };
 
-const ENDED = Object.assign(new Error('it failed while it started'), { code: 'ended' });
+const ENDED = Object.assign(new Error('it has ended'), { code: 'ended' });
 
 /** Configs by their text: one is the same each time it is read. */
 const resolved = new Map<string, ResolvedConfig>();
@@ -83,6 +83,8 @@ class History {
   /** Nothing new is sent. */
   #isQuiet = false;
   #variant = 0;
+  /** That of a reload that is under way. */
+  #pending: number | null = null;
   /** Configs that may be in force. */
   #possible = new Set([0]);
   readonly sent = new Map<string, Sent>();
@@ -144,8 +146,7 @@ class History {
     await this.#drain();
     await this.#retry();
     await this.#drain();
-    const app = this.#app;
-    await app?.stop(new AbortController().signal);
+    await this.#ask((app) => app.stop(new AbortController().signal));
     this.#say('end');
     return judge({
       disk: this.#world.disk,
@@ -243,6 +244,9 @@ class History {
       this.#do(isCut ? 'power cut in the middle' : 'kill in the middle');
       this.kill();
       if (isCut) disk.cut(random);
+      // The file has been written: who starts next has it, or somebody has put the old one back.
+      if (this.#pending !== null && random.chance(0.5)) this.#variant = this.#pending;
+      this.#pending = null;
       void this.#start().catch((error: unknown) => this.#say(String(error)));
     });
   }
@@ -264,14 +268,23 @@ class History {
   async #giveUp(sink: string): Promise<void> {
     this.#do('sink given up', `give up ${sink}`);
     // Refused for one that is not there.
-    void this.#app?.operations.dropSink(sink).catch(() => undefined);
+    void this.#ask((app) => app.operations.dropSink(sink)).catch(() => undefined);
     await this.#sleep(this.#world.scheduler.random.below(2000));
     await this.#reload(0);
   }
 
+  /** What the receiver does for the operator ends with it. @throws Error when it ends before it has answered */
+  async #ask<T>(work: (app: App) => Promise<T>): Promise<T | undefined> {
+    const [app, life] = [this.#app, this.#life];
+    if (app === null || life === null) return undefined;
+    const ended = life.ended.then(() => Promise.reject(ENDED));
+    ended.catch(() => undefined);
+    return Promise.race([this.#world.scheduler.within(life, () => work(app)), ended]);
+  }
+
   /** Dead letters of sinks that are in the config. */
   async #retry(): Promise<void> {
-    await this.#app?.operations.retryDeadLetters({ limit: 100_000 });
+    await this.#ask((app) => app.operations.retryDeadLetters({ limit: 100_000 }));
   }
 
   async #end(): Promise<void> {
@@ -290,7 +303,7 @@ class History {
     const life = this.#life;
     if (app === null) return;
     this.#mayKill();
-    const stopped = app.stop(AbortSignal.timeout(30_000)).catch(() => undefined);
+    const stopped = this.#ask(() => app.stop(AbortSignal.timeout(30_000))).catch(() => undefined);
     // What does not stop is killed, as a supervisor would.
     await Promise.race([stopped, this.#sleep(60_000)]);
     // One that has failed meanwhile is gone, and the next one starts.
@@ -336,6 +349,7 @@ class History {
       startApp(config, {
         log: this.#log() as never,
         onFailure: (error) => {
+          if (!life.isAlive) return;
           this.#do('failure of the journal', `fails: ${error.message}`);
           // As main does: the process ends, and is started again.
           scheduler.within(null, () => scheduler.later(() => this.#restart(life)));
@@ -358,12 +372,14 @@ class History {
     this.#do('reload', `reload ${variant}`);
     const config = await this.#config(variant);
     this.#possible.add(variant);
+    this.#pending = variant;
     let outcome: 'under way' | 'taken' | 'refused' = 'under way';
     this.#world.scheduler
       .within(life, () => app.reload(config))
       .then(
         () => {
           outcome = 'taken';
+          this.#pending = null;
           // One that fails from now on starts again with this config.
           if (this.#life === life) this.#variant = variant;
         },
@@ -374,9 +390,7 @@ class History {
       );
     this.#mayKill();
     while (isUnderWay(outcome) && this.#life === life) await this.#sleep(500);
-    // The file has been written: whoever starts next has it, or somebody puts the old one back.
-    if (isUnderWay(outcome) && this.#app === null && this.#world.scheduler.random.chance(0.5))
-      this.#variant = variant;
+    this.#pending = null;
     this.#possible = new Set([this.#variant]);
   }
 
@@ -437,7 +451,7 @@ class History {
   /** Until nothing waits in the journal, and what is due is erased. */
   async #drain(): Promise<void> {
     for (let tries = 0; ; tries += 1) {
-      const status = await this.#app?.operations.status().catch(() => null);
+      const status = await this.#ask((app) => app.operations.status()).catch(() => null);
       const cursors = status?.journal?.cursors ?? null;
       const waits = cursors === null || cursors.some(({ backlog }) => backlog > 0);
       const asked = new Requests(`${this.#folder}/erasure`);
