@@ -72,7 +72,11 @@ export async function rewriteLines(
     }
   };
   const after = await writeArchiveFile(temporary, keep, compressionOf(file), signal, like);
-  if (lines === 0 || kept === 0) await unlink(temporary);
+  if (lines === 0 || kept === 0) {
+    await unlink(temporary);
+    // Before the file itself goes: then nobody would look for this one again.
+    await syncFolder(dirname(temporary));
+  }
   if (lines === 0) return null;
   return {
     removed: Object.fromEntries(removed),

@@ -2,6 +2,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   statSync,
   symlinkSync,
@@ -14,6 +15,8 @@ import { verifyArchive } from '../../src/archive/verify.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
 import { filesSink, records, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { skipped } from '../support/requirements.ts';
+import { lacksSyncs, watchSyncs } from '../support/synced.ts';
 import { erasuresOver, eventOf, find, folderStore, secretOf, userId } from './support.ts';
 
 /** `MILLRACE_TEST_ERASE_EVENTS=900000` makes an archive of about 1 GB; then only the speed is printed. */
@@ -275,3 +278,24 @@ test('a kept event that unpacks to more than any event has is named, and not hel
   expect(receipts).toEqual([]);
   expect(left).toMatchObject([{ reason: expect.stringContaining('cannot be one event') as string }]);
 });
+
+test.skipIf(lacksSyncs !== null)(
+  `a file that goes as a whole goes when the removal of what was written for it is durable${skipped(lacksSyncs)}`,
+  async () => {
+    const folder = realpathSync(await temporaryFolder());
+    const archive = join(folder, 'archive');
+    const { sink } = filesSink(archive, { compress: 'none', partitionBy: [] });
+    await sink.open();
+    await sink.send([{ event: eventOf(1, 0), destination: null }], signal);
+    await sink.close(signal);
+    const names = (): string[] => readdirSync(archive).filter((name) => /\.ndjson$|\.tmp$/.test(name));
+    const before = names();
+    const seen: string[][] = [];
+    await watchSyncs((path) => path === archive && seen.push(names()));
+    await eraseAll(folder, archive, [1]);
+    expect(before).toHaveLength(1);
+    expect(names()).toEqual([]);
+    // A crash from here on finds the file, or nothing.
+    expect(seen).toContainEqual(before);
+  },
+);

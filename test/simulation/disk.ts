@@ -2,7 +2,7 @@ import type { Random } from './random.ts';
 
 export interface File {
   readonly kind: 'file';
-  readonly ino: number;
+  ino: number;
   mode: number;
   mtime: number;
   /** What a program reads. Never changed in place where something stood: `durable` may be the same bytes. */
@@ -16,7 +16,7 @@ export interface File {
 
 export interface Folder {
   readonly kind: 'folder';
-  readonly ino: number;
+  ino: number;
   mode: number;
   mtime: number;
   names: Map<string, Node>;
@@ -41,7 +41,7 @@ export class DiskError extends Error {
 
 const SECTOR = 512;
 
-/** A number names one file for as long as the program runs, on whichever disk: the program remembers them. */
+/** A number names one file for as long as one life of the program, on whichever disk: the program remembers them. */
 let inos = 1;
 
 /**
@@ -187,6 +187,16 @@ export class Disk {
         node.names = new Map(node.durable);
         for (const child of node.names.values()) visit(child);
       }
+    };
+    visit(this.#root);
+  }
+
+  /** Numbers of before name nothing any more: modules that outlive a life of the program must not know a file again. */
+  renumber(): void {
+    const visit = (node: Node): void => {
+      inos += 1;
+      node.ino = inos;
+      if (node.kind === 'folder') for (const child of node.names.values()) visit(child);
     };
     visit(this.#root);
   }

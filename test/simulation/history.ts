@@ -116,7 +116,10 @@ class History {
 
   /** As a kill -9. */
   kill(): void {
-    if (this.#life !== null) this.#world.scheduler.end(this.#life);
+    if (this.#life !== null) {
+      this.#world.scheduler.end(this.#life);
+      this.#world.disk.renumber();
+    }
     this.#life = null;
     this.#app = null;
   }

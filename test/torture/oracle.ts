@@ -67,8 +67,8 @@ export function faultsIn(root: string, promises: Promises, quarantined: Readonly
   }
   for (const { receipt } of erased)
     if (receipt !== null && !receipts.has(receipt)) faults.push(`the receipt ${receipt} is gone`);
-  for (const user of new Set([...erased.map((one) => one.user), ...forgotten]))
-    faults.push(...filesWith(root, user).map((name) => `erased, and back: ${user} in ${name}`));
+  const gone = new Set([...erased.map((one) => one.user), ...forgotten]);
+  faults.push(...filesWith(root, gone).map((found) => `erased, and back: ${found}`));
   return faults;
 }
 
@@ -107,29 +107,33 @@ function manifestFaults(folder: string): string[] {
 
 /** What a disk holds of users whose erasure was reported, before anything is started on it. */
 export function tracesIn(files: Tree['files'], erased: readonly Erased[]): string[] {
-  return erased.flatMap(({ user }) =>
-    files.flatMap(({ path, bytes }) =>
-      holds(path, bytes, user) ? [`erased, and on the disk again: ${user} in ${path}`] : [],
-    ),
+  const users = new Set(erased.map(({ user }) => user));
+  return files.flatMap(({ path, bytes }) =>
+    heldIn(path, bytes, users).map((user) => `erased, and on the disk again: ${user} in ${path}`),
   );
 }
 
-/** Files that hold a text, compressed or not. */
-function filesWith(root: string, text: string): string[] {
-  return namesIn(root).filter((name) => {
+/** Files that hold one of these texts, compressed or not. */
+function filesWith(root: string, texts: ReadonlySet<string>): string[] {
+  if (texts.size === 0) return [];
+  return namesIn(root).flatMap((name) => {
     const bytes = bytesOf(join(root, name));
-    return bytes !== null && holds(name, bytes, text);
+    return bytes === null ? [] : heldIn(name, bytes, texts).map((text) => `${text} in ${name}`);
   });
 }
 
-function holds(name: string, bytes: Buffer, text: string): boolean {
-  if (bytes.includes(text)) return true;
-  if (!name.endsWith('.gz')) return false;
+function heldIn(name: string, bytes: Buffer, texts: ReadonlySet<string>): string[] {
+  if (texts.size === 0) return [];
+  const plain = name.endsWith('.gz') ? decompressed(bytes) : null;
+  return [...texts].filter((text) => bytes.includes(text) || plain?.includes(text) === true);
+}
+
+/** Null for one that is torn, which others tell. */
+function decompressed(bytes: Buffer): Buffer | null {
   try {
-    return gunzipSync(bytes).includes(text);
+    return gunzipSync(bytes);
   } catch {
-    // One that is torn is told by others.
-    return false;
+    return null;
   }
 }
 

@@ -25,6 +25,8 @@ export interface Recovered {
 }
 
 const PARTS_OF_A_RECOVERY = new Set(['delivery', 'erasures', 'sinks']);
+/** One for all, and not to a file: each that could write would be closed at the end of the process. */
+const SILENT = pino({ level: 'silent' }, { write: () => undefined });
 /** Milliseconds; more than anything takes that is not stuck. */
 const PATIENCE = 30_000;
 /** So much faster than the wall's goes the time of a recovery, which then hardly waits. */
@@ -46,7 +48,7 @@ export async function recover(
   const clock = new FastClock(now);
   const failures: MillraceError[] = [];
   const options = {
-    log: pino({ level: 'silent' }),
+    log: SILENT,
     onFailure: (error: MillraceError) => failures.push(error),
   };
   // What the parts make is not there yet: each fills in its own.

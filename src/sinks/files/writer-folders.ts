@@ -25,11 +25,12 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
   try {
     for (const entry of await readdir(parent, { withFileTypes: true })) {
       if (!WRITER.test(entry.name)) continue;
-      const path = join(parent, entry.name);
       if (!entry.isDirectory()) {
-        log.warn({ path }, 'not a folder; not followed');
+        log.warn({ path: join(parent, entry.name) }, 'not a folder; not followed');
         continue;
       }
+      // Who made it may have been killed before its name was durable.
+      const path = await ensureFolder(root, `${OPEN_FOLDER}/${entry.name}`);
       const lock = tryOwn(join(path, WRITER_LOCK));
       if (lock === null) log.info({ path }, 'another writer uses this archive');
       else claimed.push({ path, lock });

@@ -40,8 +40,9 @@ export class FileHandle {
 
   stat = inline((options?: fs.StatOptions) => fs.fstatSync(this.fd, options));
   truncate = inline((length?: number) => fs.ftruncateSync(this.fd, length));
-  sync = inline(() => fs.fsyncSync(this.fd));
-  datasync = inline(() => fs.fdatasyncSync(this.fd));
+  // As in fs.ts.
+  sync = inline(() => undefined);
+  datasync = inline(() => undefined);
   chmod = inline((mode: number) => fs.fchmodSync(this.fd, mode));
   chown = inline((user: number, group: number) => fs.fchownSync(this.fd, user, group));
   close = inline(() => fs.closeSync(this.fd));

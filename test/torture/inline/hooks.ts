@@ -7,6 +7,7 @@ import { pace } from '../pace.ts';
  * a thread and back costs more than the step.
  */
 const STAND_INS: readonly (readonly [specifier: RegExp, file: string])[] = [
+  [/^node:fs$/, './fs.ts'],
   [/^node:fs\/promises$/, './fs-promises.ts'],
   [/^node:zlib$/, './zlib.ts'],
   [/^node:crypto$/, './crypto.ts'],

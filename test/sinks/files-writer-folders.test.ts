@@ -1,0 +1,24 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { claimWriterFolders } from '../../src/sinks/files/writer-folders.ts';
+import { lacksSyncs, watchSyncs } from '../support/synced.ts';
+import { skipped } from '../support/requirements.ts';
+import { makeContext } from './support.ts';
+
+test.skipIf(lacksSyncs !== null)(
+  `the folder of a writer that was killed is made durable before anything is written into it${skipped(lacksSyncs)}`,
+  async () => {
+    const root = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-writers-')));
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+    mkdirSync(join(root, '_open', 'abcdef012345'), { recursive: true });
+    const synced: string[] = [];
+    await watchSyncs((path) => synced.push(path));
+    const folders = await claimWriterFolders(root, makeContext().log);
+    for (const { lock } of folders) lock.release();
+    expect(folders.map(({ path }) => path)).toEqual([join(root, '_open', 'abcdef012345')]);
+    // Its name lies there.
+    expect(synced).toContain(join(root, '_open'));
+  },
+);
