@@ -83,6 +83,8 @@ class History {
   /** Nothing new is sent. */
   #isQuiet = false;
   #variant = 0;
+  /** Whether it ever had another config. */
+  #hasChanged = false;
   /** That of a reload that is under way. */
   #pending: number | null = null;
   /** Configs that may be in force. */
@@ -142,11 +144,13 @@ class History {
     await Promise.all(senders);
     await this.#start();
     await this.#drain();
-    // A sink that has left can have unfinished files; they are finished when it is there again.
-    await this.#stop();
-    this.#variant = ALL_SINKS;
-    await this.#start();
-    await this.#drain();
+    if (this.#hasChanged) {
+      // A sink that has left can have unfinished files; they are finished when it is there again.
+      await this.#stop();
+      this.#variant = ALL_SINKS;
+      await this.#start();
+      await this.#drain();
+    }
     await this.#retry();
     await this.#drain();
     await this.#ask((app) => app.stop(new AbortController().signal));
@@ -465,6 +469,7 @@ class History {
   }
 
   async #config(variant: number): Promise<ResolvedConfig> {
+    this.#hasChanged ||= variant !== 0;
     const text = configOf(this.#folder, variant, this.#character.isSealed);
     const known =
       resolved.get(text) ?? (await resolveText(text, { file: 'simulated.yaml', env: {} }, MODULES));

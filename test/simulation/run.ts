@@ -1,4 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process';
+import type { Progress } from '../torture/ledger.ts';
 import type { Order, Report } from './job.ts';
 
 export interface RunOptions {
@@ -11,6 +12,7 @@ export interface RunOptions {
   readonly length?: number | undefined;
   /** The program has a known defect: the first seed that shows it is enough. */
   readonly isDefect: boolean;
+  readonly onProgress?: (progress: Progress) => void;
 }
 
 export interface Totals {
@@ -35,6 +37,8 @@ export class Run {
   readonly #totals: Totals;
   readonly #started = performance.now();
   #given = 0;
+  /** Seeds. */
+  readonly #underWay = new Set<number>();
   #isOver = false;
 
   constructor(options: RunOptions) {
@@ -45,10 +49,21 @@ export class Run {
   async end(): Promise<Totals> {
     const { jobs, histories } = this.#options;
     const count = Math.max(1, Math.min(jobs, histories));
-    const progress = setInterval(() => process.stderr.write(`${lineOf(this.#counted())}\n`), EVERY);
+    const progress = setInterval(() => {
+      process.stderr.write(`${lineOf(this.#counted())}\n`);
+      this.#tell();
+    }, EVERY);
     await Promise.all(Array.from({ length: count }, () => this.#job()));
     clearInterval(progress);
+    this.#tell();
     return this.#counted();
+  }
+
+  #tell(): void {
+    const { histories, events, tried, failed, seconds } = this.#counted();
+    const next = Math.min(this.#options.seed + this.#given, ...this.#underWay);
+    const counts = { histories, events, ...tried };
+    this.#options.onProgress?.({ next, seconds, counts, failed: failed.map(String) });
   }
 
   #counted(): Totals {
@@ -77,6 +92,7 @@ export class Run {
     const { seed, length, isDefect } = this.#options;
     const order: Order = { seed: seed + this.#given, length, shrinks: !isDefect };
     this.#given += 1;
+    this.#underWay.add(order.seed);
     const { events, tried, faults, text } = await new Promise<Report>((resolve) => {
       const died = (code: number | null): void => {
         const fault = `seed ${order.seed}: its process ended with ${code}`;
@@ -89,6 +105,7 @@ export class Run {
       });
       child.send(order);
     });
+    this.#underWay.delete(order.seed);
     const totals = this.#totals;
     totals.histories += 1;
     totals.events += events;

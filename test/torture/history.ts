@@ -115,6 +115,11 @@ const CHANCES: readonly (readonly [Step, number])[] = [
   ['stop', 2],
 ];
 
+/** Mostly few steps: a state of a short run is recovered from in a third of the time. */
+export function drawLength(random: Random): number {
+  return random() < 0.85 ? 2 + Math.floor(random() * 4) : 6 + Math.floor(random() * 11);
+}
+
 /** Draws what happens. */
 export function drawSteps(random: Random, count: number): Step[] {
   const all = CHANCES.flatMap(([step, chance]) => Array.from({ length: chance }, () => step));

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { seededRandom } from '../support/random.ts';
-import { drawSteps } from './history.ts';
+import { drawLength, drawSteps } from './history.ts';
 import { readKept, record } from './record.ts';
 import { buildRecorder } from './recorder.ts';
 import type { Recording } from './recording.ts';
@@ -82,7 +82,7 @@ async function work(order: Order): Promise<void> {
   const library = buildRecorder(folder);
   for (let { seed } = order; ; seed += order.stride) {
     const random = seededRandom(seed);
-    const steps = drawSteps(random, 5 + Math.floor(random() * 12));
+    const steps = drawSteps(random, drawLength(random));
     const recorded = await record(folder, library, seed, steps).catch((error: unknown) => error as Error);
     if (recorded instanceof Error) {
       counts.failed += 1;

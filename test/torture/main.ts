@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { lineOf, Run as Simulation, type Totals } from '../simulation/run.ts';
 import build from '../support/build.ts';
+import { Ledger } from './ledger.ts';
 import { lacksRecorder } from './recorder.ts';
 import { Run, type Options } from './run.ts';
 
-const USAGE = `Usage: npm run torture -- [--seed N] [--histories H] [--states M] [--minutes K] [--jobs J]
+const USAGE = `Usage: npm run torture -- [--seed N] [--histories H] [--states M] [--minutes K] [--jobs J] [--ledger FILE]
        npm run torture -- --history FOLDER [--only STATE] [--serve]
 
   --seed N          the first history's seed (default: another one each time); the others count on from it
@@ -15,6 +16,7 @@ const USAGE = `Usage: npm run torture -- [--seed N] [--histories H] [--states M]
   --states M        ends when so many different states were tried (default 10000)
   --minutes K       ends after so many minutes, whichever comes first; the simulated histories have half of them
   --jobs J          processes (default 2)
+  --ledger FILE     adds what was tried to this file, and continues behind what stands there: the numbers are for all of it
   --per-point P     states at each crash point, at most (default 12)
   --history FOLDER  tries the states of a history that a failure has left
   --only STATE      only this one, as the failure names it
@@ -26,6 +28,8 @@ cannot run here, 2 for wrong usage.
 
 interface Settings extends Options {
   readonly histories: number;
+  /** Null where none was given. */
+  readonly ledger: string | null;
 }
 
 process.exitCode = await main(process.argv.slice(2));
@@ -43,15 +47,23 @@ async function main(argv: readonly string[]): Promise<number> {
     note(`torture cannot run here: ${lack}`);
     return 1;
   }
-  const simulated = options.histories === 0 ? null : await simulate(options);
+  const ledger = new Ledger(options.ledger);
+  const simulated = await simulate(options, ledger);
+  const states = options.states - ledger.sum('states');
+  if (states <= 0 && options.kept === undefined) {
+    tell(simulated, ledger);
+    return codeOf(simulated);
+  }
   const clean = await build();
   const base = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-torture-'));
   try {
     const minutes = simulated === null ? options.minutes : options.minutes - simulated.seconds / 60;
-    const { code, line } = await new Run({ ...options, minutes }, base).end();
-    if (simulated !== null) process.stdout.write(`${lineOf(simulated)}\n`);
+    const seed = ledger.next('states') ?? options.seed;
+    const onProgress = ledger.follow('states');
+    const { code, line } = await new Run({ ...options, seed, states, minutes, onProgress }, base).end();
+    tell(simulated, ledger);
     process.stdout.write(`${line}\n`);
-    return simulated !== null && simulated.failed.length > 0 ? 1 : code;
+    return codeOf(simulated) === 1 ? 1 : code;
   } finally {
     clean();
     // Histories that failed stay.
@@ -60,10 +72,30 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Histories on a simulated machine; half of the time is for them. */
-function simulate({ seed, histories, minutes, jobs }: Settings): Promise<Totals> {
-  const options = { seed, histories, minutes: minutes / 2, jobs, isDefect: false };
-  return new Simulation(options).end();
+/** Histories on a simulated machine; half of the time is for them. Null when none is wanted. */
+async function simulate(options: Settings, ledger: Ledger): Promise<Totals | null> {
+  const { minutes, jobs } = options;
+  const histories = options.histories - ledger.sum('histories');
+  if (histories <= 0) return null;
+  const seed = ledger.next('histories') ?? options.seed;
+  const onProgress = ledger.follow('histories');
+  return new Simulation({
+    seed,
+    histories,
+    minutes: minutes / 2,
+    jobs,
+    isDefect: false,
+    onProgress,
+  }).end();
+}
+
+function tell(simulated: Totals | null, ledger: Ledger): void {
+  for (const line of ledger.lines()) process.stdout.write(`${line}\n`);
+  if (simulated !== null) process.stdout.write(`${lineOf(simulated)}\n`);
+}
+
+function codeOf(simulated: Totals | null): number {
+  return simulated !== null && simulated.failed.length > 0 ? 1 : 0;
 }
 
 /** @throws TypeError for a flag that is not known or not a number */
@@ -80,6 +112,7 @@ function parseOptions(argv: readonly string[]): Settings {
       'per-point': text,
       history: text,
       only: text,
+      ledger: text,
       serve: { type: 'boolean' },
     },
   });
@@ -100,6 +133,7 @@ function parseOptions(argv: readonly string[]): Settings {
     perPoint: number('per-point', 12),
     kept: values.history,
     only: values.only,
+    ledger: values.ledger ?? null,
     served: values.serve === true ? 1 : 200,
   };
 }

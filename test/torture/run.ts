@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import type { Counts, Failure, Order, Report } from './job.ts';
+import type { Progress } from './ledger.ts';
 
 export interface Options extends Pick<Order, 'kept' | 'only' | 'served'> {
   readonly seed: number;
@@ -7,9 +8,13 @@ export interface Options extends Pick<Order, 'kept' | 'only' | 'served'> {
   readonly minutes: number;
   readonly jobs: number;
   readonly perPoint: number;
+  readonly onProgress?: (progress: Progress) => void;
 }
 
 const NOTHING: Counts = { histories: 0, points: 0, states: 0, recoveries: 0, served: 0, failed: 0 };
+
+/** Milliseconds between two notes for the ledger. */
+const EVERY = 60_000;
 
 /** A recovery does hundreds of small things with files, one after the other: no thread is asked for them. */
 const INLINE = ['--import', new URL('inline/hooks.ts', import.meta.url).href];
@@ -22,6 +27,7 @@ export class Run {
   readonly #started = performance.now();
   readonly #over = Promise.withResolvers<void>();
   #broken = false;
+  #told = performance.now();
 
   constructor(options: Options, base: string) {
     this.#options = options;
@@ -57,9 +63,8 @@ export class Run {
       note(
         `failed: seed ${seed}, state ${state}: npm run torture -- --history ${folder} --only ${state}${whole ? ' --serve' : ''}`,
       );
-    const failed = this.#failures.map(
-      ({ seed, state }) => `${seed} (${state === null ? 'not recorded' : `state ${state}`})`,
-    );
+    this.#tell(true);
+    const failed = this.#failed();
     const found = failed.length === 0 ? '' : `: seeds ${failed.join(', ')}`;
     const line = `${this.#line()}${found}; seeds from ${this.#options.seed}`;
     return { code: this.#failures.length > 0 || this.#broken ? 1 : 0, line };
@@ -69,6 +74,7 @@ export class Run {
     switch (report.kind) {
       case 'counts':
         this.#jobs.set(child, report);
+        this.#tell();
         note(`${this.#line()} (history and state ${report.at})`);
         if (this.#sum('states') >= this.#options.states && this.#options.kept === undefined)
           this.#over.resolve();
@@ -89,6 +95,25 @@ export class Run {
       default:
         report satisfies never;
     }
+  }
+
+  /** @param isLast whatever the time */
+  #tell(isLast = false): void {
+    if (!isLast && performance.now() - this.#told < EVERY) return;
+    this.#told = performance.now();
+    const names = Object.keys(NOTHING) as (keyof Counts)[];
+    const counts = Object.fromEntries(names.map((name) => [name, this.#sum(name)]));
+    // One that was begun is not begun again.
+    const seeds = Array.from(this.#jobs.values(), ({ at }) => Number(at.split(' ')[0]));
+    const next = 1 + Math.max(this.#options.seed - 1, ...seeds);
+    const seconds = (performance.now() - this.#started) / 1000;
+    this.#options.onProgress?.({ next, seconds, counts, failed: this.#failed() });
+  }
+
+  #failed(): string[] {
+    return this.#failures.map(
+      ({ seed, state }) => `${seed} (${state === null ? 'not recorded' : `state ${state}`})`,
+    );
   }
 
   #ended(child: ChildProcess, code: number | null): void {
