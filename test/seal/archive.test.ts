@@ -291,3 +291,14 @@ describe('erasure of a sealed archive', () => {
     rmSync(folder.store, { recursive: true });
   });
 });
+
+it('lets go of its keys and its folder when it is closed while it opens, as by a reload on a slow disk', async () => {
+  const { path, encrypt } = await folders();
+  const { sink } = filesSink(path, { encrypt });
+  const opening = sink.open();
+  await sink.close(signal);
+  await opening;
+  const next = filesSink(path, { encrypt }).sink;
+  await expect(next.open()).resolves.toBeUndefined();
+  await next.close(signal);
+});

@@ -61,12 +61,13 @@ class Lake implements Sink {
 
   #place(held: Held | null): void {
     if (held === null || held.isOver) return;
-    const { lake, scheduler, note } = { ...here(), note: (what: string) => here().note(what) };
+    const world = here();
+    const { lake, scheduler } = world;
     held.isOver = true;
     if (this.#held === held) this.#held = null;
-    note('held');
+    world.note('held');
     if (scheduler.random.chance(0.1)) {
-      note('held and lost');
+      world.note('held and lost');
       held.placed.reject(new Error('made-up loss'));
       return;
     }

@@ -96,11 +96,13 @@ export class Ledger {
 }
 
 function commit(): string {
-  const git = (...args: readonly string[]): string =>
-    execFileSync('git', args, { cwd: import.meta.dirname, encoding: 'utf8' }).trim();
   try {
     return git('rev-parse', '--short=10', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+');
   } catch {
     return 'unknown';
   }
+}
+
+function git(...args: readonly string[]): string {
+  return execFileSync('git', args, { cwd: import.meta.dirname, encoding: 'utf8' }).trim();
 }

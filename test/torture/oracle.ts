@@ -68,7 +68,7 @@ export function faultsIn(root: string, promises: Promises, quarantined: Readonly
   for (const { receipt } of erased)
     if (receipt !== null && !receipts.has(receipt)) faults.push(`the receipt ${receipt} is gone`);
   const gone = new Set([...erased.map((one) => one.user), ...forgotten]);
-  faults.push(...filesWith(root, gone).map((found) => `erased, and back: ${found}`));
+  faults.push(...filesWith(root, gone).map((trace) => `erased, and back: ${trace}`));
   return faults;
 }
 

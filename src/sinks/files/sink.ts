@@ -201,6 +201,8 @@ export class FilesSink implements Sink {
   }
 
   async close(signal: AbortSignal): Promise<void> {
+    // What is being opened has the folder and the keys in the end, and keeps them from whoever comes next.
+    await this.#opening?.catch(() => undefined);
     if (this.#mode !== 'open') return;
     this.#mode = 'closed';
     // It might take the folder again behind us.
