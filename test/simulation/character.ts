@@ -59,10 +59,12 @@ export function characterOf(seed: number): Character {
   const share = random.pick([0.3, 0.5, 1]);
   const some = all.filter(() => random.chance(share));
   const acts = (some.length > 0 ? some : all).flatMap(([act, times]) => Array<Act>(times).fill(act));
+  const isLong = random.chance(0.1);
   return {
-    length: random.chance(0.1) ? LONG : 1 + random.below(SHORT),
+    length: isLong ? LONG : 1 + random.below(SHORT),
     acts,
-    pause: random.pick([300, 1500, 5000]),
+    // Many events in a long one would be most of the work of all histories.
+    pause: random.pick(isLong ? [1500, 5000] : [500, 1500, 5000]),
     killed: random.pick([0, 0.1, 0.3]),
     isSealed: random.chance(0.2),
   };

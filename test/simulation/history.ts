@@ -219,7 +219,7 @@ class History {
     const { scheduler } = this.#world;
     this.#do('time', `${ms} ms pass`);
     this.#isQuiet = true;
-    if (scheduler.random.chance(0.05)) await this.#sleep(ms);
+    if (scheduler.random.chance(0.05)) await this.#sleep(ms / 10);
     else {
       await this.#sleep(10_000);
       scheduler.suspend(ms);

@@ -6,15 +6,17 @@ import { Run } from './run.ts';
 const HELP = `Runs the receiver on a simulated disk, clock and network, among senders and an operator, with kills, power cuts
 and failing disks; all of it is decided by the seed, and the same seed gives the same history.
 
-  node test/simulation/main.ts [--seed N] [--histories M] [--minutes K] [--jobs J] [--defect NAME]
+  node test/simulation/main.ts [--first N,N…] [--seed N] [--histories M] [--minutes K] [--jobs J] [--defect NAME]
   node test/simulation/main.ts --seed N --length L --steps     shows one history
 
-A seed that fails is shrunk to the fewest steps of the operator that still fail. With a defect the run ends at the first
-seed that shows it. The last line has the totals: what was tried, and the seeds that failed. Exit code 1 when one has.
+The seeds of --first come before those from --seed on. A seed that fails is shrunk to the fewest steps of the operator that still fail. With a defect the run ends at the first
+seed that shows it. The last line has the totals: what was tried, and the seeds that failed. Exit code 1 when one has, 3 when a
+process has ended.
 `;
 
 const { values } = parseArgs({
   options: {
+    first: { type: 'string', default: '' },
     seed: { type: 'string', default: '1' },
     histories: { type: 'string', default: '100' },
     minutes: { type: 'string', default: 'Infinity' },
@@ -39,6 +41,7 @@ async function main(): Promise<number> {
   }
   const run = new Run({
     seed,
+    first: values.first.split(',').filter(Boolean).map(Number),
     length,
     histories: Number(values.histories),
     minutes: Number(values.minutes),
@@ -47,5 +50,6 @@ async function main(): Promise<number> {
   });
   const totals = await run.end();
   process.stdout.write(`${JSON.stringify(totals)}\n`);
+  if (totals.died.length > 0) return 3;
   return totals.failed.length === 0 ? 0 : 1;
 }

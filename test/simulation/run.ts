@@ -5,6 +5,8 @@ import type { Order, Report } from './job.ts';
 export interface RunOptions {
   /** Of the first history; the others count on from it. */
   readonly seed: number;
+  /** These come first. */
+  readonly first?: readonly number[];
   readonly histories: number;
   readonly minutes: number;
   readonly jobs: number;
@@ -22,6 +24,8 @@ export interface Totals {
   readonly tried: Record<string, number>;
   /** Seeds. */
   readonly failed: number[];
+  /** Seeds whose process ended, instead of telling how their history did. */
+  readonly died: number[];
   readonly seed: number;
   seconds: number;
 }
@@ -43,7 +47,15 @@ export class Run {
 
   constructor(options: RunOptions) {
     this.#options = options;
-    this.#totals = { histories: 0, events: 0, tried: {}, failed: [], seed: options.seed, seconds: 0 };
+    this.#totals = {
+      histories: 0,
+      events: 0,
+      tried: {},
+      failed: [],
+      died: [],
+      seed: options.seed,
+      seconds: 0,
+    };
   }
 
   async end(): Promise<Totals> {
@@ -89,13 +101,15 @@ export class Run {
   }
 
   async #one(child: ChildProcess): Promise<void> {
-    const { seed, length, isDefect } = this.#options;
-    const order: Order = { seed: seed + this.#given, length, shrinks: !isDefect };
+    const { seed, first = [], length, isDefect } = this.#options;
+    const next = first[this.#given] ?? seed + this.#given - first.length;
+    const order: Order = { seed: next, length, shrinks: !isDefect };
     this.#given += 1;
     this.#underWay.add(order.seed);
     const { events, tried, faults, text } = await new Promise<Report>((resolve) => {
       const died = (code: number | null): void => {
         const fault = `seed ${order.seed}: its process ended with ${code}`;
+        this.#totals.died.push(order.seed);
         resolve({ seed: order.seed, events: 0, tried: {}, faults: [fault], text: `${fault}\n` });
       };
       child.once('exit', died);

@@ -6,13 +6,23 @@ import { type Ended, millraceProcess } from '../support/millrace.ts';
 const HISTORIES = process.env['MILLRACE_SIMULATIONS'] ?? '25';
 const SEED = process.env['MILLRACE_SEED'] ?? '1';
 
+/** Seeds that have found something wrong with the receiver; a change of the program can make other histories of them. */
+const FOUND = [2600, 3487, 11_314, 11_386, 11_461];
+
 function simulate(...args: readonly string[]): Promise<Ended> {
   const main = join(import.meta.dirname, 'main.ts');
   return millraceProcess(args, { program: [process.execPath, main] });
 }
 
 test(`${HISTORIES} simulated histories: every acknowledged event has its place, and nothing of an erased user`, async () => {
-  const { code, stdout, stderr } = await simulate('--seed', SEED, '--histories', HISTORIES);
+  const { code, stdout, stderr } = await simulate(
+    '--first',
+    FOUND.join(),
+    '--seed',
+    SEED,
+    '--histories',
+    HISTORIES,
+  );
   expect(code, stdout + stderr).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ histories: Number(HISTORIES), failed: [] });
 }, 90_000);

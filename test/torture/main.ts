@@ -20,7 +20,7 @@ const USAGE = `Usage: npm run torture -- [--seed N] [--histories H] [--states M]
   --per-point P     states at each crash point, at most (default 12)
   --history FOLDER  tries the states of a history that a failure has left
   --only STATE      only this one, as the failure names it
-  --serve           all recoveries are those of \`millrace serve\`, and not one in 200
+  --serve           all recoveries are those of \`millrace serve\`, and not one in 1000
 
 Progress goes to stderr. The last lines, on stdout, say what was tried and which seeds failed. Exit code 0 when all held, 1 when something was found or it
 cannot run here, 2 for wrong usage.
@@ -134,7 +134,7 @@ function parseOptions(argv: readonly string[]): Settings {
     kept: values.history,
     only: values.only,
     ledger: values.ledger ?? null,
-    served: values.serve === true ? 1 : 200,
+    served: values.serve === true ? 1 : 1000,
   };
 }
 

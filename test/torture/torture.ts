@@ -104,14 +104,19 @@ export class Tries {
     const { served } = this.#serving;
     const whole = served > 0 && this.recoveries % served === 0;
     if (whole) this.served += 1;
-    return { faults: await this.check(disk, fate, point, whole), whole };
+    return { faults: await this.check(disk, fate, point, whole, tree), whole };
   }
 
   /** Lays a state out, starts on it, and looks at what has become of it. @param whole whether the whole program starts */
-  async check(disk: Disk, fate: Fate, point: number, whole = false): Promise<readonly string[]> {
+  async check(
+    disk: Disk,
+    fate: Fate,
+    point: number,
+    whole = false,
+    tree = treeOf(disk, fate),
+  ): Promise<readonly string[]> {
     const { history, said } = this.#recording;
     const { root, events: sent, erasures } = history;
-    const tree = treeOf(disk, fate);
     layOut(root, tree);
     const promised = said.filter(({ at }) => at < point);
     const acknowledged = promised.flatMap((one) => one.acknowledged ?? []);
