@@ -1,0 +1,48 @@
+import { hash } from 'node:crypto';
+import type { Event } from './event.ts';
+
+/** What an entry of the log commits to. */
+export interface Committed {
+  /** The id that the delivery was signed with. */
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly receivedAt: number;
+  readonly salt: Buffer;
+  /** SHA-256 of the body as it was signed. */
+  readonly bodyHash: Buffer;
+}
+
+/** Bytes of an entry, and of a salt. */
+export const ENTRY_BYTES = 32;
+export const SALT_BYTES = 16;
+/** Among the headers that an event is kept with: its salt, 22 digits of base64url. It goes where the event goes, and with it. */
+export const SALT_HEADER = 'millrace-salt';
+
+const DOMAIN = Buffer.from('millrace receipt v1\n');
+
+/**
+ * The entry of an event in the log: who does not know the salt cannot tell, nor try, what it stands for.
+ *
+ * SHA-256 of `millrace receipt v1`, a line feed, the salt (16 bytes), the time it was received (milliseconds since the epoch,
+ * 8 bytes, big-endian), SHA-256 of the body, and the id.
+ */
+export function commitment({ id, receivedAt, salt, bodyHash }: Committed): Buffer {
+  const time = Buffer.alloc(8);
+  time.writeBigUInt64BE(BigInt(receivedAt));
+  return hash('sha256', Buffer.concat([DOMAIN, salt, time, bodyHash, Buffer.from(id)]), 'buffer');
+}
+
+/** Stands in the log for what was not received as a delivery: a replay, or what was put back. Commits to nothing. */
+export const NO_EVENT = Buffer.alloc(ENTRY_BYTES);
+
+/** The entry of an event as it is kept; null when it has no salt, because receipts were off when it came. */
+export function entryOf({
+  id,
+  receivedAt,
+  headers,
+  body,
+}: Pick<Event, 'id' | 'receivedAt' | 'headers' | 'body'>): Buffer | null {
+  const salt = Buffer.from(headers[SALT_HEADER] ?? '', 'base64url');
+  if (salt.length !== SALT_BYTES) return null;
+  return commitment({ id, receivedAt, salt, bodyHash: hash('sha256', body, 'buffer') });
+}

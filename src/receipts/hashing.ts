@@ -1,0 +1,30 @@
+import { hash } from 'node:crypto';
+
+/** The Merkle tree of RFC 6962 (SHA-256; leaves and nodes are told apart by their first byte). */
+export const HASH_BYTES = 32;
+
+const LEAF = Buffer.of(0);
+const NODE = Buffer.of(1);
+
+export function sha256(bytes: Uint8Array): Buffer {
+  return hash('sha256', bytes, 'buffer');
+}
+
+export function leafHash(entry: Uint8Array): Buffer {
+  return sha256(Buffer.concat([LEAF, entry]));
+}
+
+export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+  return sha256(Buffer.concat([NODE, left, right]));
+}
+
+/** Root of a tree without leaves. */
+export const EMPTY_ROOT = sha256(Buffer.alloc(0));
+
+/** The largest power of two below `count`, which is at least 2: where a tree of so many leaves is split. */
+export function splitOf(count: number): number {
+  let split = 1;
+  // Not by shifts: there may be more than 2^31 leaves.
+  while (split * 2 < count) split *= 2;
+  return split;
+}

@@ -1,0 +1,207 @@
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder, readIfThere, syncFolderNow } from '../lib/durable.ts';
+import { writeDurably } from '../lib/new-file.ts';
+import { EMPTY_ROOT, HASH_BYTES, leafHash, nodeHash } from './hashing.ts';
+import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
+import { hashesIn, rootOf, TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
+
+/**
+ * A log on disk: `entries`, 32 bytes each; `hashes-1`, the roots of each 256 of their hashes; `hashes-2`, those of each 256 of these,
+ * and so on; and `checkpoint`, which is signed, and written when all it speaks of is on disk. What lies beyond it was never
+ * told to anybody, and is cut off.
+ *
+ * A tile of C2SP tlog-tiles is a part of one of these files.
+ */
+export const CHECKPOINT = 'checkpoint';
+const ENTRIES = 'entries';
+/** 256^6 entries are more than there will be. */
+const LEVELS = 6;
+
+/** Its files for who only reads them. */
+export class LogReader {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** The signed note; null when there is none yet. */
+  checkpoint(): string | null {
+    return readIfThere(join(this.#folder, CHECKPOINT));
+  }
+
+  /** Entries from one on, as many of `count` as there are. */
+  entries(from: number, count: number): Buffer {
+    return this.#read(ENTRIES, from, count);
+  }
+
+  /** @throws RangeError when the log is shorter than a checkpoint has said */
+  tile({ level, index, width }: TilePlace): Buffer {
+    const from = index * TILE_WIDTH;
+    const found = level === 0 ? this.#leaves(from, width) : this.#read(`hashes-${level}`, from, width);
+    if (found.length < width * HASH_BYTES)
+      throw new RangeError(`tile ${level}/${index} of ${this.#folder} is not whole`);
+    return found;
+  }
+
+  tree(size: number): TreeReader {
+    return new TreeReader(size, (place) => Promise.resolve(this.tile(place)));
+  }
+
+  #leaves(from: number, count: number): Buffer {
+    return Buffer.concat(hashesIn(this.entries(from, count)).map(leafHash));
+  }
+
+  #read(name: string, from: number, count: number): Buffer {
+    const fd = openSync(join(this.#folder, name), 'r');
+    try {
+      const bytes = Buffer.alloc(count * HASH_BYTES);
+      let at = 0;
+      for (let read = -1; read !== 0 && at < bytes.length; at += read)
+        read = readSync(fd, bytes, at, bytes.length - at, from * HASH_BYTES + at);
+      return bytes.subarray(0, at - (at % HASH_BYTES));
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
+
+/** Hashes of one height, at the end of their file. */
+class Column {
+  readonly #fd: number;
+  #bytes: number;
+  #isDirty = false;
+  #waiting: Buffer[] = [];
+
+  constructor(path: string, count: number) {
+    this.#fd = openSync(path, 'a+', 0o640);
+    this.#bytes = count * HASH_BYTES;
+    if (fstatSync(this.#fd).size < this.#bytes)
+      throw new Error(`${path} is shorter than the checkpoint says`);
+    ftruncateSync(this.#fd, this.#bytes);
+  }
+
+  push(hashes: Buffer): void {
+    this.#waiting.push(hashes);
+  }
+
+  write(): void {
+    if (this.#waiting.length === 0) return;
+    const bytes = Buffer.concat(this.#waiting);
+    this.#waiting = [];
+    this.#isDirty = true;
+    for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);
+    this.#bytes += bytes.length;
+  }
+
+  sync(): void {
+    this.write();
+    if (this.#isDirty) fdatasyncSync(this.#fd);
+    this.#isDirty = false;
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+}
+
+/** The log for its one writer. */
+export class LogWriter {
+  readonly #folder: string;
+  readonly #signer: NoteSigner;
+  readonly #entries: Column;
+  readonly #columns: Column[];
+  /** The last hashes of each height, those that make no tile yet: from the leaves up. */
+  readonly #open: Buffer[][];
+  #size: number;
+
+  /**
+   * @throws Error when the log is not what its checkpoint says, or its key is another one
+   */
+  static async open(folder: string, signer: NoteSigner): Promise<LogWriter> {
+    makeFolder(folder, 0o700);
+    const reader = new LogReader(folder);
+    const note = reader.checkpoint();
+    if (note === null) return new LogWriter(folder, signer, 0, []);
+    const head = openCheckpoint(note, signer);
+    if (head === null)
+      throw new Error(`${join(folder, CHECKPOINT)} is not signed by the key of ${signer.name}`);
+    const open = Array.from({ length: LEVELS }, (_, level) => {
+      const index = Math.floor(head.size / TILE_WIDTH ** (level + 1));
+      const width = widthOf(level, index, head.size);
+      return width === 0 ? [] : hashesIn(reader.tile({ level, index, width }));
+    });
+    const log = new LogWriter(folder, signer, head.size, open);
+    if (!log.head().root.equals(head.root))
+      throw new Error(`${folder} is not the log that its checkpoint is of`);
+    return log;
+  }
+
+  private constructor(folder: string, signer: NoteSigner, size: number, open: Buffer[][]) {
+    this.#folder = folder;
+    this.#signer = signer;
+    this.#size = size;
+    this.#open = Array.from({ length: LEVELS }, (_, level) => open[level] ?? []);
+    this.#entries = new Column(join(folder, ENTRIES), size);
+    this.#columns = Array.from(
+      { length: LEVELS - 1 },
+      (_, n) => new Column(join(folder, `hashes-${n + 1}`), Math.floor(size / TILE_WIDTH ** (n + 1))),
+    );
+    syncFolderNow(folder);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** @param entries one after the other */
+  append(entries: Buffer): void {
+    this.#entries.push(entries);
+    for (const entry of hashesIn(entries)) this.#push(0, leafHash(entry));
+    this.#size += entries.length / HASH_BYTES;
+    this.#entries.write();
+  }
+
+  /** Makes all of it durable, and signs it. */
+  async checkpoint(): Promise<string> {
+    for (const column of [this.#entries, ...this.#columns]) column.sync();
+    const note = signNote(checkpointText(this.head()), this.#signer);
+    await writeDurably(this.#folder, CHECKPOINT, note);
+    return note;
+  }
+
+  head(): TreeHead {
+    const peaks = this.#open.flatMap(peaksOf);
+    const root = peaks.reduce<Buffer | null>(
+      (below, peak) => (below === null ? peak : nodeHash(peak, below)),
+      null,
+    );
+    return { origin: this.#signer.name, size: this.#size, root: root ?? EMPTY_ROOT };
+  }
+
+  close(): void {
+    for (const column of [this.#entries, ...this.#columns]) column.close();
+  }
+
+  #push(level: number, hash: Buffer): void {
+    const open = this.#open[level] as Buffer[];
+    open.push(hash);
+    if (open.length < TILE_WIDTH) return;
+    const root = rootOf(open);
+    open.length = 0;
+    this.#columns[level]?.push(root);
+    this.#push(level + 1, root);
+  }
+}
+
+/** Roots of the complete subtrees that these hashes make, from the lowest up: the rightmost one is the smallest. */
+function peaksOf(hashes: readonly Buffer[]): Buffer[] {
+  const peaks: Buffer[] = [];
+  for (let size = 1, end = hashes.length; end > 0; size *= 2) {
+    if ((hashes.length & size) === 0) continue;
+    peaks.push(rootOf(hashes.slice(end - size, end)));
+    end -= size;
+  }
+  return peaks;
+}

@@ -1,0 +1,103 @@
+import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
+import { HASH_BYTES, sha256 } from './hashing.ts';
+
+/**
+ * Signed notes and checkpoints: C2SP signed-note and tlog-checkpoint. A text, an empty line, and a line for each signature:
+ * `— name base64(key id, signature)`.
+ */
+export interface NoteVerifier {
+  readonly name: string;
+  readonly id: Buffer;
+  readonly key: KeyObject;
+}
+
+export interface NoteSigner extends NoteVerifier {
+  readonly privateKey: KeyObject;
+}
+
+const ED25519 = 1;
+/** What stands in front of a raw key in its DER form. */
+const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
+
+/** @param name of the log: its origin, without spaces and `+` */
+export function noteSigner(name: string, privateKey: KeyObject): NoteSigner {
+  return { ...verifierOf(name, createPublicKey(privateKey)), privateKey };
+}
+
+/** @throws when the PEM is no Ed25519 key */
+export function readSigner(name: string, pem: string): NoteSigner {
+  const key = createPrivateKey(pem);
+  if (key.asymmetricKeyType !== 'ed25519') throw new Error('must be an Ed25519 key');
+  return noteSigner(name, key);
+}
+
+function verifierOf(name: string, key: KeyObject): NoteVerifier {
+  return { name, key, id: idOf(name, rawOf(key)) };
+}
+
+/** As it is handed out: `name+id+base64`, as Go's sumdb/note and C2SP write it. */
+export function verifierText({ name, id, key }: NoteVerifier): string {
+  const typed = Buffer.concat([Buffer.of(ED25519), rawOf(key)]);
+  return `${name}+${id.toString('hex')}+${typed.toString('base64')}`;
+}
+
+/** @throws RangeError that says what is wrong with it */
+export function parseVerifier(text: string): NoteVerifier {
+  const [, name = '', id = '', encoded = ''] =
+    /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+=*)$/.exec(text.trim()) ?? [];
+  const typed = Buffer.from(encoded, 'base64');
+  if (typed.length !== HASH_BYTES + 1 || typed[0] !== ED25519)
+    throw new RangeError('must be the key of a log, such as acme.example/events+1a2b3c4d+AbCd…');
+  const key = createPublicKey({ key: Buffer.concat([SPKI, typed.subarray(1)]), format: 'der', type: 'spki' });
+  const verifier = verifierOf(name, key);
+  if (verifier.id.toString('hex') !== id) throw new RangeError('its id is not that of its key and name');
+  return verifier;
+}
+
+function rawOf(key: KeyObject): Buffer {
+  return key.export({ format: 'der', type: 'spki' }).subarray(SPKI.length);
+}
+
+function idOf(name: string, raw: Buffer): Buffer {
+  return sha256(Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(ED25519), raw])).subarray(0, 4);
+}
+
+/** @param text ends with a line feed */
+export function signNote(text: string, { name, id, privateKey }: NoteSigner): string {
+  const signature = sign(null, Buffer.from(text), privateKey);
+  return `${text}\n— ${name} ${Buffer.concat([id, signature]).toString('base64')}\n`;
+}
+
+/** The text of a note, if this key has signed it; else null. */
+export function openNote(note: string, { name, id, key }: NoteVerifier): string | null {
+  const end = note.lastIndexOf('\n\n');
+  if (end === -1) return null;
+  const text = note.slice(0, end + 1);
+  for (const line of note.slice(end + 2).split('\n')) {
+    const [, who, encoded = ''] = /^— (\S+) (\S+)$/.exec(line) ?? [];
+    const signed = Buffer.from(encoded, 'base64');
+    if (who !== name || !signed.subarray(0, 4).equals(id)) continue;
+    if (verify(null, Buffer.from(text), key, signed.subarray(4))) return text;
+  }
+  return null;
+}
+
+/** How far a log is: what its checkpoint says. */
+export interface TreeHead {
+  readonly origin: string;
+  readonly size: number;
+  readonly root: Buffer;
+}
+
+export function checkpointText({ origin, size, root }: TreeHead): string {
+  return `${origin}\n${size}\n${root.toString('base64')}\n`;
+}
+
+/** Null when it is no checkpoint that this key has signed. */
+export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead | null {
+  const [origin = '', count = '', encoded = ''] = openNote(note, verifier)?.split('\n') ?? [];
+  const size = Number(count);
+  const root = Buffer.from(encoded, 'base64');
+  const isOne = /^(0|[1-9]\d*)$/.test(count) && Number.isSafeInteger(size) && root.length === HASH_BYTES;
+  return isOne && origin === verifier.name ? { origin, size, root } : null;
+}
