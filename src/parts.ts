@@ -45,6 +45,9 @@ import { openStore as openPlace } from './storage/open.ts';
 import { Consumer } from './sources/consumer.ts';
 import { createTake } from './sources/take.ts';
 import type { Validator } from './validate/envelope.ts';
+import { logDocuments } from './receipts/documents.ts';
+import { receiptsPlace } from './receipts/place.ts';
+import { Receipts } from './receipts/receipts.ts';
 import { createReceiving } from './workers/receiving.ts';
 
 export interface AppOptions {
@@ -97,6 +100,8 @@ export type System = ReturnType<typeof foundation> & {
   store: EventStore;
   /** Of a fleet, in the place of a journal of this process's own; null without one. */
   shared: KafkaJournal | null;
+  /** Null where none are given. */
+  receipts: Receipts | null;
   ingest: Ingest;
   take: Inlet['take'];
   dispatcher: Dispatcher;
@@ -119,6 +124,7 @@ export type System = ReturnType<typeof foundation> & {
 export const PARTS: readonly Part<System>[] = [
   { name: 'traces', start: startTraces },
   { name: 'store', start: openStore },
+  { name: 'receipts', start: startReceipts },
   { name: 'delivery', start: makeDelivery },
   { name: 'erasures', start: makeErasures },
   { name: 'receiver', start: makeReceiver },
@@ -211,6 +217,20 @@ function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
   });
 }
 
+/** Before anything comes in, and until all that came is in the log. */
+async function startReceipts(system: System): Promise<Stop | void> {
+  const { config, journal, clock, log } = system;
+  system.receipts = null;
+  if (journal === null) return;
+  const place = await receiptsPlace(config);
+  if (place === null) return journal.holdReceipts(null);
+  const { interval } = config.receipts;
+  const receipts = await Receipts.open({ ...place, journal, clock, log, interval });
+  system.receipts = receipts;
+  journal.coverReceipts = () => receipts.cover();
+  return () => receipts.stop();
+}
+
 function makeDelivery(system: System): void {
   const { plan, config, journal, store, take, users, clock, log, meter, proof, tracing } = system;
   const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = config.delivery;
@@ -266,6 +286,8 @@ async function makeReceiver(system: System): Promise<Stop> {
     log,
     admission: () => admit(system),
     ingest,
+    receipts: system.receipts ?? undefined,
+    documents: documentsOf(system),
     tracing,
     onOutcome: (outcome, info) => {
       meter.answered(outcome.kind === 'problem' ? outcome.code : outcome.kind, info);
@@ -276,6 +298,10 @@ async function makeReceiver(system: System): Promise<Stop> {
   });
   system.receiver = receiver;
   return () => refusals.stop();
+}
+
+function documentsOf({ receipts }: System) {
+  return receipts === null ? undefined : logDocuments(receipts);
 }
 
 function admit({ config, store, dispatcher }: System): Admission {

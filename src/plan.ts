@@ -87,6 +87,7 @@ export function needsRestart(from: Config, to: Config): readonly string[] {
     'service',
     'erasure',
     'proof',
+    'receipts',
     'storage',
   ] as const;
   return fixed.filter((key) => JSON.stringify(from[key]) !== JSON.stringify(to[key]));

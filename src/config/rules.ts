@@ -51,6 +51,15 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
       wrong(['proof', 'trust'], `${key} is not a public key as printed by \`millrace keys public\``);
   }
 
+  const { receipts } = config;
+  if (receipts.path !== null) {
+    if (receipts.origin === null)
+      wrong(['receipts', 'origin'], 'must name the log, such as acme.example/events');
+    if (config.acknowledge === 'delivered')
+      wrong(['receipts', 'path'], 'needs a journal: acknowledge: journaled');
+    if (server.workers > 1) wrong(['receipts', 'path'], 'cannot be used with several server.workers yet');
+  }
+
   const { s3 } = config.storage;
   if ((s3.accessKeyId === null) !== (s3.secretAccessKey === null)) {
     const [missing, there] = s3.accessKeyId === null ? KEY_PAIR : KEY_PAIR.toReversed();

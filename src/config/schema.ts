@@ -225,6 +225,19 @@ export const CONFIG = section({
       'Further public keys to trust: an earlier key, or those of other receivers that write to the same archive. `millrace keys public` prints them.',
     ),
   }),
+  receipts: section({
+    path: optionalText(
+      'Folder of the log of receipts, which turns them on: each delivery is then answered with a place in a signed log that only grows.',
+    ),
+    origin: optionalText(
+      'Name of the log, such as acme.example/events: unique, without spaces, and the same for ever.',
+      { pattern: '^[^\\s+]+$', hint: 'must have no spaces and no +' },
+    ),
+    key: optionalText(
+      'File of the private key that signs the log; made at the first start. Without it `receipts.key` in erasure.path. Keep it, apart from the log.',
+    ),
+    interval: duration('1s', 'How often the log is signed, while it grows.', TIMER),
+  }),
   service: section({
     baseUrl: optionalText("Address of the service's API, for backfill and follow-up pulls.", {
       pattern: '^https?://\\S+$',

@@ -47,6 +47,12 @@ export const CATALOGUE = {
   journal_failed: { title: 'Journal cannot be written', status: 503, exit: EXIT.failed, retryable: true },
   journal_in_use: { title: 'Journal is in use by another process', exit: EXIT.failed, retryable: true },
   journal_unreadable: { title: 'Journal cannot be opened', exit: EXIT.failed, retryable: false },
+  receipts_behind: {
+    title: 'The log of receipts does not have the newest events yet',
+    exit: EXIT.failed,
+    retryable: true,
+  },
+  receipts_unusable: { title: 'The log of receipts cannot be used', exit: EXIT.failed, retryable: false },
   journal_missing: { title: 'No journal found', exit: EXIT.failed, retryable: false },
   config_missing: { title: 'Config file cannot be read', exit: EXIT.usage, retryable: false },
   config_invalid: { title: 'Config is not valid', exit: EXIT.usage, retryable: false },

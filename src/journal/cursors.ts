@@ -26,6 +26,8 @@ export class Cursors {
   /** Placed by the last `open` of their sink, and not moved since. */
   readonly #fresh = new Map<string, 'new' | 'back'>();
 
+  #held = Infinity;
+
   constructor(db: Database.Database, transactions: Transactions, { ledger, routes, events }: CursorParts) {
     this.#db = db;
     this.#transactions = transactions;
@@ -127,10 +129,15 @@ export class Cursors {
     }
   }
 
-  /** The newest seq that every sink is done with; 0 before one is open, as in a command that only looks. */
+  /** The newest seq that nothing needs any more; 0 before a sink is open, as in a command that only looks. */
   settled(): number {
     if (!this.#delivers) return 0;
-    return Math.min(this.#events.lastSeq, ...this.known().map(([, seq]) => seq));
+    return Math.min(this.#events.lastSeq, this.#held, ...this.known().map(([, seq]) => seq));
+  }
+
+  /** What stands behind this seq is still wanted, though every sink is done with it; Infinity for nothing. */
+  hold(seq: number): void {
+    this.#held = seq;
   }
 
   /** Inside a transaction; `note` follows when it is committed. */

@@ -18,6 +18,7 @@ import { clearOwner } from './owner.ts';
 import type { CarryingOver, JournalOptions } from './protocol.ts';
 import { NO_HANDLING, pack, unpack } from './rows.ts';
 import { encodeRecords, eventsOf } from './segments/records.ts';
+import type { ReceiptEntries } from './receipt-entries.ts';
 import type { Damage, Store } from './store.ts';
 import { Tail } from './tail.ts';
 import { WriterThread, type Writer } from './writer-thread.ts';
@@ -221,8 +222,26 @@ export class SqliteJournal implements Journal, ErasableStore {
     }
   }
 
+  /** Entries of the log of receipts for the events after a seq; none at the end. */
+  receiptEntries(after: number, count: number): Promise<ReceiptEntries> {
+    return this.#store.receiptEntries(after, count);
+  }
+
+  /** Keeps what the log of receipts does not have yet. @param seq null where there is no such log */
+  holdReceipts(seq: number | null): Promise<void> {
+    return this.#store.holdReceipts(seq);
+  }
+
+  /** Has the log of receipts take all that is there, before an erasure overwrites some of it. */
+  coverReceipts: () => Promise<void> = async () => {
+    const held = await this.#store.heldReceipts();
+    if (held !== null && held < this.#lastSeq)
+      throw new MillraceError('receipts_behind', 'start the receiver once, and erase then');
+  };
+
   /** Nothing of the subjects may be in flight. */
   async erase(run: ErasureRun): Promise<void> {
+    await this.coverReceipts();
     this.#tail.clear();
     // Without sinks nothing comes in.
     await eraseFrom(this.#store, run, this.name, this.#floors.size === 0);

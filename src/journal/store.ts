@@ -16,6 +16,7 @@ import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
 import { Progress } from './progress.ts';
 import type { JournalOptions } from './protocol.ts';
+import { entriesAfter, type ReceiptEntries } from './receipt-entries.ts';
 import { RouteRecords } from './route-records.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
@@ -30,6 +31,8 @@ export interface Damage {
   readonly seq: number;
   readonly id: string | null;
 }
+
+const HELD = 'receipts/held';
 
 /** Ids sealed in one transaction: about two milliseconds. */
 const SEAL = 1024;
@@ -80,6 +83,7 @@ export class Store {
     this.routes = new RouteRecords(checkpoints);
     const { ledger, routes } = this;
     this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events });
+    this.cursors.hold(this.heldReceipts() ?? Infinity);
     this.setAside = new SetAside(db);
     this.eraser = new Eraser({ db, transactions, checkpoints, log });
     const { cursors, setAside } = this;
@@ -131,6 +135,29 @@ export class Store {
       found.push(one),
     );
     return { firstSeq, places, records, damaged: found.length === 0 ? [] : this.#noteDamage(found, now) };
+  }
+
+  /** Entries of the log of receipts for the events after `after`. */
+  receiptEntries(after: number, count: number): ReceiptEntries {
+    return entriesAfter(this.#events.log, after, count);
+  }
+
+  /**
+   * Keeps what stands behind a seq, which the log of receipts does not have yet, for other programs too; null: there is no such
+   * log. It is noted without a sync: after a power cut more is kept than needed.
+   */
+  holdReceipts(seq: number | null): void {
+    this.cursors.hold(seq ?? Infinity);
+    this.#transactions.runUnsynced(() => {
+      if (seq === null) this.checkpoints.remove(HELD);
+      else this.checkpoints.save(HELD, String(seq));
+    });
+  }
+
+  /** The seq behind which the log of receipts has nothing; null without one. */
+  heldReceipts(): number | null {
+    const text = this.checkpoints.load(HELD);
+    return text === null ? null : Number(text);
   }
 
   /** Heads of the events after `after` in order, as many as an answer should hold; none at the end. */

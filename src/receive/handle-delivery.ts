@@ -1,6 +1,7 @@
 import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { type AppendResult, ID_REUSED, type IngestOptions, type InvalidReason } from '../core/ingest.ts';
+import { SALT_HEADER } from '../core/receipt.ts';
 import { traceOf } from '../core/trace.ts';
 import { TRY_BYTES } from '../core/verifier.ts';
 import { readBody } from './body.ts';
@@ -51,6 +52,8 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
   const validation = stages.validate(body);
   const { type, team, user, clientUser } = validation.envelope;
   if (type !== '') delivery.type = type;
+  const { receipts } = stages;
+  const salt = receipts?.newSalt() ?? null;
   const event: Event = {
     id,
     source: stages.source,
@@ -59,7 +62,7 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
     team,
     user,
     clientUser,
-    headers: verified.headers,
+    headers: salt === null ? verified.headers : { ...verified.headers, [SALT_HEADER]: salt },
     body,
   };
 
@@ -71,9 +74,11 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
       ? stages.ingest.accept(event, tracedBy(delivery))
       : stages.ingest.quarantine(event, reasons);
   return stored.then(
-    ({ status }) => {
+    (result) => {
       stop?.();
-      return outcomeOf(status, id, reasons);
+      const isEntry = salt !== null && reasons === null && result.status === 'accepted';
+      if (!isEntry) return outcomeOf(result.status, id, reasons);
+      return { kind: 'accepted', id, receipt: receipts?.header(result.seq, salt, receivedAt) };
     },
     (error: unknown) => {
       stop?.();

@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
 import type { Tracing } from '../core/tracing.ts';
+import type { Documents } from './documents.ts';
 import type { Stages } from './stages.ts';
 import type { ReceiverLimits } from './limits.ts';
 import type { Outcome } from './outcome.ts';
@@ -23,7 +24,9 @@ export interface Replaceable extends Pick<Stages, 'verifier' | 'validate'> {
   readonly quarantineStatus: 202 | 422;
 }
 
-export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' | 'ingest'> {
+export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' | 'ingest' | 'receipts'> {
+  /** What can be read at this address, by anybody; left out for nothing. */
+  readonly documents?: Documents | undefined;
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;

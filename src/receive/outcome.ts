@@ -12,7 +12,7 @@ export function isProblem(code: ErrorCode): code is ProblemCode {
 
 /** What became of one delivery. `gone`: the sender left before its body was complete, so nobody can be answered. */
 export type Outcome =
-  | { readonly kind: 'accepted'; readonly id: string }
+  | { readonly kind: 'accepted'; readonly id: string; readonly receipt?: string | undefined }
   | { readonly kind: 'duplicate'; readonly id: string }
   /** Of a user whose data was erased: dropped. */
   | { readonly kind: 'erased'; readonly id: string }

@@ -72,6 +72,7 @@ class HttpReceiver implements Receiver {
       verifier: options.verifier,
       validate: options.validate,
       ingest: options.ingest,
+      receipts: options.receipts,
       source: options.source ?? 'webhooks',
       limits: this.#limits,
       now: () => this.#clock.now(),
@@ -79,6 +80,7 @@ class HttpReceiver implements Receiver {
     };
     this.#server = createReceivingServer(options.path, this.#limits, {
       deliver: (request, response) => this.#deliver(request, response),
+      documents: options.documents,
       refuse: (request, response, code, detail) =>
         this.#settle(request, response, problem(code, detail), NOTHING_READ),
       connections: this.#connections,

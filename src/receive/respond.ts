@@ -28,7 +28,10 @@ export function answerOf(
     case 'accepted':
     case 'duplicate':
     case 'erased':
-      return json(STATUS[outcome.kind], `{"status":"${outcome.kind}","id":${JSON.stringify(outcome.id)}}`);
+      return withReceipt(
+        json(STATUS[outcome.kind], `{"status":"${outcome.kind}","id":${JSON.stringify(outcome.id)}}`),
+        outcome.kind === 'accepted' ? outcome.receipt : undefined,
+      );
     case 'quarantined': {
       const { id, reasons } = outcome;
       if (quarantineStatus === 422) {
@@ -45,6 +48,12 @@ export function answerOf(
     default:
       return outcome satisfies never;
   }
+}
+
+function withReceipt(answer: Answer, receipt: string | undefined): Answer {
+  return receipt === undefined
+    ? answer
+    : { ...answer, headers: { ...answer.headers, 'millrace-receipt': receipt } };
 }
 
 /** Problem details, RFC 9457. */

@@ -4,6 +4,7 @@ import { messageOf, MillraceError } from '../core/errors.ts';
 import { bracketed, startListening } from '../lib/listen.ts';
 import { createFallback, type Refuse } from './fallback.ts';
 import type { Connections } from './connections.ts';
+import { createReading, type Documents } from './documents.ts';
 import type { ReceiverLimits } from './limits.ts';
 import { isStopped, watchParser } from './parser.ts';
 
@@ -11,6 +12,7 @@ import { isStopped, watchParser } from './parser.ts';
 export interface Handlers {
   readonly deliver: (request: IncomingMessage, response: ServerResponse) => void;
   readonly refuse: Refuse;
+  readonly documents: Documents | undefined;
   readonly connections: Connections;
   /** Told of what was refused before the request was complete. */
   readonly onMalformed: (code: 'request_malformed' | 'too_slow') => void;
@@ -21,7 +23,8 @@ export interface Handlers {
  * as a route of express; express stands behind it for everything else.
  */
 export function createReceivingServer(path: string, limits: ReceiverLimits, handlers: Handlers): Server {
-  const { deliver, refuse, connections, onMalformed } = handlers;
+  const { deliver, refuse, documents, connections, onMalformed } = handlers;
+  const read = documents === undefined ? null : createReading(documents, refuse);
   const fallback = createFallback(path, deliver, refuse);
   const withQuery = `${path}?`;
   const dispatch = (request: IncomingMessage, response: ServerResponse): void => {
@@ -34,7 +37,7 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
     // Express does not even look at an address that is none, and answers in HTML.
     else if (!URL.canParse(url, 'http://localhost'))
       refuse(request, response, 'not_found', 'there is nothing at this path');
-    else fallback(request, response);
+    else if (read?.(request, response) !== true) fallback(request, response);
   };
   const server = createServer(
     {

@@ -12,6 +12,14 @@ export type Admission =
       readonly retryAfterMs: number;
     };
 
+/** A receipt says which entry of a signed log a delivery has become, and what opens that entry. */
+export interface Receipting {
+  /** For one event: what makes its entry say nothing to others. */
+  newSalt(): string;
+  /** The value of `Millrace-Receipt`. */
+  header(seq: number, salt: string, receivedAt: number): string;
+}
+
 /** The parts a delivery passes through, in this order. */
 export interface Stages {
   admission(): Admission;
@@ -19,6 +27,8 @@ export interface Stages {
   readonly validate: Validator;
   readonly ingest: Ingest;
   readonly source: string;
+  /** Makes receipts of what is accepted; left out where there are none. */
+  readonly receipts?: Receipting | undefined;
   readonly limits: BodyLimits;
   /** Wall clock, milliseconds. */
   now(): number;

@@ -21,6 +21,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'metrics',
     'plan.ts',
     'proof',
+    'receipts',
     'receive',
     'sources',
     'storage',

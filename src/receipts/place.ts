@@ -1,0 +1,41 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { writeOnce } from '../lib/new-file.ts';
+import type { Opening } from './job.ts';
+import { readSigner, type NoteVerifier } from './note.ts';
+
+/** Where the log lies, as the config says it. */
+interface Place {
+  readonly erasure: { readonly path: string };
+  readonly receipts: {
+    readonly path: string | null;
+    readonly origin: string | null;
+    readonly key: string | null;
+  };
+}
+
+/**
+ * What the log is opened with; its key is made, for its owner only, where there is none. Null where receipts are off.
+ * @throws MillraceError receipts_unusable
+ */
+export async function receiptsPlace({
+  erasure,
+  receipts,
+}: Place): Promise<(Opening & { readonly verifier: NoteVerifier }) | null> {
+  const { path: folder, origin } = receipts;
+  if (folder === null || origin === null) return null;
+  const file = receipts.key ?? join(erasure.path, 'receipts.key');
+  try {
+    let pem = readIfThere(file);
+    if (pem === null) {
+      makeFolder(dirname(file), 0o700);
+      pem = String(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }));
+      await writeOnce(file, Buffer.from(pem), OWNER_ONLY);
+    }
+    return { folder, origin, pem, verifier: readSigner(origin, pem) };
+  } catch (error) {
+    throw new MillraceError('receipts_unusable', `${file}: ${messageOf(error)}`, { cause: error });
+  }
+}
