@@ -17,6 +17,7 @@ import { receiptsIn } from '../erase/receipt.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { compactCommand } from './archive-compact.ts';
+import { proveCommand } from './archive-prove.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { configOf } from './config-options.ts';
@@ -114,6 +115,7 @@ export function archiveCommand(io: Io): Command {
       } else print(io, render(report, verifier !== null));
       if (report.differences.length > 0) io.setExit(EXIT.difference);
     });
+  archive.addCommand(proveCommand(io));
   return archive;
 }
 

@@ -29,6 +29,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     console: async () => (await import('./console.ts')).consoleCommand,
     route: async () => (await import('./route.ts')).routeCommand,
     archive: async () => (await import('./archive.ts')).archiveCommand,
+    receipt: async () => (await import('./receipt/command.ts')).receiptCommand,
     reconcile: async () => (await import('./reconcile/command.ts')).reconcileCommand,
     audit: async () => (await import('./audit.ts')).auditCommand,
   },

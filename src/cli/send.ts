@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -23,7 +24,8 @@ Examples:
 Signs by the standard-webhooks scheme, with MILLRACE_SECRET or else the first of signing.secrets, which comes first with --config,
 and sends to the receiver of the config. Without --file it makes up the events. An event that is not answered, or answered 429 or
 503, is sent again under the same id for as long as --retry says; then the command stops, and says how many were answered and
-how the rest can be sent. Prints one line of JSON per answer.
+how the rest can be sent. Prints one line of JSON per answer, with its receipt where the receiver gives one: \`millrace receipt verify\`
+takes these lines.
 Exit codes: 0 every event was accepted, 1 some were not, 3 it stopped before the last one.`;
 
 interface Options extends ConfigFlags {
@@ -75,11 +77,12 @@ export function sendCommand(io: Io): Command {
           const { id, body } = eventOf(options, n);
           const post = (): Promise<Answer> =>
             sender.send({ headers: signStandardWebhooks(secret, id, Date.now(), body), body });
-          const sent = patience.answerOf(post, signal).then(({ status, body: answer }) => {
+          const sent = patience.answerOf(post, signal).then(({ status, receipt, body: answer }) => {
             answered += 1;
             if (status >= 300) refused += 1;
             if (status === 401) unsigned += 1;
-            print(io, JSON.stringify({ id, http: status, answer: parse(answer) }));
+            const kept = receipt === null ? {} : { receipt, body_sha256: hash('sha256', body, 'hex') };
+            print(io, JSON.stringify({ id, http: status, answer: parse(answer), ...kept }));
           });
           all.push(
             sent.catch((error: unknown) => {

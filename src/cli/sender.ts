@@ -9,6 +9,8 @@ export interface Request {
 
 export interface Answer {
   readonly status: number;
+  /** `Millrace-Receipt`; null where receipts are off. */
+  readonly receipt: string | null;
   readonly body: string;
 }
 
@@ -34,7 +36,9 @@ export class Sender {
           headers: { 'content-type': 'application/json', ...headers },
           body,
         });
-        return { status: response.statusCode, body: await response.body.text() };
+        const { statusCode: status, headers: said } = response;
+        const receipt = typeof said['millrace-receipt'] === 'string' ? said['millrace-receipt'] : null;
+        return { status, receipt, body: await response.body.text() };
       } catch (error) {
         throw new MillraceError(
           'receiver_unreachable',

@@ -32,6 +32,8 @@ export interface ErasedItem {
   readonly sha256_before: string | null;
   /** Null also for a file that is removed. */
   readonly sha256_after: string | null;
+  /** Entries of the log of receipts that were taken out, base64, by request; absent where there are none. */
+  readonly entries?: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
@@ -169,6 +171,8 @@ export interface ErasureReceipt {
     readonly removed: number;
     readonly sha256_before: string | null;
     readonly sha256_after: string | null;
+    /** Entries of the log of receipts that were taken out, base64: without their salts, which are gone, they say nothing. */
+    readonly entries?: readonly string[];
   }[];
   /** As `signature.ts` says them, over the receipt without white space; absent on those from before they were signed. */
   readonly signed_by?: string;

@@ -305,9 +305,10 @@ export class FolderStore implements ErasableStore {
     commit: () => Promise<void>,
   ): Promise<void> {
     run.onStep('written');
-    const { removed, before, after } = rewrite;
+    const { removed, before, after, entries } = rewrite;
     const hashes = { sha256_before: before, sha256_after: after?.sha256 ?? null };
-    await run.record({ store: this.name, item: prefix + file, removed, ...hashes });
+    const more = entries === undefined ? {} : { entries };
+    await run.record({ store: this.name, item: prefix + file, removed, ...hashes, ...more });
     run.onStep('recorded');
     await commit();
     run.onStep('replaced');

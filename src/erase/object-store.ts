@@ -209,9 +209,9 @@ export class ObjectErasure implements ErasableStore {
       return 'changed';
     }
     run.onStep('written');
-    const { removed, before, after } = rewrite;
+    const { removed, before, after, entries } = rewrite;
     const item = { store: this.name, item: file, sha256_before: before, sha256_after: after?.sha256 ?? null };
-    await run.record({ ...item, removed });
+    await run.record({ ...item, removed, ...(entries === undefined ? {} : { entries }) });
     run.onStep('recorded');
     const at = new Date();
     const body =

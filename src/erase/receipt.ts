@@ -1,10 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import type { ReceiptFile, Receipts } from '../core/proof.ts';
 import { isWaiting } from './requests.ts';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
-import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
+import { isMissing, makeFolder, OWNER_ONLY } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'receipts';
@@ -21,9 +21,11 @@ export function receiptOf(
     readonly finishedAt: number;
   },
 ): ErasureReceipt {
-  const items = done.items.flatMap(({ store, item, removed, sha256_before, sha256_after }) => {
+  const items = done.items.flatMap(({ store, item, removed, sha256_before, sha256_after, entries }) => {
     const count = removed[request.request] ?? 0;
-    return count === 0 ? [] : [{ store, item, removed: count, sha256_before, sha256_after }];
+    const own = entries?.[request.request] ?? [];
+    const more = own.length === 0 ? {} : { entries: own };
+    return count === 0 ? [] : [{ store, item, removed: count, sha256_before, sha256_after, ...more }];
   });
   const finished = new Date(done.finishedAt).toISOString();
   return {
@@ -93,5 +95,25 @@ function readReceipt(folder: string, id: string, trusted: ReadonlySet<string>): 
     return { state: state === 'valid' ? 'signed' : 'unsigned', items: value.items };
   } catch {
     return { state: 'forged' };
+  }
+}
+
+/** Entries of the log of receipts that erasures have put on record: signed receipts alone count. */
+export function* erasedEntries(folder: string, trusted: ReadonlySet<string>): Generator<Buffer> {
+  for (const name of namesIn(join(folder, FOLDER))) {
+    if (!name.endsWith('.json')) continue;
+    const found = readReceipt(folder, name.slice(0, -'.json'.length), trusted);
+    if (found.state !== 'signed') continue;
+    for (const { entries = [] } of found.items)
+      for (const entry of entries) yield Buffer.from(entry, 'base64');
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
   }
 }

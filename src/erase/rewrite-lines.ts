@@ -5,6 +5,8 @@ import { fileLines } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
 import type { Compression } from '../core/archive.ts';
+import { parseRecord } from '../core/archive-record.ts';
+import { entryOf } from '../core/receipt.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { syncFolder } from '../lib/durable.ts';
 import { Contents } from './contents.ts';
@@ -18,6 +20,8 @@ const LINE_FEED = Buffer.from('\n');
 export interface Rewrite {
   /** Lines taken out, by request. */
   readonly removed: Readonly<Record<string, number>>;
+  /** Entries of the log of receipts among them, base64, by request; absent where there are none. */
+  readonly entries?: Readonly<Record<string, readonly string[]>>;
   readonly lines: number;
   readonly before: string;
   /** Null when no line is left, and the file is to go. */
@@ -48,6 +52,7 @@ export async function rewriteLines(
   signal: AbortSignal,
 ): Promise<Rewrite | null> {
   const removed = new Map<string, number>();
+  const entries = new Map<string, string[]>();
   const contents = new Contents();
   const before = createHash('sha256');
   let lines = 0;
@@ -61,6 +66,7 @@ export async function rewriteLines(
         if (requests.length > 0) {
           lines += 1;
           for (const request of requests) removed.set(request, (removed.get(request) ?? 0) + 1);
+          noteEntry(entries, requests, line);
           continue;
         }
         kept += 1;
@@ -80,11 +86,27 @@ export async function rewriteLines(
   if (lines === 0) return null;
   return {
     removed: Object.fromEntries(removed),
+    ...(entries.size === 0 ? {} : { entries: Object.fromEntries(entries) }),
     lines,
     before: before.digest('hex'),
     after: kept === 0 ? null : after,
     contents,
   };
+}
+
+/** What the log of receipts has of a line that goes. */
+function noteEntry(entries: Map<string, string[]>, requests: readonly string[], line: Buffer): void {
+  const parsed = parseRecord(line);
+  if (!parsed.ok) return;
+  const { id, headers, received_at: at } = parsed.record;
+  const entry = entryOf({ id, headers, receivedAt: Date.parse(at), body: parsed.body });
+  if (entry === null) return;
+  const text = entry.toString('base64');
+  for (const request of requests) {
+    const known = entries.get(request);
+    if (known === undefined) entries.set(request, [text]);
+    else known.push(text);
+  }
 }
 
 /** Replaces the old file with the rewritten one, or removes it when nothing is left; durable once it resolves. */

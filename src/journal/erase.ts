@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3';
 import { Owners, type Subject } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
 import type { Checkpoints } from './checkpoints.ts';
+import { entryAt } from './receipt-entries.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
 import type { SegmentLog } from './segments/log.ts';
 import type { Transactions } from './transactions.ts';
@@ -13,6 +14,8 @@ const REBUILD_BYTES = 256 * 2 ** 20;
 /** Free pages overwritten in one transaction. */
 const SCRUB_PAGES = 2000;
 const COUNTS = 'erasure/';
+/** Of the log of receipts, base64. */
+const ENTRIES = 'erasure-entries/';
 /** Events that are counted as erased, and about to be. */
 const INTENT = 'erasing';
 
@@ -110,7 +113,8 @@ export class Eraser {
           return this.#scrub(step.alone) ? step : null;
         case 'forget':
           this.#transactions.run(() => {
-            for (const { request } of subjects) this.#checkpoints.remove(COUNTS + request);
+            for (const { request } of subjects)
+              for (const key of [COUNTS, ENTRIES]) this.#checkpoints.remove(key + request);
           });
           return null;
         default:
@@ -127,12 +131,19 @@ export class Eraser {
     return value === null ? NOTHING : (JSON.parse(value) as ErasedCounts);
   }
 
+  /** What the log of receipts has of the events that were taken out. */
+  entries(request: string): readonly string[] {
+    const value = this.#checkpoints.load(ENTRIES + request);
+    return value === null ? [] : (JSON.parse(value) as string[]);
+  }
+
   #events(subjects: readonly Subject[], { after, upTo }: EraseStep & { do: 'events' }): EraseStep {
     const owners = new Owners(subjects);
     const { owned, last } = ownedAfter(this.#log, owners, after, SLICE);
     if (owned.length > 0) {
       this.#transactions.run(() => {
         this.#count('events', owned);
+        this.#noteEntries(owned);
         this.#checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
       });
       this.#finish();
@@ -141,6 +152,17 @@ export class Eraser {
     // What was not looked at yet may have been copied there: a damaged record that was read, or what waited for a sink.
     this.#setAside(subjects);
     return { do: 'gaps', from: this.#log.firstSeq };
+  }
+
+  #noteEntries(owned: readonly { readonly seq: number; readonly requests: readonly string[] }[]): void {
+    const found = owned.flatMap(({ seq, requests }) => {
+      const entry = entryAt(this.#log, seq);
+      return entry === null ? [] : requests.map((request) => ({ request, entry: entry.toString('base64') }));
+    });
+    for (const [request, own] of Map.groupBy(found, (one) => one.request)) {
+      const all = [...this.entries(request), ...own.map(({ entry }) => entry)];
+      this.#checkpoints.save(ENTRIES + request, JSON.stringify(all));
+    }
   }
 
   /** Overwrites what has been counted. */

@@ -22,6 +22,7 @@ export async function eraseFrom(
   }
   for (const { request } of subjects) {
     const counts = await eraser.counts(request);
+    const entries = await eraser.entries(request);
     for (const [item, count] of Object.entries(counts)) {
       if (count === 0) continue;
       await record({
@@ -30,6 +31,7 @@ export async function eraseFrom(
         removed: { [request]: count },
         sha256_before: null,
         sha256_after: null,
+        ...(item === 'events' && entries.length > 0 ? { entries: { [request]: entries } } : {}),
       });
     }
   }

@@ -28,3 +28,10 @@ export function entriesAfter(log: SegmentLog, after: number, count: number): Rec
   }
   return { firstSeq: page.firstSeq, records };
 }
+
+/** The entry of one event; null when it has none. */
+export function entryAt(log: SegmentLog, seq: number): Buffer | null {
+  const { records } = entriesAfter(log, seq - 1, 1);
+  const entry = Buffer.from(records.buffer, records.byteOffset, records.length);
+  return entry.equals(NO_EVENT) ? null : entry;
+}

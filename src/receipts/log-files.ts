@@ -2,9 +2,10 @@ import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync,
 import { join } from 'node:path';
 import { makeFolder, readIfThere, syncFolderNow } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
-import { EMPTY_ROOT, HASH_BYTES, leafHash, nodeHash } from './hashing.ts';
+import { Frontier, LEVELS } from './frontier.ts';
+import { HASH_BYTES, leafHash } from './hashing.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
-import { hashesIn, rootOf, TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
+import { hashesIn, TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
 
 /**
  * A log on disk: `entries`, 32 bytes each; `hashes-1`, the roots of each 256 of their hashes; `hashes-2`, those of each 256 of these,
@@ -15,8 +16,6 @@ import { hashesIn, rootOf, TILE_WIDTH, TreeReader, widthOf, type TilePlace } fro
  */
 export const CHECKPOINT = 'checkpoint';
 const ENTRIES = 'entries';
-/** 256^6 entries are more than there will be. */
-const LEVELS = 6;
 
 /** Its files for who only reads them. */
 export class LogReader {
@@ -112,8 +111,7 @@ export class LogWriter {
   readonly #signer: NoteSigner;
   readonly #entries: Column;
   readonly #columns: Column[];
-  /** The last hashes of each height, those that make no tile yet: from the leaves up. */
-  readonly #open: Buffer[][];
+  readonly #tree: Frontier;
   #size: number;
 
   /**
@@ -142,7 +140,7 @@ export class LogWriter {
     this.#folder = folder;
     this.#signer = signer;
     this.#size = size;
-    this.#open = Array.from({ length: LEVELS }, (_, level) => open[level] ?? []);
+    this.#tree = new Frontier((level, tile) => this.#columns[level]?.push(tile), open);
     this.#entries = new Column(join(folder, ENTRIES), size);
     this.#columns = Array.from(
       { length: LEVELS - 1 },
@@ -158,7 +156,7 @@ export class LogWriter {
   /** @param entries one after the other */
   append(entries: Buffer): void {
     this.#entries.push(entries);
-    for (const entry of hashesIn(entries)) this.#push(0, leafHash(entry));
+    for (const entry of hashesIn(entries)) this.#tree.push(leafHash(entry));
     this.#size += entries.length / HASH_BYTES;
     this.#entries.write();
   }
@@ -172,36 +170,10 @@ export class LogWriter {
   }
 
   head(): TreeHead {
-    const peaks = this.#open.flatMap(peaksOf);
-    const root = peaks.reduce<Buffer | null>(
-      (below, peak) => (below === null ? peak : nodeHash(peak, below)),
-      null,
-    );
-    return { origin: this.#signer.name, size: this.#size, root: root ?? EMPTY_ROOT };
+    return { origin: this.#signer.name, size: this.#size, root: this.#tree.root() };
   }
 
   close(): void {
     for (const column of [this.#entries, ...this.#columns]) column.close();
   }
-
-  #push(level: number, hash: Buffer): void {
-    const open = this.#open[level] as Buffer[];
-    open.push(hash);
-    if (open.length < TILE_WIDTH) return;
-    const root = rootOf(open);
-    open.length = 0;
-    this.#columns[level]?.push(root);
-    this.#push(level + 1, root);
-  }
-}
-
-/** Roots of the complete subtrees that these hashes make, from the lowest up: the rightmost one is the smallest. */
-function peaksOf(hashes: readonly Buffer[]): Buffer[] {
-  const peaks: Buffer[] = [];
-  for (let size = 1, end = hashes.length; end > 0; size *= 2) {
-    if ((hashes.length & size) === 0) continue;
-    peaks.push(rootOf(hashes.slice(end - size, end)));
-    end -= size;
-  }
-  return peaks;
 }

@@ -17,19 +17,21 @@ interface Place {
 }
 
 /**
- * What the log is opened with; its key is made, for its owner only, where there is none. Null where receipts are off.
+ * What the log is opened with. Null where receipts are off.
+ * @param makes its key, for its owner only, where there is none
  * @throws MillraceError receipts_unusable
  */
-export async function receiptsPlace({
-  erasure,
-  receipts,
-}: Place): Promise<(Opening & { readonly verifier: NoteVerifier }) | null> {
+export async function receiptsPlace(
+  { erasure, receipts }: Place,
+  makes = true,
+): Promise<(Opening & { readonly verifier: NoteVerifier }) | null> {
   const { path: folder, origin } = receipts;
   if (folder === null || origin === null) return null;
   const file = receipts.key ?? join(erasure.path, 'receipts.key');
   try {
     let pem = readIfThere(file);
     if (pem === null) {
+      if (!makes) throw new Error('is not there');
       makeFolder(dirname(file), 0o700);
       pem = String(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }));
       await writeOnce(file, Buffer.from(pem), OWNER_ONLY);

@@ -40,6 +40,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'export',
     'journal',
     'proof',
+    'receipts',
     'route',
     'sandbox',
     'seal',
@@ -72,6 +73,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/fixture': ['archive', 'config', 'verify'],
   'cli/load': ['load', 'sinks', 'warehouse'],
   'cli/ndjson': ['ndjson', 'warehouse'],
+  'cli/receipt': ['receipts'],
   'cli/reconcile': ['archive', 'backfill', 'config', 'reconcile', 'service'],
   'cli/replay': [
     'archive',

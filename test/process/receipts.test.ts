@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
+import { LogWriter } from '../../src/receipts/log-files.ts';
+import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { LACKS_GO, verifyInGo } from '../receipts/go.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -104,3 +108,135 @@ test.skipIf(LACKS_GO)(
     expect((await fetch(new URL('/receipts/tile/0/000', receiver.url))).status).toBe(200);
   },
 );
+
+/** What `millrace send` prints, and a sender keeps. */
+function keptLines(all: readonly Kept[]): string {
+  return all
+    .map(({ id, body, leaf, salt, received }) => {
+      const receipt = `log="${ORIGIN}", leaf=${leaf}, salt="${salt.toString('base64url')}", received=${received}`;
+      return `${JSON.stringify({ id, receipt, body_sha256: createHash('sha256').update(body).digest('hex') })}\n`;
+    })
+    .join('');
+}
+
+/** Ends the receiver, which delivers what it has and finishes its files. */
+async function ended(receiver: ReceiverProcess): Promise<void> {
+  await receiver.kill('SIGTERM');
+}
+
+const json = ({ stdout }: { stdout: string }) => JSON.parse(stdout) as Record<string, unknown>;
+
+test('whoever has the disk takes an event out and makes every hash good again: both commands name it', async () => {
+  const { folder, config } = await configured();
+  const receiver = await ReceiverProcess.start(config);
+  const kept = await send(receiver, numbers(0, 40));
+  const file = join(folder, 'kept.ndjson');
+  const complete = join(folder, 'complete.ndjson');
+  writeFileSync(file, keptLines(kept));
+  await proofs(receiver, kept);
+  const log = new URL('/receipts/', receiver.url).href;
+  const verified = await millrace(['receipt', 'verify', file, '--log', log, '--out', complete, '--json']);
+  expect([verified.code, json(verified)]).toMatchObject([0, { proven: 40, open: 0, false: 0 }]);
+  await ended(receiver);
+  const archive = join(folder, 'archive');
+  const prove = ['archive', 'prove', archive, '--config', config, '--receipts', file, '--json'];
+  const before = await millrace(prove);
+  expect([before.code, json(before)]).toMatchObject([0, { events: 40, archived: 40, missing: [] }]);
+
+  // The archive, written again by the program itself: all its hashes and signatures are good.
+  const victim = kept[17]!;
+  const [data = ''] = filesBelow(archive).filter(
+    (name) => /\.ndjson(\.gz)?$/.test(name) && !name.includes('_manifest'),
+  );
+  const text = readMaybeGzipped(data);
+  expect(text).toContain(victim.id);
+  const lines = text.split('\n').filter((line) => line !== '' && !line.includes(victim.id));
+  const forged = await temporaryFolder();
+  writeFileSync(join(forged, 'forged.ndjson'), `${lines.join('\n')}\n`);
+  const after = await millrace(['archive', 'prove', forged, ...prove.slice(3)]);
+  expect([after.code, json(after)]).toMatchObject([
+    4,
+    { archived: 39, missing: [victim.leaf], false_receipts: [] },
+  ]);
+
+  // And the log, made again without it, with the log's own key: the receipts that were completed name it.
+  const pem = readFileSync(join(folder, 'erasure', 'receipts.key'), 'utf8');
+  const signer = readSigner(ORIGIN, pem);
+  const rewritten = join(forged, 'log');
+  const writer = await LogWriter.open(rewritten, signer);
+  writer.append(
+    Buffer.concat(
+      kept
+        .filter((one) => one !== victim)
+        .toSorted((a, b) => a.leaf - b.leaf)
+        .map(entryOf),
+    ),
+  );
+  await writer.checkpoint();
+  writer.close();
+  const key = ['--key', verifierText(signer)];
+  const hidden = await millrace([
+    'archive',
+    'prove',
+    forged,
+    '--log',
+    rewritten,
+    ...key,
+    '--receipts',
+    file,
+    '--json',
+  ]);
+  expect(hidden.code).toBe(4);
+  expect(json(hidden)).toMatchObject({ missing: [] });
+  const named = (json(hidden)['false_receipts'] as { id: string }[]).map(({ id }) => id);
+  expect(named).toContain(victim.id);
+  const offline = await millrace(['receipt', 'verify', complete, ...key, '--json']);
+  expect([offline.code, json(offline)]).toMatchObject([0, { proven: 40 }]);
+});
+
+test('an erased user: the log stays as it was, the erasure accounts for the events, and nothing that is left confirms a guess', async () => {
+  const { folder, config } = await configured();
+  const receiver = await ReceiverProcess.start(config);
+  const kept = await send(receiver, numbers(0, 30));
+  await proofs(receiver, kept);
+  await ended(receiver);
+  const users = new Map(
+    kept.map((one) => [one, (JSON.parse(one.body.toString()) as { user_id: string }).user_id]),
+  );
+  const victim = users.get(kept[0]!)!;
+  const theirs = kept.filter((one) => users.get(one) === victim);
+  const erased = await millrace(['erase', victim, '--now', '--config', config, '--json']);
+  expect(erased.code, erased.stderr).toBe(0);
+  const proved = await millrace(['archive', 'prove', join(folder, 'archive'), '--config', config, '--json']);
+  expect([proved.code, json(proved)]).toMatchObject([
+    0,
+    { events: 30, archived: 30 - theirs.length, erased: theirs.length, missing: [] },
+  ]);
+  // Log, tiles, receipts, journal, archive: no salt, id or body of theirs, so no entry can be made again from a guess.
+  const left = filesBelow(folder)
+    .filter((name) => !name.endsWith('.key'))
+    .map((name) => Buffer.from(readMaybeGzipped(name, 'latin1'), 'latin1'));
+  for (const { id, salt } of theirs)
+    for (const trace of [id, victim, salt, salt.toString('base64url'), salt.toString('hex')])
+      expect(left.filter((bytes) => bytes.includes(trace))).toEqual([]);
+  // The entries themselves are there, so the search is one that can find.
+  for (const one of theirs) expect(left.some((bytes) => bytes.includes(entryOf(one)))).toBe(true);
+  // A user who is erased is answered with no receipt, and takes no place.
+  const again = await ReceiverProcess.start(config);
+  const back = await postSigned(again.url, theirs[0]!.body, { id: 'msg_made_up_back' });
+  expect([back.status, back.headers['millrace-receipt']]).toEqual([202, undefined]);
+  const other = kept.find((one) => !theirs.includes(one))!;
+  const next = await postSigned(again.url, other.body, { id: 'msg_made_up_next' });
+  expect(next.headers['millrace-receipt']).toContain('leaf=30,');
+});
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+function readMaybeGzipped(path: string, encoding: BufferEncoding = 'utf8'): string {
+  const bytes = readFileSync(path);
+  return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString(encoding);
+}

@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { Command } from 'commander';
+import { readArchive } from '../archive/read.ts';
+import { EXIT, messageOf } from '../core/errors.ts';
+import { entryOf } from '../core/receipt.ts';
+import { erasedEntries } from '../erase/receipt.ts';
+import { visible } from '../lib/visible.ts';
+import { readProof } from '../proof/open.ts';
+import { parseKept } from '../receipts/kept.ts';
+import { openLog } from '../receipts/log-source.ts';
+import { parseVerifier, type NoteVerifier } from '../receipts/note.ts';
+import { receiptsPlace } from '../receipts/place.ts';
+import { LogEntries } from '../receipts/prove.ts';
+import { configOf } from './config-options.ts';
+import { print, usageError, type Io } from './io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { option, readAs } from './options.ts';
+import { storageOf, withPlaces } from './places.ts';
+import { StatusLine } from './status-line.ts';
+
+export const PROVE_HELP = `
+Examples:
+  millrace archive prove ./data/archive --config config/millrace.yaml
+  millrace archive prove ./data/archive --log http://127.0.0.1:8080/receipts --key acme.example/events+1a2b3c4d+AbCd…
+  millrace archive prove s3://acme/archive --config config/millrace.yaml --receipts receipts.ndjson
+
+Every event that the signed log of receipts has must be in the archive, or on the receipt of an erasure. The archive must be of a sink that
+gets all events; name several for a sink each. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
+what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
+cannot make one that receipts which were completed before agree with.
+
+Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 4 events are missing, named by their entries.`;
+
+interface Options extends KeyOptions {
+  readonly log?: string;
+  readonly key?: NoteVerifier;
+  readonly receipts?: string;
+  readonly json?: boolean;
+}
+
+/** Entries that are named; `--json` has all of them. */
+const NAMED = 100;
+
+/** `millrace archive prove`. */
+export function proveCommand(io: Io): Command {
+  return addKeyOptions(new Command('prove'))
+    .description('prove that every event with a receipt is in the archive, or was erased')
+    .argument('<path...>', 'folders of archives, or their URLs')
+    .option('--config <file>', 'the config, for its log, its keys and its erasures')
+    .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
+    .addOption(option('--key <key>', 'public key of the log', parseVerifier))
+    .option('--receipts <file>', 'what a sender kept')
+    .option(
+      '--json',
+      'print one JSON object: {size, events, archived, erased, closed, missing, false_receipts}',
+    )
+    .addHelpText('after', PROVE_HELP)
+    .action(async (paths: readonly string[], options: Options) => {
+      const config = options.config === undefined ? null : configOf(options, io).config;
+      const own = config === null ? null : await receiptsPlace(config, false);
+      const place = options.log ?? own?.folder;
+      if (place === undefined) throw usageError('name the log: --log, or --config with receipts.path');
+      const log = openLog(place);
+      const verifier = options.key ?? own?.verifier ?? null;
+      if (verifier === null)
+        throw usageError('name the key of the log: --key, or --config with receipts.path');
+      const entries = await LogEntries.read(log, verifier);
+      const counts = { archived: 0, erased: 0, closed: 0 };
+      const status = new StatusLine(io);
+      const opener = await openerOf(options, io, 'nothing');
+      await withPlaces(storageOf(options, io, paths), async (places) => {
+        for (const path of paths) {
+          for await (const item of readArchive(path, { places, opener, parts: true, signal: io.signal })) {
+            status.show(() => `${counts.archived} events found, ${item.file}`, false);
+            if (item.kind === 'problem') {
+              if (item.sealed !== undefined) counts.closed += 1;
+              continue;
+            }
+            const { id, headers, received_at: at } = item.record;
+            const entry = entryOf({ id, headers, receivedAt: Date.parse(at), body: item.body });
+            if (entry !== null && entries.account(entry)) counts.archived += 1;
+          }
+        }
+      });
+      if (config !== null) {
+        const { trusted } = readProof(config);
+        for (const entry of erasedEntries(config.erasure.path, trusted))
+          if (entries.account(entry)) counts.erased += 1;
+      }
+      const wrong = options.receipts === undefined ? [] : falseReceipts(options.receipts, entries);
+      const missing = [...entries.missing()];
+      const { size } = entries.head;
+      const report = { size, events: entries.events, ...counts, missing, false_receipts: wrong };
+      if (options.json === true) print(io, JSON.stringify(report));
+      else show(io, report);
+      if (missing.length + wrong.length > 0) io.setExit(EXIT.difference);
+    });
+}
+
+/** What a sender kept and the log does not have. */
+function falseReceipts(
+  file: string,
+  entries: LogEntries,
+): { readonly id: string; readonly detail: string }[] {
+  const lines = readAs('--receipts', file, (path) => readFileSync(path, 'utf8')).split('\n');
+  return lines.flatMap((line, at) => {
+    if (line.trim() === '') return [];
+    try {
+      const { id, index, entry } = parseKept(line, (body) => hash('sha256', body, 'buffer'));
+      if (entries.isAt(index, entry)) return [];
+      return [
+        {
+          id,
+          detail:
+            index < entries.head.size ? `is not entry ${index} of the log` : `the log has no entry ${index}`,
+        },
+      ];
+    } catch (error) {
+      return [{ id: `line ${at + 1}`, detail: messageOf(error) }];
+    }
+  });
+}
+
+interface Report {
+  readonly size: number;
+  readonly events: number;
+  readonly archived: number;
+  readonly erased: number;
+  readonly closed: number;
+  readonly missing: readonly number[];
+  readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
+}
+
+function show(
+  io: Io,
+  { size, events, archived, erased, closed, missing, false_receipts: wrong }: Report,
+): void {
+  print(io, `log        ${size} entries, ${events} of them events`);
+  print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
+  if (closed > 0)
+    print(io, `closed     ${closed} sealed records without a key: what they are of cannot be told`);
+  for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));
+  for (const index of missing.slice(0, NAMED)) print(io, `missing    entry ${index}`);
+  if (missing.length > NAMED) print(io, `missing    and ${missing.length - NAMED} more`);
+  print(
+    io,
+    missing.length + wrong.length === 0
+      ? 'every event is accounted for'
+      : `${missing.length} events are missing`,
+  );
+}

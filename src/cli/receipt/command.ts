@@ -1,0 +1,125 @@
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import { EXIT, messageOf } from '../../core/errors.ts';
+import { visible } from '../../lib/visible.ts';
+import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
+import { openLog, type LogSource } from '../../receipts/log-source.ts';
+import { openCheckpoint, parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
+import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
+import { note, print, usageError, type Io } from '../io.ts';
+import { option, readAs } from '../options.ts';
+
+const HELP = `
+Examples:
+  millrace send --count 10 > receipts.ndjson
+  millrace receipt verify receipts.ndjson --log http://127.0.0.1:8080/receipts --out complete.ndjson
+  millrace receipt verify complete.ndjson --key acme.example/events+1a2b3c4d+AbCd…
+
+FILE is what a sender keeps, a line of JSON for each delivery: {"id","receipt","body_sha256"}; receipt is the header Millrace-Receipt as it
+was answered, and body_base64 may stand for the hash. --log completes each receipt with the proof that it is in the log, and --out keeps
+it: from then on it is verified without the receiver. --key is the key of the log, from a place you trust; without it, --log is asked.
+
+Exit codes: 0 every receipt is proven, 1 not readable, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
+
+interface Options {
+  readonly log?: string;
+  readonly key?: NoteVerifier;
+  readonly out?: string;
+  readonly json?: boolean;
+}
+
+type Judged = {
+  readonly line: string;
+  readonly id: string;
+  readonly state: 'proven' | 'open' | 'false';
+  readonly detail: string;
+};
+
+/** `millrace receipt verify`: what a sender has been answered, held against the log. */
+export function receiptCommand(io: Io): Command {
+  const receipt = new Command('receipt')
+    .description('verify the receipts that deliveries were answered with')
+    .addHelpText('after', HELP);
+  receipt
+    .command('verify')
+    .description('prove that each delivery is in the log')
+    .argument('<file>', 'receipts, one a line; - is standard input')
+    .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
+    .addOption(option('--key <key>', 'public key of the log', parseVerifier))
+    .option('--out <file>', 'write the receipts with their proofs to this file')
+    .option('--json', 'print one JSON object: {proven, open, false, receipts}')
+    .addHelpText('after', HELP)
+    .action(async (file: string, options: Options) => {
+      const log = options.log === undefined ? null : openLog(options.log);
+      const verifier = options.key ?? (await log?.key()) ?? null;
+      if (verifier === null)
+        throw usageError('name the key of the log with --key, or its address with --log');
+      if (options.key === undefined)
+        note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
+      const lines = readAs('FILE', file, (path) => readFileSync(path === '-' ? 0 : path, 'utf8'))
+        .split('\n')
+        .filter((line) => line.trim() !== '');
+      if (lines.length === 0) throw usageError(`${file} holds no receipt`);
+      const judged: Judged[] = [];
+      for (const [index, line] of lines.entries()) judged.push(await judge(line, index, log, verifier));
+      if (options.out !== undefined)
+        await writeFile(options.out, judged.map(({ line }) => `${line}\n`).join(''), { flag: 'wx' });
+      show(io, judged, options.json === true);
+    });
+  return receipt;
+}
+
+async function judge(
+  line: string,
+  index: number,
+  log: LogSource | null,
+  verifier: NoteVerifier,
+): Promise<Judged> {
+  let kept: KeptReceipt;
+  try {
+    kept = parseKept(line, (body) => hash('sha256', body, 'buffer'));
+  } catch (error) {
+    return { line, id: `line ${index + 1}`, state: 'false', detail: messageOf(error) };
+  }
+  const { id, entry, origin } = kept;
+  const wrong = (detail: string): Judged => ({ line, id, state: 'false', detail });
+  if (origin !== verifier.name) return wrong(`is of the log ${origin}, and the key of ${verifier.name}`);
+  const proof = kept.proof ?? (await proofIn(log, kept.index, verifier));
+  if (proof === null) return { line, id, state: 'open', detail: `entry ${kept.index} is not in the log yet` };
+  try {
+    const parsed = parseProof(proof);
+    if (parsed.index !== kept.index) return wrong(`its proof is of entry ${parsed.index}`);
+    const verdict = verifyProof(entry, parsed, verifier);
+    if (!verdict.ok) return wrong(verdict.reason);
+    const complete = JSON.stringify({ ...(JSON.parse(line) as object), proof });
+    return { line: complete, id, state: 'proven', detail: `entry ${kept.index} of ${verdict.head.size}` };
+  } catch (error) {
+    return wrong(messageOf(error));
+  }
+}
+
+async function proofIn(log: LogSource | null, index: number, verifier: NoteVerifier): Promise<string | null> {
+  const checkpoint = (await log?.checkpoint()) ?? null;
+  const head = checkpoint === null ? null : openCheckpoint(checkpoint, verifier);
+  return head === null || log === null ? null : log.proof(index, head.size);
+}
+
+function show(io: Io, judged: readonly Judged[], json: boolean): void {
+  const count = (state: Judged['state']): number => judged.filter((one) => one.state === state).length;
+  const counts = { proven: count('proven'), open: count('open'), false: count('false') };
+  if (json) {
+    const receipts = judged.map(({ id, state, detail }) => ({ id, state, detail }));
+    print(io, JSON.stringify({ ...counts, receipts }));
+  } else {
+    for (const { id, state, detail } of judged)
+      if (state !== 'proven') print(io, visible(`${state.padEnd(8)} ${id}: ${detail}`));
+    print(
+      io,
+      `${counts.proven} proven, ${counts.open} not in the log yet, ${counts.false} not as the log has it`,
+    );
+  }
+  if (counts.false > 0) io.setExit(EXIT.difference);
+  else if (counts.open > 0) io.setExit(EXIT.partial);
+}

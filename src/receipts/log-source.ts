@@ -1,0 +1,104 @@
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { ENTRY_BYTES } from '../core/receipt.ts';
+import { LogReader } from './log-files.ts';
+import { parseVerifier, type NoteVerifier } from './note.ts';
+import { inclusionProof } from './proofs.ts';
+import { formatProof } from './proof-text.ts';
+import { TILE_WIDTH, tilePath } from './tiles.ts';
+
+/** A log to be read: its folder, or the address under which a receiver shows it. */
+export interface LogSource {
+  readonly name: string;
+  /** As the log itself says it: to be trusted only where the log is. Null where it does not say. */
+  key(): Promise<NoteVerifier | null>;
+  /** The signed note; null when there is none. */
+  checkpoint(): Promise<string | null>;
+  /** So many entries from one on; a multiple of 256 that is in the log. */
+  entries(from: number, count: number): Promise<Buffer>;
+  /** Proves an entry; null when the log does not have it. */
+  proof(index: number, size: number): Promise<string | null>;
+}
+
+/** @param place a folder, or `http://receiver:8080/receipts` */
+export function openLog(place: string): LogSource {
+  return /^https?:/.test(place) ? new RemoteLog(place) : new LocalLog(place);
+}
+
+class LocalLog implements LogSource {
+  readonly name: string;
+  readonly #reader: LogReader;
+
+  constructor(folder: string) {
+    this.name = folder;
+    this.#reader = new LogReader(folder);
+  }
+
+  key(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  checkpoint(): Promise<string | null> {
+    return Promise.resolve(this.#reader.checkpoint());
+  }
+
+  entries(from: number, count: number): Promise<Buffer> {
+    return Promise.resolve(this.#reader.entries(from, count));
+  }
+
+  async proof(index: number, size: number): Promise<string | null> {
+    const checkpoint = this.#reader.checkpoint();
+    if (checkpoint === null || index >= size) return null;
+    const tree = this.#reader.tree(size);
+    const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
+    return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
+  }
+}
+
+class RemoteLog implements LogSource {
+  readonly name: string;
+  readonly #base: URL;
+
+  constructor(address: string) {
+    this.name = address;
+    this.#base = new URL(address.endsWith('/') ? address : `${address}/`);
+  }
+
+  async key(): Promise<NoteVerifier | null> {
+    const text = await this.#get('key');
+    return text === null ? null : parseVerifier(text.toString());
+  }
+
+  async checkpoint(): Promise<string | null> {
+    return (await this.#get('checkpoint'))?.toString() ?? null;
+  }
+
+  async entries(from: number, count: number): Promise<Buffer> {
+    const pieces: Buffer[] = [];
+    for (let at = from; at < from + count; at += TILE_WIDTH) {
+      const width = Math.min(TILE_WIDTH, from + count - at);
+      const bundle = await this.#get(tilePath('entries', at / TILE_WIDTH, width));
+      if (bundle === null) break;
+      for (let place = 0; place < bundle.length; place += ENTRY_BYTES + 2)
+        pieces.push(bundle.subarray(place + 2, place + 2 + ENTRY_BYTES));
+    }
+    return Buffer.concat(pieces);
+  }
+
+  async proof(index: number): Promise<string | null> {
+    return (await this.#get(String(index)))?.toString() ?? null;
+  }
+
+  async #get(path: string): Promise<Buffer | null> {
+    try {
+      const answer = await fetch(new URL(path, this.#base));
+      if (answer.ok) return Buffer.from(await answer.arrayBuffer());
+      await answer.body?.cancel();
+      if (answer.status === 404) return null;
+      throw new Error(`answered ${answer.status}`);
+    } catch (error) {
+      throw new MillraceError('receipts_unusable', `${this.name}/${path}: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+}
