@@ -14,8 +14,6 @@ const TILE = /^tile\/(entries|[0-5])\/((?:x\d{3}\/){0,4}\d{3})(?:\.p\/(\d{1,3}))
  */
 export function logDocuments(receipts: Receipts) {
   const { reader, verifier } = receipts;
-  const fixed = (body: Buffer) => ({ type: BYTES, body, isFixed: true });
-  const text = (body: string | null) => (body === null ? null : { type: TEXT, body, isFixed: false });
   return {
     prefix: '/receipts/',
     async find(path: string) {
@@ -38,6 +36,10 @@ export function logDocuments(receipts: Receipts) {
     },
   };
 }
+
+const fixed = (body: Buffer) => ({ type: BYTES, body, isFixed: true });
+
+const text = (body: string | null) => (body === null ? null : { type: TEXT, body, isFixed: false });
 
 /** Each entry behind its length, two bytes, big-endian. */
 function bundle(entries: Buffer): Buffer {

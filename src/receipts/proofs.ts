@@ -34,7 +34,7 @@ function sidesOf(index: number, size: number): ('left' | 'right')[] {
       count -= split;
     }
   }
-  return sides.reverse();
+  return sides.toReversed();
 }
 
 /** Hash of the leaves from `from` up to `to` (excluded), as a subtree has them. */
