@@ -55,8 +55,11 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   if (receipts.path !== null) {
     if (receipts.origin === null)
       wrong(['receipts', 'origin'], 'must name the log, such as acme.example/events');
-    if (config.acknowledge === 'delivered')
-      wrong(['receipts', 'path'], 'needs a journal: acknowledge: journaled');
+    if (config.acknowledge === 'delivered' || journal.type !== 'local')
+      wrong(
+        ['receipts', 'path'],
+        'needs a journal on this machine: acknowledge: journaled, and journal.type: local',
+      );
     if (server.workers > 1) wrong(['receipts', 'path'], 'cannot be used with several server.workers yet');
   }
 
