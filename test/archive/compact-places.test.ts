@@ -23,6 +23,7 @@ import {
   secretOf,
   userId,
 } from '../erase/support.ts';
+import { exported } from '../export/support.ts';
 import { inDuckDB, load } from '../load/support.ts';
 import { deliver, filesSink, signal, tempFolder } from '../sinks/support.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
@@ -221,6 +222,20 @@ test('load: what was loaded before is the same still, and goes with its user', a
   expect((await load(path, database)).code).toBe(0);
   expect(await count()).toEqual([String(idsWithout(1).length + 1)]);
   expect(await database.sql(`SELECT count(*) FROM events WHERE user_id = '${userId(1)}'`)).toEqual(['0']);
+});
+
+test('export: what was exported before is known inside the new file, and only the rest is read', async () => {
+  const root = await copy();
+  const [path, out] = [pathOf(root, 'folder'), join(root, 'out')];
+  const run = () => exported([path], out, { format: 'ndjson' });
+  expect((await run()).records).toBe(ALL_IDS.length);
+  const { sink } = filesSink(path);
+  await sink.open();
+  await sink.send([{ event: eventOf(5, 1, { headers: {} }), destination: null }], signal);
+  await sink.close(signal);
+  await compacted(root, 'folder');
+  expect(await run()).toMatchObject({ records: 1, replaced: 0, told: [] });
+  expect(await run()).toMatchObject({ records: 0, replaced: 0 });
 });
 
 test('a sealed archive is joined without its keys', async () => {
