@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { ActivityBoard } from './admin/activities.ts';
 import { Audit } from './admin/audit.ts';
 import { directOperations } from './admin/direct-operations.ts';
+import { EventSearch } from './admin/event-search.ts';
 import { createOperations } from './admin/operations.ts';
 import { startAdmin } from './admin/server.ts';
 import { Status } from './admin/status.ts';
@@ -29,6 +30,7 @@ import { announceOwner, clearOwner, ownerFolder, readOwner, writeOwner } from '.
 import { openKafkaJournal } from './journal/kafka/open.ts';
 import type { KafkaJournal } from './journal/kafka/store.ts';
 import { isLocal } from './journal/local.ts';
+import { JournalSearch } from './journal/search/search.ts';
 import { SqliteJournal } from './journal/sqlite-journal.ts';
 import { orAborted } from './lib/abort.ts';
 import type { Live } from './lib/live.ts';
@@ -112,6 +114,8 @@ export type System = ReturnType<typeof foundation> & {
   receiver: Omit<Receiver, 'replace'> | null;
   operations: Operations;
   status: Status;
+  /** Null where nothing is kept on disk. */
+  search: EventSearch | null;
   /** Null without an admin listener. */
   adminUrl: string | null;
   url: string;
@@ -129,6 +133,7 @@ export const PARTS: readonly Part<System>[] = [
   { name: 'erasures', start: makeErasures },
   { name: 'receiver', start: makeReceiver },
   { name: 'status', start: makeStatus },
+  { name: 'search', start: makeSearch },
   { name: 'admin', start: openAdmin },
   { name: 'sinks', start: openSinks },
   { name: 'sources', start: startConsumers },
@@ -270,6 +275,7 @@ function makeErasures(system: System): Stop {
       forget: (owned) => {
         meter.recent.forget(owned);
         meter.tail.forget();
+        meter.deliveries.forget();
       },
     },
     noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
@@ -364,6 +370,23 @@ function receivingOf({ receiver, config, plan, meter }: System): ReceivingStatus
     refused: meter.refusals.lastHour(),
     signing: meter.signing(plan.value.config.signing.secrets.length),
   };
+}
+
+/** Its thread begins with the first search. */
+function makeSearch(system: System): Stop | void {
+  const { config, journal, delivery, plan, dispatcher, meter } = system;
+  system.search = null;
+  if (journal === null) return;
+  const thread = new JournalSearch(config.journal.path, () => journal.status());
+  system.search = new EventSearch({
+    journal,
+    find: (query) => thread.find(query),
+    targetsOf: (event) => delivery.targetsOf(event),
+    routeOf: (type) => plan.value.table.routesFor(type),
+    sinks: () => dispatcher.status(),
+    attemptsOf: (seq) => meter.deliveries.of(seq),
+  });
+  return () => thread.close();
 }
 
 async function openAdmin(system: System): Promise<Stop | void> {

@@ -10,9 +10,11 @@ import { createApi } from './api.ts';
 import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
 import { createErasureApi } from './erasure-api.ts';
 import { consoleAccess } from './console-access.ts';
+import type { EventSearch } from './event-search.ts';
 import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
 import { sendProblem } from './problem.ts';
+import { searchApi } from './search-api.ts';
 import { tailApi, type TailSource } from './tail.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -30,6 +32,8 @@ export interface AdminOptions {
   readonly health: () => Health;
   /** Everything that is measured, as Prometheus reads it. */
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  /** Null where no journal is kept that could be searched. */
+  readonly search: EventSearch | null;
   /** Null serves no console. */
   readonly console: ConsoleSource | null;
   /** Has sinks close their open files; null names all of them. */
@@ -65,7 +69,18 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 function createAdminApp(options: AdminOptions): Express {
-  const { tokens, audit, operations, erasures, board, health, metrics, flush, console: source } = options;
+  const {
+    tokens,
+    audit,
+    operations,
+    erasures,
+    board,
+    health,
+    metrics,
+    flush,
+    search,
+    console: source,
+  } = options;
   const app = express();
   app.disable('x-powered-by');
   app.use(setHeaders);
@@ -88,6 +103,7 @@ function createAdminApp(options: AdminOptions): Express {
       express.json(),
       createErasureApi((response) => auditedErasures(erasures, audit, whoOf(response))),
     );
+  if (search !== null) app.use('/api/search', guard(tokens), express.json(), searchApi(search));
   app.post('/api/flush', guard(tokens), express.json(), async (request, response) => {
     response.json({ flushed: await flush(namesIn(request.body)) });
   });

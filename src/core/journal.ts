@@ -102,6 +102,8 @@ export interface JournalAccount {
 /** Selects quarantined events or dead letters; absent fields select all. */
 export interface Selection {
   readonly keys?: readonly number[];
+  /** A delivery id. */
+  readonly id?: string;
   readonly sink?: string;
   readonly limit?: number;
   /** Only keys above this one, for paging. */

@@ -190,6 +190,10 @@ function conditions(table: Table, selection: Selection): { where: string; values
     parts.push('key > ?');
     values.push(selection.after);
   }
+  if (selection.id !== undefined) {
+    parts.push('id = ?');
+    values.push(selection.id);
+  }
   if (selection.sink !== undefined && table === 'dead_letters') {
     parts.push('sink = ?');
     values.push(selection.sink);

@@ -6,6 +6,7 @@ import type { ReceivingStatus } from '../core/operations.ts';
 import type { Delivery } from '../core/sink.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { Live } from '../lib/live.ts';
+import { Deliveries } from './deliveries.ts';
 import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
 import { RecentEvents } from './recent.ts';
 import { Refusals } from './refusals.ts';
@@ -62,6 +63,7 @@ export class Meter {
   /** By index in `signing.secrets`. */
   readonly secrets = new Map<number, SecretUse>();
   readonly recent = new RecentEvents();
+  readonly deliveries = new Deliveries();
   readonly tail: Tail;
   readonly refusals: Refusals;
   receivedBytes = 0;
@@ -166,6 +168,7 @@ export class Meter {
     for (const { event, destination } of deliveries) {
       // A replayed event is as old as its archive: that says nothing about the sink.
       const ms = event.handling.replayId === undefined ? Math.max(0, now - event.receivedAt) : null;
+      this.deliveries.add(event.seq, { sink, destination, at: now, outcome: 'delivered', reason: null });
       if (this.tail.isWatched) this.tail.tell('delivered', event, { sink, destination, ms });
       if (ms === null) continue;
       getOrMake(this.delivering, sink, () => new Distribution(SLOW_SECONDS)).observe(ms / 1000);
@@ -173,6 +176,8 @@ export class Meter {
   }
 
   retried(sink: string, { event, destination }: Delivery, reason: string | null): void {
+    const at = this.#clock.now();
+    this.deliveries.add(event.seq, { sink, destination, at, outcome: 'retried', reason });
     if (this.tail.isWatched) this.tail.tell('retried', event, { sink, destination, reason });
   }
 

@@ -11,6 +11,7 @@ import { reconcile } from './reconcile/reconcile.ts';
 import { redaction } from './redaction/redaction.ts';
 import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
+import { search } from './search.ts';
 import { sealed } from './sealed/sealed.ts';
 import { sinks } from './sinks/sinks.ts';
 import { storage } from './storage/storage.ts';
@@ -27,6 +28,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   ndjson,
   load,
   redaction,
+  search,
   replay,
   reconcile,
   export: exportRows,

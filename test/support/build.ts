@@ -22,6 +22,7 @@ export default async function build(): Promise<() => void> {
       'room/worker': join(ROOT, 'src/journal/worker.ts'),
       'room/compress-thread': join(ROOT, 'src/sinks/files/compress-thread.ts'),
       'room/log-thread': join(ROOT, 'src/receipts/log-thread.ts'),
+      'room/search-thread': join(ROOT, 'src/journal/search/search-thread.ts'),
       'room/sealing-thread': join(ROOT, 'src/seal/sealing-thread.ts'),
       'room/shaping-thread': join(ROOT, 'src/export/shaping-thread.ts'),
     },

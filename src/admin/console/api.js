@@ -57,6 +57,8 @@ export const api = {
   state: (since, after) => call(`/console?since=${since}&after=${after}`),
   body: (seq) => call(`/console/events/${seq}`),
   list: (what, query) => call(`/${what}?${new URLSearchParams(query)}`),
+  search: (query) => post('/search', query),
+  way: (seq) => call(`/search/${seq}`),
   retry: (what, selection) => post(`/${what}/retry`, selection),
   drop: (what, selection) => post(`/${what}/drop`, selection),
 };

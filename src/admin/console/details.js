@@ -1,5 +1,6 @@
 import { byId, h, setHidden, setText } from './dom.js';
 import * as format from './format.js';
+import { wayOf } from './way.js';
 
 const LONGEST_BODY = 64 * 1024;
 
@@ -8,8 +9,9 @@ const LONGEST_BODY = 64 * 1024;
  * @param event as the API gives it
  * @param facts further rows: `[label, text]`
  * @param loadBody asks for its body; null where bodies are not shown
+ * @param seq of the event in the journal; null when it is not there
  */
-export function showDetails(event, facts, loadBody) {
+export function showDetails(event, facts, loadBody, seq = null) {
   const dialog = byId('details');
   setText(byId('details-title'), event.event_type === '' ? 'Event without a type' : event.event_type);
   const rows = [
@@ -21,11 +23,8 @@ export function showDetails(event, facts, loadBody) {
     ['Size', `${format.count(event.bytes)} bytes`],
     ...facts,
   ];
-  byId('details-facts').replaceChildren(
-    ...rows
-      .filter(([, text]) => text !== null && text !== undefined)
-      .flatMap(([label, text]) => [h('dt', { text: label }), h('dd', { text })]),
-  );
+  byId('details-facts').replaceChildren(...factsOf(rows));
+  void showWay(seq);
   const body = byId('details-body');
   const button = h('button', { type: 'button', text: 'Show the body' });
   setText(body, '');
@@ -42,6 +41,31 @@ export function showDetails(event, facts, loadBody) {
     body.focus();
   });
   dialog.showModal();
+}
+
+/** Of the event that is asked for last: an answer may come late. */
+let shown = 0;
+
+async function showWay(seq) {
+  shown += 1;
+  const own = shown;
+  const box = byId('details-way');
+  box.replaceChildren();
+  if (seq === null) return;
+  try {
+    const { facts, list } = await wayOf(seq);
+    if (own !== shown) return;
+    byId('details-facts').append(...factsOf(facts));
+    box.replaceChildren(h('h3', { text: 'What became of it' }), list);
+  } catch (error) {
+    if (own === shown) box.replaceChildren(h('p', { class: 'muted', text: error.message }));
+  }
+}
+
+function factsOf(rows) {
+  return rows
+    .filter(([, text]) => text !== null && text !== undefined)
+    .flatMap(([label, text]) => [h('dt', { text: label }), h('dd', { text })]);
 }
 
 /** A button that looks like a link: the way to the details of a row. */

@@ -68,6 +68,11 @@ export class RecentEvents {
     return { element: h('tr', {}, received, type, outcome, user, size, id), update: () => {} };
   }
 
+  /** Without a journal nothing can be looked up. */
+  get #isJournaled() {
+    return this.#state?.acknowledge === 'journaled';
+  }
+
   #open(event) {
     const facts = [
       ['Source', event.source],
@@ -75,7 +80,12 @@ export class RecentEvents {
       ['In the journal', event.seq === null ? null : `number ${format.count(event.seq)}`],
     ];
     const canLoad = this.#state?.payloads === true && event.seq !== null;
-    showDetails(event, facts, canLoad ? () => api.body(event.seq) : null);
+    showDetails(
+      event,
+      facts,
+      canLoad ? () => api.body(event.seq) : null,
+      this.#isJournaled ? event.seq : null,
+    );
   }
 }
 

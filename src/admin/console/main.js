@@ -5,6 +5,7 @@ import { RecentEvents } from './events.js';
 import * as format from './format.js';
 import { DEAD_LETTERS, Letters, QUARANTINE } from './letters.js';
 import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
+import { Search } from './search.js';
 import { Tabs } from './tabs.js';
 
 /** Milliseconds between two questions. */
@@ -19,7 +20,11 @@ const charts = {
   backlog: new Chart(byId('chart-backlog'), { title: 'Backlog by sink', format: format.count }),
 };
 const recent = new RecentEvents();
-const lists = { quarantine: new Letters(QUARANTINE), 'dead-letters': new Letters(DEAD_LETTERS) };
+const lists = {
+  search: new Search(),
+  quarantine: new Letters(QUARANTINE),
+  'dead-letters': new Letters(DEAD_LETTERS),
+};
 const tabs = new Tabs(document.querySelector('[role=tablist]'), (panel) => {
   lists[panel]?.refresh();
   if (latest !== null) lists[panel]?.update(latest);
@@ -75,6 +80,7 @@ function show(state) {
   showSinks(state.sinks.map((sink) => ({ ...sink, rate: last?.sinks[sink.sink]?.delivered ?? 0 })));
   showRoutes(state);
   showActivities(state);
+  setHidden(byId('tab-search'), state.acknowledge !== 'journaled');
   recent.add(state, last?.accepted ?? 0);
   for (const list of Object.values(lists)) list.update(state);
 }

@@ -26,8 +26,9 @@ export class Tabs {
   }
 
   #key(event, tab) {
-    const at = this.#tabs.indexOf(tab);
-    const last = this.#tabs.length - 1;
+    const tabs = this.#tabs.filter(({ hidden }) => !hidden);
+    const at = tabs.indexOf(tab);
+    const last = tabs.length - 1;
     const next = {
       ArrowRight: at === last ? 0 : at + 1,
       ArrowLeft: at === 0 ? last : at - 1,
@@ -36,8 +37,8 @@ export class Tabs {
     }[event.key];
     if (next === undefined) return;
     event.preventDefault();
-    this.#tabs[next].focus();
-    this.open(panelOf(this.#tabs[next]));
+    tabs[next].focus();
+    this.open(panelOf(tabs[next]));
   }
 }
 

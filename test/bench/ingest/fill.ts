@@ -11,13 +11,14 @@ const DAY = 86_400_000;
  * what a receiver would have made. A sink that is not named here starts behind them when it is added.
  * @param sink all of them wait for it
  * @param users whose they are, in turn
+ * @param body of all of them; meals when left out
  */
 export async function fillJournal(
   path: string,
   count: number,
   progress: (done: number) => void,
   signal: AbortSignal,
-  { sink, users = 1 }: { readonly sink?: string; readonly users?: number } = {},
+  { sink, users = 1, body }: { readonly sink?: string; readonly users?: number; readonly body?: Buffer } = {},
 ): Promise<void> {
   const journal = await SqliteJournal.open({
     path,
@@ -40,7 +41,7 @@ export async function fillJournal(
       const size = Math.min(BATCH, count - done);
       const first = done;
       const batch = Promise.all(
-        Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n, users))),
+        Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n, users, body))),
       );
       await before;
       before = batch;
@@ -53,7 +54,7 @@ export async function fillJournal(
   }
 }
 
-function eventOf(n: number, users: number): Parameters<SqliteJournal['accept']>[0] {
+function eventOf(n: number, users: number, body = mealBody(n)): Parameters<SqliteJournal['accept']>[0] {
   const id = newDeliveryId();
   return {
     id,
@@ -64,6 +65,6 @@ function eventOf(n: number, users: number): Parameters<SqliteJournal['accept']>[
     user: `00000000-0000-4000-8000-${String(2 + (n % users)).padStart(12, '0')}`,
     clientUser: null,
     headers: { 'webhook-id': id, 'webhook-signature': `v1,${'A'.repeat(43)}=` },
-    body: mealBody(n),
+    body,
   };
 }

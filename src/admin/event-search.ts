@@ -1,0 +1,226 @@
+import type { JournalEvent } from '../core/event.ts';
+import type { DeadLetter, Journal, QuarantinedEvent } from '../core/journal.ts';
+import type { EventSummary, SinkStatus } from '../core/operations.ts';
+import { pagesOf } from '../core/page.ts';
+import type { Target } from '../core/route.ts';
+import type { FoundEvent, SearchQuery, SearchResult } from '../core/search.ts';
+import type { Attempt } from '../metrics/deliveries.ts';
+
+/** Where an event is now. Of one that has passed all its sinks only its dead letters say more than `settled`. */
+export type EventState = 'waiting' | 'settled' | 'nowhere' | 'dead' | 'quarantined';
+
+export interface SearchRequest extends SearchQuery {
+  readonly state?: EventState | undefined;
+}
+
+export interface FoundSummary extends EventSummary {
+  readonly state: EventState;
+}
+
+export interface SearchPage {
+  /** Newest first; `key` is the place in the journal, or among what is set aside. */
+  readonly events: readonly FoundSummary[];
+  /** Fewer than all while the index is being built: the same question has a better answer soon. */
+  readonly searched: number;
+  readonly of: number;
+  /** The same question with `before` this goes on; null when there is no more. */
+  readonly next: number | null;
+}
+
+/** What one event has gone through, and where it stands at each sink. */
+export interface EventWay {
+  readonly event: EventSummary & { readonly source: string };
+  readonly journaled_at: string | null;
+  /** Of the distributed trace it belongs to; null when it is in none. */
+  readonly trace_id: string | null;
+  readonly replay_id: string | null;
+  /** The route of today's config that its type falls under; null when none matches. */
+  readonly route: { readonly index: number; readonly match: string } | null;
+  readonly sinks: readonly SinkStep[];
+}
+
+export interface SinkStep {
+  readonly sink: string;
+  readonly destination: string | null;
+  /** `passed`: the sink is past it; it was delivered, or is a dead letter that was dropped or retried since. */
+  readonly state: 'delivered' | 'passed' | 'waiting' | 'dead';
+  /** When it was delivered or given up; null when that was too long ago to be remembered, or has not happened. */
+  readonly at: string | null;
+  /** The last attempts that failed, oldest first, as far as they are remembered. */
+  readonly retries: readonly { readonly at: string; readonly reason: string | null }[];
+  /** Of a dead letter, or why the sink takes nothing now. */
+  readonly reason: string | null;
+}
+
+export interface EventSearchOptions {
+  readonly journal: Journal;
+  readonly find: (query: SearchQuery) => Promise<SearchResult>;
+  readonly targetsOf: (event: JournalEvent) => readonly Target[];
+  readonly routeOf: (type: string) => { readonly index: number | null; readonly match: string | null };
+  readonly sinks: () => readonly SinkStatus[];
+  readonly attemptsOf: (seq: number) => readonly Attempt[];
+}
+
+/** How many of what is set aside are looked through. */
+const MOST_SET_ASIDE = 100_000;
+/** What one answer looks at, where the state has to be asked of each event. */
+const MOST_PAGES = 40;
+
+/** Finds events for a person, and says what became of each. */
+export class EventSearch {
+  readonly #options: EventSearchOptions;
+
+  constructor(options: EventSearchOptions) {
+    this.#options = options;
+  }
+
+  async find({ state, ...query }: SearchRequest): Promise<SearchPage> {
+    if (state === 'dead' || state === 'quarantined') return this.#findSetAside(state, query);
+    const cursors = await this.#cursors();
+    const slowest = Math.min(...cursors.values());
+    // What all have passed does not wait; what stands behind the slowest is settled.
+    const bounds = state === 'waiting' ? { after: Math.max(slowest, query.after ?? 0) } : {};
+    const events: FoundSummary[] = [];
+    let { before } = query;
+    for (let page = 1; ; page += 1) {
+      const { events: found, searched, of } = await this.#options.find({ ...query, ...bounds, before });
+      for (const event of found) {
+        const place = this.#stateOf(event, cursors);
+        if (state === undefined || place === state) events.push({ ...summaryOf(event), state: place });
+      }
+      before = found.at(-1)?.seq;
+      const isAll = found.length < query.limit || before === undefined;
+      if (isAll && events.length <= query.limit) return { events, searched, of, next: null };
+      const shown = events.slice(0, query.limit);
+      if (events.length >= query.limit)
+        return { events: shown, searched, of, next: shown.at(-1)?.key ?? null };
+      if (page === MOST_PAGES) return { events, searched, of, next: before ?? null };
+    }
+  }
+
+  /** Null when the journal does not have the event any more, or it was erased. */
+  async way(seq: number): Promise<EventWay | null> {
+    const { journal, find, targetsOf, routeOf, sinks, attemptsOf } = this.#options;
+    const [event] = seq < 1 ? [] : await journal.read(seq - 1, { count: 1, bytes: 1 });
+    if (event?.seq !== seq || event.handling.erased === true || event.id === '') return null;
+    const [noted] = (await find({ after: seq - 1, before: seq + 1, limit: 1 })).events;
+    const cursors = await this.#cursors();
+    const letters = await journal.listDeadLetters({ id: event.id, limit: 1000 }, false);
+    const attempts = attemptsOf(seq);
+    const status = new Map(sinks().map((one) => [one.sink, one]));
+    const { index, match } = routeOf(event.type);
+    return {
+      event: { ...summaryOf({ ...event, bytes: event.body.length }), source: event.source },
+      journaled_at: isoOf(noted?.journaledAt),
+      trace_id: event.handling.trace?.traceparent.slice(3, 35) ?? null,
+      replay_id: event.handling.replayId ?? null,
+      route: index === null || match === null ? null : { index, match },
+      sinks: targetsOf(event).map((target) =>
+        stepOf(target, {
+          letter: letters.find((one) => one.event.seq === seq && isSame(one, target)),
+          attempts: attempts.filter((one) => isSame(one, target)),
+          hasPassed: (cursors.get(target.sink) ?? 0) >= seq,
+          trouble: status.get(target.sink)?.lastError ?? null,
+        }),
+      ),
+    };
+  }
+
+  async #cursors(): Promise<ReadonlyMap<string, number>> {
+    return new Map(await this.#options.journal.cursors());
+  }
+
+  #stateOf(event: FoundEvent, cursors: ReadonlyMap<string, number>): EventState {
+    const { only, ...rest } = event;
+    const handling = only === undefined ? {} : { only };
+    const targets = this.#options.targetsOf({ ...rest, headers: {}, body: NOTHING, handling });
+    if (targets.length === 0) return 'nowhere';
+    return targets.some(({ sink }) => (cursors.get(sink) ?? 0) < event.seq) ? 'waiting' : 'settled';
+  }
+
+  /** They are few, and each is looked at. */
+  async #findSetAside(state: 'dead' | 'quarantined', query: SearchQuery): Promise<SearchPage> {
+    const { journal } = this.#options;
+    const found: FoundSummary[] = [];
+    let searched = 0;
+    const pages =
+      state === 'dead'
+        ? pagesOf((part) => journal.listDeadLetters(part, false), {})
+        : pagesOf((part) => journal.listQuarantine(part, false), {});
+    for await (const page of pages) {
+      searched += page.length;
+      for (const one of page) {
+        const event = eventIn(one);
+        if (!isMeant(event, one.key, query)) continue;
+        found.push({ ...summaryOf({ ...event, seq: one.key, bytes: one.bodyBytes ?? 0 }), state });
+        if (found.length > query.limit) found.shift();
+      }
+      if (searched >= MOST_SET_ASIDE) break;
+    }
+    const next = found.length < query.limit ? null : (found[0]?.key ?? null);
+    return { events: found.toReversed(), searched, of: searched, next };
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+type Envelope = Omit<FoundEvent, 'seq' | 'bytes' | 'journaledAt'>;
+
+function eventIn(one: DeadLetter | QuarantinedEvent): Envelope {
+  return 'event' in one ? one.event : one;
+}
+
+function isMeant(event: Envelope, key: number, query: SearchQuery): boolean {
+  const { id, user, type = '', since = 0, until = Infinity, after = 0, before = Infinity } = query;
+  if (id !== undefined && event.id !== id) return false;
+  if (user !== undefined && event.user !== user && event.clientUser !== user) return false;
+  if (!event.type.startsWith(type) || key <= after || key >= before) return false;
+  return event.receivedAt >= since && event.receivedAt < until;
+}
+
+type Addressed = { readonly sink: string; readonly destination: string | null };
+
+function isSame(one: Addressed, other: Addressed): boolean {
+  return one.sink === other.sink && one.destination === other.destination;
+}
+
+interface Known {
+  readonly letter: DeadLetter | undefined;
+  readonly attempts: readonly Attempt[];
+  readonly hasPassed: boolean;
+  readonly trouble: string | null;
+}
+
+function stepOf({ sink, destination }: Addressed, { letter, attempts, hasPassed, trouble }: Known): SinkStep {
+  const retries = attempts
+    .filter(({ outcome }) => outcome === 'retried')
+    .map(({ at, reason }) => ({ at: new Date(at).toISOString(), reason }));
+  const common = { sink, destination, retries };
+  if (letter !== undefined) {
+    const reason = `${letter.code}: ${letter.reason}`;
+    return { ...common, state: 'dead', at: new Date(letter.diedAt).toISOString(), reason };
+  }
+  const done = attempts.findLast(({ outcome }) => outcome === 'delivered');
+  if (done !== undefined) return { ...common, state: 'delivered', at: isoOf(done.at), reason: null };
+  if (hasPassed) return { ...common, state: 'passed', at: null, reason: null };
+  return { ...common, state: 'waiting', at: null, reason: trouble };
+}
+
+type Summarised = Omit<FoundEvent, 'source' | 'journaledAt'>;
+
+function summaryOf({ seq, id, type, team, user, clientUser, bytes, receivedAt }: Summarised): EventSummary {
+  return {
+    key: seq,
+    id,
+    received_at: new Date(receivedAt).toISOString(),
+    event_type: type,
+    team_id: team,
+    user_id: user,
+    client_user_id: clientUser,
+    bytes,
+  };
+}
+
+function isoOf(at: number | undefined): string | null {
+  return at === undefined || at === 0 ? null : new Date(at).toISOString();
+}

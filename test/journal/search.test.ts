@@ -1,0 +1,189 @@
+import { appendFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Event } from '../../src/core/event.ts';
+import type { SearchQuery } from '../../src/core/search.ts';
+import type { EraseStep } from '../../src/journal/erase.ts';
+import { SearchIndex } from '../../src/journal/search/search-index.ts';
+import { JournalSearch } from '../../src/journal/search/search.ts';
+import type { Store } from '../../src/journal/store.ts';
+import { makeEvent } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
+import { batchOf, NOW, openStore } from './support.ts';
+
+const TYPES = ['daily.data.meal.created', 'daily.data.sleep.created', 'labtest.order.updated', 'daily.', ''];
+const ALL: SearchQuery = { limit: 1_000_000 };
+/** Some segments of 64 KB. */
+const SMALL = { maxBytes: 1_000_000, retention: 0 };
+
+const eventOf = (n: number): Event =>
+  makeEvent({
+    id: `msg_${n}`,
+    type: TYPES[n % TYPES.length] ?? '',
+    user: n % 7 === 0 ? null : `user-${n % 31}`,
+    clientUser: `client-${n % 13}`,
+    receivedAt: NOW + n * 700,
+    body: Buffer.alloc(n % 300, 'b'),
+  });
+
+/** Appends events in commits of several. @returns them, by seq */
+function fill(store: Store, from: number, count: number): Map<number, Event> {
+  const added = new Map<number, Event>();
+  for (let n = from; n < from + count; n += 47) {
+    const batch = Array.from({ length: Math.min(47, from + count - n) }, (_, k) => eventOf(n + k));
+    const seqs = store.append(batchOf(batch), NOW);
+    for (const [index, seq] of seqs.entries()) added.set(seq, batch[index] as Event);
+  }
+  return added;
+}
+
+function indexOf(folder: string): SearchIndex {
+  const index = new SearchIndex(folder);
+  onTestFinished(() => index.close());
+  return index;
+}
+
+function build(index: SearchIndex, store: Store): void {
+  const { firstSeq, lastSeq } = store.status(NOW);
+  index.build(firstSeq, lastSeq, Infinity);
+}
+
+/** Newest first, as anyone would look through them. */
+function expected(events: ReadonlyMap<number, Event>, query: SearchQuery): number[] {
+  const {
+    id,
+    user,
+    type = '',
+    since = 0,
+    until: end = Infinity,
+    after = 0,
+    before = Infinity,
+    limit,
+  } = query;
+  return [...events]
+    .filter(([seq, event]) => {
+      if (id !== undefined && event.id !== id) return false;
+      if (user !== undefined && event.user !== user && event.clientUser !== user) return false;
+      const inTime = event.receivedAt >= since && event.receivedAt < end;
+      return event.type.startsWith(type) && inTime && seq > after && seq < before;
+    })
+    .map(([seq]) => seq)
+    .toReversed()
+    .slice(0, limit);
+}
+
+const QUERIES: readonly SearchQuery[] = [
+  ALL,
+  { limit: 10 },
+  { ...ALL, id: 'msg_17' },
+  { ...ALL, id: 'msg_' },
+  { ...ALL, user: 'user-3' },
+  { ...ALL, user: 'client-5' },
+  { ...ALL, user: 'user-3', type: 'daily.' },
+  { ...ALL, type: 'daily.data.s' },
+  { ...ALL, type: 'nothing' },
+  { ...ALL, since: NOW + 70_123, until: NOW + 700_000 },
+  { limit: 7, before: 300, user: 'user-4' },
+  { ...ALL, after: 600, before: 605 },
+];
+
+const seqsOf = (index: SearchIndex, query: SearchQuery): number[] =>
+  index.find(query).events.map(({ seq }) => seq);
+
+test('it finds what looking through all of them finds, over many segments, and as they come', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder, SMALL);
+  const index = indexOf(folder);
+  const events = fill(store, 0, 500);
+  for (const more of [0, 1, 150]) {
+    for (const [seq, event] of fill(store, events.size, more)) events.set(seq, event);
+    build(index, store);
+    expect(index.isComplete).toBe(true);
+    for (const query of QUERIES)
+      expect([query, seqsOf(index, query)]).toEqual([query, expected(events, query)]);
+  }
+  expect(readdirSync(folder).filter((name) => name.endsWith('.seg')).length).toBeGreaterThan(3);
+  const { events: [found], searched, of } = index.find({ ...ALL, id: 'msg_17' }); // prettier-ignore
+  expect([searched, of]).toEqual([events.size, events.size]);
+  const { headers: _headers, body, ...envelope } = eventOf(17);
+  expect(found).toEqual({ ...envelope, seq: 18, bytes: body.length, journaledAt: NOW });
+});
+
+test('the newest are there first, and the answer says of how many it is', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder, SMALL);
+  const events = fill(store, 0, 700);
+  const index = indexOf(folder);
+  const { firstSeq, lastSeq } = store.status(NOW);
+  index.build(firstSeq, lastSeq, 0);
+  const { events: found, searched, of } = index.find(ALL);
+  expect(of).toBe(events.size);
+  expect(found).toHaveLength(searched);
+  expect(searched).toBeGreaterThan(0);
+  expect(searched).toBeLessThan(of);
+  const oldest = Math.min(...found.map(({ seq }) => seq));
+  expect(oldest).toBeGreaterThan(of / 2);
+  while (!index.isComplete) index.build(firstSeq, lastSeq, 0);
+  expect(seqsOf(index, ALL)).toEqual(expected(events, ALL));
+});
+
+test('what was removed with its segment, or erased, is found no more', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder, SMALL);
+  const events = fill(store, 0, 700);
+  const index = indexOf(folder);
+  build(index, store);
+  store.cursors.open('made-up');
+  store.cursors.move([['made-up', 400]]);
+  while (store.maintain(NOW + 10 ** 9));
+  const { firstSeq } = store.status(NOW);
+  expect(firstSeq).toBeGreaterThan(100);
+  for (const seq of events.keys()) if (seq < firstSeq) events.delete(seq);
+  build(index, store);
+  expect(seqsOf(index, { ...ALL, user: 'user-3' })).toEqual(expected(events, { ...ALL, user: 'user-3' }));
+  expect(index.find({ ...ALL, id: 'msg_0' }).events).toEqual([]);
+
+  const subjects = [{ request: 'r', by: 'user', id: 'user-3', team: null }] as const;
+  for (let step: EraseStep | null = { do: 'setAside' }; step !== null;)
+    step = store.eraser.perform(subjects, step);
+  for (const [seq, { user }] of events) if (user === 'user-3') events.delete(seq);
+  for (const fresh of [index, indexOf(folder)]) {
+    build(fresh, store);
+    expect(seqsOf(fresh, { ...ALL, user: 'user-3' })).toEqual([]);
+    expect(seqsOf(fresh, ALL)).toEqual(expected(events, ALL));
+  }
+});
+
+test('what is being written, and what a crash has left behind the last commit, is none', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder, SMALL);
+  const events = fill(store, 0, 100);
+  const last = readdirSync(folder).findLast((name) => name.endsWith('.seg')) ?? '';
+  appendFileSync(join(folder, last), Buffer.alloc(4096, 0xf7));
+  const index = indexOf(folder);
+  build(index, store);
+  expect(seqsOf(index, ALL)).toEqual(expected(events, ALL));
+  // What is not committed yet is not found, even where it lies there already.
+  index.build(1, 40, Infinity);
+  expect(seqsOf(index, { limit: 1 })).toEqual([40]);
+});
+
+test('the thread begins with the first search, follows the journal, and can be ended at any time', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder, SMALL);
+  const events = fill(store, 0, 500);
+  const search = new JournalSearch(folder, () => Promise.resolve(store.status(NOW)));
+  onTestFinished(() => search.close());
+  const find = async (): Promise<number[]> => (await search.find(ALL)).events.map(({ seq }) => seq);
+  await until('all of them', async () => (await find()).length === events.size);
+  for (const [seq, event] of fill(store, 500, 50)) events.set(seq, event);
+  expect(await find()).toEqual(expected(events, ALL));
+  const late = search.find(ALL).then(
+    () => 'found',
+    () => 'ended',
+  );
+  await search.close();
+  expect(['found', 'ended']).toContain(await late);
+  await expect(search.find(ALL)).rejects.toThrow('ended');
+});
