@@ -43,6 +43,7 @@ export class Sending {
   /** Never rejects. @param taken from `pending`, and given back to it */
   async send(taken: readonly Item[]): Promise<void> {
     const { options, calls, pending, window, signal } = this.#parts;
+    if (options.journal.noted !== undefined) await options.journal.noted();
     const batch = window.unforgotten(taken);
     if (batch.length < taken.length) this.#events.onMoved();
     if (batch.length === 0) return;

@@ -61,7 +61,12 @@ export class Keeper {
   }
 
   #see({ partition, offset, kept, id, verdict }: Seen): void {
-    if (kept !== null && verdict === 'reused')
+    if (kept === null)
+      this.#options.log.warn(
+        { topic: this.#options.topic, partition, offset },
+        'a record that no millrace has written is passed over',
+      );
+    else if (verdict === 'reused')
       this.#tasks.push(() => this.#options.quarantineReused(kept.event, kept.dedupKey));
     const first = offset - (offset % CHUNK);
     let chunk = this.#chunks.get(partition);

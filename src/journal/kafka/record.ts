@@ -117,14 +117,29 @@ function restOf(text: string | null): Rest | null {
   if (text === null) return null;
   try {
     const value: unknown = JSON.parse(text);
-    if (!isRecord(value) || typeof value['source'] !== 'string' || !Number.isSafeInteger(value['at']))
-      return null;
-    if (!isRecord(value['headers']) || !isRecord(value['handling'])) return null;
+    if (!isRecord(value) || !isWritten(value)) return null;
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by recordOf; strangers' records lack the above
     return value as unknown as Rest;
   } catch {
     return null;
   }
+}
+
+/** Whether a record can be worked with, whoever wrote it: one that cannot must not stop those behind it. */
+function isWritten({ source, at, headers, handling, key, again, reasons, letter }: Mapping): boolean {
+  if (typeof source !== 'string' || !Number.isSafeInteger(at)) return false;
+  if (!isRecord(headers) || !Object.values(headers).every(isText) || !isRecord(handling)) return false;
+  const { only } = handling;
+  if (only !== undefined && !(Array.isArray(only) && only.every(isText))) return false;
+  if (![key, again].every((each) => each === undefined || isText(each))) return false;
+  if (reasons !== undefined && !(Array.isArray(reasons) && reasons.every(isRecord))) return false;
+  return letter === undefined || (isRecord(letter) && isText(letter['sink']));
+}
+
+type Mapping = Readonly<Record<string, unknown>>;
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
 }
 
 /** An event that came out of a topic. */

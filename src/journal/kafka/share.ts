@@ -55,6 +55,8 @@ const [FETCH_BYTES, FETCH_WAIT] = [8 * 1024 * 1024, 500];
 const [FIRST_PAUSE, LONGEST_PAUSE] = [200, 5000];
 /** Milliseconds between two commits, while there is something to commit. */
 const COMMIT_PAUSE = 10;
+/** Confirmed by the sink, and not committed: so many are sent again, at most, when the brokers cannot be reached. */
+const MOST_UNNOTED = 200;
 /** Milliseconds that taking leave may last. */
 const LEAVE = 1000;
 const now = (): number => performance.now();
@@ -85,6 +87,9 @@ export class Share implements EventLog {
   #committing: Promise<void> | null = null;
   #isDirty = false;
   #isStarted = false;
+  /** Confirmed since the last commit began that has succeeded. */
+  #unnoted = 0;
+  readonly #notedBell = new Bell();
 
   constructor(options: ShareOptions) {
     this.#options = options;
@@ -128,8 +133,14 @@ export class Share implements EventLog {
     return this.#entries.maySend(event.seq);
   }
 
+  async noted(): Promise<void> {
+    const isFine = (): boolean => this.#unnoted < MOST_UNNOTED || this.#claim?.isHeld !== true;
+    await this.#notedBell.until(isFine, this.#abort.signal).catch(() => undefined);
+  }
+
   delivered(_sink: string, { seq }: Pick<JournalEvent, 'seq'>): void {
     this.#entries.settle(seq);
+    this.#unnoted += 1;
     this.#commitSoon();
   }
 
@@ -213,6 +224,7 @@ export class Share implements EventLog {
     this.#claim = claim;
     this.#floors = new Map();
     this.#committed = new Map();
+    this.#unnoted = 0;
     for (const partition of this.#windows.keys())
       if (!claim.partitions.includes(partition)) this.#windows.delete(partition);
     log.info({ group, partitions: claim.partitions }, 'has partitions');
@@ -222,6 +234,7 @@ export class Share implements EventLog {
       isMember = !this.#abort.signal.aborted;
     } finally {
       claim.end();
+      this.#notedBell.ring();
       const patience = AbortSignal.timeout(session / 2);
       // While it waits it says that it is still there.
       await orAborted(
@@ -373,6 +386,7 @@ export class Share implements EventLog {
   /** @returns whether all that was done when it began is committed */
   async #commit(claim: Claim, membership: Membership): Promise<boolean> {
     const progress = this.#entries.progress(claim);
+    const confirmed = this.#unnoted;
     const offsets = new Map<number, Committed>();
     for (const partition of claim.partitions) {
       const found = progress.get(partition);
@@ -382,8 +396,9 @@ export class Share implements EventLog {
       const text = encodeDone({ offset, done: found?.done ?? [] });
       if (this.#committed.get(partition) !== `${offset} ${text}`) offsets.set(partition, { offset, text });
     }
-    if (offsets.size === 0) return true;
-    if (!(await membership.commit(claim, offsets))) return false;
+    if (offsets.size > 0 && !(await membership.commit(claim, offsets))) return false;
+    this.#unnoted -= Math.min(confirmed, this.#unnoted);
+    this.#notedBell.ring();
     for (const [partition, { offset, text }] of offsets) this.#committed.set(partition, `${offset} ${text}`);
     return true;
   }

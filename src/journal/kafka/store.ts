@@ -194,9 +194,15 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   status(): Promise<JournalStatus> {
     const now = performance.now();
-    if (this.#status === null || now - this.#status.at > STATUS_AGE)
-      this.#status = { at: now, answer: this.#statusNow() };
-    return this.#status.answer;
+    const last = this.#status;
+    if (last !== null && now - last.at <= STATUS_AGE) return last.answer;
+    // While no broker answers, what was last known is better than no metrics at all.
+    const answer = this.#statusNow().catch(async (error: unknown) => {
+      if (last === null) throw error;
+      return last.answer;
+    });
+    this.#status = { at: now, answer };
+    return answer;
   }
 
   async listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
