@@ -1,8 +1,18 @@
-import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { stripVTControlCharacters } from 'node:util';
 
-const require = createRequire(import.meta.url);
-const QUINT = require.resolve('@informalsystems/quint/dist/src/cli.js');
+/** What its commands are made of, one after the other. Each process of the command would first compile all of Quint. */
+const { load, parse, typecheck, runSimulator, runTests } = createRequire(import.meta.url)(
+  '@informalsystems/quint/dist/src/cliCommands.js',
+) as Record<'load' | 'parse' | 'typecheck' | 'runSimulator' | 'runTests', Stage>;
+
+type Stage = (input: unknown) => Promise<Outcome>;
+
+/** Quint's `Either`. */
+interface Outcome {
+  readonly value: unknown;
+  isRight(): boolean;
+}
 
 export interface Simulated {
   /** True when no state broke an invariant. */
@@ -24,22 +34,21 @@ export async function simulate(options: {
   readonly seed: number;
 }): Promise<Simulated> {
   const { file, main, invariants, witnesses = [], runs, seed } = options;
-  const flags = ['--max-steps', '40', '--max-samples', String(runs), '--seed', String(seed)];
-  const looked = witnesses.length === 0 ? [] : ['--witnesses', ...witnesses];
-  const { code, text } = await quint(
-    'run',
-    file,
-    ...flags,
-    '--main',
+  const { ok, text } = await quint(runSimulator, {
+    input: file,
     main,
-    '--verbosity',
-    '1',
-    '--invariants',
-    ...invariants,
-    ...looked,
-  );
+    init: 'init',
+    step: 'step',
+    invariant: 'true',
+    invariants,
+    witnesses,
+    maxSteps: 40,
+    maxSamples: runs,
+    seed: BigInt(seed),
+    verbosity: 1,
+  });
   const held = text.includes('[ok] No violation found');
-  if (!held && !text.includes('[violation]')) throw new Error(`quint ended with ${code}: ${text}`);
+  if (held !== ok || (!held && !text.includes('[violation]'))) throw new Error(`quint failed: ${text}`);
   const broken = [...text.matchAll(/❌ (\w+)/g)].map(([, name]) => name ?? '');
   const witnessed = [...text.matchAll(/^(\w+) was witnessed in (\d+) trace/gm)].map(
     ([, name = '', count]) => [name, Number(count)] as const,
@@ -49,18 +58,27 @@ export async function simulate(options: {
 
 /** Runs the tests (`run` definitions) of a module; true when all of them pass. */
 export async function passes(file: string, main: string): Promise<{ ok: boolean; text: string }> {
-  const { code, text } = await quint('test', file, '--main', main, '--verbosity', '2', '--max-samples', '1');
-  return { ok: code === 0 && /\b[1-9]\d* passing/.test(text), text };
+  const args = { input: file, main, verbosity: 2, maxSamples: 1, seed: 1n };
+  const { ok, text } = await quint(runTests, args);
+  return { ok: ok && /\b[1-9]\d* passing/.test(text), text };
 }
 
-function quint(...args: readonly string[]): Promise<{ code: number | null; text: string }> {
-  return new Promise((resolve) => {
-    const settings = { maxBuffer: 1e8, env: { ...process.env, NO_COLOR: '1' } };
-    const child = execFile(
-      process.execPath,
-      [QUINT, ...args, '--backend', 'typescript'],
-      settings,
-      (_error, stdout, stderr) => resolve({ code: child.exitCode, text: stdout + stderr }),
-    );
-  });
+/** @returns what it has printed, and whether all its stages came to their end */
+async function quint(last: Stage, args: object): Promise<{ ok: boolean; text: string }> {
+  const lines: string[] = [];
+  const { log } = console;
+  console.log = (...words: unknown[]): void => void lines.push(words.join(' '));
+  try {
+    let outcome = await load({ ...args, backend: 'typescript' });
+    for (const stage of [parse, typecheck, last]) if (outcome.isRight()) outcome = await stage(outcome.value);
+    if (!outcome.isRight()) lines.push(problemOf(outcome.value));
+    return { ok: outcome.isRight(), text: stripVTControlCharacters(lines.join('\n')) };
+  } finally {
+    console.log = log;
+  }
+}
+
+function problemOf(value: unknown): string {
+  const { msg, stage } = value as { msg: string; stage: { errors: readonly { explanation: string }[] } };
+  return [msg, ...stage.errors.map(({ explanation }) => explanation)].join('\n');
 }

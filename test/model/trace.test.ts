@@ -8,7 +8,7 @@ import { History, SINKS, type Table } from './history.ts';
 import { passes } from './quint.ts';
 
 /** Histories that are handed to the model; set MILLRACE_MODEL_TRACES and MILLRACE_SEED for more, or others. */
-const TRACES = Number(process.env['MILLRACE_MODEL_TRACES'] ?? 12);
+const TRACES = Number(process.env['MILLRACE_MODEL_TRACES'] ?? 8);
 const SEED = Number(process.env['MILLRACE_SEED'] ?? 1);
 const BASE = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
