@@ -31,6 +31,16 @@ const CHANCES: Readonly<Record<Act, number>> = {
   broker: 1,
 };
 
+/** Acts that find something only together. */
+const THEMES: readonly (readonly Act[])[] = [
+  ['reload', 'start with another config', 'give up', 'retry', 'disk'],
+  ['reload', 'give up', 'slow', 'disk', 'stop'],
+  ['kill', 'power cut', 'stop', 'slow', 'disk'],
+  ['kill', 'power cut', 'time'],
+  ['erase', 'kill', 'power cut', 'reload', 'slow'],
+  ['broker', 'retry', 'reload', 'kill'],
+];
+
 /** Steps of most histories, at most, and of one in ten. */
 const SHORT = 5;
 const LONG = 12;
@@ -55,10 +65,10 @@ export interface Character {
 /** Decided by the seed apart from all that happens: a history with fewer steps is otherwise the same. */
 export function characterOf(seed: number): Character {
   const random = new Random(Math.imul(seed, 0x9e3779b1));
-  const all = Object.entries(CHANCES) as [Act, number][];
+  const all = Object.keys(CHANCES) as Act[];
   const share = random.pick([0.3, 0.5, 1]);
-  const some = all.filter(() => random.chance(share));
-  const acts = (some.length > 0 ? some : all).flatMap(([act, times]) => Array<Act>(times).fill(act));
+  const some = random.chance(0.6) ? random.pick(THEMES) : all.filter(() => random.chance(share));
+  const acts = (some.length > 0 ? some : all).flatMap((act) => Array<Act>(CHANCES[act]).fill(act));
   const isLong = random.chance(0.1);
   return {
     length: isLong ? LONG : 1 + random.below(SHORT),

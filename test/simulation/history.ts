@@ -233,7 +233,7 @@ class History {
     const world = this.#world;
     const { random } = world.scheduler;
     world.trouble = world.trouble > 0 ? 0 : random.pick([0.02, 0.2, 1]);
-    const place = random.pick(['', '', 'journal', 'erasure', 'archive', 'second', 'third', 'keys']);
+    const place = random.pick(['', 'journal', 'erasure', 'archive', 'second', 'second', 'third', 'third']);
     world.troubled = (path) => path.startsWith(`${this.#folder}/${place}`);
     this.#do('disk in trouble or out of it', `trouble ${world.trouble} ${place}`);
     await this.#sleep(random.below(5000));
