@@ -118,7 +118,17 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** The same, where nothing can be waited for. */
+/**
+ * Makes the name of a file durable that is there already, before something is built upon it: who made or replaced it may have been
+ * killed before its folder was synced.
+ */
+export async function syncFound(path: string): Promise<void> {
+  await syncFolder(dirname(path)).catch((error: unknown) => {
+    if (!NOT_OURS.has(errorCode(error))) throw error;
+  });
+}
+
+/** The same as `syncFolder`, where nothing can be waited for. */
 export function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return;
   const handle = openSync(path, constants.O_RDONLY);

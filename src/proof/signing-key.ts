@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject 
 import { dirname } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Signer } from '../core/signature.ts';
-import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, readIfThere, syncFound } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
 
 /**
@@ -25,8 +25,11 @@ export function readSigner(path: string): Signer | null {
 /** The same; the key is made, for its owner only, where there is none. */
 export async function openSigner(path: string): Promise<Signer> {
   const known = readSigner(path);
-  if (known !== null) return known;
   try {
+    if (known !== null) {
+      await syncFound(path);
+      return known;
+    }
     makeFolder(dirname(path), 0o700);
     const { privateKey } = generateKeyPairSync('ed25519');
     const pem = Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));

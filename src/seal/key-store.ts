@@ -6,7 +6,7 @@ import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { KeyLedger } from '../core/proof.ts';
 import { AppendFile } from '../lib/append-file.ts';
-import { makeFolder, openPlain, OWNER_ONLY, READ_WRITE, writeAll } from '../lib/durable.ts';
+import { makeFolder, openPlain, OWNER_ONLY, READ_WRITE, syncFound, writeAll } from '../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
 import { own, type FileLock } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
@@ -98,6 +98,7 @@ export class KeyStore {
       const file = join(folder, FILE);
       if (lstatSync(file, { throwIfNoEntry: false }) === undefined)
         await writeDurably(folder, FILE, newHeader(master).header, OWNER_ONLY);
+      else await syncFound(file);
       let ring = await KeyRing.read(file, master);
       const { destroyed } = ring;
       if (stale === 'refuse') requireCurrent(folder, ring, ledger);

@@ -1,10 +1,14 @@
 import { createRequire } from 'node:module';
 import { stripVTControlCharacters } from 'node:util';
 
+const require = createRequire(import.meta.url);
+
 /** What its commands are made of, one after the other. Each process of the command would first compile all of Quint. */
-const { load, parse, typecheck, runSimulator, runTests } = createRequire(import.meta.url)(
-  '@informalsystems/quint/dist/src/cliCommands.js',
-) as Record<'load' | 'parse' | 'typecheck' | 'runSimulator' | 'runTests', Stage>;
+const { load, parse, typecheck, runSimulator, runTests } =
+  require('@informalsystems/quint/dist/src/cliCommands.js') as Record<
+    'load' | 'parse' | 'typecheck' | 'runSimulator' | 'runTests',
+    Stage
+  >;
 
 type Stage = (input: unknown) => Promise<Outcome>;
 

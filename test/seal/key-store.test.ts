@@ -1,10 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { KeyStore } from '../../src/seal/key-store.ts';
+import { openSigner } from '../../src/proof/signing-key.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { skipped } from '../support/requirements.ts';
+import { lacksSyncs, watchSyncs } from '../support/synced.ts';
 import { keysOf, MASTER, OTHER, owner, ringOf, subject } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
@@ -18,6 +21,27 @@ async function storeWith(count: number): Promise<{ path: string; store: KeyStore
   );
   return { path, store };
 }
+
+describe.skipIf(lacksSyncs !== null)(`what a killed process has made${skipped(lacksSyncs)}`, () => {
+  it('a store gets a durable name before it is given keys', async () => {
+    const { path, store } = await storeWith(1);
+    await store.close();
+    const synced: string[] = [];
+    await watchSyncs((folder) => synced.push(folder));
+    const again = await KeyStore.open(path, MASTER);
+    await again.close();
+    expect(synced).toContain(again.path);
+  });
+
+  it('a key that signs gets a durable name before it signs', async () => {
+    const folder = realpathSync(await temporaryFolder());
+    const { publicKey } = await openSigner(join(folder, 'manifest.key'));
+    const synced: string[] = [];
+    await watchSyncs((path) => synced.push(path));
+    expect((await openSigner(join(folder, 'manifest.key'))).publicKey).toBe(publicKey);
+    expect(synced).toContain(folder);
+  });
+});
 
 describe('key store', () => {
   it('gives every owner a key of its own, the same ever after', async () => {
