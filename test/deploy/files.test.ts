@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { z } from 'zod';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
@@ -193,7 +194,7 @@ test('the job that drains runs as the chart runs a replica, and its command line
     const { mountPath } = mount as { mountPath: string };
     expect(pod).toContain(`mountPath: ${mountPath}\n`);
   }
-  expect(container?.image).toBe(`millrace:${manifest.version}`);
+  expect(container?.image).toBe(`registry.example.com/millrace:${manifest.version}`);
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
   // An empty journal, made by a receiver.
@@ -241,13 +242,35 @@ describe('helm', () => {
     }
   });
 
+  const examples = join(DEPLOY, 'helm/examples');
+
+  test.each(readdirSync(examples))('the values of %s are some, and its config can be used', async (name) => {
+    const values = parse(readFileSync(join(examples, name), 'utf8')) as {
+      image: { repository: string };
+      config: { server: { trustedProxies: number } };
+    };
+    const schema = JSON.parse(
+      readFileSync(join(chart, 'values.schema.json'), 'utf8'),
+    ) as z.core.JSONSchema.Schema;
+    expect(z.fromJSONSchema(schema).safeParse(values).error).toBeUndefined();
+    expect(values.image.repository).toMatch(/\/millrace$/);
+    expect(values.config.server.trustedProxies).toBeGreaterThan(0);
+    const config = join(await temporaryFolder(), 'millrace.yaml');
+    writeFileSync(config, stringify(values.config));
+    const { code, stderr } = await millrace(['check', '--config', config], {
+      env: { MILLRACE_SECRET: SECRET },
+    });
+    expect({ code }, stderr).toEqual({ code: 0 });
+  });
+
+  function template(...args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
+    const always = ['template', 'made-up', chart, '--kube-version', '1.31.0'];
+    return spawnSync('helm', [...always, ...args], { encoding: 'utf8' });
+  }
+
   /** What the chart makes, by kind. */
   function render(...args: readonly string[]): Record<string, Rendered> {
-    const { status, stdout, stderr } = spawnSync(
-      'helm',
-      ['template', 'made-up', chart, '--kube-version', '1.31.0', ...args],
-      { encoding: 'utf8' },
-    );
+    const { status, stdout, stderr } = template('--set', 'image.repository=acme/millrace', ...args);
     expect({ status }, stderr).toEqual({ status: 0 });
     const documents = parseAllDocuments(stdout).map((document) => document.toJS() as Rendered);
     return Object.fromEntries(documents.map((document) => [document.kind, document]));
@@ -283,10 +306,73 @@ describe('helm', () => {
     expect({ code }, stderr).toEqual({ code: 0 });
   });
 
+  const PUBLIC = ['--set', 'ingress.enabled=true', '--set', 'ingress.host=hooks.example.com'];
+  const ROUTED = ['--set', 'gateway.enabled=true', '--set', 'gateway.parentRefs[0].name=public'];
+  const RECEIPTS = ['--set', 'config.receipts.path=./receipts'];
+
+  test.skipIf(helm !== null)(`from outside nothing is reached but the config's paths${skipped(helm)}`, () => {
+    const paths = (...args: readonly string[]): unknown[] => {
+      const { Ingress, HTTPRoute, Service } = render(...PUBLIC, ...ROUTED, ...args);
+      expect(Service?.kind).toBe('Service');
+      const ingress = Ingress?.spec.rules?.flatMap(({ http }) => http?.paths.map(({ path }) => path));
+      const routed = HTTPRoute?.spec.rules?.flatMap(({ matches }) => matches?.map(({ path }) => path.value));
+      expect(routed).toEqual(ingress);
+      for (const text of [JSON.stringify(Ingress), JSON.stringify(HTTPRoute)])
+        expect(text).not.toMatch(/admin|9090/);
+      return ingress ?? [];
+    };
+    expect(paths()).toEqual(['/webhooks']);
+    expect(paths('--set', 'config.server.path=/hooks')).toEqual(['/hooks']);
+    expect(paths(...RECEIPTS)).toEqual(['/webhooks', '/receipts/']);
+    expect(Object.keys(render())).not.toEqual(expect.arrayContaining(['Ingress']));
+  });
+
+  /** Each port of the policy, with who reaches it. */
+  const ports = (...args: readonly string[]): unknown =>
+    render('--set', 'networkPolicy.enabled=true', ...args)['NetworkPolicy']?.spec.ingress?.map((rule) => [
+      rule.ports[0]?.port,
+      rule.from ?? 'anybody',
+    ]);
+
+  test.skipIf(helm !== null)(`who is not named does not reach the admin port${skipped(helm)}`, () => {
+    expect(ports()).toEqual([[8080, 'anybody']]);
+    expect(ports('--set', 'networkPolicy.adminFrom[0].ipBlock.cidr=10.0.0.0/16')).toEqual([
+      [8080, 'anybody'],
+      [9090, [{ ipBlock: { cidr: '10.0.0.0/16' } }]],
+    ]);
+  });
+
+  test.skipIf(helm !== null).each([
+    ['image.repository', []],
+    ['ingress.host', ['--set', 'ingress.enabled=true']],
+    ['gateway.parentRefs', ['--set', 'gateway.enabled=true']],
+    ['config.server.path', [...PUBLIC, '--set', 'config.server.path=${WHERE}']],
+    ['config.receipts', [...PUBLIC, ...RECEIPTS, '--set', 'replicas=2']],
+    ['clasName', ['--set', 'ingress.clasName=nginx']],
+  ])(`%s is named by what refuses it${skipped(helm)}`, (name, args) => {
+    const image = name === 'image.repository' ? [] : ['--set', 'image.repository=acme/millrace'];
+    const { status, stderr } = template(...image, ...args);
+    expect(status).toBe(1);
+    expect(stderr).toContain(name);
+  });
+
+  test.skipIf(helm !== null).each(readdirSync(examples))(`the chart takes %s${skipped(helm)}`, (name) => {
+    const { status, stderr } = template('--values', join(examples, name));
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
   interface Rendered {
     readonly kind: string;
     readonly data?: Readonly<Record<string, string>>;
     readonly spec: {
+      readonly rules?: readonly {
+        readonly http?: { readonly paths: readonly { readonly path: string }[] };
+        readonly matches?: readonly { readonly path: { readonly value: string } }[];
+      }[];
+      readonly ingress?: readonly {
+        readonly ports: readonly { readonly port: number }[];
+        readonly from?: unknown;
+      }[];
       readonly volumeClaimTemplates?: readonly unknown[];
       readonly template?: {
         readonly spec: { readonly containers: readonly { readonly securityContext: object }[] };

@@ -48,7 +48,7 @@ spec:
       type: RuntimeDefault
   containers:
     - name: millrace
-      image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+      image: "{{ required "image.repository is not set: build the image (docker build --file deploy/Dockerfile .), push it, and name it here" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       env:
         - name: MILLRACE_ACKNOWLEDGE
@@ -127,4 +127,23 @@ spec:
   affinity:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end -}}
+
+{{/* Where deliveries go. The parentheses let a section that is left out be one without keys. */}}
+{{- define "millrace.path" -}}
+{{- $path := ((.Values.config).server).path | default "/webhooks" -}}
+{{- if contains "$" $path -}}
+{{- fail "config.server.path: an ingress or a gateway needs the path itself, not a variable" -}}
+{{- end -}}
+{{- $path -}}
+{{- end -}}
+
+{{/* Not empty where receipts are shown at /receipts/. */}}
+{{- define "millrace.receipts" -}}
+{{- if ((.Values.config).receipts).path -}}
+{{- if gt (int .Values.replicas) 1 -}}
+{{- fail "config.receipts: each replica has a log of its own, and one address cannot show several; set replicas to 1, or disable ingress and gateway" -}}
+{{- end -}}
+shown
+{{- end -}}
 {{- end -}}
