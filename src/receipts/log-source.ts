@@ -15,8 +15,8 @@ export interface LogSource {
   checkpoint(): Promise<string | null>;
   /** So many entries from one on; a multiple of 256 that is in the log. */
   entries(from: number, count: number): Promise<Buffer>;
-  /** Proves an entry; null when the log does not have it. */
-  proof(index: number, size: number): Promise<string | null>;
+  /** Proves an entry by the checkpoint of now; null when the log does not have it yet. */
+  proof(index: number): Promise<string | null>;
 }
 
 /** @param place a folder, or `http://receiver:8080/receipts` */
@@ -45,13 +45,20 @@ class LocalLog implements LogSource {
     return Promise.resolve(this.#reader.entries(from, count));
   }
 
-  async proof(index: number, size: number): Promise<string | null> {
+  async proof(index: number): Promise<string | null> {
     const checkpoint = this.#reader.checkpoint();
+    const size = sizeIn(checkpoint ?? '');
     if (checkpoint === null || index >= size) return null;
     const tree = this.#reader.tree(size);
     const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
     return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
   }
+}
+
+/** What a checkpoint says, whoever signed it: a proof by it is verified as a whole. */
+function sizeIn(checkpoint: string): number {
+  const [, size] = /^[^\n]+\n(\d{1,15})\n/.exec(checkpoint) ?? [];
+  return Number(size ?? 0);
 }
 
 class RemoteLog implements LogSource {

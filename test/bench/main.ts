@@ -8,6 +8,7 @@ import { ingest } from './ingest/ingest.ts';
 import { load } from './load/load.ts';
 import { ndjson } from './ndjson/ndjson.ts';
 import { reconcile } from './reconcile/reconcile.ts';
+import { receipts } from './receipts.ts';
 import { redaction } from './redaction/redaction.ts';
 import { replay } from './replay/replay.ts';
 import { renderResult } from './report.ts';
@@ -27,6 +28,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   storage,
   ndjson,
   load,
+  receipts,
   redaction,
   search,
   replay,

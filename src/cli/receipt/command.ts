@@ -6,7 +6,7 @@ import { EXIT, messageOf } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
 import { openLog, type LogSource } from '../../receipts/log-source.ts';
-import { openCheckpoint, parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
+import { parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { option, readAs } from '../options.ts';
@@ -86,7 +86,7 @@ async function judge(
   const { id, entry, origin } = kept;
   const wrong = (detail: string): Judged => ({ line, id, state: 'false', detail });
   if (origin !== verifier.name) return wrong(`is of the log ${origin}, and the key of ${verifier.name}`);
-  const proof = kept.proof ?? (await proofIn(log, kept.index, verifier));
+  const proof = kept.proof ?? (await log?.proof(kept.index)) ?? null;
   if (proof === null) return { line, id, state: 'open', detail: `entry ${kept.index} is not in the log yet` };
   try {
     const parsed = parseProof(proof);
@@ -98,12 +98,6 @@ async function judge(
   } catch (error) {
     return wrong(messageOf(error));
   }
-}
-
-async function proofIn(log: LogSource | null, index: number, verifier: NoteVerifier): Promise<string | null> {
-  const checkpoint = (await log?.checkpoint()) ?? null;
-  const head = checkpoint === null ? null : openCheckpoint(checkpoint, verifier);
-  return head === null || log === null ? null : log.proof(index, head.size);
 }
 
 function show(io: Io, judged: readonly Judged[], json: boolean): void {

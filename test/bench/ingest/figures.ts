@@ -113,7 +113,9 @@ export function resultOf(measured: Measured): BenchResult {
         ? [atLeast('rate with a filled journal', 1 / shareOf(receiver, other).rate, 0.9)]
         : other.name === 'traced'
           ? [atLeast('rate with traces', 1 / shareOf(receiver, other).rate, 0.98)]
-          : [],
+          : other.name === 'receipts'
+            ? [atLeast('rate with receipts', 1 / shareOf(receiver, other).rate, 0.95)]
+            : [],
     ),
     ...[...kept].flatMap(([contestant, counts]) => (counts === null ? [] : [conserved(contestant, counts)])),
   ];

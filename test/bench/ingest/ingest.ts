@@ -69,6 +69,7 @@ class Ingest {
     if (filled > 0) await this.#receiver('filled');
     if (workers > 1) await this.#receiver('workers', { workers });
     if (traces !== null) await this.#receiver('traced', { env: await this.#collector(traces) });
+    if (this.#options.receipts) await this.#receiver('receipts', { env: this.#receipts() });
     for (const name of rivals ? RIVALS : (['express'] as const)) await this.#rival(name);
 
     const memory = new MemoryWatch(() => receiver.memory());
@@ -179,7 +180,7 @@ class Ingest {
   }
 
   async #receiver(
-    name: 'receiver' | 'filled' | 'workers' | 'traced',
+    name: 'receiver' | 'filled' | 'workers' | 'traced' | 'receipts',
     {
       workers = 1,
       profile = null,
@@ -209,6 +210,13 @@ class Ingest {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
       OTEL_TRACES_SAMPLER_ARG: String(share),
+    };
+  }
+
+  #receipts(): Readonly<Record<string, string>> {
+    return {
+      MILLRACE_RECEIPTS_PATH: this.#made('log'),
+      MILLRACE_RECEIPTS_ORIGIN: 'made-up.example/bench',
     };
   }
 

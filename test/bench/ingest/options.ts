@@ -17,6 +17,8 @@ export interface IngestOptions {
   readonly workers: number;
   /** Share of events that a second receiver traces, in the same rounds; null leaves that out. */
   readonly traces: number | null;
+  /** Also a receiver that gives receipts. */
+  readonly receipts: boolean;
   /** CPUs that everything runs on, as `taskset` names them; null takes all. */
   readonly cores: string | null;
   readonly profile: string | null;
@@ -47,6 +49,7 @@ export const HELP = `Flags:
   --events N        events in that journal (default 2000000; implies --long)
   --workers N       also measure a receiver with server.workers: N, in the same rounds
   --traces SHARE    also measure a receiver that exports traces of this share (0 to 1), in the same rounds
+  --receipts        also measure a receiver that gives receipts, in the same rounds
   --cores LIST      run everything on these CPUs, such as 0,1 (needs taskset)
   --folder DIR      make the temporary folder here; put it on the disk that is to be measured
   --profile DIR     write a CPU profile of the receiver to this folder
@@ -69,6 +72,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
       events: text,
       workers: text,
       traces: text,
+      receipts: { type: 'boolean' },
       cores: text,
       folder: text,
       profile: text,
@@ -95,6 +99,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
     filled: values.long === true || values.events !== undefined ? number('events', 2_000_000) : 0,
     workers: number('workers', 1),
     traces: values.traces === undefined ? null : share(values.traces),
+    receipts: values.receipts ?? false,
     cores: values.cores ?? null,
     folder: values.folder ?? null,
     profile: values.profile ?? null,
