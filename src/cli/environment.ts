@@ -32,6 +32,7 @@ export const ENVIRONMENT = {
   OTEL_TRACES_SAMPLER_ARG: 'Its share, such as 0.01.',
   OTEL_SDK_DISABLED: '`true`: no traces.',
   OTEL_TRACES_EXPORTER: '`none`: no traces.',
+  KAFKA_HOME: 'Folder of an Apache Kafka that `demo --fleet` starts a broker of.',
   TMPDIR: 'Where `demo` creates its folder.',
   NO_COLOR: 'Output is not coloured; without it, it is on a terminal.',
   FORCE_COLOR:

@@ -60,6 +60,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'config',
     'delta',
     'export',
+    'journal',
     'replay',
     'sandbox',
     'service',

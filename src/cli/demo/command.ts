@@ -1,13 +1,13 @@
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { countArchive, type DemoCounts } from './count.ts';
 import { demoRequests, Tally, type DemoRequest } from './requests.ts';
 import { startDemoApp, untilDelivered } from './app.ts';
 import { demoHistory, type DemoHistory } from './history.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, usageError, type Io } from '../io.ts';
 import { option, wholeNumber } from '../options.ts';
 import { withPlaces } from '../places.ts';
 import { Sender } from '../sender.ts';
@@ -19,15 +19,31 @@ Examples:
   millrace demo --events 5000 --json
   millrace demo --store s3                    the archive in a stand-in of S3: pip install 'moto[server]'
   millrace demo --store s3://bucket/prefix    in a store of yours, below a new prefix; its objects stay there
+  millrace demo --fleet 2 --kafka ~/kafka_2.13-4.2.0       a broker of an unpacked release; needs Java
+  millrace demo --fleet 2 --brokers localhost:9092         a broker that runs, without TLS and sign-in
 
 Starts a receiver on a free port with a secret made for the occasion, sends it signed events of the documented types
 and, beside them, duplicates, forged, stale, invalid and oversized ones. A stand-in of the service sends its own, has its
 bulk pull triggered and followed, and its meals land in tables. Then the demo waits for delivery, stops the receiver and
 counts from the files themselves. With --store these are objects: it verifies them, counts what a replay would send, exports
-them to a Delta table and counts its rows. Exit codes: 0 the counts add up, 1 they do not, 2 usage, or there is no stand-in.`;
+them to a Delta table and counts its rows. Exit codes: 0 the counts add up, 1 they do not, 2 usage, or there is no stand-in.
+
+With --fleet 2 it starts two replicas that share a journal in topics of their own, sends good events to both, kills one with
+SIGKILL amid the load, sends what it did not answer to the other, and some of what was answered once more. When all is
+delivered it proves from the archives of both that every event with a 2xx is there, byte for byte, in the order of its user;
+those that were under way at the kill may be there twice, and are counted. The topics are deleted in the end.`;
 
 /** Connections of the sender: as many as a busy service would hold open. */
 const CONNECTIONS = 16;
+
+interface Options {
+  readonly events: number;
+  readonly store?: string;
+  readonly fleet?: string;
+  readonly kafka?: string;
+  readonly brokers?: readonly string[];
+  readonly json?: boolean;
+}
 
 /** `millrace demo`: the main job once, bounded, proved from the files it leaves. */
 export function demoCommand(io: Io): Command {
@@ -35,9 +51,21 @@ export function demoCommand(io: Io): Command {
     .description('send events through a temporary receiver; prove the counts from the files')
     .addOption(option('--events <n>', 'good events to send', wholeNumber(1), '1000'))
     .option('--store <store>', 'archive in an object store: s3 (a stand-in on this machine), or a URL')
+    .addOption(
+      new Option('--fleet <replicas>', 'kill one of two replicas on Kafka').choices(['2']).conflicts('store'),
+    )
+    .option('--kafka <folder>', 'with --fleet: an Apache Kafka to start a broker of (default: KAFKA_HOME)')
+    .addOption(
+      option('--brokers <addresses>', 'with --fleet: host:port of brokers that run', readBrokers).conflicts(
+        'kafka',
+      ),
+    )
     .option('--json', 'print one JSON object as the last line')
     .addHelpText('after', HELP)
-    .action(async (options: { events: number; store?: string; json?: boolean }) => {
+    .action(async (options: Options) => {
+      if (options.fleet !== undefined) return fleet(io, options);
+      if (options.kafka !== undefined || options.brokers !== undefined)
+        throw usageError('--kafka and --brokers are for --fleet 2');
       const store = options.store === undefined ? null : await openDemoStore(options.store, io);
       try {
         const counts = await runDemo(io, options.events, store);
@@ -48,6 +76,20 @@ export function demoCommand(io: Io): Command {
         await store?.stop();
       }
     });
+}
+
+async function fleet(io: Io, { events, kafka, brokers, json }: Options): Promise<void> {
+  // Loaded by who asks for it.
+  const { renderFleet, runFleetDemo } = await import('./fleet.ts');
+  const counts = await runFleetDemo(io, { events, kafka, brokers });
+  print(io, json === true ? JSON.stringify(counts) : renderFleet(counts));
+  io.setExit(counts.ok ? EXIT.done : EXIT.failed);
+}
+
+function readBrokers(text: string): readonly string[] {
+  const brokers = text.split(',');
+  if (brokers.every((broker) => /^[^\s/]+:\d{1,5}$/.test(broker))) return brokers;
+  throw new TypeError('must be host:port, or several with commas between them');
 }
 
 async function runDemo(io: Io, events: number, store: DemoStore | null): Promise<DemoCounts> {
