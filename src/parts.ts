@@ -192,7 +192,7 @@ async function openStore(system: System): Promise<Stop> {
 }
 
 async function openShared(system: System): Promise<KafkaJournal> {
-  const { config, plan, log } = system;
+  const { config, plan, users, log } = system;
   return openKafkaJournal(config.journal, {
     maxWaiting: config.delivery.maxPendingBytes,
     targetsOf: ({ type, handling }) =>
@@ -200,6 +200,7 @@ async function openShared(system: System): Promise<KafkaJournal> {
     sinks: () => [...plan.value.sinks.keys()],
     handOver: (sink, signal) => handOver(system, sink, signal),
     flushSink: (sink) => void system.sinks.flush(sink).catch(() => undefined),
+    isErased: users.isErased,
     log,
   });
 }

@@ -99,6 +99,7 @@ export function openTopics(config: Config): Promise<KafkaJournal> {
     sinks: () => Object.keys(config.sinks),
     handOver: () => Promise.resolve(),
     flushSink: quiet,
+    isErased: ErasedUsers.open(config.erasure.path).isErased,
     log: { info: quiet, warn: quiet, error: quiet },
   });
 }

@@ -13,12 +13,14 @@ export interface DispatcherOptions extends SharedOptions {
 /** Everything after the 2xx: one feed a sink, each at its own pace. Sinks can come and go while it runs. */
 export class Dispatcher {
   readonly #options: SharedOptions;
+  readonly #isErased: (event: JournalEvent) => boolean;
   readonly #feeds = new Map<string, Feed>();
 
-  constructor({ targetsOf, isErased, ...shared }: DispatcherOptions) {
+  constructor({ targetsOf, isErased = () => false, ...shared }: DispatcherOptions) {
+    this.#isErased = isErased;
     this.#options = {
       ...shared,
-      targetsOf: (event) => (isErased?.(event) === true ? NOWHERE : targetsOf(event)),
+      targetsOf: (event) => (isErased(event) ? NOWHERE : targetsOf(event)),
     };
   }
 
@@ -33,7 +35,11 @@ export class Dispatcher {
     try {
       await feed.start();
       if (journal.maySend !== undefined)
-        feed.forget({ upTo: Infinity, owned: (event) => journal.maySend?.(event) !== true });
+        // Its seqs say nothing of when an event came, so an erasure cannot name them: each is looked at right before it is sent.
+        feed.forget({
+          upTo: Infinity,
+          owned: (event) => journal.maySend?.(event) !== true || this.#isErased(event),
+        });
     } catch (error) {
       this.#feeds.delete(name);
       this.#options.journal.releaseCursor(name, true);

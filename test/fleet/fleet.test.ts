@@ -146,6 +146,45 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     expect(fleet.judge()).toMatchObject({ ok: true });
   });
 
+  test('what waits for a sink in trouble is not sent after its user is erased', async () => {
+    const folder = await temporaryFolder();
+    const holds = join(folder, 'holds');
+    const fleet = await makeFleet({ folder, sinks: ['one'], sink: { holds, only: 'one' } });
+    writeFileSync(holds, '');
+    const both = await fleet.start('b1', 'both');
+    const config = fleet.config('b1');
+    for (let n = 0; n < 5; n += 1) await fleet.send('gone', () => [both.url]);
+    await until('the sink to be tried', async () => (await both.status()).sinks[0]?.retried !== 0);
+    const erased = await millrace(['erase', 'gone', '--now', '--config', config]);
+    expect(erased.stdout + erased.stderr).toContain('the brokers keep what it had until');
+    rmSync(holds);
+    await fleet.send('stays', () => [both.url]);
+    await until('nothing to wait', async () => {
+      const { stdout } = await millrace(['status', '--json', '--config', config]);
+      return JSON.parse(stdout).journal.cursors[0].backlog === 0;
+    });
+    expect(fleet.given('one')).toEqual(['msg_stays_1']);
+  });
+
+  test('each known id with other bytes is set aside, also long after the first', async () => {
+    const fleet = await makeFleet({ sinks: ['one'] });
+    const both = await fleet.start('b1', 'both');
+    const config = fleet.config('b1');
+    const list = async (): Promise<number> =>
+      (await millrace(['quarantine', 'list', '--json', '--config', config])).stdout.split('\n').length - 1;
+    for (let n = 1; n <= 3; n += 1) {
+      await postSigned(both.url, body({ n }), { id: `msg_${n}` });
+      await until('the first to be delivered', () => fleet.given('one').length === n);
+      await postSigned(both.url, body({ other: n }), { id: `msg_${n}` });
+      await until('the other to be set aside', async () => (await list()) === n);
+    }
+    await until('the keeper to be past all', async () => {
+      const places = await oracle.committed(`${fleet.name}._window`, fleet.topic);
+      return [...places.values()].reduce((sum, each) => sum + each, 0) === 6;
+    });
+    expect(fleet.given('one')).toEqual(['msg_1', 'msg_2', 'msg_3']);
+  });
+
   test('says which topic is missing, and when the topics do not agree', async () => {
     const fleet = new Fleet({ folder: await temporaryFolder(), addresses, oracle });
     const config = fleet.config('x');

@@ -48,7 +48,7 @@ export class Keeper {
       flushSink: () => undefined,
       addDeadLetter: () => Promise.resolve(),
     });
-    this.#share.subscribe((lastSeq) => void (this.#working ??= this.#work(lastSeq)));
+    this.#share.subscribe(() => void (this.#working ??= this.#work()));
   }
 
   async start(): Promise<void> {
@@ -89,15 +89,17 @@ export class Keeper {
   }
 
   /** Nothing counts as done before its tasks are. Never rejects. */
-  async #work(lastSeq: number): Promise<void> {
-    for (let upTo = lastSeq; ;) {
+  async #work(): Promise<void> {
+    // Whoever began it has to know of it before it is over.
+    await Promise.resolve();
+    for (;;) {
+      const upTo = this.#share.lastSeq;
       const tasks = this.#tasks;
       this.#tasks = [];
       for (const task of tasks) await this.#try(task);
       if (this.#abort.signal.aborted) break;
       this.#share.moveCursor('_window', upTo);
       if (this.#tasks.length === 0 && this.#share.lastSeq === upTo) break;
-      upTo = this.#share.lastSeq;
     }
     this.#working = null;
   }

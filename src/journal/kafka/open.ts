@@ -7,7 +7,10 @@ import type { KafkaJournal, KafkaJournalOptions } from './store.ts';
  */
 export async function openKafkaJournal(
   section: Section & { readonly dedupWindow: number },
-  parts: Pick<KafkaJournalOptions, 'maxWaiting' | 'targetsOf' | 'sinks' | 'handOver' | 'flushSink' | 'log'>,
+  parts: Pick<
+    KafkaJournalOptions,
+    'maxWaiting' | 'targetsOf' | 'sinks' | 'handOver' | 'flushSink' | 'isErased' | 'log'
+  >,
 ): Promise<KafkaJournal> {
   const { KafkaJournal: Journal } = await import('./store.ts');
   const journal = new Journal({ ...section, ...parts, connection: connectionOf(section) });

@@ -1,7 +1,13 @@
 import type { ErasableStore, ErasureRun } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
-import { ID_REUSED, type AppendResult, type IngestOptions, type InvalidReason } from '../../core/ingest.ts';
+import {
+  ID_REUSED,
+  type AppendResult,
+  type IngestOptions,
+  type InvalidReason,
+  type IsErased,
+} from '../../core/ingest.ts';
 import type {
   CursorStatus,
   DeadLetter,
@@ -48,6 +54,8 @@ export interface KafkaJournalOptions {
   readonly sinks: () => readonly string[];
   readonly handOver: (sink: string, signal: AbortSignal) => Promise<void>;
   readonly flushSink: (sink: string) => void;
+  /** Whether an event is of a user who was erased: nothing of it is set aside. */
+  readonly isErased: IsErased;
   readonly log: SinkLog;
 }
 
@@ -128,6 +136,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
       ...this.#shareOptions('_window'),
       append: (partition, message) => this.#to(this.#options.windowTopic).append(partition, message),
       quarantineReused: async (event, dedupKey) => {
+        if (this.#options.isErased(event)) return;
         await this.#setAside(event, [ID_REUSED], dedupKey);
       },
     });
@@ -220,7 +229,8 @@ export class KafkaJournal implements EventStore, ErasableStore {
   }
 
   async release(key: number, event: Event): Promise<void> {
-    await this.#append(event, { again: `quarantine ${key}` });
+    // Looked at anew, it may turn out to be of a user who has been erased since.
+    if (!this.#options.isErased(event)) await this.#append(event, { again: `quarantine ${key}` });
     await this.#quarantine.remove(key);
   }
 
@@ -291,6 +301,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
   }
 
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
+    if (this.#options.isErased(event)) return;
     const print = fingerprintOf(event.source, event.id, event.body).toString('hex');
     // One that is retried and refused once more is another one: the earlier is about to be taken out.
     const { again = null }: SharedEvent = event;
