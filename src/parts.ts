@@ -47,7 +47,6 @@ import { openStore as openPlace } from './storage/open.ts';
 import { Consumer } from './sources/consumer.ts';
 import { createTake } from './sources/take.ts';
 import type { Validator } from './validate/envelope.ts';
-import { logDocuments } from './receipts/documents.ts';
 import { receiptsPlace } from './receipts/place.ts';
 import { Receipts } from './receipts/receipts.ts';
 import { createReceiving } from './workers/receiving.ts';
@@ -223,13 +222,24 @@ function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
   });
 }
 
+/** Receipts are off: what the log does not have yet is not kept for it any more. */
+async function forgoReceipts(journal: SqliteJournal, log: Logger): Promise<void> {
+  const held = await journal.heldReceipts();
+  if (held !== null && held < journal.lastSeq)
+    log.warn(
+      { entries: journal.lastSeq - held },
+      'receipts are off: the last ones that were answered are not in the log, and will be lost to it when the journal clears their events',
+    );
+  await journal.holdReceipts(null);
+}
+
 /** Before anything comes in, and until all that came is in the log. */
 async function startReceipts(system: System): Promise<Stop | void> {
   const { config, journal, clock, log } = system;
   system.receipts = null;
   if (journal === null) return;
   const place = await receiptsPlace(config);
-  if (place === null) return journal.holdReceipts(null);
+  if (place === null) return forgoReceipts(journal, log);
   const { interval } = config.receipts;
   const receipts = await Receipts.open({ ...place, journal, clock, log, interval });
   system.receipts = receipts;
@@ -308,7 +318,9 @@ async function makeReceiver(system: System): Promise<Stop> {
 }
 
 function documentsOf({ receipts }: System) {
-  return receipts === null ? undefined : logDocuments(receipts);
+  return receipts === null
+    ? undefined
+    : { prefix: '/receipts/', find: (path: string) => receipts.find(path) };
 }
 
 function admit({ config, store, dispatcher }: System): Admission {

@@ -7,11 +7,12 @@ import { entryOf } from '../core/receipt.ts';
 import { erasedEntries } from '../erase/receipt.ts';
 import { visible } from '../lib/visible.ts';
 import { readProof } from '../proof/open.ts';
-import { parseKept } from '../receipts/kept.ts';
+import { parseKept, type KeptReceipt } from '../receipts/kept.ts';
 import { openLog } from '../receipts/log-source.ts';
-import { parseVerifier, type NoteVerifier } from '../receipts/note.ts';
+import { parseVerifier, type NoteVerifier, type TreeHead } from '../receipts/note.ts';
 import { receiptsPlace } from '../receipts/place.ts';
 import { LogEntries } from '../receipts/prove.ts';
+import { parseProof, verifyProof } from '../receipts/proof-text.ts';
 import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -28,7 +29,8 @@ Examples:
 Every event that the signed log of receipts has must be in the archive, or on the receipt of an erasure. The archive must be of a sink that
 gets all events; name several for a sink each. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
 what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
-cannot make one that receipts which were completed before agree with.
+cannot make one that receipts which were completed before agree with. An entry stands for an event's id, its time and its body: what else a line of the
+archive says is checked by \`archive verify\`.
 
 Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 4 events are missing, named by their entries.`;
 
@@ -65,7 +67,9 @@ export function proveCommand(io: Io): Command {
       const verifier = options.key ?? own?.verifier ?? null;
       if (verifier === null)
         throw usageError('name the key of the log: --key, or --config with receipts.path');
-      const entries = await LogEntries.read(log, verifier);
+      const kept = options.receipts === undefined ? [] : keptIn(options.receipts, verifier);
+      const sizes = new Set(kept.flatMap(({ head }) => head?.size ?? []));
+      const entries = await LogEntries.read(log, verifier, sizes);
       const counts = { archived: 0, erased: 0, closed: 0 };
       const status = new StatusLine(io);
       const opener = await openerOf(options, io, 'nothing');
@@ -88,7 +92,7 @@ export function proveCommand(io: Io): Command {
         for (const entry of erasedEntries(config.erasure.path, trusted))
           if (entries.account(entry)) counts.erased += 1;
       }
-      const wrong = options.receipts === undefined ? [] : falseReceipts(options.receipts, entries);
+      const wrong = kept.flatMap((one) => falseReceipt(one, entries) ?? []);
       const missing = [...entries.missing()];
       const { size } = entries.head;
       const report = { size, events: entries.events, ...counts, missing, false_receipts: wrong };
@@ -98,28 +102,42 @@ export function proveCommand(io: Io): Command {
     });
 }
 
-/** What a sender kept and the log does not have. */
-function falseReceipts(
-  file: string,
-  entries: LogEntries,
-): { readonly id: string; readonly detail: string }[] {
+/** What a sender kept: a receipt, and what the checkpoint of its proof says; or why it is none. */
+interface Kept {
+  readonly id: string;
+  readonly receipt: KeptReceipt | null;
+  readonly head: TreeHead | null;
+  readonly problem: string | null;
+}
+
+function keptIn(file: string, verifier: NoteVerifier): Kept[] {
   const lines = readAs('--receipts', file, (path) => readFileSync(path, 'utf8')).split('\n');
-  return lines.flatMap((line, at) => {
+  return lines.flatMap((line, at): Kept[] => {
     if (line.trim() === '') return [];
     try {
-      const { id, index, entry } = parseKept(line, (body) => hash('sha256', body, 'buffer'));
-      if (entries.isAt(index, entry)) return [];
-      return [
-        {
-          id,
-          detail:
-            index < entries.head.size ? `is not entry ${index} of the log` : `the log has no entry ${index}`,
-        },
-      ];
+      const receipt = parseKept(line, (body) => hash('sha256', body, 'buffer'));
+      const none = { id: receipt.id, receipt, head: null, problem: null };
+      if (receipt.proof === null) return [none];
+      const verdict = verifyProof(receipt.entry, parseProof(receipt.proof), verifier);
+      return [verdict.ok ? { ...none, head: verdict.head } : { ...none, problem: verdict.reason }];
     } catch (error) {
-      return [{ id: `line ${at + 1}`, detail: messageOf(error) }];
+      return [{ id: `line ${at + 1}`, receipt: null, head: null, problem: messageOf(error) }];
     }
   });
+}
+
+/** A receipt that the log does not have, or of another log than this: one that was made again. */
+function falseReceipt(
+  { id, receipt, head, problem }: Kept,
+  entries: LogEntries,
+): { readonly id: string; readonly detail: string } | null {
+  if (receipt === null || problem !== null) return { id, detail: problem ?? '' };
+  const { index, entry } = receipt;
+  const { size } = entries.head;
+  if (index >= size) return { id, detail: `the log has no entry ${index}` };
+  if (!entries.isAt(index, entry)) return { id, detail: `is not entry ${index} of the log` };
+  if (head === null || entries.roots.get(head.size)?.equals(head.root) === true) return null;
+  return { id, detail: `is of a log that had ${head.size} entries, and other ones: this one was made again` };
 }
 
 interface Report {
@@ -143,10 +161,6 @@ function show(
   for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));
   for (const index of missing.slice(0, NAMED)) print(io, `missing    entry ${index}`);
   if (missing.length > NAMED) print(io, `missing    and ${missing.length - NAMED} more`);
-  print(
-    io,
-    missing.length + wrong.length === 0
-      ? 'every event is accounted for'
-      : `${missing.length} events are missing`,
-  );
+  if (missing.length + wrong.length === 0) print(io, 'every event is accounted for');
+  else print(io, `${missing.length} events are missing, ${wrong.length} receipts are not as the log has it`);
 }

@@ -232,9 +232,14 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#store.holdReceipts(seq);
   }
 
+  /** The seq behind which the log of receipts has nothing yet; null without one. */
+  heldReceipts(): Promise<number | null> {
+    return this.#store.heldReceipts();
+  }
+
   /** Has the log of receipts take all that is there, before an erasure overwrites some of it. */
   coverReceipts: () => Promise<void> = async () => {
-    const held = await this.#store.heldReceipts();
+    const held = await this.heldReceipts();
     if (held !== null && held < this.#lastSeq)
       throw new MillraceError('receipts_behind', 'start the receiver once, and erase then');
   };

@@ -1,7 +1,10 @@
 import { ENTRY_BYTES } from '../core/receipt.ts';
-import { openCheckpoint, verifierText } from './note.ts';
-import type { Receipts } from './receipts.ts';
-import { hashesIn, TILE_WIDTH, widthOf } from './tiles.ts';
+import type { LogDocument } from './job.ts';
+import type { LogReader } from './log-files.ts';
+import { openCheckpoint, verifierText, type NoteVerifier } from './note.ts';
+import { inclusionProof } from './proofs.ts';
+import { formatProof } from './proof-text.ts';
+import { hashesIn, TILE_WIDTH, tilePath, widthOf } from './tiles.ts';
 
 const TEXT = 'text/plain; charset=utf-8';
 const BYTES = 'application/octet-stream';
@@ -9,37 +12,49 @@ const BYTES = 'application/octet-stream';
 const TILE = /^tile\/(entries|[0-5])\/((?:x\d{3}\/){0,4}\d{3})(?:\.p\/(\d{1,3}))?$/;
 
 /**
- * The log as its readers see it (C2SP tlog-tiles): `checkpoint`, `tile/…`, `key`, and `N`, which proves entry N. Behind a prefix
- * all of it can be read by anybody: it says nothing to who does not have the salts.
+ * The log as its readers see it (C2SP tlog-tiles): `checkpoint`, `tile/…`, `key`, and `N`, which proves entry N
+ * (c2sp.org/tlog-proof@v1). Anybody may read all of it: it says nothing to who does not have the salts.
+ * @returns null when there is none of that name, or none yet
  */
-export function logDocuments(receipts: Receipts) {
-  const { reader, verifier } = receipts;
-  return {
-    prefix: '/receipts/',
-    async find(path: string) {
-      if (path === 'checkpoint') return text(receipts.checkpoint());
-      if (path === 'key') return text(`${verifierText(verifier)}\n`);
-      if (/^(0|[1-9]\d{0,14})$/.test(path)) return text(await receipts.proof(Number(path)));
-      const [, what, name = '', part] = TILE.exec(path) ?? [];
-      const note = what === undefined ? null : receipts.checkpoint();
-      const head = note === null ? null : openCheckpoint(note, verifier);
-      if (what === undefined || head === null) return null;
-      const level = what === 'entries' ? 0 : Number(what);
-      const index = Number(name.replaceAll(/[x/]/g, ''));
-      const width = part === undefined ? TILE_WIDTH : Number(part);
-      if (width < 1 || width > widthOf(level, index, head.size)) return null;
-      return fixed(
-        what === 'entries'
-          ? bundle(reader.entries(index * TILE_WIDTH, width))
-          : reader.tile({ level, index, width }),
-      );
-    },
-  };
+export async function findDocument(
+  path: string,
+  reader: LogReader,
+  verifier: NoteVerifier,
+): Promise<LogDocument | null> {
+  if (path === 'key') return text(`${verifierText(verifier)}\n`);
+  const checkpoint = reader.checkpoint();
+  if (checkpoint === null) return null;
+  if (path === 'checkpoint') return text(checkpoint);
+  const head = openCheckpoint(checkpoint, verifier);
+  if (head === null) return null;
+  const { size } = head;
+  if (/^(0|[1-9]\d{0,14})$/.test(path)) {
+    const index = Number(path);
+    if (index >= size) return null;
+    const tree = reader.tree(size);
+    const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
+    return text(formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint }));
+  }
+  return tileDocument(path, size, reader);
 }
 
-const fixed = (body: Buffer) => ({ type: BYTES, body, isFixed: true });
+function tileDocument(path: string, size: number, reader: LogReader): LogDocument | null {
+  const [, what, name = '', part] = TILE.exec(path) ?? [];
+  if (what === undefined) return null;
+  const kind = what === 'entries' ? what : Number(what);
+  const level = kind === 'entries' ? 0 : kind;
+  const index = Number(name.replaceAll(/[x/]/g, ''));
+  const width = part === undefined ? TILE_WIDTH : Number(part);
+  // One name for each: what is kept for ever under another could not be taken back.
+  if (path !== tilePath(kind, index, width) || width < 1 || width > widthOf(level, index, size)) return null;
+  const body =
+    kind === 'entries'
+      ? bundle(reader.entries(index * TILE_WIDTH, width))
+      : reader.tile({ level, index, width });
+  return { type: BYTES, body, isFixed: true };
+}
 
-const text = (body: string | null) => (body === null ? null : { type: TEXT, body, isFixed: false });
+const text = (body: string): LogDocument => ({ type: TEXT, body, isFixed: false });
 
 /** Each entry behind its length, two bytes, big-endian. */
 function bundle(entries: Buffer): Buffer {

@@ -12,10 +12,22 @@ export interface Job {
   readonly entries: Uint8Array | null;
   /** Make all of it durable, and sign it. */
   readonly sign: boolean;
+  /** A document that somebody wants to read. */
+  readonly find?: string;
+}
+
+/** What is shown of the log. */
+export interface LogDocument {
+  readonly type: string;
+  readonly body: string | Uint8Array;
+  /** Whether it stays as it is for ever. */
+  readonly isFixed: boolean;
 }
 
 export interface Done {
   readonly size: number;
   /** The signed note, where one was asked for. */
   readonly checkpoint: string | null;
+  /** Null when there is none of that name, or none yet. */
+  readonly found?: LogDocument | null;
 }

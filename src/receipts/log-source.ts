@@ -4,7 +4,7 @@ import { LogReader } from './log-files.ts';
 import { parseVerifier, type NoteVerifier } from './note.ts';
 import { inclusionProof } from './proofs.ts';
 import { formatProof } from './proof-text.ts';
-import { TILE_WIDTH, tilePath } from './tiles.ts';
+import { TILE_WIDTH, tilePath, TreeReader } from './tiles.ts';
 
 /** A log to be read: its folder, or the address under which a receiver shows it. */
 export interface LogSource {
@@ -17,6 +17,8 @@ export interface LogSource {
   entries(from: number, count: number): Promise<Buffer>;
   /** Proves an entry by the checkpoint of now; null when the log does not have it yet. */
   proof(index: number): Promise<string | null>;
+  /** Its root when it had so many entries. @throws when it has fewer */
+  rootAt(size: number): Promise<Buffer>;
 }
 
 /** @param place a folder, or `http://receiver:8080/receipts` */
@@ -52,6 +54,10 @@ class LocalLog implements LogSource {
     const tree = this.#reader.tree(size);
     const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
     return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
+  }
+
+  async rootAt(size: number): Promise<Buffer> {
+    return this.#reader.tree(size).root();
   }
 }
 
@@ -93,6 +99,15 @@ class RemoteLog implements LogSource {
 
   async proof(index: number): Promise<string | null> {
     return (await this.#get(String(index)))?.toString() ?? null;
+  }
+
+  async rootAt(size: number): Promise<Buffer> {
+    const tree = new TreeReader(size, async ({ level, index, width }) => {
+      const tile = await this.#get(tilePath(level, index, width));
+      if (tile === null) throw new RangeError(`the log has fewer than ${size} entries`);
+      return tile;
+    });
+    return tree.root();
   }
 
   async #get(path: string): Promise<Buffer | null> {

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Answer } from '../lib/thread-pool.ts';
 import type { Done, Job, Opening } from './job.ts';
-import { LogWriter } from './log-files.ts';
+import { findDocument } from './documents.ts';
+import { LogReader, LogWriter } from './log-files.ts';
 import { readSigner } from './note.ts';
 
 /** The thread of the log: hashing and syncing it there costs nobody who receives or writes. */
@@ -9,10 +10,17 @@ const port = parentPort;
 if (port === null) throw new Error('the log of receipts runs as a worker thread only');
 
 const { folder, origin, pem } = workerData as Opening;
+const signer = readSigner(origin, pem);
 let opened: Promise<LogWriter> | null = null;
 
-async function perform({ entries, sign }: Job): Promise<Done> {
-  opened ??= LogWriter.open(folder, readSigner(origin, pem));
+const reader = new LogReader(folder);
+
+async function perform({ entries, sign, find }: Job): Promise<Done> {
+  if (find !== undefined) {
+    const found = await findDocument(find, reader, signer);
+    return { size: 0, checkpoint: null, found };
+  }
+  opened ??= LogWriter.open(folder, signer);
   const log = await opened;
   if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
   const checkpoint = sign ? await log.checkpoint() : null;
@@ -23,6 +31,8 @@ port.on('message', (job: Job) => {
   perform(job).then(
     (value) => port.postMessage({ ok: true, value } satisfies Answer<Done>),
     (error: unknown) => {
+      // Reading leaves the log as it is.
+      if (job.find !== undefined) return port.postMessage({ ok: false, error } satisfies Answer<Done>);
       // The next one begins with what the last checkpoint is of.
       void opened?.then((log) => log.close()).catch(() => undefined);
       opened = null;

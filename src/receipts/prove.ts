@@ -16,13 +16,22 @@ const KEPT = 16;
  */
 export class LogEntries {
   readonly head: TreeHead;
+  /** Roots of the log when it had so many entries, for the sizes that were asked for. */
+  readonly roots = new Map<number, Buffer>();
   readonly #kept: Buffer;
   /** Open addressing: index + 1 of the entry, by its first bytes. */
   readonly #slots: Uint32Array;
   readonly #accounted: Uint8Array;
 
-  /** @throws MillraceError receipts_unusable when it is not the log that its checkpoint was signed for */
-  static async read(log: LogSource, verifier: NoteVerifier): Promise<LogEntries> {
+  /**
+   * @param sizes of which the roots are wanted
+   * @throws MillraceError receipts_unusable when it is not the log that its checkpoint was signed for
+   */
+  static async read(
+    log: LogSource,
+    verifier: NoteVerifier,
+    sizes: ReadonlySet<number> = new Set(),
+  ): Promise<LogEntries> {
     const note = await log.checkpoint();
     const unusable = (detail: string): MillraceError =>
       new MillraceError('receipts_unusable', `${log.name}: ${detail}`);
@@ -38,6 +47,7 @@ export class LogEntries {
       for (const [index, entry] of hashesIn(entries).entries()) {
         tree.push(leafHash(entry));
         all.#add(at + index, entry);
+        if (sizes.has(at + index + 1)) all.roots.set(at + index + 1, tree.root());
       }
     }
     if (!tree.root().equals(head.root)) throw unusable('is not the log that its checkpoint was signed for');

@@ -8,11 +8,7 @@ import { makeFolder, readIfThere } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import { Serial } from '../lib/serial.ts';
 import { ThreadPool } from '../lib/thread-pool.ts';
-import type { Done, Job, Opening } from './job.ts';
-import { LogReader } from './log-files.ts';
-import { openCheckpoint, type NoteVerifier } from './note.ts';
-import { inclusionProof } from './proofs.ts';
-import { formatProof } from './proof-text.ts';
+import type { Done, Job, LogDocument, Opening } from './job.ts';
 
 /** The journal, as far as the log needs it. */
 export interface ReceiptSource {
@@ -29,7 +25,6 @@ export interface ReceiptSource {
 }
 
 export interface ReceiptsOptions extends Opening {
-  readonly verifier: NoteVerifier;
   readonly journal: ReceiptSource;
   readonly clock: Clock;
   readonly log: SinkLog;
@@ -42,6 +37,16 @@ const PAGE = 256;
 /** Salts made at once. */
 const SALTS = 1024;
 const IDENTITY = 'log.json';
+/** What the journal was told of the log last. */
+const TOLD = 'receipts/told';
+
+interface Told {
+  readonly id: string;
+  readonly origin: string;
+  /** The newest that had an entry then. */
+  readonly seq: number;
+}
+
 /** Under this, and the identity of a log, the journal has which entry its first event is. */
 const OFFSET = 'receipts/';
 
@@ -53,12 +58,12 @@ const OFFSET = 'receipts/';
  */
 export class Receipts {
   readonly #options: ReceiptsOptions;
-  readonly reader: LogReader;
   readonly #thread: ThreadPool<Job, Done>;
   readonly #turns = new Serial();
   readonly #salts = Buffer.alloc(SALTS * SALT_BYTES);
   #saltsLeft = 0;
   #offset = 0;
+  #id = '';
   #size = 0;
   #signed = 0;
   #isBehind = false;
@@ -79,15 +84,10 @@ export class Receipts {
 
   private constructor(options: ReceiptsOptions) {
     this.#options = options;
-    this.reader = new LogReader(options.folder);
     const { folder, origin, pem } = options;
     const program = import.meta.url.endsWith('.ts') ? './log-thread.ts' : './log-thread.js';
     const url = new URL(program, import.meta.url);
     this.#thread = new ThreadPool(url, { folder, origin, pem } satisfies Opening, 1);
-  }
-
-  get verifier(): NoteVerifier {
-    return this.#options.verifier;
   }
 
   /** The salt of an event that comes in: 22 digits of base64url. */
@@ -106,19 +106,13 @@ export class Receipts {
     return `log="${this.#options.origin}", leaf=${seq + this.#offset}, salt="${salt}", received=${receivedAt}`;
   }
 
-  /** The signed note of now; null before there is one. */
-  checkpoint(): string | null {
-    return this.reader.checkpoint();
-  }
-
-  /** Proves that an entry is in the log: c2sp.org/tlog-proof@v1. Null while the log does not have it. */
-  async proof(index: number): Promise<string | null> {
-    const checkpoint = this.checkpoint();
-    const head = checkpoint === null ? null : openCheckpoint(checkpoint, this.#options.verifier);
-    if (checkpoint === null || head === null || index >= head.size) return null;
-    const tree = this.reader.tree(head.size);
-    const hashes = await inclusionProof(index, head.size, (from, to) => tree.range(from, to));
-    return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
+  /**
+   * What can be read of the log, in the thread that has it: who receives does not wait for readers.
+   * @param path `checkpoint`, `key`, `tile/…`, or the number of an entry, which it proves
+   */
+  async find(path: string): Promise<LogDocument | null> {
+    const { found = null } = await this.#thread.run({ entries: null, sign: false, find: path });
+    return found;
   }
 
   /** Resolves when the log has all events that the journal has now, and is signed. @throws MillraceError receipts_behind */
@@ -149,14 +143,23 @@ export class Receipts {
     makeFolder(folder, 0o700);
     const { size } = await this.#thread.run({ entries: null, sign: false });
     this.#size = size;
-    const key = OFFSET + (await identityOf(folder));
+    const id = await identityOf(folder);
+    await this.#refuseAnother(id);
+    const key = OFFSET + id;
     const known = await journal.checkpoints.load(key);
     this.#offset = known === null ? size - journal.lastSeq - 1 : Number(known);
     if (known === null) await journal.checkpoints.save(key, String(this.#offset));
+    const told = await this.#toldBy(id);
+    if (this.#covered < told)
+      throw new Error(
+        `has ${size} entries, and had ${told + this.#offset + 1}: it is an older copy, or a part of it is gone. ` +
+          'Restore it; or begin a new log, with another receipts.origin and another folder',
+      );
     if (this.#covered > journal.lastSeq)
       throw new Error(`has ${size} entries, and the journal fewer events: it is not the journal it was`);
     // Entries and seqs go together from here on, whatever was there before.
-    await journal.holdReceipts(this.#covered);
+    await this.#tell(id);
+    this.#id = id;
     this.#signed = size;
     const again = (): void => {
       if (this.#isStopped) return;
@@ -172,6 +175,33 @@ export class Receipts {
   /** The newest seq that has an entry. */
   get #covered(): number {
     return this.#size - this.#offset - 1;
+  }
+
+  /** The journal knows how far this log was when it was last signed, so that an older copy in its place is noticed. */
+  async #tell(id: string): Promise<void> {
+    const { journal, origin } = this.#options;
+    await journal.holdReceipts(this.#covered);
+    await journal.checkpoints.save(TOLD, JSON.stringify({ id, origin, seq: this.#covered } satisfies Told));
+  }
+
+  async #told(): Promise<Told | null> {
+    const text = await this.#options.journal.checkpoints.load(TOLD);
+    return text === null ? null : (JSON.parse(text) as Told);
+  }
+
+  async #toldBy(id: string): Promise<number> {
+    const told = await this.#told();
+    return told?.id === id ? told.seq : -Infinity;
+  }
+
+  /** A second log under the name of the first would make what was answered before look false. */
+  async #refuseAnother(id: string): Promise<void> {
+    const told = await this.#told();
+    if (told === null || told.id === id || told.origin !== this.#options.origin) return;
+    throw new Error(
+      `is not the log ${told.origin} that the journal's events were entered in: it was removed or replaced. ` +
+        'Restore it; or begin a new log, with another receipts.origin',
+    );
   }
 
   async #take(upTo: number): Promise<void> {
@@ -190,7 +220,7 @@ export class Receipts {
     if (this.#signed === this.#size) return;
     await this.#thread.run({ entries: null, sign: true });
     this.#signed = this.#size;
-    await journal.holdReceipts(this.#covered);
+    await this.#tell(this.#id);
   }
 }
 

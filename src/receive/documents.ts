@@ -4,7 +4,7 @@ import type { Refuse } from './fallback.ts';
 /** Something that can be read. */
 export interface Document {
   readonly type: string;
-  readonly body: string | Buffer;
+  readonly body: string | Uint8Array;
   /** Whether it stays as it is for ever. */
   readonly isFixed: boolean;
 }

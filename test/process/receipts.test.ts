@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
@@ -8,7 +8,7 @@ import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { LACKS_GO, verifyInGo } from '../receipts/go.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -190,6 +190,22 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   expect(json(hidden)).toMatchObject({ missing: [] });
   const named = (json(hidden)['false_receipts'] as { id: string }[]).map(({ id }) => id);
   expect(named).toContain(victim.id);
+  // So do those of all others, once they are complete: the log that they are of was another one.
+  const others = join(forged, 'others.ndjson');
+  const lines2 = readFileSync(complete, 'utf8').split('\n');
+  writeFileSync(others, lines2.filter((line) => line !== '' && !line.includes(victim.id)).join('\n'));
+  const zeroed = join(forged, 'zeroed');
+  const blank = await LogWriter.open(zeroed, signer);
+  const entries = kept.toSorted((a, b) => a.leaf - b.leaf);
+  blank.append(Buffer.concat(entries.map((one) => (one === victim ? Buffer.alloc(32) : entryOf(one)))));
+  await blank.checkpoint();
+  blank.close();
+  const fork = ['archive', 'prove', forged, '--log', zeroed, ...key, '--json'];
+  expect((await millrace(fork)).code).toBe(0);
+  const contradicted = await millrace([...fork, '--receipts', others]);
+  expect([contradicted.code, (json(contradicted)['false_receipts'] as object[]).length]).toEqual([4, 39]);
+  const against = await millrace(['receipt', 'verify', others, '--log', zeroed, ...key, '--json']);
+  expect([against.code, json(against)]).toMatchObject([4, { proven: 0, false: 39 }]);
   const offline = await millrace(['receipt', 'verify', complete, ...key, '--json']);
   expect([offline.code, json(offline)]).toMatchObject([0, { proven: 40 }]);
 });
@@ -240,3 +256,71 @@ function readMaybeGzipped(path: string, encoding: BufferEncoding = 'utf8'): stri
   const bytes = readFileSync(path);
   return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString(encoding);
 }
+
+test('an older copy of the log, or another one in its place, is refused; a new name begins a new log', async () => {
+  const { folder, config } = await configured();
+  const log = join(folder, 'receipts');
+  let receiver = await ReceiverProcess.start(config);
+  await proofs(receiver, await send(receiver, numbers(0, 20)));
+  await ended(receiver);
+  cpSync(log, join(folder, 'older'), { recursive: true });
+  receiver = await ReceiverProcess.start(config);
+  await proofs(receiver, await send(receiver, numbers(20, 20)));
+  await ended(receiver);
+  const refused = async () => (await millraceProcess(['serve', '--config', config])).stderr;
+  rmSync(log, { recursive: true });
+  cpSync(join(folder, 'older'), log, { recursive: true });
+  expect(await refused()).toContain('it is an older copy');
+  rmSync(join(log, 'checkpoint'));
+  expect(await refused()).toContain('it is an older copy');
+  rmSync(log, { recursive: true });
+  expect(await refused()).toContain('it was removed or replaced');
+  const settings = JSON.parse(readFileSync(config, 'utf8')) as { receipts: object };
+  settings.receipts = {
+    ...settings.receipts,
+    origin: 'made-up.example/second',
+    path: join(folder, 'second'),
+  };
+  writeFileSync(config, JSON.stringify(settings));
+  receiver = await ReceiverProcess.start(config);
+  const { body } = madeUpEvent(50);
+  const next = await postSigned(receiver.url, body, { id: 'msg_made_up_second' });
+  expect(next.headers['millrace-receipt']).toContain('log="made-up.example/second", leaf=0,');
+});
+
+test('a line whose time is no time is named by what is missing, and does not hold up an erasure', async () => {
+  const { folder, config } = await configured({
+    sinks: { archive: { type: 'files', path: '', compress: 'none' } },
+  });
+  const settings = JSON.parse(readFileSync(config, 'utf8')) as { sinks: { archive: { path: string } } };
+  settings.sinks.archive.path = join(folder, 'archive');
+  writeFileSync(config, JSON.stringify(settings));
+  const receiver = await ReceiverProcess.start(config);
+  const kept = await send(receiver, numbers(0, 10));
+  await proofs(receiver, kept);
+  await ended(receiver);
+  const [victim] = kept as [Kept];
+  const file = filesBelow(join(folder, 'archive')).find(
+    (name) => name.endsWith('.ndjson') && !name.includes('_manifest'),
+  )!;
+  const lines = readFileSync(file, 'utf8').split('\n');
+  for (const time of ['x', '1960-01-01T00:00:00.000Z']) {
+    const changed = lines.map((line) =>
+      line.includes(victim.id) ? line.replace(/"received_at":"[^"]+"/, `"received_at":"${time}"`) : line,
+    );
+    writeFileSync(file, changed.join('\n'));
+    const proved = await millrace([
+      'archive',
+      'prove',
+      join(folder, 'archive'),
+      '--config',
+      config,
+      '--json',
+    ]);
+    expect([proved.code, json(proved)]).toMatchObject([4, { archived: 9, missing: [victim.leaf] }]);
+  }
+  const user = (JSON.parse(victim.body.toString()) as { user_id: string }).user_id;
+  const erased = await millrace(['erase', user, '--now', '--config', config, '--json']);
+  expect(erased.stderr).not.toContain('BigInt');
+  expect(readFileSync(file, 'utf8')).not.toContain(user);
+});

@@ -6,7 +6,7 @@ import { EXIT, messageOf } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
 import { openLog, type LogSource } from '../../receipts/log-source.ts';
-import { parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
+import { parseVerifier, type NoteVerifier, type TreeHead } from '../../receipts/note.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { option, readAs } from '../options.ts';
@@ -19,7 +19,8 @@ Examples:
 
 FILE is what a sender keeps, a line of JSON for each delivery: {"id","receipt","body_sha256"}; receipt is the header Millrace-Receipt as it
 was answered, and body_base64 may stand for the hash. --log completes each receipt with the proof that it is in the log, and --out keeps
-it: from then on it is verified without the receiver. --key is the key of the log, from a place you trust; without it, --log is asked.
+it: from then on it is verified without the receiver. A receipt that was completed before is held against --log as well: a log that was made
+again is not the one it is of. --key is the key of the log, from a place you trust; without it, --log is asked.
 
 Exit codes: 0 every receipt is proven, 1 not readable, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
 
@@ -62,8 +63,10 @@ export function receiptCommand(io: Io): Command {
         .split('\n')
         .filter((line) => line.trim() !== '');
       if (lines.length === 0) throw usageError(`${file} holds no receipt`);
+      const history = new History(log);
       const judged: Judged[] = [];
-      for (const [index, line] of lines.entries()) judged.push(await judge(line, index, log, verifier));
+      for (const [index, line] of lines.entries())
+        judged.push(await judge(line, index, log, history, verifier));
       if (options.out !== undefined)
         await writeFile(options.out, judged.map(({ line }) => `${line}\n`).join(''), { flag: 'wx' });
       show(io, judged, options.json === true);
@@ -75,6 +78,7 @@ async function judge(
   line: string,
   index: number,
   log: LogSource | null,
+  history: History,
   verifier: NoteVerifier,
 ): Promise<Judged> {
   let kept: KeptReceipt;
@@ -93,10 +97,39 @@ async function judge(
     if (parsed.index !== kept.index) return wrong(`its proof is of entry ${parsed.index}`);
     const verdict = verifyProof(entry, parsed, verifier);
     if (!verdict.ok) return wrong(verdict.reason);
+    if (kept.proof !== null && !(await history.has(verdict.head)))
+      return wrong(
+        `the log is not the one that its proof is of: it had ${verdict.head.size} entries, and other ones`,
+      );
     const complete = JSON.stringify({ ...(JSON.parse(line) as object), proof });
     return { line: complete, id, state: 'proven', detail: `entry ${kept.index} of ${verdict.head.size}` };
   } catch (error) {
     return wrong(messageOf(error));
+  }
+}
+
+/** Whether a log was what an earlier checkpoint says, each asked for once. */
+class History {
+  readonly #log: LogSource | null;
+  readonly #known = new Map<number, Promise<Buffer | null>>();
+
+  /** @param log null where there is none to ask */
+  constructor(log: LogSource | null) {
+    this.#log = log;
+  }
+
+  async has({ size, root }: TreeHead): Promise<boolean> {
+    if (this.#log === null) return true;
+    let known = this.#known.get(size);
+    if (known === undefined) {
+      // A log that has fewer entries is another one.
+      known = this.#log.rootAt(size).catch((error: unknown) => {
+        if (error instanceof RangeError) return null;
+        throw error;
+      });
+      this.#known.set(size, known);
+    }
+    return (await known)?.equals(root) === true;
   }
 }
 
