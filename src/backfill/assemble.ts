@@ -34,7 +34,8 @@ const FILES: readonly {
   { name: 'meal_items', column: 'meal_items', said: 'items' },
   { name: '_rejects', column: 'rejects', said: 'rejects' },
 ];
-const OUTCOMES = '_backfill.ndjson';
+/** What became of each user; there when all is. */
+export const OUTCOMES = '_backfill.ndjson';
 const LINE_FEED = 10;
 
 /**

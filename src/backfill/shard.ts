@@ -22,8 +22,9 @@ export function parseShard(text: string, env: NodeJS.ProcessEnv): Shard {
   if (which === 'job' && !/^\d+$/.test(index))
     throw new RangeError('needs JOB_COMPLETION_INDEX, which an indexed Job sets');
   const shard = { number: which === 'job' ? Number(index) + 1 : Number(which), of: Number(of) };
-  if (shard.of < 1 || shard.of > MOST || shard.number < 1 || shard.number > shard.of)
-    throw new RangeError(`must be from 1/${of} to ${of}/${of}, and of at most ${MOST}`);
+  if (shard.of < 1 || shard.of > MOST) throw new RangeError(`must be one of 1 to ${MOST} shards`);
+  if (shard.number < 1 || shard.number > shard.of)
+    throw new RangeError(`must be from 1/${of} to ${of}/${of}`);
   return shard;
 }
 

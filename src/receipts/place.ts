@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, readIfThere, syncFound } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import type { Opening } from './job.ts';
 import { readSigner, type NoteVerifier } from './note.ts';
@@ -35,7 +35,7 @@ export async function receiptsPlace(
       makeFolder(dirname(file), 0o700);
       pem = String(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }));
       await writeOnce(file, Buffer.from(pem), OWNER_ONLY);
-    }
+    } else if (makes) await syncFound(file);
     return { folder, origin, pem, verifier: readSigner(origin, pem) };
   } catch (error) {
     throw new MillraceError('receipts_unusable', `${file}: ${messageOf(error)}`, { cause: error });

@@ -4,7 +4,7 @@ import type { Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { ENTRY_BYTES, SALT_BYTES } from '../core/receipt.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { makeFolder, readIfThere } from '../lib/durable.ts';
+import { makeFolder, readIfThere, syncFound } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import { Serial } from '../lib/serial.ts';
 import { ThreadPool } from '../lib/thread-pool.ts';
@@ -228,7 +228,10 @@ export class Receipts {
 async function identityOf(folder: string): Promise<string> {
   const path = join(folder, IDENTITY);
   const known = readIfThere(path);
-  if (known !== null) return (JSON.parse(known) as { readonly id: string }).id;
+  if (known !== null) {
+    await syncFound(path);
+    return (JSON.parse(known) as { readonly id: string }).id;
+  }
   const id = randomUUID();
   await writeOnce(path, Buffer.from(`${JSON.stringify({ id })}\n`));
   return id;

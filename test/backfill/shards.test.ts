@@ -128,6 +128,8 @@ describe('a backfill in shards', () => {
     service.state.users.create(service.teamId, 'made-up-new');
     const ended = await run();
     expect([ended.code, ended.stderr, lastLine(ended)]).toMatchObject([0, expect.any(String), { users: 3 }]);
+    const done = await run();
+    expect([done.code, done.stderr]).toEqual([0, expect.stringContaining('nothing to resume')]);
   });
 });
 

@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { OUTCOMES } from '../../backfill/assemble.ts';
+import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { runTrigger, type PulledSummary } from '../../backfill/have-pulled.ts';
 import type { BackfillPlan } from '../../backfill/plan.ts';
 import { runBackfill, type BackfillProgress, type BackfillSummary } from '../../backfill/run.ts';
@@ -120,6 +123,7 @@ function ownShare(options: BackfillFlags): BackfillFlags {
 }
 
 async function backfill(io: Io, options: BackfillFlags, service: ServiceClient): Promise<void> {
+  if (isComplete(options)) return note(io, `${options.out} is complete: there is nothing to resume`);
   let report = null as ReturnType<typeof backfillReport>;
   try {
     const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
@@ -158,6 +162,12 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
     note(io, 'interrupted; add --resume to continue');
     io.setExit(EXIT.partial);
   }
+}
+
+/** A Job that repeats its command with --resume does not fetch again what a run before has finished. */
+function isComplete({ out, resume }: BackfillFlags): boolean {
+  if (resume !== true || isStoreUrl(out)) return false;
+  return Checkpoint.planOf(out) === null && existsSync(join(out, OUTCOMES));
 }
 
 /** For whoever watches: how much, and nobody's id. */

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Outcome } from '../../backfill/assemble.ts';
+import { OUTCOMES, type Outcome } from '../../backfill/assemble.ts';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { shardFolder, shardOf } from '../../backfill/shard.ts';
 import { errorCode, readIfThere } from '../../lib/durable.ts';
@@ -64,8 +64,6 @@ export async function summariseShards(
 function* outcomesIn(text: string): Generator<Outcome> {
   for (const line of text.split('\n')) if (line !== '') yield JSON.parse(line) as Outcome;
 }
-
-const OUTCOMES = '_backfill.ndjson';
 
 function textsInFolder(out: string): Texts {
   let names: string[];
