@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
+import { request as ask } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { listens } from '../support/child-server.ts';
@@ -72,9 +73,16 @@ async function balancer(
   return `http://127.0.0.1:${port}/webhooks`;
 }
 
+/** On a connection of its own: balancers close idle ones when they like. */
 async function post(url: string, name: string, id: string): Promise<number> {
-  const { status } = await fetch(url, { method: 'POST', headers: { [name]: id }, body: '{}' });
-  return status;
+  const { statusCode, body } = await ask(url, {
+    method: 'POST',
+    headers: { [name]: id },
+    body: '{}',
+    reset: true,
+  });
+  await body.dump();
+  return statusCode;
 }
 
 const PROGRAMS = [

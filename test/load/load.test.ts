@@ -208,7 +208,10 @@ describe('millrace load', () => {
     await archive(path, meals);
     const at = async (to: string, ...more: string[]): Promise<[number | null, string]> => {
       const { code, stderr } = await load(path, { to: ['--to', to] }, ...more);
-      return [code, stderr];
+      const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '') as {
+        error: { title: string; detail: string };
+      };
+      return [code, `${error.title}: ${error.detail}`];
     };
     expect(await at(server.url.replace('/postgres?', '/nowhere?'))).toEqual([
       1,

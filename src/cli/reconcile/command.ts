@@ -86,6 +86,8 @@ export function reconcileCommand(io: Io): Command {
   return addKeyOptions(serviceOptions(command)).action(async (options: Options) => {
     const stray = Object.entries(OF_SERVICE).find(([key]) => options[key as keyof Options] !== undefined);
     if (options.service !== true && stray !== undefined) throw usageError(`${stray[1]} goes with --service`);
+    const since = options.since === undefined ? null : readAs('--since', options.since, instant);
+    const until = options.until === undefined ? null : readAs('--until', options.until, endInstant);
     const loaded = await resolvedConfigOf(options, io);
     if (loaded.config.acknowledge === 'delivered' && options.service !== true)
       throw usageError('with acknowledge: delivered there is no journal to count from');
@@ -97,11 +99,7 @@ export function reconcileCommand(io: Io): Command {
     const sinks = countedSinks(loaded.config, opener);
     if (options.service === true)
       return withPlaces(loaded.config.storage, (places) => againstService(io, options, sinks, places));
-    const window = windowOf(
-      options.since === undefined ? null : readAs('--since', options.since, instant),
-      options.until === undefined ? null : readAs('--until', options.until, endInstant),
-      Date.now(),
-    );
+    const window = windowOf(since, until, Date.now());
     const report = await withPlaces(loaded.config.storage, (places) =>
       withOperations(loaded, (operations) =>
         reconcile({
