@@ -85,7 +85,8 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
   const retry = async (what: SetAside, selection: Selection) => {
     let [retried, kept] = [0, 0];
     const isNamed = selection.keys !== undefined;
-    for await (const part of keysOf({ action: 'retry', what }, selection)) {
+    // All of them first: what is refused once more meanwhile is not retried again.
+    for (const part of await Array.fromAsync(keysOf({ action: 'retry', what }, selection))) {
       const done = await operations[SET_ASIDE[what].retry](part, isNamed);
       retried += done.retried;
       kept += done.kept;

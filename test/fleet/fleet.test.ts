@@ -185,6 +185,60 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     expect(fleet.given('one')).toEqual(['msg_1', 'msg_2', 'msg_3']);
   });
 
+  test('whatever is accepted can become a dead letter, however large it is', async () => {
+    const sink = { refuse: 'unwanted.created' };
+    const fleet = await makeFleet({ sinks: ['one'], sink, journal: { maxEventBytes: '64KiB' } });
+    const both = await fleet.start('b1', 'both');
+    const config = fleet.config('b1');
+    let [accepted, least, most] = [0, 30_000, 65_536];
+    while (most - least > 1) {
+      const size = Math.floor((least + most) / 2);
+      const bytes = body({ event_type: 'unwanted.created', pad: '' });
+      const padded = body({ event_type: 'unwanted.created', pad: 'x'.repeat(size - bytes.length) });
+      const { status } = await postSigned(both.url, padded, { id: `msg_${size}` });
+      expect([202, 413]).toContain(status);
+      if (status === 202) [accepted, least] = [accepted + 1, size];
+      else most = size;
+    }
+    await postSigned(both.url, body({}), { id: 'msg_behind' });
+    await until('what came behind it', () => fleet.given('one').includes('msg_behind'));
+    const list = async (): Promise<number> =>
+      (await millrace(['dead-letters', 'list', '--json', '--config', config])).stdout.split('\n').length - 1;
+    await until('a dead letter of each', async () => (await list()) === accepted);
+    await millrace(['dead-letters', 'retry', '--all', '--config', config]);
+    await until('all to be refused once more', () => fleet.given('one').length === 2 * accepted + 1);
+    await until('their dead letters', async () => (await list()) === accepted);
+  });
+
+  test('a dead letter that several retry at once is sent once', async () => {
+    const fleet = await makeFleet({ sinks: ['one'], sink: { refuse: 'unwanted.created' } });
+    const both = await fleet.start('b1', 'both');
+    const config = fleet.config('b1');
+    const status = async (): Promise<{
+      deadLetters: number;
+      events: number;
+      cursors: { backlog: number }[];
+    }> => JSON.parse((await millrace(['status', '--json', '--config', config])).stdout).journal;
+    await postSigned(both.url, body({ event_type: 'unwanted.created' }), { id: 'msg_1' });
+    await until('the dead letter', async () => (await status()).deadLetters === 1);
+    const retry = ['dead-letters', 'retry', '--all', '--config', config];
+    await millrace(retry);
+    // As others write it who had read the letter at the same time.
+    const again = (await oracle.read(fleet.topic)).find(({ headers }) =>
+      headers['millrace']?.includes('"again"'),
+    );
+    for (let n = 0; n < 2; n += 1)
+      await oracle.write(fleet.topic, again?.key ?? null, again?.value ?? null, again?.headers);
+    await until('all to be looked at', async () => {
+      const { deadLetters, events, cursors } = await status();
+      return deadLetters === 1 && events >= 4 && cursors[0]?.backlog === 0;
+    });
+    expect(fleet.given('one')).toEqual(['msg_1', 'msg_1']);
+    // The letter of the second refusal is another one.
+    await millrace(retry);
+    await until('it to be sent', () => fleet.given('one').length === 3);
+  });
+
   test('says which topic is missing, and when the topics do not agree', async () => {
     const fleet = new Fleet({ folder: await temporaryFolder(), addresses, oracle });
     const config = fleet.config('x');

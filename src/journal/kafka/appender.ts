@@ -12,7 +12,7 @@ export interface AppenderOptions {
   readonly codec: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
   /** Milliseconds for one write. */
   readonly timeout: number;
-  /** Of a batch, and so of a record. */
+  /** Of a batch of several records. */
   readonly maxBytes: number;
 }
 
@@ -24,6 +24,11 @@ interface Waiting {
   readonly written: PromiseWithResolvers<void>;
 }
 
+/**
+ * Bytes of `maxEventBytes` that are kept free in the record of what comes in: whatever becomes of it, a dead letter say, its
+ * record has room for the reason.
+ */
+export const ROOM = 16 * 1024;
 /** Bytes that may wait for a write: beyond them nobody would wait long enough for the answer. */
 const MOST_WAITING = 64 * 1024 * 1024;
 
@@ -51,15 +56,17 @@ export class Appender {
 
   /**
    * @param place what says the partition: records of one place keep their order; or a partition
+   * @param room bytes that its batch must have left. Without it the topic alone says what is too large: what is an event
+   * already must not be refused for a setting that has changed since.
    * @throws MillraceError body_too_large, backlog_full, not_confirmed: then it may be in the topic or not
    */
-  async append(place: Buffer | number, message: Message): Promise<void> {
+  async append(place: Buffer | number, message: Message, room: number | null = null): Promise<void> {
     const { topic, maxBytes } = this.#options;
     const bytes = recordBytes(message);
-    if (bytes + BATCH_BYTES > maxBytes)
+    if (room !== null && bytes + BATCH_BYTES + room > maxBytes)
       throw new MillraceError(
         'body_too_large',
-        `with its headers it takes ${bytes} bytes, above journal.maxEventBytes`,
+        `with its headers it takes ${bytes} bytes; journal.maxEventBytes less ${room} is the most`,
       );
     if (this.#bytes > MOST_WAITING)
       throw new MillraceError('backlog_full', `topic ${topic}: ${this.#bytes} bytes wait for the brokers`);

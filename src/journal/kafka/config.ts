@@ -60,8 +60,8 @@ export const kafkaJournal = {
   ),
   maxEventBytes: bytes(
     '1MiB',
-    'With `type: kafka`: largest event, with its headers, and largest batch; at most what the topics take (`max.message.bytes`).',
-    { min: 4096 },
+    'With `type: kafka`: largest record, and largest batch; at most what the topics take (`max.message.bytes`). An event may have 16 KiB less, with its headers: they are for what a dead letter says of it.',
+    { min: 65_536 },
   ),
   codec: choice(
     ['none', 'gzip', 'snappy', 'lz4', 'zstd'],

@@ -60,7 +60,7 @@ export class Keeper {
     await this.#share.stop(signal);
   }
 
-  #see({ partition, offset, kept, id, verdict }: Seen): void {
+  #see({ partition, offset, kept, ids, verdict }: Seen): void {
     if (kept === null)
       this.#options.log.warn(
         { topic: this.#options.topic, partition, offset },
@@ -78,7 +78,7 @@ export class Keeper {
     }
     if (chunk === undefined || offset < chunk.next) return;
     chunk.next = offset + 1;
-    if (id !== null) chunk.ids.push(id);
+    chunk.ids.push(...ids);
     if (chunk.next !== first + CHUNK) return;
     const message: Message = {
       key: chunkKey(partition, first),

@@ -13,7 +13,7 @@ import { Entries } from './entries.ts';
 import { Membership } from './membership.ts';
 import type { Verdict } from './ids.ts';
 import { keptOf, type Kept } from './record.ts';
-import { idAt, PartitionWindow, type IdAt } from './window.ts';
+import { idsAt, PartitionWindow, type IdAt } from './window.ts';
 
 export interface ShareOptions {
   /** Of the sink; what else reads here has a name that no sink can have. */
@@ -44,8 +44,7 @@ export interface Seen {
   readonly offset: number;
   /** Null for one that nobody here has written. */
   readonly kept: Kept | null;
-  /** Null for one that is no repetition whatever came before. */
-  readonly id: IdAt | null;
+  readonly ids: readonly IdAt[];
   readonly verdict: Verdict;
 }
 
@@ -344,9 +343,9 @@ export class Share implements EventLog {
     for (const record of records) {
       const { offset } = record;
       const kept = keptOf(record);
-      const id = kept === null || kept.again !== null ? null : idAt(kept, offset);
-      const verdict = id === null ? 'first' : (window?.note(id) ?? 'first');
-      onRecord?.({ partition, offset, kept, id, verdict });
+      const ids = kept === null ? [] : idsAt(kept, record);
+      const verdict = kept === null ? 'first' : (window?.note(kept, ids) ?? 'first');
+      onRecord?.({ partition, offset, kept, ids, verdict });
       while ((done[stretch]?.to ?? Infinity) <= offset) stretch += 1;
       const isDone = (done[stretch]?.from ?? Infinity) <= offset;
       const targets =

@@ -23,7 +23,7 @@ import type { SinkLog } from '../../core/sink.ts';
 import { Client } from '../../sinks/kafka/client.ts';
 import type { Connection } from '../../sinks/kafka/connection.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
-import { Appender } from './appender.ts';
+import { Appender, ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
 import { eraseFromTopics } from './erasure.ts';
 import { fingerprintOf } from './ids.ts';
@@ -31,6 +31,7 @@ import { Keeper } from './keeper.ts';
 import { recordOf, type Extra, type SharedEvent } from './record.ts';
 import { SetAsideTopic, type Aside } from './set-aside.ts';
 import { Share, type ShareOptions } from './share.ts';
+import { RELEASED, RETRIED } from './window.ts';
 
 export interface KafkaJournalOptions {
   readonly connection: Connection;
@@ -63,6 +64,8 @@ export interface KafkaJournalOptions {
 const REMEMBERED = 100_000;
 const DUPLICATE: AppendResult = { status: 'duplicate' };
 const ERASED: AppendResult = { status: 'erased' };
+/** Characters of what a dead letter says. */
+const LONGEST_REASON = 1000;
 /** Milliseconds for which a status holds: each asks the brokers. */
 const STATUS_AGE = 2000;
 
@@ -152,7 +155,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
   ): Promise<AppendResult> {
     const print = fingerprintOf(event.source, dedupKey, event.body).toString('latin1');
     if (this.#recent.has(print)) return DUPLICATE;
-    await this.#append(event, { handling, dedupKey });
+    await this.#append(event, { handling, dedupKey }, ROOM);
     this.#remember(print);
     this.#accepted += 1;
     return { status: 'accepted', seq: this.#accepted };
@@ -165,7 +168,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
   ): Promise<AppendResult> {
     const print = `${fingerprintOf(event.source, dedupKey, event.body).toString('latin1')}!`;
     if (this.#recent.has(print)) return DUPLICATE;
-    await this.#setAside(event, reasons, dedupKey);
+    await this.#setAside(event, reasons, dedupKey, ROOM);
     this.#remember(print);
     this.#accepted += 1;
     return { status: 'accepted', seq: this.#accepted };
@@ -229,8 +232,12 @@ export class KafkaJournal implements EventStore, ErasableStore {
   }
 
   async release(key: number, event: Event): Promise<void> {
+    const [found] = await this.#quarantine.list({ keys: [key] }, false);
+    // Somebody else has taken it out.
+    if (found === undefined) return;
+    const { dedupKey } = found.kept;
     // Looked at anew, it may turn out to be of a user who has been erased since.
-    if (!this.#options.isErased(event)) await this.#append(event, { again: `quarantine ${key}` });
+    if (!this.#options.isErased(event)) await this.#append(event, { dedupKey, again: `${RELEASED} ${key}` });
     await this.#quarantine.remove(key);
   }
 
@@ -244,9 +251,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   async retryDeadLetters(selection: Selection): Promise<number> {
     const letters = await this.listDeadLetters(selection);
-    for (const { key, sink, destination, event } of letters) {
+    for (const { key, sink, destination, diedAt, event } of letters) {
       const handling = { ...event.handling, only: [formatTarget({ sink, destination })] };
-      await this.#append(event, { handling, again: `dead letter ${key}` });
+      await this.#append(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` });
       await this.#deadLetters.remove(key);
     }
     return letters.length;
@@ -309,23 +316,29 @@ export class KafkaJournal implements EventStore, ErasableStore {
     const { sink, destination, code, reason, attempts, diedAt } = letter;
     const extra: Extra = {
       handling: event.handling,
-      letter: { sink, destination, code, reason, attempts, diedAt },
+      letter: { sink, destination, code, reason: shortened(reason), attempts, diedAt },
     };
     await this.#to(this.#options.deadLetterTopic).append(key, recordOf(event, key, extra));
   }
 
-  async #append(event: Event, { handling = {}, ...extra }: Extra): Promise<void> {
+  async #append(event: Event, { handling = {}, ...extra }: Extra, room: number | null = null): Promise<void> {
     const only = this.#options.targetsOf({ type: event.type, handling }).map(formatTarget);
     const key = event.user === null || event.user === '' ? null : Buffer.from(event.user.toWellFormed());
     const message = recordOf(event, key, { ...extra, handling: { ...handling, only } });
     // What is of no user is found again by its id.
-    await this.#events.append(key ?? Buffer.from(event.id), message);
+    await this.#events.append(key ?? Buffer.from(event.id), message, room);
   }
 
-  async #setAside(event: Event, reasons: readonly InvalidReason[], dedupKey: string): Promise<void> {
+  async #setAside(
+    event: Event,
+    reasons: readonly InvalidReason[],
+    dedupKey: string,
+    room: number | null = null,
+  ): Promise<void> {
     const print = fingerprintOf(event.source, dedupKey, event.body);
     const key = Buffer.from(print.toString('hex'));
-    await this.#to(this.#options.quarantineTopic).append(key, recordOf(event, key, { reasons, dedupKey }));
+    const message = recordOf(event, key, { reasons, dedupKey });
+    await this.#to(this.#options.quarantineTopic).append(key, message, room);
   }
 
   #to(topic: string): Appender {
@@ -412,6 +425,11 @@ export class KafkaJournal implements EventStore, ErasableStore {
     );
     return this.#cluster;
   }
+}
+
+/** What a sink said may be as long as a page. */
+function shortened(reason: string): string {
+  return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON).toWellFormed()} …`;
 }
 
 function unread(): Promise<never> {

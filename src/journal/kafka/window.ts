@@ -31,10 +31,27 @@ export interface IdAt {
   readonly offset: number;
 }
 
-export function idAt(kept: Kept, offset: number): IdAt {
-  const { event, dedupKey } = kept;
-  const second = Math.max(0, Math.floor(event.receivedAt / SECOND));
-  return { print: fingerprintOf(event.source, dedupKey, event.body), second, offset };
+/**
+ * Of a record that a person has sent on its way again, what it was retried as comes first: several who retry the same at once
+ * mean it once. What was in quarantine until then has an id that nobody has noted.
+ */
+export function idsAt(
+  { event, dedupKey, again }: Kept,
+  { offset, time }: Pick<Read, 'offset' | 'time'>,
+): readonly IdAt[] {
+  const print = fingerprintOf(event.source, dedupKey, event.body);
+  const own = { print, second: secondOf(event.receivedAt), offset };
+  if (again === null) return [own];
+  // No source has this name.
+  const retried = { print: fingerprintOf('', again, event.body), second: secondOf(time), offset };
+  return again.startsWith(RELEASED) ? [retried, own] : [retried];
+}
+
+/** Beginning of what a record is retried as. */
+export const [RELEASED, RETRIED] = ['quarantine', 'dead letter'] as const;
+
+function secondOf(time: number): number {
+  return Math.max(0, Math.floor(time / SECOND));
 }
 
 /** The ids of records that lie in one chunk. */
@@ -73,9 +90,13 @@ export class PartitionWindow {
   }
 
   /** Notes the record, and says what it is. */
-  note({ print, second, offset }: IdAt): Verdict {
-    if (offset >= this.#to) this.#to = offset + 1;
-    return this.#ids.note(print, second, offset);
+  note(kept: Kept, ids: readonly IdAt[]): Verdict {
+    const [verdict = 'first'] = ids.map(({ print, second, offset }) => {
+      if (offset >= this.#to) this.#to = offset + 1;
+      return this.#ids.note(print, second, offset);
+    });
+    // Retried under the number of something else: the topic of what is set aside has been made anew since.
+    return kept.again !== null && verdict === 'reused' ? 'first' : verdict;
   }
 
   /** Reads what lies within the window before an offset, as far as it is not known. Throws when it cannot be read. */
@@ -156,9 +177,8 @@ export class PartitionWindow {
   async #readLog(cluster: Cluster, from: number, to: number, signal: AbortSignal): Promise<number> {
     await readRange(cluster, this.#options.topic, this.partition, { from, to }, signal, (record) => {
       const kept = keptOf(record);
-      if (kept === null || kept.again !== null) return;
-      const { print, second, offset } = idAt(kept, record.offset);
-      this.#ids.note(print, second, offset);
+      if (kept === null) return;
+      for (const { print, second, offset } of idsAt(kept, record)) this.#ids.note(print, second, offset);
     });
     return to;
   }
