@@ -3,7 +3,7 @@ import type { DeadLetter, Journal, QuarantinedEvent } from '../core/journal.ts';
 import type { EventSummary, SinkStatus } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import type { Target } from '../core/route.ts';
-import type { FoundEvent, SearchQuery, SearchResult } from '../core/search.ts';
+import { isOfUser, type FoundEvent, type SearchQuery, type SearchResult } from '../core/search.ts';
 import type { Attempt } from '../metrics/deliveries.ts';
 
 /** Where an event is now. Of one that has passed all its sinks only its dead letters say more than `settled`. */
@@ -173,7 +173,7 @@ function eventIn(one: DeadLetter | QuarantinedEvent): Envelope {
 function isMeant(event: Envelope, key: number, query: SearchQuery): boolean {
   const { id, user, type = '', since = 0, until = Infinity, after = 0, before = Infinity } = query;
   if (id !== undefined && event.id !== id) return false;
-  if (user !== undefined && event.user !== user && event.clientUser !== user) return false;
+  if (user !== undefined && !isOfUser(event, user)) return false;
   if (!event.type.startsWith(type) || key <= after || key >= before) return false;
   return event.receivedAt >= since && event.receivedAt < until;
 }

@@ -1,8 +1,10 @@
+import { canonicalId } from './named-ids.ts';
+
 /** What a person looks for among the events of the journal; what is left out takes all. */
 export interface SearchQuery {
   /** A delivery id, exactly. */
   readonly id?: string | undefined;
-  /** A `user_id` or `client_user_id`, exactly. */
+  /** A `user_id` or `client_user_id`: a UUID however it is written, as erasures take it; any other exactly. */
   readonly user?: string | undefined;
   /** How the event type begins. */
   readonly type?: string | undefined;
@@ -13,6 +15,15 @@ export interface SearchQuery {
   readonly after?: number | undefined;
   readonly before?: number | undefined;
   readonly limit: number;
+}
+
+/** Whether an event is of the user who is looked for. */
+export function isOfUser(
+  { user, clientUser }: Pick<FoundEvent, 'user' | 'clientUser'>,
+  wanted: string,
+): boolean {
+  const id = canonicalId(wanted);
+  return [user, clientUser].some((own) => own !== null && canonicalId(own) === id);
 }
 
 /** An event that was found: its envelope and its place, never its body. */

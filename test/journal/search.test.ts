@@ -128,6 +128,19 @@ test('the newest are there first, and the answer says of how many it is', async 
   expect(seqsOf(index, ALL)).toEqual(expected(events, ALL));
 });
 
+test('a user is found however the UUID is written, in the event and in the question', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder, SMALL);
+  const id = '00000000-0000-4000-8000-00000000abcd';
+  const spelt = [id, id.toUpperCase(), `00000000-0000-4000-8000-00000000abce`];
+  const events = spelt.map((user, n) => ({ ...eventOf(n), user }));
+  const seqs = store.append(batchOf(events), NOW);
+  const index = indexOf(folder);
+  build(index, store);
+  for (const user of [id, id.toUpperCase()])
+    expect(seqsOf(index, { ...ALL, user })).toEqual([seqs[1], seqs[0]]);
+});
+
 test('what was removed with its segment, or erased, is found no more', async () => {
   const folder = await temporaryFolder();
   const store = openStore(folder, SMALL);

@@ -1,7 +1,8 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
-import type { FoundEvent, SearchQuery, SearchResult } from '../../core/search.ts';
+import { canonicalId } from '../../core/named-ids.ts';
+import { isOfUser, type FoundEvent, type SearchQuery, type SearchResult } from '../../core/search.ts';
 import { decodeSegmentHeader, RECORD_HEADER, SEGMENT_HEADER } from '../segments/format.ts';
 import { textsAt } from '../segments/records.ts';
 import { segmentsIn } from '../segments/segment.ts';
@@ -158,8 +159,8 @@ export class SearchIndex {
       const [type, , user, clientUser] = head;
       return {
         id: this.#hash(id),
-        user: this.#hash(user),
-        clientUser: this.#hash(clientUser),
+        user: this.#hashOf(user),
+        clientUser: this.#hashOf(clientUser),
         type: this.#types.of(type),
         second,
       };
@@ -204,11 +205,15 @@ export class SearchIndex {
   #wanted({ id, user, type, since, until }: SearchQuery): Wanted {
     return {
       id: this.#hash(id ?? null),
-      user: this.#hash(user ?? null),
+      user: this.#hashOf(user ?? null),
       types: type === undefined || type === '' ? null : this.#types.beginning(type),
       since: since === undefined ? 0 : Math.floor(since / 1000),
       until: until === undefined ? Infinity : Math.floor(until / 1000),
     };
+  }
+
+  #hashOf(user: string | null): number {
+    return this.#hash(user === null ? null : canonicalId(user));
   }
 
   /** 0 for nothing, and never for something. */
@@ -224,7 +229,7 @@ export class SearchIndex {
 /** What the columns cannot tell: two texts may have one hash. */
 function isMeant(event: FoundEvent, { id, user, type, since, until }: SearchQuery): boolean {
   if (id !== undefined && event.id !== id) return false;
-  if (user !== undefined && event.user !== user && event.clientUser !== user) return false;
+  if (user !== undefined && !isOfUser(event, user)) return false;
   if (type !== undefined && !event.type.startsWith(type)) return false;
   return event.receivedAt >= (since ?? 0) && event.receivedAt < (until ?? Infinity);
 }
