@@ -248,6 +248,21 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
       stderr: expect.stringContaining(`topic ${fleet.topic}: it does not exist`) as unknown,
     });
     await fleet.createTopics();
+    const wrong = [
+      ['topic', 'cleanup.policy=compact'],
+      ['deadLetterTopic', 'cleanup.policy=delete'],
+      ['quarantineTopic', 'max.message.bytes=1000'],
+    ] as const;
+    const journal = Object.fromEntries(wrong.map(([key]) => [key, `${fleet.name}.${key}`]));
+    for (const [key, setting] of wrong) await oracle.create(`${fleet.name}.${key}`, 3, 1, setting);
+    const careless = await makeFleet({ journal });
+    const { stderr } = await careless.start('b1', 'both');
+    for (const danger of [
+      /of each user only the last/,
+      /what waits for a person/,
+      /max.message.bytes is 1000/,
+    ])
+      expect(stderr).toMatch(danger);
     await oracle.grow(fleet.topic, 5);
     const grown = await millrace(['status', '--config', config]);
     expect(grown).toMatchObject({

@@ -30,6 +30,7 @@ import { fingerprintOf } from './ids.ts';
 import { Keeper } from './keeper.ts';
 import { recordOf, type Extra, type SharedEvent } from './record.ts';
 import { SetAsideTopic, type Aside } from './set-aside.ts';
+import { dangersOf } from './settings.ts';
 import { Share, type ShareOptions } from './share.ts';
 import { RELEASED, RETRIED } from './window.ts';
 
@@ -131,6 +132,15 @@ export class KafkaJournal implements EventStore, ErasableStore {
         'journal_unreadable',
         `topic ${this.#options.windowTopic} has ${own} partitions, and ${this.#options.topic} has ${count}: they must be as many`,
       );
+  }
+
+  /** Says which settings of the topics lose events. */
+  async warnOfSettings(): Promise<void> {
+    const { topic, quarantineTopic, deadLetterTopic, maxEventBytes: maxBytes, log } = this.#options;
+    const cluster = await this.#look();
+    for (const each of [topic, quarantineTopic, deadLetterTopic])
+      for (const danger of await dangersOf(cluster, { topic: each, isCompacted: each !== topic, maxBytes }))
+        log.warn({ topic: each }, danger);
   }
 
   /** What delivers keeps the window of ids as well. */
