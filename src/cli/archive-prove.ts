@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { hash } from 'node:crypto';
 import { Command } from 'commander';
 import { readArchive } from '../archive/read.ts';
 import { EXIT, messageOf } from '../core/errors.ts';
-import { entryOf } from '../core/receipt.ts';
+import { entryOfRecord } from '../core/receipt.ts';
 import { erasedEntries } from '../erase/receipt.ts';
 import { visible } from '../lib/visible.ts';
 import { readProof } from '../proof/open.ts';
@@ -81,8 +80,7 @@ export function proveCommand(io: Io): Command {
               if (item.sealed !== undefined) counts.closed += 1;
               continue;
             }
-            const { id, headers, received_at: at } = item.record;
-            const entry = entryOf({ id, headers, receivedAt: Date.parse(at), body: item.body });
+            const entry = entryOfRecord(item.record, item.body);
             if (entry !== null && entries.account(entry)) counts.archived += 1;
           }
         }
@@ -115,7 +113,7 @@ function keptIn(file: string, verifier: NoteVerifier): Kept[] {
   return lines.flatMap((line, at): Kept[] => {
     if (line.trim() === '') return [];
     try {
-      const receipt = parseKept(line, (body) => hash('sha256', body, 'buffer'));
+      const receipt = parseKept(line);
       const none = { id: receipt.id, receipt, head: null, problem: null };
       if (receipt.proof === null) return [none];
       const verdict = verifyProof(receipt.entry, parseProof(receipt.proof), verifier);

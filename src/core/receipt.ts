@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { ArchiveRecord } from './archive.ts';
 import type { Event } from './event.ts';
 
 /** What an entry of the log commits to. */
@@ -46,4 +47,12 @@ export function entryOf({
   // A line that somebody has changed can have any time.
   if (salt.length !== SALT_BYTES || !Number.isSafeInteger(receivedAt) || receivedAt < 0) return null;
   return commitment({ id, receivedAt, salt, bodyHash: hash('sha256', body, 'buffer') });
+}
+
+/** The same of a record of an archive. */
+export function entryOfRecord(
+  { id, headers, received_at: at }: Pick<ArchiveRecord, 'id' | 'headers' | 'received_at'>,
+  body: Buffer,
+): Buffer | null {
+  return entryOf({ id, headers, receivedAt: Date.parse(at), body });
 }

@@ -6,7 +6,7 @@ import type { Bytes } from '../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
 import type { Compression } from '../core/archive.ts';
 import { parseRecord } from '../core/archive-record.ts';
-import { entryOf } from '../core/receipt.ts';
+import { entryOfRecord } from '../core/receipt.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { syncFolder } from '../lib/durable.ts';
 import { Contents } from './contents.ts';
@@ -98,8 +98,7 @@ export async function rewriteLines(
 function noteEntry(entries: Map<string, string[]>, requests: readonly string[], line: Buffer): void {
   const parsed = parseRecord(line);
   if (!parsed.ok) return;
-  const { id, headers, received_at: at } = parsed.record;
-  const entry = entryOf({ id, headers, receivedAt: Date.parse(at), body: parsed.body });
+  const entry = entryOfRecord(parsed.record, parsed.body);
   if (entry === null) return;
   const text = entry.toString('base64');
   for (const request of requests) {

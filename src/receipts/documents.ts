@@ -2,8 +2,6 @@ import { ENTRY_BYTES } from '../core/receipt.ts';
 import type { LogDocument } from './job.ts';
 import type { LogReader } from './log-files.ts';
 import { openCheckpoint, verifierText, type NoteVerifier } from './note.ts';
-import { inclusionProof } from './proofs.ts';
-import { formatProof } from './proof-text.ts';
 import { hashesIn, TILE_WIDTH, tilePath, widthOf } from './tiles.ts';
 
 const TEXT = 'text/plain; charset=utf-8';
@@ -30,10 +28,7 @@ export async function findDocument(
   const { size } = head;
   if (/^(0|[1-9]\d{0,14})$/.test(path)) {
     const index = Number(path);
-    if (index >= size) return null;
-    const tree = reader.tree(size);
-    const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
-    return text(formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint }));
+    return index >= size ? null : text(await reader.proof(index, checkpoint, size));
   }
   return tileDocument(path, size, reader);
 }

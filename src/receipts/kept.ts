@@ -1,5 +1,6 @@
 import { isRecord } from '../lib/is-record.ts';
 import { commitment, SALT_BYTES } from '../core/receipt.ts';
+import { sha256 } from './hashing.ts';
 
 /** A receipt as its sender keeps it. */
 export interface KeptReceipt {
@@ -18,7 +19,7 @@ const HEADER = /^log="([^"]+)", leaf=(0|[1-9]\d{0,14}), salt="([\w-]{22})", rece
  * `body_base64` can stand for the hash. Other fields are passed over.
  * @throws RangeError that says what is wrong with it
  */
-export function parseKept(line: string, hash: (body: Buffer) => Buffer): KeptReceipt {
+export function parseKept(line: string): KeptReceipt {
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -29,7 +30,7 @@ export function parseKept(line: string, hash: (body: Buffer) => Buffer): KeptRec
   if (typeof id !== 'string' || typeof receipt !== 'string') throw new RangeError('needs id and receipt');
   const [, origin = '', leaf, salt = '', received] = HEADER.exec(receipt) ?? [];
   if (leaf === undefined) throw new RangeError('its receipt is not one of millrace');
-  const bodyHash = typeof body === 'string' ? hash(Buffer.from(body, 'base64')) : hexOf(digest);
+  const bodyHash = typeof body === 'string' ? sha256(Buffer.from(body, 'base64')) : hexOf(digest);
   if (bodyHash === null) throw new RangeError('needs body_sha256 or body_base64');
   const opening = Buffer.from(salt, 'base64url');
   if (opening.length !== SALT_BYTES) throw new RangeError('its salt is not whole');

@@ -5,6 +5,8 @@ import { writeDurably } from '../lib/new-file.ts';
 import { Frontier, LEVELS } from './frontier.ts';
 import { HASH_BYTES, leafHash } from './hashing.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
+import { inclusionProof } from './proofs.ts';
+import { formatProof } from './proof-text.ts';
 import { hashesIn, TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
 
 /**
@@ -42,6 +44,13 @@ export class LogReader {
     if (found.length < width * HASH_BYTES)
       throw new RangeError(`tile ${level}/${index} of ${this.#folder} is not whole`);
     return found;
+  }
+
+  /** Proves an entry by a checkpoint of a log that had `size` entries, more than `index`: c2sp.org/tlog-proof@v1. */
+  async proof(index: number, checkpoint: string, size: number): Promise<string> {
+    const tree = this.tree(size);
+    const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
+    return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
   }
 
   tree(size: number): TreeReader {

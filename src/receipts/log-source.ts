@@ -2,8 +2,6 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { ENTRY_BYTES } from '../core/receipt.ts';
 import { LogReader } from './log-files.ts';
 import { parseVerifier, type NoteVerifier } from './note.ts';
-import { inclusionProof } from './proofs.ts';
-import { formatProof } from './proof-text.ts';
 import { TILE_WIDTH, tilePath, TreeReader } from './tiles.ts';
 
 /** A log to be read: its folder, or the address under which a receiver shows it. */
@@ -50,10 +48,7 @@ class LocalLog implements LogSource {
   async proof(index: number): Promise<string | null> {
     const checkpoint = this.#reader.checkpoint();
     const size = sizeIn(checkpoint ?? '');
-    if (checkpoint === null || index >= size) return null;
-    const tree = this.#reader.tree(size);
-    const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
-    return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
+    return checkpoint === null || index >= size ? null : this.#reader.proof(index, checkpoint, size);
   }
 
   async rootAt(size: number): Promise<Buffer> {

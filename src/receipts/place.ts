@@ -1,8 +1,7 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { makeFolder, OWNER_ONLY, readIfThere, syncFound } from '../lib/durable.ts';
-import { writeOnce } from '../lib/new-file.ts';
+import { readIfThere } from '../lib/durable.ts';
+import { openKeyPem } from '../lib/key-pem.ts';
 import type { Opening } from './job.ts';
 import { readSigner, type NoteVerifier } from './note.ts';
 
@@ -29,13 +28,8 @@ export async function receiptsPlace(
   if (folder === null || origin === null) return null;
   const file = receipts.key ?? join(erasure.path, 'receipts.key');
   try {
-    let pem = readIfThere(file);
-    if (pem === null) {
-      if (!makes) throw new Error('is not there');
-      makeFolder(dirname(file), 0o700);
-      pem = String(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }));
-      await writeOnce(file, Buffer.from(pem), OWNER_ONLY);
-    } else if (makes) await syncFound(file);
+    const pem = makes ? await openKeyPem(file) : readIfThere(file);
+    if (pem === null) throw new Error('is not there');
     return { folder, origin, pem, verifier: readSigner(origin, pem) };
   } catch (error) {
     throw new MillraceError('receipts_unusable', `${file}: ${messageOf(error)}`, { cause: error });
