@@ -13,6 +13,15 @@ export interface Committed {
   readonly bodyHash: Buffer;
 }
 
+/** How far a log of receipts was when it was last signed, as the journal knows it. */
+export interface ReceiptLog {
+  /** Of the log itself: another one in its place has another. */
+  readonly id: string;
+  readonly origin: string;
+  /** The newest event that had an entry then. */
+  readonly seq: number;
+}
+
 /** Bytes of an entry, and of a salt. */
 export const ENTRY_BYTES = 32;
 export const SALT_BYTES = 16;

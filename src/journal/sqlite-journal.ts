@@ -5,6 +5,7 @@ import type { Event, JournalEvent } from '../core/event.ts';
 import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
 import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core/journal.ts';
 import type { QuarantinedEvent, Selection } from '../core/journal.ts';
+import type { ReceiptLog } from '../core/receipt.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { BufferPool } from '../lib/buffer-pool.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
@@ -227,9 +228,14 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#store.receiptEntries(after, count);
   }
 
-  /** Keeps what the log of receipts does not have yet. @param seq null where there is no such log */
-  holdReceipts(seq: number | null): Promise<void> {
-    return this.#store.holdReceipts(seq);
+  /** Keeps what the log of receipts does not have yet. @param log null where receipts are off */
+  holdReceipts(log: ReceiptLog | null): Promise<void> {
+    return this.#store.holdReceipts(log);
+  }
+
+  /** The log that the events were entered in last; null when there never was one. */
+  receiptLog(): Promise<ReceiptLog | null> {
+    return this.#store.receiptLog();
   }
 
   /** The seq behind which the log of receipts has nothing yet; null without one. */

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
 import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
+import type { ReceiptLog } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { Appending, type Appended, type Batch } from './appending.ts';
@@ -32,7 +33,12 @@ export interface Damage {
   readonly id: string | null;
 }
 
-const HELD = 'receipts/held';
+const LOG = 'receipts/log';
+
+interface NotedLog extends ReceiptLog {
+  /** What it does not have yet is kept for it. */
+  readonly isHeld: boolean;
+}
 
 /** Ids sealed in one transaction: about two milliseconds. */
 const SEAL = 1024;
@@ -143,21 +149,26 @@ export class Store {
   }
 
   /**
-   * Keeps what stands behind a seq, which the log of receipts does not have yet, for other programs too; null: there is no such
-   * log. It is noted without a sync: after a power cut more is kept than needed.
+   * Keeps what the log of receipts does not have yet, for other programs too; null: receipts are off, and nothing is kept for it. It is
+   * noted without a sync: after a power cut more is kept than needed.
    */
-  holdReceipts(seq: number | null): void {
-    this.cursors.hold(seq ?? Infinity);
-    this.#transactions.runUnsynced(() => {
-      if (seq === null) this.checkpoints.remove(HELD);
-      else this.checkpoints.save(HELD, String(seq));
-    });
+  holdReceipts(log: ReceiptLog | null): void {
+    const noted = log ?? this.receiptLog();
+    this.cursors.hold(log?.seq ?? Infinity);
+    if (noted === null) return;
+    const text = JSON.stringify({ ...noted, isHeld: log !== null } satisfies NotedLog);
+    this.#transactions.runUnsynced(() => this.checkpoints.save(LOG, text));
+  }
+
+  /** The log that the events were entered in last; null when there never was one. */
+  receiptLog(): ReceiptLog | null {
+    return this.#notedLog();
   }
 
   /** The seq behind which the log of receipts has nothing; null without one. */
   heldReceipts(): number | null {
-    const text = this.checkpoints.load(HELD);
-    return text === null ? null : Number(text);
+    const noted = this.#notedLog();
+    return noted?.isHeld === true ? noted.seq : null;
   }
 
   /** Heads of the events after `after` in order, as many as an answer should hold; none at the end. */
@@ -256,6 +267,11 @@ export class Store {
     this.#db.pragma('wal_checkpoint(TRUNCATE)');
     this.#db.close();
     this.#events.log.close();
+  }
+
+  #notedLog(): NotedLog | null {
+    const text = this.checkpoints.load(LOG);
+    return text === null ? null : (JSON.parse(text) as NotedLog);
   }
 
   /** Each is noted once, however many sinks come across it; returns those that were new. */

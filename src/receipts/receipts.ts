@@ -2,7 +2,7 @@ import { randomFillSync, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { ENTRY_BYTES, SALT_BYTES } from '../core/receipt.ts';
+import { ENTRY_BYTES, SALT_BYTES, type ReceiptLog } from '../core/receipt.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { makeFolder, readIfThere, syncFound } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
@@ -21,7 +21,8 @@ export interface ReceiptSource {
     after: number,
     count: number,
   ): Promise<{ readonly firstSeq: number; readonly records: Uint8Array }>;
-  holdReceipts(seq: number | null): Promise<void>;
+  receiptLog(): Promise<ReceiptLog | null>;
+  holdReceipts(log: ReceiptLog): Promise<void>;
 }
 
 export interface ReceiptsOptions extends Opening {
@@ -37,16 +38,6 @@ const PAGE = 256;
 /** Salts made at once. */
 const SALTS = 1024;
 const IDENTITY = 'log.json';
-/** What the journal was told of the log last. */
-const TOLD = 'receipts/told';
-
-interface Told {
-  readonly id: string;
-  readonly origin: string;
-  /** The newest that had an entry then. */
-  readonly seq: number;
-}
-
 /** Under this, and the identity of a log, the journal has which entry its first event is. */
 const OFFSET = 'receipts/';
 
@@ -139,27 +130,31 @@ export class Receipts {
   }
 
   async #open(): Promise<void> {
-    const { folder, journal, clock, interval } = this.#options;
+    const { folder, origin, journal, clock, interval } = this.#options;
     makeFolder(folder, 0o700);
     const { size } = await this.#thread.run({ entries: null, sign: false });
     this.#size = size;
-    const id = await identityOf(folder);
-    await this.#refuseAnother(id);
-    const key = OFFSET + id;
+    this.#id = await identityOf(folder);
+    const told = await journal.receiptLog();
+    // A second log under the name of the first would make what was answered before look false.
+    if (told !== null && told.id !== this.#id && told.origin === origin)
+      throw new Error(
+        `is not the log ${origin} that the journal's events were entered in: it was removed or replaced. ` +
+          'Restore it; or begin a new log, with another receipts.origin',
+      );
+    const key = OFFSET + this.#id;
     const known = await journal.checkpoints.load(key);
     this.#offset = known === null ? size - journal.lastSeq - 1 : Number(known);
     if (known === null) await journal.checkpoints.save(key, String(this.#offset));
-    const told = await this.#toldBy(id);
-    if (this.#covered < told)
+    if (told?.id === this.#id && this.#covered < told.seq)
       throw new Error(
-        `has ${size} entries, and had ${told + this.#offset + 1}: it is an older copy, or a part of it is gone. ` +
+        `has ${size} entries, and had ${told.seq + this.#offset + 1}: it is an older copy, or a part of it is gone. ` +
           'Restore it; or begin a new log, with another receipts.origin and another folder',
       );
     if (this.#covered > journal.lastSeq)
       throw new Error(`has ${size} entries, and the journal fewer events: it is not the journal it was`);
     // Entries and seqs go together from here on, whatever was there before.
-    await this.#tell(id);
-    this.#id = id;
+    await this.#tell();
     this.#signed = size;
     const again = (): void => {
       if (this.#isStopped) return;
@@ -178,30 +173,9 @@ export class Receipts {
   }
 
   /** The journal knows how far this log was when it was last signed, so that an older copy in its place is noticed. */
-  async #tell(id: string): Promise<void> {
+  #tell(): Promise<void> {
     const { journal, origin } = this.#options;
-    await journal.holdReceipts(this.#covered);
-    await journal.checkpoints.save(TOLD, JSON.stringify({ id, origin, seq: this.#covered } satisfies Told));
-  }
-
-  async #told(): Promise<Told | null> {
-    const text = await this.#options.journal.checkpoints.load(TOLD);
-    return text === null ? null : (JSON.parse(text) as Told);
-  }
-
-  async #toldBy(id: string): Promise<number> {
-    const told = await this.#told();
-    return told?.id === id ? told.seq : -Infinity;
-  }
-
-  /** A second log under the name of the first would make what was answered before look false. */
-  async #refuseAnother(id: string): Promise<void> {
-    const told = await this.#told();
-    if (told === null || told.id === id || told.origin !== this.#options.origin) return;
-    throw new Error(
-      `is not the log ${told.origin} that the journal's events were entered in: it was removed or replaced. ` +
-        'Restore it; or begin a new log, with another receipts.origin',
-    );
+    return journal.holdReceipts({ id: this.#id, origin, seq: this.#covered });
   }
 
   async #take(upTo: number): Promise<void> {
@@ -220,7 +194,7 @@ export class Receipts {
     if (this.#signed === this.#size) return;
     await this.#thread.run({ entries: null, sign: true });
     this.#signed = this.#size;
-    await this.#tell(this.#id);
+    await this.#tell();
   }
 }
 
