@@ -118,7 +118,8 @@ export interface Sink {
   settle?(holds: (path: string) => Promise<boolean>): Promise<void>;
   /**
    * Closes every open file now, so that what `send` has confirmed can be read. Resolves when all that was open at the call
-   * is closed or has failed; rejects when the sink cannot do it at all now. Only sinks that keep files open have it.
+   * is closed or has failed; rejects when the sink cannot do it at all now. Only sinks that write files have it, also those that
+   * leave none open: `millrace flush` waits for them.
    */
   flush?(): Promise<Flushed>;
   /** What an erasure has to clear beside the sink's files, such as the keys of sealed records; null while it is not open. */

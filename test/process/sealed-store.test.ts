@@ -44,7 +44,7 @@ describeOnStores(
         await receiver.kill('SIGKILL');
         receiver = await ReceiverProcess.start(config, { env });
         await post(6, 10);
-        expect((await millraceProcess(['flush', '--config', config], { env })).code).toBe(0);
+        expect((await millraceProcess(['flush', 'archive', '--config', config], { env })).code).toBe(0);
         const run = async (...args: string[]): Promise<void> => {
           const { code, stdout, stderr } = await millrace([...args, '--config', config], { env });
           expect(code, `${args.join(' ')}\n${stdout}\n${stderr}`).toBe(0);
