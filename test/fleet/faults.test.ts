@@ -1,3 +1,5 @@
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
@@ -11,7 +13,15 @@ import { makeMutant, type MUTANTS } from './mutants.ts';
 
 const FAULTS = Number(process.env['MILLRACE_FLEET_FAULTS'] ?? 12);
 const SEED = Number(process.env['MILLRACE_FLEET_SEED'] ?? 1);
+/** A folder where histories and logs are kept; without it they are gone with their test. */
+const KEPT = process.env['MILLRACE_FLEET_KEEP'] ?? null;
 const USERS = 24;
+
+const historyFolder = async (): Promise<string> => {
+  if (KEPT === null) return temporaryFolder();
+  mkdirSync(KEPT, { recursive: true });
+  return mkdtempSync(join(KEPT, 'history-'));
+};
 const proxies: CuttingProxy[] = [];
 const advertised = async (port: number): Promise<number> => {
   const started = await CuttingProxy.start(port);
@@ -69,7 +79,7 @@ describeOnKafka(
       ms = 20,
       partitions = 6,
     ): Promise<{ fleet: Fleet; faults: Faults }> => {
-      const folder = await temporaryFolder();
+      const folder = await historyFolder();
       const sink = { ms, batch: 5 };
       const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink });
       await fleet.createTopics();

@@ -33,6 +33,12 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     return fleet;
   };
 
+  /** How many records its group is past. */
+  const placeOf = async (fleet: Fleet, sink: string): Promise<number> => {
+    const places = await oracle.committed(`${fleet.name}.${sink}`, fleet.topic);
+    return [...places.values()].reduce((sum, each) => sum + each, 0);
+  };
+
   test('repeated to another receiver, also after all were killed: each event is at each sink once, in order', async () => {
     const fleet = await makeFleet({ sinks: ['one'], session: '3s' });
     const receivers = [await fleet.start('r1', 'receive'), await fleet.start('r2', 'receive')];
@@ -141,8 +147,17 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     for (let n = 0; n < 5; n += 1) await fleet.send('user', () => [both.url]);
     await until('one to have all', () => fleet.given('one').length === 5);
     expect(fleet.given('two')).toEqual([]);
+    const cursors = async (): Promise<unknown> => (await both.status()).journal.cursors;
+    await until('the status to say for how long', async () => {
+      const [one, two] = (await cursors()) as { backlog: number; backlogAge: number }[];
+      return one?.backlog === 0 && one.backlogAge === 0 && two?.backlog === 5 && two.backlogAge > 1000;
+    });
     rmSync(holds);
     await until('both to have all', () => fleet.isDelivered);
+    await until('nothing to wait', async () => {
+      const left = (await cursors()) as { backlog: number; backlogAge: number }[];
+      return left.every(({ backlog, backlogAge }) => backlog === 0 && backlogAge === 0);
+    });
     expect(fleet.judge()).toMatchObject({ ok: true });
   });
 
@@ -166,6 +181,31 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     expect(fleet.given('one')).toEqual(['msg_stays_1']);
   });
 
+  test('what was retried from quarantine is known when it comes again', async () => {
+    const fleet = await makeFleet({ sinks: ['one'] });
+    fleet.envelope = { teams: ['other'] };
+    const strict = await fleet.start('b1', 'both');
+    const ids = ['msg_1', 'msg_2'];
+    for (const id of ids)
+      expect((await postSigned(strict.url, body({}), { id })).json['status']).toBe('quarantined');
+    await strict.kill('SIGTERM');
+    fleet.envelope = {};
+    const config = fleet.config('cli');
+    expect(await millrace(['quarantine', 'retry', '--all', '--config', config])).toMatchObject({ code: 0 });
+    // By who has read its record, and by who has it from the log.
+    for (const [name, records] of [
+      ['b2', 4],
+      ['b3', 6],
+    ] as const) {
+      const both = await fleet.start(name, 'both');
+      for (const id of ids)
+        expect((await postSigned(both.url, body({}), { id })).json['status']).toBe('accepted');
+      await until('all to be looked at', async () => (await placeOf(fleet, 'one')) === records);
+      await both.kill('SIGTERM');
+    }
+    expect(fleet.given('one').toSorted()).toEqual(ids);
+  });
+
   test('each known id with other bytes is set aside, also long after the first', async () => {
     const fleet = await makeFleet({ sinks: ['one'] });
     const both = await fleet.start('b1', 'both');
@@ -178,10 +218,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
       await postSigned(both.url, body({ other: n }), { id: `msg_${n}` });
       await until('the other to be set aside', async () => (await list()) === n);
     }
-    await until('the keeper to be past all', async () => {
-      const places = await oracle.committed(`${fleet.name}._window`, fleet.topic);
-      return [...places.values()].reduce((sum, each) => sum + each, 0) === 6;
-    });
+    await until('the keeper to be past all', async () => (await placeOf(fleet, '_window')) === 6);
     expect(fleet.given('one')).toEqual(['msg_1', 'msg_2', 'msg_3']);
   });
 
@@ -252,6 +289,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
       ['topic', 'cleanup.policy=compact'],
       ['deadLetterTopic', 'cleanup.policy=delete'],
       ['quarantineTopic', 'max.message.bytes=1000'],
+      ['windowTopic', 'retention.ms=3600000'],
     ] as const;
     const journal = Object.fromEntries(wrong.map(([key]) => [key, `${fleet.name}.${key}`]));
     for (const [key, setting] of wrong) await oracle.create(`${fleet.name}.${key}`, 3, 1, setting);
@@ -261,6 +299,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
       /of each user only the last/,
       /what waits for a person/,
       /max.message.bytes is 1000/,
+      /retention.ms is 3600000, less than journal.dedupWindow/,
     ])
       expect(stderr).toMatch(danger);
     await oracle.grow(fleet.topic, 5);

@@ -28,6 +28,8 @@ export class Fleet {
   readonly name = `f${randomUUID().slice(0, 8)}`;
   readonly #options: FleetOptions;
   readonly processes = new Set<ServeProcess>();
+  /** More of `envelope`, of configs that are written from now on. */
+  envelope: object = {};
   #numbers = new Map<string, number>();
 
   constructor(options: FleetOptions) {
@@ -82,7 +84,7 @@ export class Fleet {
       journal: this.journal,
       sinks: Object.fromEntries(sinks),
       routes: [{ match: '*', to: [...this.sinks] }],
-      ...({ envelope: { userIds: 'text' } } as object),
+      ...({ envelope: { userIds: 'text', ...this.envelope } } as object),
     });
   }
 
@@ -91,7 +93,11 @@ export class Fleet {
     const args = role === 'both' ? [] : ['--role', role];
     const process = new ServeProcess(this.config(name), { args, ...(main === undefined ? {} : { main }) });
     this.processes.add(process);
-    void process.exited.then(() => this.processes.delete(process));
+    void process.exited.then(() => {
+      this.processes.delete(process);
+      if (existsSync(this.folder))
+        writeFileSync(join(this.folder, name, `${process.pid}.log`), process.stderr);
+    });
     await process.listening();
     return process;
   }

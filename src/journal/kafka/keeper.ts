@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { messageOf } from '../../core/errors.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
@@ -85,7 +85,16 @@ export class Keeper {
       value: encodeChunk(first, chunk.ids),
       headers: new Map(),
     };
-    this.#tasks.push(() => this.#options.append(partition, message));
+    this.#tasks.push(() => this.#appendChunk(partition, message));
+  }
+
+  /** One that the topic refuses is left out: whoever needs it reads the log itself. */
+  async #appendChunk(partition: number, message: Message): Promise<void> {
+    const { append, windowTopic: topic, log } = this.#options;
+    await append(partition, message).catch((error: unknown) => {
+      if (!(error instanceof MillraceError) || error.code !== 'body_too_large') throw error;
+      log.warn({ topic, partition, error: messageOf(error) }, 'ids of a chunk are left out');
+    });
   }
 
   /** Nothing counts as done before its tasks are. Never rejects. */

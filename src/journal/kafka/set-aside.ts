@@ -49,7 +49,7 @@ export class SetAsideTopic {
 
   /** In the order of their keys. @param bodies false leaves them out */
   async list(
-    { keys, sink, limit = Infinity, after = 0 }: Selection,
+    { keys, id, sink, limit = Infinity, after = 0 }: Selection,
     bodies: boolean,
   ): Promise<readonly Aside[]> {
     await this.#update();
@@ -57,7 +57,10 @@ export class SetAsideTopic {
     const found = [...this.#entries.values()]
       .filter(
         ({ key, kept }) =>
-          key > after && (wanted?.has(key) ?? true) && (sink === undefined || kept.letter?.sink === sink),
+          key > after &&
+          (wanted?.has(key) ?? true) &&
+          (id === undefined || kept.event.id === id) &&
+          (sink === undefined || kept.letter?.sink === sink),
       )
       .toSorted((a, b) => a.key - b.key)
       .slice(0, limit);

@@ -9,7 +9,6 @@ import {
   type IsErased,
 } from '../../core/ingest.ts';
 import type {
-  CursorStatus,
   DeadLetter,
   EventLog,
   EventStore,
@@ -30,9 +29,10 @@ import { fingerprintOf } from './ids.ts';
 import { Keeper } from './keeper.ts';
 import { recordOf, type Extra, type SharedEvent } from './record.ts';
 import { SetAsideTopic, type Aside } from './set-aside.ts';
-import { dangersOf } from './settings.ts';
+import { dangersOf, type TopicUse } from './settings.ts';
 import { Share, type ShareOptions } from './share.ts';
-import { RELEASED, RETRIED } from './window.ts';
+import { TopicStatus } from './status.ts';
+import { MOST_CHUNK_BYTES, RELEASED, RETRIED } from './window.ts';
 
 export interface KafkaJournalOptions {
   readonly connection: Connection;
@@ -89,6 +89,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
   #client: Promise<Client> | null = null;
   #cluster: Promise<Cluster> | null = null;
   #accepted = 0;
+  readonly #topicStatus = new TopicStatus(() => this.#look());
   #status: { readonly at: number; readonly answer: Promise<JournalStatus> } | null = null;
 
   constructor(options: KafkaJournalOptions) {
@@ -136,11 +137,17 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   /** Says which settings of the topics lose events. */
   async warnOfSettings(): Promise<void> {
-    const { topic, quarantineTopic, deadLetterTopic, maxEventBytes: maxBytes, log } = this.#options;
+    const { topic, quarantineTopic, deadLetterTopic, windowTopic, dedupWindow, log } = this.#options;
+    const { maxEventBytes: maxBytes } = this.#options;
     const cluster = await this.#look();
-    for (const each of [topic, quarantineTopic, deadLetterTopic])
-      for (const danger of await dangersOf(cluster, { topic: each, isCompacted: each !== topic, maxBytes }))
-        log.warn({ topic: each }, danger);
+    const uses: TopicUse[] = [
+      { topic, keeps: 'all', maxBytes },
+      { topic: quarantineTopic, keeps: 'until taken out', maxBytes },
+      { topic: deadLetterTopic, keeps: 'until taken out', maxBytes },
+      { topic: windowTopic, keeps: 'ids', maxBytes: MOST_CHUNK_BYTES, least: dedupWindow },
+    ];
+    for (const use of uses)
+      for (const danger of await dangersOf(cluster, use)) log.warn({ topic: use.topic }, danger);
   }
 
   /** What delivers keeps the window of ids as well. */
@@ -366,36 +373,14 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   async #statusNow(): Promise<JournalStatus> {
     const { topic, sinks, group } = this.#options;
-    const cluster = await this.#look();
-    const count = (await cluster.topic(topic)).leaders.length;
-    const all = Array.from({ length: count }, (_, index) => index);
-    const [first, last] = [
-      await cluster.offsets(topic, all, 'earliest'),
-      await cluster.offsets(topic, all, 'latest'),
-    ];
-    const [begin, end] = [sum(first), sum(last)];
-    const cursors = await Promise.all(
-      sinks().map(async (sink): Promise<CursorStatus> => {
-        const name = `${group}.${sink}`;
-        const committed = await cluster.committed(await cluster.coordinator(name), name, topic, all);
-        const seq = all.reduce(
-          (total, each) => total + (committed.get(each)?.offset ?? first.get(each) ?? 0),
-          0,
-        );
-        return { sink, seq, backlog: end - seq, backlogBytes: 0, backlogAge: 0 };
-      }),
-    );
     return {
+      ...(await this.#topicStatus.read({ topic, group, sinks: sinks() })),
       path: `kafka:${topic}`,
-      events: end - begin,
-      firstSeq: begin,
-      lastSeq: end,
       bytes: 0,
       maxBytes: 0,
       quarantined: await this.#quarantine.count(),
       deadLetters: await this.#deadLetters.count(),
       damaged: 0,
-      cursors,
     };
   }
 
@@ -446,10 +431,6 @@ function unread(): Promise<never> {
   const detail =
     'with journal.type: kafka the journal cannot be read event by event yet: read an archive instead';
   return Promise.reject(new MillraceError('usage', detail));
-}
-
-function sum(offsets: ReadonlyMap<number, number>): number {
-  return [...offsets.values()].reduce((total, offset) => total + offset, 0);
 }
 
 /** A dead letter of the topic; nothing for a record that is none. */

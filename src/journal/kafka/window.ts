@@ -8,6 +8,8 @@ import { keptOf, type Kept } from './record.ts';
 export const CHUNK = 4096;
 /** Of one id: fingerprint, second, offset within the chunk. */
 const ENTRY = FINGERPRINT_BYTES + 4 + 4;
+/** Of the record of a chunk, at most: what is released from quarantine has two ids. */
+export const MOST_CHUNK_BYTES = CHUNK * ENTRY * 2 + 1024;
 const SECOND = 1000;
 /** Records can be older than the time their writer gave them: by so much, milliseconds. */
 const SLACK = 60_000;

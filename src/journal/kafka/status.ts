@@ -1,0 +1,83 @@
+import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
+import type { Cluster } from './cluster.ts';
+
+export interface CountedTopic {
+  readonly topic: string;
+  /** Beginning of the names of the consumer groups. */
+  readonly group: string;
+  readonly sinks: readonly string[];
+}
+
+/** One batch, which brokers give whole. */
+const ONE = { bytes: 1, wait: 0 } as const;
+const MOST_REMEMBERED = 10_000;
+
+/** How far each sink's group is in the topic of events, and for how long the oldest of what is left has waited. */
+export class TopicStatus {
+  readonly #connect: () => Promise<Cluster>;
+  /** When a record came, by partition and offset: sinks stand at the same ones, and one that is in trouble stays there. */
+  readonly #times = new Map<string, number>();
+
+  constructor(connect: () => Promise<Cluster>) {
+    this.#connect = connect;
+  }
+
+  /** Throws when the brokers cannot be asked. */
+  async read({
+    topic,
+    group,
+    sinks,
+  }: CountedTopic): Promise<Pick<JournalStatus, 'events' | 'firstSeq' | 'lastSeq' | 'cursors'>> {
+    const cluster = await this.#connect();
+    const { id, leaders } = await cluster.topic(topic);
+    const all = [...leaders.keys()];
+    const first = await cluster.offsets(topic, all, 'earliest');
+    const last = await cluster.offsets(topic, all, 'latest');
+    const timeOf = (partition: number, offset: number): Promise<number> =>
+      this.#timeOf(cluster, { name: topic, id, leader: leaders[partition] ?? -1 }, partition, offset);
+    const cursorOf = async (sink: string): Promise<CursorStatus> => {
+      const name = `${group}.${sink}`;
+      const committed = await cluster.committed(await cluster.coordinator(name), name, topic, all);
+      // What was deleted before the sink had it does not wait any more.
+      const at = new Map(
+        Array.from(first, ([partition, begin]) => {
+          return [partition, Math.max(begin, committed.get(partition)?.offset ?? 0)] as const;
+        }),
+      );
+      const behind = [...at].filter(([partition, offset]) => offset < (last.get(partition) ?? 0));
+      const times = await Promise.all(behind.map(([partition, offset]) => timeOf(partition, offset)));
+      const seq = sum(at);
+      const backlogAge = Math.max(0, ...times.map((time) => Date.now() - time));
+      return { sink, seq, backlog: Math.max(0, sum(last) - seq), backlogBytes: 0, backlogAge };
+    };
+    const cursors = await Promise.all(sinks.map(cursorOf));
+    return { events: sum(last) - sum(first), firstSeq: sum(first), lastSeq: sum(last), cursors };
+  }
+
+  /** When the first record from an offset on was written; now, where there is none. */
+  async #timeOf(
+    cluster: Cluster,
+    { leader, ...topic }: { readonly name: string; readonly id: string; readonly leader: number },
+    partition: number,
+    offset: number,
+  ): Promise<number> {
+    const key = `${partition}/${offset}`;
+    const known = this.#times.get(key);
+    if (known !== undefined) return known;
+    const [fetched] = await cluster.fetch(leader, topic, new Map([[partition, offset]]), ONE);
+    if (fetched === undefined || fetched.error !== 'NONE') {
+      // Another broker leads: the next look finds it.
+      await cluster.topic(topic.name, true);
+      throw new Error(`topic ${topic.name}, partition ${partition}: ${fetched?.error ?? 'no answer'}`);
+    }
+    const time = fetched.records[0]?.time;
+    if (time === undefined) return Date.now();
+    if (this.#times.size >= MOST_REMEMBERED) this.#times.clear();
+    this.#times.set(key, time);
+    return time;
+  }
+}
+
+function sum(offsets: ReadonlyMap<number, number>): number {
+  return [...offsets.values()].reduce((total, offset) => total + offset, 0);
+}
