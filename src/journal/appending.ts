@@ -1,7 +1,9 @@
 import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
-import { bodyDigestOf, digestOf, type Identity, type SeenIds } from './dedup.ts';
+import { bodyDigestIn, bodyHashOf, digestOf, type Identity, type SeenIds } from './dedup.ts';
 import type { Events } from './events.ts';
+import type { FreshEntries } from './fresh-entries.ts';
 import { Tally } from './hour-counts.ts';
+import { entryOfRecordAt } from './receipt-entries.ts';
 import { partsAt, type RecordParts } from './segments/format.ts';
 import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
 import type { SetAside } from './set-aside.ts';
@@ -41,6 +43,7 @@ export interface AppendingParts {
   readonly events: Events;
   readonly seen: SeenIds;
   readonly setAside: SetAside;
+  readonly fresh: FreshEntries;
 }
 
 /** Makes batches durable: what is valid in one frame, what is quarantined in one transaction before it. */
@@ -49,8 +52,10 @@ export class Appending {
   readonly #events: Events;
   readonly #seen: SeenIds;
   readonly #setAside: SetAside;
+  readonly #fresh: FreshEntries;
 
-  constructor({ transactions, events, seen, setAside }: AppendingParts) {
+  constructor({ transactions, events, seen, setAside, fresh }: AppendingParts) {
+    this.#fresh = fresh;
     this.#transactions = transactions;
     this.#events = events;
     this.#seen = seen;
@@ -65,6 +70,8 @@ export class Appending {
     const tally = new Tally();
     const asides: Aside[] = [];
     const answers: number[] = [];
+    const entries: Buffer[] = [];
+    const { nextSeq: firstSeq } = frame;
     try {
       for (let at = 0; answers.length < batch.count;) {
         const parts = partsAt(bytes, at);
@@ -76,6 +83,7 @@ export class Appending {
           answers.push(APPENDED.duplicate);
         } else if (seen === 'new' && invalid === null) {
           tally.add(parts.replayed ? 'replayed' : 'accepted', parts.receivedAt);
+          if (this.#fresh.isOn) entries.push(entryOfRecordAt(bytes, at, parts, id.bodyHash));
           answers.push(frame.add(bytes, at, id));
         } else {
           asides.push({ reasons: seen === 'new' ? String(invalid) : withReuse(invalid), at, parts });
@@ -86,6 +94,7 @@ export class Appending {
       if (asides.length > 0) this.#putAside(bytes, asides);
       if (asides.length < answers.length) this.#events.append(frame, tally, now);
       this.#seen.committed();
+      if (entries.length > 0) this.#fresh.add(firstSeq, entries);
       return answers;
     } catch (error) {
       this.#seen.takeBack();
@@ -108,11 +117,18 @@ export class Appending {
 }
 
 /** @param key what stands for the id, where it is not the id itself */
-function identify(bytes: Buffer, at: number, parts: RecordParts, key: string | undefined): Identity {
+function identify(
+  bytes: Buffer,
+  at: number,
+  parts: RecordParts,
+  key: string | undefined,
+): Identity & { readonly bodyHash: Buffer } {
   const identity = identityAt(bytes, at, parts);
+  const bodyHash = bodyHashOf(bodyAt(bytes, at, parts));
   return {
     key: digestOf(key === undefined ? identity : identityOf(sourceAndId(identity).source, key)),
-    digest: bodyDigestOf(bodyAt(bytes, at, parts)),
+    bodyHash,
+    digest: bodyDigestIn(bodyHash),
     former: () => digestOf(key ?? sourceAndId(identity).id),
   };
 }

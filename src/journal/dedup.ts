@@ -268,7 +268,11 @@ export function digestOf(data: string | Uint8Array, length: number = KEY_BYTES):
   return hash('sha256', data, 'binary').slice(0, length);
 }
 
+export function bodyHashOf(body: Uint8Array): Buffer {
+  return hash('sha256', body, 'buffer');
+}
+
 /** What stands for the bytes of an event: to make another body fit a given one takes 2^64 tries. */
-export function bodyDigestOf(body: Uint8Array): string {
-  return digestOf(body, DIGEST_BYTES);
+export function bodyDigestIn(bodyHash: Buffer): string {
+  return bodyHash.toString('latin1', 0, DIGEST_BYTES);
 }

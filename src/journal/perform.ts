@@ -15,6 +15,9 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'setAside.listQuarantine',
   'heads',
   'account',
+  'receiptEntries',
+  'receiptLog',
+  'heldReceipts',
   'eraser.counts',
 ]);
 

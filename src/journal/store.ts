@@ -17,6 +17,7 @@ import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
 import { Progress } from './progress.ts';
 import type { JournalOptions } from './protocol.ts';
+import { FreshEntries } from './fresh-entries.ts';
 import { entriesAfter, type ReceiptEntries } from './receipt-entries.ts';
 import { RouteRecords } from './route-records.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
@@ -57,6 +58,7 @@ export class Store {
   readonly #appending: Appending;
   readonly #progress: Progress;
   readonly #space: Space;
+  readonly #fresh = new FreshEntries();
   #isPrepared = false;
   readonly checkpoints: Checkpoints;
   readonly cursors: Cursors;
@@ -93,7 +95,8 @@ export class Store {
     this.setAside = new SetAside(db);
     this.eraser = new Eraser({ db, transactions, checkpoints, log });
     const { cursors, setAside } = this;
-    const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside };
+    const fresh = this.#fresh;
+    const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);
     this.#progress = new Progress({ ...parts, space: this.#space });
     // What a crash has left undone.
@@ -143,9 +146,12 @@ export class Store {
     return { firstSeq, places, records, damaged: found.length === 0 ? [] : this.#noteDamage(found, now) };
   }
 
-  /** Entries of the log of receipts for the events after `after`. */
+  /** Entries of the log of receipts for the events after `after`, at most so many. */
   receiptEntries(after: number, count: number): ReceiptEntries {
-    return entriesAfter(this.#events.log, after, count);
+    const records = this.#fresh.after(after, count);
+    return records === null
+      ? entriesAfter(this.#events.log, after, count)
+      : { firstSeq: after + 1, records };
   }
 
   /**
@@ -155,6 +161,7 @@ export class Store {
   holdReceipts(log: ReceiptLog | null): void {
     const noted = log ?? this.receiptLog();
     this.cursors.hold(log?.seq ?? Infinity);
+    this.#fresh.hold(log?.seq ?? null);
     if (noted === null) return;
     const text = JSON.stringify({ ...noted, isHeld: log !== null } satisfies NotedLog);
     this.#transactions.runUnsynced(() => this.checkpoints.save(LOG, text));

@@ -3,19 +3,24 @@ import { hash } from 'node:crypto';
 /** The Merkle tree of RFC 6962 (SHA-256; leaves and nodes are told apart by their first byte). */
 export const HASH_BYTES = 32;
 
-const LEAF = Buffer.of(0);
-const NODE = Buffer.of(1);
+/** Their first byte, and room for what is hashed: memory that is used again, for there are two of them for each event. */
+const LEAF = Buffer.alloc(1 + HASH_BYTES);
+const NODE = Buffer.alloc(1 + 2 * HASH_BYTES, Buffer.of(1));
 
 export function sha256(bytes: Uint8Array): Buffer {
   return hash('sha256', bytes, 'buffer');
 }
 
+/** @param entry of `HASH_BYTES` */
 export function leafHash(entry: Uint8Array): Buffer {
-  return sha256(Buffer.concat([LEAF, entry]));
+  LEAF.set(entry, 1);
+  return sha256(LEAF);
 }
 
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
-  return sha256(Buffer.concat([NODE, left, right]));
+  NODE.set(left, 1);
+  NODE.set(right, 1 + HASH_BYTES);
+  return sha256(NODE);
 }
 
 /** Root of a tree without leaves. */

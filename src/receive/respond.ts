@@ -28,8 +28,9 @@ export function answerOf(
     case 'accepted':
     case 'duplicate':
     case 'erased':
-      return withReceipt(
-        json(STATUS[outcome.kind], `{"status":"${outcome.kind}","id":${JSON.stringify(outcome.id)}}`),
+      return json(
+        STATUS[outcome.kind],
+        `{"status":"${outcome.kind}","id":${JSON.stringify(outcome.id)}}`,
         outcome.kind === 'accepted' ? outcome.receipt : undefined,
       );
     case 'quarantined': {
@@ -48,12 +49,6 @@ export function answerOf(
     default:
       return outcome satisfies never;
   }
-}
-
-function withReceipt(answer: Answer, receipt: string | undefined): Answer {
-  return receipt === undefined
-    ? answer
-    : { ...answer, headers: { ...answer.headers, 'millrace-receipt': receipt } };
 }
 
 /** Problem details, RFC 9457. */
@@ -76,6 +71,11 @@ export function write(response: ServerResponse, answer: Answer, close: boolean):
 }
 
 /** Ids are ASCII and so is the rest: the length in characters is the length in bytes. */
-function json(status: number, body: string): Answer {
-  return { status, headers: { 'content-type': JSON_TYPE, 'content-length': body.length }, body };
+function json(status: number, body: string, receipt?: string): Answer {
+  const length = body.length;
+  const headers =
+    receipt === undefined
+      ? { 'content-type': JSON_TYPE, 'content-length': length }
+      : { 'content-type': JSON_TYPE, 'content-length': length, 'millrace-receipt': receipt };
+  return { status, headers, body };
 }

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/journal/database.ts';
-import { bodyDigestOf, digestOf, SeenIds, type Identity, type Seen } from '../../src/journal/dedup.ts';
+import { bodyDigestIn, bodyHashOf, digestOf, SeenIds, type Identity, type Seen } from '../../src/journal/dedup.ts';
 import { identityOf } from '../../src/journal/segments/records.ts';
 import { BloomFilter } from '../../src/lib/bloom.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/folders.ts';
 const WEEK = 7 * 86_400_000;
 const named = (id: string, source = 'webhooks', body = `body of ${id}`): Identity => ({
   key: digestOf(identityOf(source, id)),
-  digest: bodyDigestOf(Buffer.from(body)),
+  digest: bodyDigestIn(bodyHashOf(Buffer.from(body))),
   former: () => digestOf(id),
 });
 
