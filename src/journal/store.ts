@@ -149,9 +149,7 @@ export class Store {
   /** Entries of the log of receipts for the events after `after`, at most so many. */
   receiptEntries(after: number, count: number): ReceiptEntries {
     const records = this.#fresh.after(after, count);
-    return records === null
-      ? entriesAfter(this.#events.log, after, count)
-      : { firstSeq: after + 1, records };
+    return records === null ? entriesAfter(this.#events.log, after, count) : { firstSeq: after + 1, records };
   }
 
   /**

@@ -4,7 +4,14 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/journal/database.ts';
-import { bodyDigestIn, bodyHashOf, digestOf, SeenIds, type Identity, type Seen } from '../../src/journal/dedup.ts';
+import {
+  bodyDigestIn,
+  bodyHashOf,
+  digestOf,
+  SeenIds,
+  type Identity,
+  type Seen,
+} from '../../src/journal/dedup.ts';
 import { identityOf } from '../../src/journal/segments/records.ts';
 import { BloomFilter } from '../../src/lib/bloom.ts';
 import { temporaryFolder } from '../support/folders.ts';

@@ -12,6 +12,8 @@ export const FIXED_RATE = 2500;
 export interface Latency {
   /** At half of the receiver's median rate. */
   readonly half: LoadResult;
+  /** The same of the receiver that gives receipts; null when there is none. */
+  readonly receipts: LoadResult | null;
   /** At `FIXED_RATE`, and the rival there; null when it is not measured. */
   readonly fixed: LoadResult | null;
   readonly rival: LoadResult | null;
@@ -50,6 +52,7 @@ export function resultOf(measured: Measured): BenchResult {
     fixed === null || rival === null ? [] : [{ fixed, rival }],
   );
   const times = pairs.map(({ fixed, rival }) => fixed.p99 / rival.p99);
+  const more = latencies.flatMap((one) => (one.receipts === null ? [] : [one.receipts.p99 - one.half.p99]));
   const growth = memory.lastMiB / memory.firstMiB - 1;
 
   const rows: Row[] = [
@@ -74,6 +77,7 @@ export function resultOf(measured: Measured): BenchResult {
         ' ms',
       ),
     ],
+    ...(more.length === 0 ? [] : [['  more with receipts', withRange(more, 1, ' ms')] as const]),
     ...(pairs.length === 0
       ? []
       : [
@@ -103,6 +107,7 @@ export function resultOf(measured: Measured): BenchResult {
       return least === undefined ? [] : [atLeast(`share of ${name}`, rate, least)];
     }),
     ...(options.body === '1.2k' ? [atMost('p99 at half the rate, ms', half, 30, 1)] : []),
+    ...(more.length === 0 ? [] : [atMost('p99 more with receipts, ms', median(more), 5, 1)]),
     ...(times.length === 0 ? [] : [atMost(`p99 at ${FIXED_RATE}/s, times node-vf`, median(times), 2, 2)]),
     atMost('memory, last third against first, %', growth * 100, 10, 1),
     ...(options.body === '1.2k'

@@ -115,6 +115,7 @@ class Ingest {
     // A rate that events of other sizes may be too large for.
     const beside =
       (this.#options.body === '1.2k' && this.#all.find(({ name }) => name === 'node-vf')) || null;
+    const receipting = this.#all.find(({ name }) => name === 'receipts');
     const half = median(receiver.laps.map(({ rate }) => rate)) / 2;
     const paced = async (contestant: Contestant, rate: number) => {
       this.#context.signal.throwIfAborted();
@@ -126,12 +127,14 @@ class Ingest {
       const atHalf = await paced(receiver, half);
       const rival = beside === null ? null : await paced(beside, FIXED_RATE);
       const fixed = beside === null ? null : await paced(receiver, FIXED_RATE);
-      found.push({ half: atHalf, fixed, rival });
+      const receipts = receipting === undefined ? null : await paced(receipting, half);
+      found.push({ half: atHalf, receipts, fixed, rival });
       const pair =
         fixed === null
           ? ''
           : `, at ${FIXED_RATE}/s ${round(fixed.p99, 1)} and ${beside?.name} ${round(rival?.p99 ?? 0, 1)}`;
-      this.#note(`p99 at ${round(half)}/s ${round(atHalf.p99, 1)} ms${pair}`);
+      const more = receipts === null ? '' : `, with receipts ${round(receipts.p99, 1)} ms`;
+      this.#note(`p99 at ${round(half)}/s ${round(atHalf.p99, 1)} ms${more}${pair}`);
     }
     return found;
   }
