@@ -26,6 +26,8 @@ export interface PullOptions {
 
 export interface PullProgress {
   readonly answers: number;
+  /** Answers that there will be; null where only the last page tells. */
+  readonly total: number | null;
   readonly rows: Readonly<Record<string, number>>;
   readonly missing: number;
 }
@@ -37,7 +39,7 @@ export interface PullProgress {
  */
 export async function pullReference(
   service: ServiceClient,
-  { table, fetch }: Resource,
+  { table, needs, fetch }: Resource,
   { query, output, now, signal, onProgress }: PullOptions,
 ): Promise<PullSummary> {
   const tables = TABLES.withNested(table);
@@ -47,11 +49,13 @@ export async function pullReference(
   const missing: PullSummary['missing'][number][] = [];
   const run = { _loaded_at: new Date(now).toISOString() };
   let rejects = 0;
+  const each = query[needs ?? 'users'].length;
+  const total = each === 0 ? null : each;
   let answers = 0;
   try {
     for await (const answer of fetch(service, query, signal)) {
       answers += 1;
-      onProgress?.({ answers, rows, missing: missing.length });
+      onProgress?.({ answers, total, rows, missing: missing.length });
       if ('missing' in answer) {
         missing.push({ item: answer.missing, reason: answer.reason });
         continue;

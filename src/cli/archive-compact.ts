@@ -76,7 +76,8 @@ async function compact(path: string, options: Options, io: Io): Promise<void> {
       trust: { keys: new Set(config === null ? [] : readProof(config).trusted), receipts: null },
       proof: config === null ? undefined : openProof(config),
       signal: io.signal,
-      onProgress: (done, total, file) => status.show(() => `joining ${total - done} files: ${file}`),
+      onProgress: (done, total, file) =>
+        status.show(() => `joining ${total - done} files${status.pace(done, total)}: ${file}`),
       onMade: (one) => {
         made.push(one);
         const said = `${dryRun ? 'would join' : 'joined'} ${one.files} files into ${one.file}, ${one.bytes} bytes`;

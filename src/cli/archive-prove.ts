@@ -75,7 +75,8 @@ export function proveCommand(io: Io): Command {
       await withPlaces(storageOf(options, io, paths), async (places) => {
         for (const path of paths) {
           for await (const item of readArchive(path, { places, opener, parts: true, signal: io.signal })) {
-            status.show(() => `${counts.archived} events found, ${item.file}`, false);
+            const found = counts.archived;
+            status.show(() => `${found} events found${status.pace(found, null)}: ${item.file}`);
             if (item.kind === 'problem') {
               if (item.sealed !== undefined) counts.closed += 1;
               continue;

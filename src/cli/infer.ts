@@ -67,7 +67,8 @@ export function inferCommand(io: Io): Command {
           all: options.all === true,
           opener,
           signal: io.signal,
-          onProgress: (records, file) => status.show(() => `${records} records: ${file}`),
+          onProgress: (records, file) =>
+            status.show(() => `${records} records${status.pace(records, null)}: ${file}`),
           onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
         }),
       );

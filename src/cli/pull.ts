@@ -117,7 +117,7 @@ export function pullCommand(io: Io): Command {
           query,
           now: options.loadedAt ?? Date.now(),
           signal: io.signal,
-          onProgress: (progress: PullProgress) => status.show(() => progressOf(progress)),
+          onProgress: (progress: PullProgress) => status.show(() => progressOf(progress, status)),
         };
         const { out, work } = options;
         const storage = storageOf(options, io, [out]);
@@ -141,9 +141,11 @@ export function pullCommand(io: Io): Command {
     });
 }
 
-function progressOf({ answers, rows, missing }: PullProgress): string {
+function progressOf({ answers, total, rows, missing }: PullProgress, status: StatusLine): string {
   const counts = Object.entries(rows).map(([table, count]) => `${count} ${table}`);
-  return [`${answers} answers`, ...counts, ...(missing > 0 ? [`${missing} missing`] : [])].join(', ');
+  const asked = total === null ? `${answers} answers` : `${answers}/${total} answers`;
+  const all = [asked, ...counts, ...(missing > 0 ? [`${missing} missing`] : [])].join(', ');
+  return `${all}${status.pace(answers, total)}`;
 }
 
 /** Missing items that are named on stderr. */

@@ -43,17 +43,18 @@ export class StatusLine {
 
   /**
    * How fast it goes, and how long it still takes at the pace so far; the first call is the start of the count.
-   * @param done of `total` parts
+   * @param done of `total` parts; null for a total that nobody knows, of which only the pace is told
    * @param amount of what is counted in them; the parts themselves when left out
    */
-  pace(done: number, total: number, amount = done): string {
+  pace(done: number, total: number | null, amount = done): string {
     const now = performance.now();
     this.#first ??= { at: now, done, amount };
     const seconds = (now - this.#first.at) / 1000;
     const parts = (done - this.#first.done) / seconds;
     if (!(seconds > 0) || !(parts > 0)) return '';
     const rate = (amount - this.#first.amount) / seconds;
-    const left = done >= total ? '' : `, ${formatDuration(rounded((total - done) / parts))} left`;
+    const left =
+      total === null || done >= total ? '' : `, ${formatDuration(rounded((total - done) / parts))} left`;
     return `, ${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s${left}`;
   }
 

@@ -56,10 +56,23 @@ export interface ErasureRun {
   /** What was changed, or is about to be: durable once it resolves. To be told before the change can be seen. */
   record(item: ErasedItem): Promise<void>;
   leave(item: LeftItem): void;
+  /** So many files of this store are to be searched next; left out where nobody is told. */
+  expected?(files: number): void;
   /** A file has been searched. */
   searched(bytes: number): void;
   /** Named after what has just become true; tests kill the process in it. */
   onStep(step: string): void;
+}
+
+/** How far a run is. Stores are listed one after the other, so `total` grows. */
+export interface ErasureProgress {
+  /** The store it is at, from 1. */
+  readonly store: number;
+  readonly stores: number;
+  /** Files searched, and files that are known of so far. */
+  readonly files: number;
+  readonly total: number;
+  readonly bytes: number;
 }
 
 /**

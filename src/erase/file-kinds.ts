@@ -34,6 +34,11 @@ export function kindOf(file: string): FileKind {
   return HIDES_CONTENT.test(name) ? 'unreadable' : 'other';
 }
 
+/** Whether an erasure reads the file to know whose it is. */
+export function isSearched(file: string): boolean {
+  return ['lines', 'blob', 'other'].includes(kindOf(file));
+}
+
 /** Tables of people's data whose rows may not say whose they are, as the documents they are made of do not. */
 const OWNERLESS = new Set(['insurance', 'parsing_jobs', 'parsing_job_results']);
 

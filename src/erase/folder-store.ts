@@ -14,7 +14,14 @@ import { hashFile } from '../archive/facts.ts';
 import { removeEmpty } from './delta-folders.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
-import { kindOf, LineOwners, mayNameNobody, type EnvelopeFields, type FileKind } from './file-kinds.ts';
+import {
+  isSearched,
+  kindOf,
+  LineOwners,
+  mayNameNobody,
+  type EnvelopeFields,
+  type FileKind,
+} from './file-kinds.ts';
 import { Listing } from './listing.ts';
 import { NotSearched } from './not-searched.ts';
 import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
@@ -117,6 +124,7 @@ export class FolderStore implements ErasableStore {
     const files = walked.files.filter((file) => !seen.has(file) && !isOfTable(file, tables));
     const links = walked.links.filter((link) => !seen.has(link));
     for (const path of [...files, ...links]) seen.add(path);
+    about.run.expected?.(files.filter(isSearched).length);
     for (const link of links) await this.#link(about, link, [root, ...apart]);
     for (const table of tables) if (!seen.has(table)) await this.#table(about, table);
     for (const table of tables) seen.add(table);

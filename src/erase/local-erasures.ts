@@ -4,6 +4,7 @@ import {
   leftBy,
   type CancelResult,
   type ErasableStore,
+  type ErasureProgress,
   type ErasureReceipt,
   type ErasureRequest,
   type ErasureResult,
@@ -40,7 +41,7 @@ export interface LocalErasuresOptions {
   readonly log: SinkLog;
   readonly signal: AbortSignal;
   /** Told after each file: how many have been searched, and their bytes, decompressed. */
-  readonly onProgress?: ((files: number, bytes: number) => void) | undefined;
+  readonly onProgress?: ((progress: ErasureProgress) => void) | undefined;
   readonly onStep?: (step: string) => void;
 }
 
@@ -124,17 +125,25 @@ export class LocalErasures implements Erasures {
     const progress = new ProgressLog(folder);
     let files = 0;
     let bytes = 0;
-    for (const store of all) {
+    let total = 0;
+    for (const [index, store] of all.entries()) {
+      const tell = (): void => onProgress?.({ store: index + 1, stores: all.length, files, total, bytes });
       const run = {
         subjects,
         signal,
         recorded: progress.items,
         record: (item: Parameters<ProgressLog['add']>[0]) => progress.add(item),
         leave: (item: LeftItem) => void left.push(item),
+        expected: (count: number) => {
+          total += count;
+          tell();
+        },
         searched: (count: number) => {
           files += 1;
           bytes += count;
-          onProgress?.(files, bytes);
+          // Files of Delta tables are found one after the other.
+          total = Math.max(total, files);
+          tell();
         },
         onStep,
       };

@@ -16,7 +16,7 @@ import { makeFolder } from '../lib/durable.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
 import { leavesToCompaction, temporaryFor, type ObjectJob as Job } from './object-job.ts';
-import { kindOf, LineOwners, mayNameNobody, type EnvelopeFields } from './file-kinds.ts';
+import { isSearched, kindOf, LineOwners, mayNameNobody, type EnvelopeFields } from './file-kinds.ts';
 import { NotSearched } from './not-searched.ts';
 import { ObjectListing } from './object-listing.ts';
 import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
@@ -148,6 +148,7 @@ export class ObjectErasure implements ErasableStore {
     }
     const vanished: string[] = [];
     place.expect(due);
+    run.expected?.(due.filter(isSearched).length);
     for (const file of due) await this.#eraseObject({ ...job, vanished }, file);
     return vanished;
   }

@@ -2,6 +2,7 @@ import type { Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
 import {
   Owners,
+  type ErasureProgress,
   type ErasureRequest,
   type ErasureResult,
   type Erasures,
@@ -63,7 +64,7 @@ export function runErasures(system: ErasingSystem): RunningErasures {
       const reason = 'has not yet answered a batch that may hold events of the user';
       return waiting.map((sink) => ({ store: 'sinks', item: sink, requests, reason }));
     },
-    onProgress: (files) => running.progressed(files),
+    onProgress: (progress) => running.progressed(progress),
     signal: abort.signal,
   });
   const running = new RunningErasures(local, { users: rest.users, clock, log, abort, noteErased });
@@ -141,9 +142,15 @@ export class RunningErasures implements Erasures {
     }
   }
 
-  progressed(files: number): void {
+  progressed({ store, stores, files, total }: ErasureProgress): void {
     if (this.#activity === null) return;
-    this.#activity = { ...this.#activity, done: files, updatedAt: this.#parts.clock.now() };
+    // Of the stores that come later nobody knows yet how many files they have.
+    const news = {
+      done: files,
+      total: store === stores ? total : null,
+      detail: `store ${store} of ${stores}`,
+    };
+    this.#activity = { ...this.#activity, ...news, updatedAt: this.#parts.clock.now() };
   }
 
   /** The run that is running, or the last one. */

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { urlOf } from '../archive/places.ts';
 import type { DescribedConfig } from '../config/config.ts';
 import { systemClock, type Clock } from '../core/clock.ts';
-import type { ErasableStore, LeftItem, Subject } from '../core/erasure.ts';
+import type { ErasableStore, ErasureProgress, LeftItem, Subject } from '../core/erasure.ts';
 import type { KeyLedger, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { isStoreUrl } from '../core/place.ts';
@@ -32,7 +32,7 @@ export interface ErasingParts {
   readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
   readonly proof: OpenProof;
   readonly clock?: Clock;
-  readonly onProgress?: (files: number, bytes: number) => void;
+  readonly onProgress?: (progress: ErasureProgress) => void;
   readonly log: SinkLog;
   readonly signal: AbortSignal;
 }

@@ -1,4 +1,4 @@
-import { tasksOf, type BackfillPlan, type Task } from '../backfill/plan.ts';
+import { countTasks, tasksOf, type BackfillPlan, type Task } from '../backfill/plan.ts';
 import { MEAL_TABLES } from '../backfill/pull-meals.ts';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
@@ -14,7 +14,7 @@ export interface ServiceOptions {
   /** Folder for tables with the rows that are missing, and no others; null only compares. */
   readonly fill: string | null;
   readonly signal: AbortSignal;
-  readonly onTask?: (done: number, task: Task) => void;
+  readonly onTask?: (done: number, total: number, task: Task) => void;
 }
 
 export interface ServiceReport {
@@ -48,10 +48,11 @@ export async function compareWithService(options: ServiceOptions): Promise<Servi
   const files = fill === null ? null : await RowFiles.open(fill, MEAL_TABLES);
   const tally = new ServiceTally(options.held, files);
   try {
+    const total = countTasks(plan);
     let done = 0;
     for (const task of tasksOf(plan)) {
       options.signal.throwIfAborted();
-      options.onTask?.(done, task);
+      options.onTask?.(done, total, task);
       await compareTask(task, options, tally);
       done += 1;
     }

@@ -160,6 +160,7 @@ test('a pace is counted from the first look, and says what is left', async () =>
   expect(Number(rate)).toBeLessThanOrEqual(50_000);
   expect(Number(left)).toBeGreaterThanOrEqual(2);
   expect(status.pace(100, 100)).toMatch(/\/s$/);
+  expect(status.pace(100, null, 3000)).toMatch(/^, [\d.]+\/s$/);
 });
 
 describe('the manual page', () => {

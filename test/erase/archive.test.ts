@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import type { ErasureReceipt } from '../../src/core/erasure.ts';
+import type { ErasureProgress, ErasureReceipt } from '../../src/core/erasure.ts';
 import { filesSink, records, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { skipped } from '../support/requirements.ts';
@@ -126,6 +126,29 @@ describe.each(['gzip', 'zstd', 'none'])('an archive, %s', (compress) => {
       expect(other).not.toBe(one);
     }
   });
+});
+
+test('how far it is goes from 0 to all the files of all stores, and no further', async () => {
+  const folder = await temporaryFolder();
+  const stores = ['one', 'two'].map((name) => join(folder, name));
+  for (const store of stores) {
+    mkdirSync(store);
+    for (const n of [1, 2, 3]) writeFileSync(join(store, `${n}.ndjson`), `{"user_id":"${userId(n)}"}\n`);
+  }
+  const seen: ErasureProgress[] = [];
+  const { erasures } = erasuresOver(
+    folder,
+    stores.map((store) => folderStore(store)),
+    {
+      onProgress: (progress) => void seen.push(progress),
+    },
+  );
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  const { files_searched: files } = await erasures.run();
+  expect(files).toBeGreaterThan(2);
+  expect(seen[0]).toMatchObject({ store: 1, stores: 2, files: 0, total: files / 2 });
+  expect(seen.at(-1)).toMatchObject({ store: 2, files, total: files });
+  expect(seen.filter((one) => one.files > one.total)).toEqual([]);
 });
 
 test('other records keep their bytes, line for line', async () => {

@@ -8,15 +8,13 @@ import { createErasures } from '../../erase/stores.ts';
 import { ownerFolder } from '../../journal/owner.ts';
 import type { KafkaJournal } from '../../journal/kafka/store.ts';
 import type { SqliteJournal } from '../../journal/sqlite-journal.ts';
+import { formatAmount } from '../../lib/amount.ts';
 import { Cell } from '../../lib/live.ts';
 import { openProof } from '../../proof/open.ts';
 import { AdminClient } from '../admin-client.ts';
 import { note, type Io } from '../io.ts';
 import { openJournal, openTopics } from '../operations.ts';
 import { StatusLine } from '../status-line.ts';
-
-/** Milliseconds between two lines of progress, for archives that take a while. */
-const PROGRESS_EVERY = 5000;
 
 /**
  * Runs `work` on the erasures of the config: through the admin API of a receiver that runs, else on the folders. The
@@ -32,14 +30,18 @@ export async function withErasures<T>(
   if (client !== null && (await client.isListening())) return work(client.erasures());
   let opened: Promise<OpenJournal | null> | null = null;
   const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
-  const status = new StatusLine(io, PROGRESS_EVERY);
+  const status = new StatusLine(io);
   const erasures = createErasures({
     plan: new Cell(loaded),
     users: ErasedUsers.open(config.erasure.path),
     journal: () => (opened ??= journalOf(config)),
     proof: openProof(config),
     log: { info: () => undefined, warn: () => undefined, error: say },
-    onProgress: (files, bytes) => status.show(() => `searched ${files} files, ${bytes} bytes`),
+    onProgress: ({ store, stores, files, total, bytes }) =>
+      status.show(
+        () =>
+          `store ${store} of ${stores}: searched ${files}/${total} files, ${formatAmount(bytes)}${status.pace(files, total)}`,
+      ),
     signal: io.signal,
   });
   try {

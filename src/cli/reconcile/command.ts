@@ -13,7 +13,7 @@ import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
 import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
 import type { ServiceClient } from '../../service/client.ts';
-import { note, print, usageError, type Io } from '../io.ts';
+import { print, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { withOperations } from '../operations.ts';
@@ -22,6 +22,7 @@ import { collect, endInstant, instant, readAs } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
 import { owningFolder } from '../own-folder.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
+import { StatusLine } from '../status-line.ts';
 
 const HELP = `
 Examples:
@@ -100,6 +101,7 @@ export function reconcileCommand(io: Io): Command {
     if (options.service === true)
       return withPlaces(loaded.config.storage, (places) => againstService(io, options, sinks, places));
     const window = windowOf(since, until, Date.now());
+    const reading = filesRead(io);
     const report = await withPlaces(loaded.config.storage, (places) =>
       withOperations(loaded, (operations) =>
         reconcile({
@@ -108,7 +110,7 @@ export function reconcileCommand(io: Io): Command {
           sinks,
           window,
           signal: io.signal,
-          onFile: (sink, file) => note(io, `${sink}: reading ${file}`),
+          onFile: (sink, file) => reading(sink, file),
         }),
       ),
     );
@@ -149,6 +151,8 @@ async function compare(
   { service, places }: { readonly service: ServiceClient; readonly places: Places },
 ): Promise<void> {
   const held = new MealIds();
+  const reading = filesRead(io);
+  const status = new StatusLine(io);
   try {
     const known = new Set<string>();
     for (const { name, archive } of sinks) {
@@ -161,7 +165,7 @@ async function compare(
           const user = held.addRecord(record, text, body);
           if (user !== null) known.add(user);
         },
-        onFile: (file) => note(io, `${name}: reading ${file}`),
+        onFile: (file) => reading(name, file),
       });
     }
     for (const folder of options.tables ?? []) await held.addTable(join(folder, 'meals.ndjson'));
@@ -175,13 +179,26 @@ async function compare(
       held,
       fill: options.fill ?? null,
       signal: io.signal,
-      onTask: (done, { user, start }) => note(io, `request ${done + 1}: ${user} from ${start.slice(0, 10)}`),
+      onTask: (done, total, { start }) =>
+        status.show(
+          () => `request ${done + 1}/${total}${status.pace(done, total)}: from ${start.slice(0, 10)}`,
+        ),
     });
     print(io, options.json === true ? JSON.stringify(report, null, 2) : renderComparison(report));
     if (report.missing > 0 || report.rejects > 0) io.setExit(EXIT.difference);
   } finally {
     held.close();
   }
+}
+
+/** Tells which file is being read. */
+function filesRead(io: Io): (sink: string, file: string) => void {
+  const status = new StatusLine(io);
+  let files = 0;
+  return (sink, file) => {
+    files += 1;
+    status.show(() => `${files} files read${status.pace(files, null)}, ${sink}: ${file}`);
+  };
 }
 
 /** Of a meal's receipt nothing is known, but that it was after the meal. */
