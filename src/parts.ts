@@ -395,6 +395,7 @@ function makeSearch(system: System): Stop | void {
     journal,
     find: (query) => thread.find(query),
     targetsOf: (event) => delivery.targetsOf(event),
+    eraOf: (seq) => delivery.eraOf(seq),
     routeOf: (type) => plan.value.table.routesFor(type),
     sinks: () => dispatcher.status(),
     attemptsOf: (seq) => meter.deliveries.of(seq),

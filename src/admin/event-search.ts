@@ -56,6 +56,8 @@ export interface EventSearchOptions {
   readonly journal: Journal;
   readonly find: (query: SearchQuery) => Promise<SearchResult>;
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
+  /** The seq after which the routes began that an event was accepted under. */
+  readonly eraOf: (seq: number) => number;
   readonly routeOf: (type: string) => { readonly index: number | null; readonly match: string | null };
   readonly sinks: () => readonly SinkStatus[];
   readonly attemptsOf: (seq: number) => readonly Attempt[];
@@ -63,8 +65,8 @@ export interface EventSearchOptions {
 
 /** How many of what is set aside are looked through. */
 const MOST_SET_ASIDE = 100_000;
-/** What one answer looks at, where the state has to be asked of each event. */
-const MOST_PAGES = 40;
+/** Milliseconds that one answer looks on for, where the state has to be asked of each event. */
+const LONGEST = 150;
 
 /** Finds events for a person, and says what became of each. */
 export class EventSearch {
@@ -81,20 +83,26 @@ export class EventSearch {
     // What all have passed does not wait; what stands behind the slowest is settled.
     const bounds = state === 'waiting' ? { after: Math.max(slowest, query.after ?? 0) } : {};
     const events: FoundSummary[] = [];
+    const end = performance.now() + LONGEST;
+    const others = new Others(state);
     let { before } = query;
-    for (let page = 1; ; page += 1) {
-      const { events: found, searched, of } = await this.#options.find({ ...query, ...bounds, before });
+    for (;;) {
+      const after = Math.max(bounds.after ?? query.after ?? 0, others.era);
+      const asked = { ...query, after, before, without: others.types };
+      const { events: found, searched, of } = await this.#options.find(asked);
       for (const event of found) {
         const place = this.#stateOf(event, cursors);
         if (state === undefined || place === state) events.push({ ...summaryOf(event), state: place });
+        else others.note(event, place, this.#options.eraOf(event.seq));
       }
-      before = found.at(-1)?.seq;
-      const isAll = found.length < query.limit || before === undefined;
-      if (isAll && events.length <= query.limit) return { events, searched, of, next: null };
+      const isEnd = found.length < query.limit;
+      before = isEnd ? after + 1 : found.at(-1)?.seq;
       const shown = events.slice(0, query.limit);
-      if (events.length >= query.limit)
+      if (events.length > query.limit || (events.length === query.limit && !isEnd))
         return { events: shown, searched, of, next: shown.at(-1)?.key ?? null };
-      if (page === MOST_PAGES) return { events, searched, of, next: before ?? null };
+      // Types that were passed over in one era may be meant in the one before.
+      if (isEnd && !others.leave()) return { events, searched, of, next: null };
+      if (performance.now() > end) return { events, searched, of, next: before ?? null };
     }
   }
 
@@ -161,6 +169,49 @@ export class EventSearch {
     return { events: found.toReversed(), searched, of: searched, next };
   }
 }
+
+/**
+ * Types of which all older events are in another state than the one that is looked for, as long as the same routes were in
+ * force: ten million of them need not be read to find the one that is meant.
+ */
+class Others {
+  readonly #wanted: EventState | undefined;
+  readonly #types = new Set<string>();
+  #era = 0;
+
+  constructor(wanted: EventState | undefined) {
+    this.#wanted = wanted;
+  }
+
+  get types(): readonly string[] {
+    return [...this.#types];
+  }
+
+  /** The seq after which it holds; 0 for all. */
+  get era(): number {
+    return this.#types.size === 0 ? 0 : this.#era;
+  }
+
+  /** @param era of the event: of those that are noted one after the other it never rises */
+  note({ type, only }: FoundEvent, state: EventState, era: number): void {
+    // What waits may wait for a sink that has passed an older one.
+    const isForAll = state !== 'waiting' || this.#wanted === 'nowhere';
+    if (only !== undefined || !isForAll || this.#types.size >= MOST_OTHERS) return;
+    if (era !== this.#era) this.#types.clear();
+    this.#era = era;
+    this.#types.add(type);
+  }
+
+  /** The era has been looked through. @returns false when there is none before it */
+  leave(): boolean {
+    const hasMore = this.era > 0;
+    this.#types.clear();
+    return hasMore;
+  }
+}
+
+/** Senders choose the types. */
+const MOST_OTHERS = 1000;
 
 const NOTHING = Buffer.alloc(0);
 

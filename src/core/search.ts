@@ -14,6 +14,8 @@ export interface SearchQuery {
   /** Only events after and before these seqs. */
   readonly after?: number | undefined;
   readonly before?: number | undefined;
+  /** Types whose events are passed over, but for those that say themselves where they go. */
+  readonly without?: readonly string[] | undefined;
   readonly limit: number;
 }
 

@@ -54,6 +54,11 @@ export class Delivery {
     return this.#accepted.targetsOf(event);
   }
 
+  /** The seq after which the routes began that an event was accepted under. */
+  eraOf(seq: number): number {
+    return this.#accepted.eraOf(seq);
+  }
+
   /**
    * Opens the sinks of the plan and begins to deliver; when it fails none of them stays open.
    * @throws MillraceError sink_waited_for when the journal has events for a sink that the plan has not

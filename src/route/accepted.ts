@@ -72,6 +72,12 @@ export class AcceptedRoutes {
     });
   }
 
+  /** The seq after which the routes began that an event was accepted under; 0 for what is older than all that is known. */
+  eraOf(seq: number): number {
+    const { after } = this.#eraOf(seq);
+    return after < seq ? after : 0;
+  }
+
   /** The sinks an event is for. `perhaps`: the journal is an older one, and cannot tell. */
   dueOf(event: Addressed): Due {
     const { seq, type, handling } = event;

@@ -20,7 +20,7 @@ interface Page {
 test('events are found by what is known of them, and their way is told, over a kill and an erasure', async () => {
   const folder = await temporaryFolder();
   const services = await startEndpoint();
-  const config = writeConfig(folder, {
+  const settings = {
     shutdown: { deadline: '1s' },
     delivery: { retryInitial: '20ms', retryMax: '40ms' },
     sinks: {
@@ -32,7 +32,8 @@ test('events are found by what is known of them, and their way is told, over a k
       { match: 'daily.', to: ['archive'] },
       { match: 'lab_report.', to: [] },
     ],
-  });
+  };
+  const config = writeConfig(folder, settings);
   let receiver = await ReceiverProcess.start(config);
   const ask = async (path: string, body?: object): Promise<{ status: number; answer: unknown }> => {
     const headers = { ...receiver.authorization, 'content-type': 'application/json' };
@@ -114,6 +115,17 @@ test('events are found by what is known of them, and their way is told, over a k
   expect(await way('waits')).toMatchObject({
     sinks: [{ state: 'waiting', at: null }, { state: 'delivered' }],
   });
+
+  // What went nowhere under the routes of then stays so, whatever its type does now.
+  const routes = [{ match: '*', to: ['archive'] }, ...settings.routes];
+  writeConfig(folder, { ...settings, routes });
+  expect((await ask('/../reload', {})).status).toBe(200);
+  await post('later', 7, 'lab_report.parsing_job.created');
+  await post('last', 8, 'daily.data.meal.created');
+  await until('the last event', async () => (await idsOf({ id: 'msg_last', state: 'settled' })).length === 1);
+  expect(await idsOf({ state: 'nowhere' })).toEqual(['msg_nowhere']);
+  expect(await idsOf({ state: 'waiting', limit: 1 })).toEqual(['msg_waits']);
+  expect(await idsOf({ state: 'settled', type: 'lab_report.' })).toEqual(['msg_later']);
 
   await receiver.kill('SIGKILL');
   services.reply = () => 204;

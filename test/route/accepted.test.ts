@@ -25,6 +25,11 @@ test('an event goes by the routes it was accepted under, whatever came later', (
   expect(targets(61, 'daily.x')).toEqual([]);
 });
 
+test('an era begins before its events, also where the first one that is known is younger than them', () => {
+  const accepted = new AcceptedRoutes({ ...NO_ROUTES, eras: [era(50, to('*', 'a')), era(60)] });
+  expect([1, 50, 51, 60, 61].map((seq) => accepted.eraOf(seq))).toEqual([0, 0, 50, 50, 60]);
+});
+
 test('what an event says of itself comes first', () => {
   const targets = routed({ eras: [era(0, to('*', 'a'))] });
   expect(targets(1, 't', ['c:place'])).toEqual(['c:place']);

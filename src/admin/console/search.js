@@ -51,6 +51,8 @@ export class Search {
   async #ask(before = null) {
     this.#asked += 1;
     const asked = this.#asked;
+    let isMore = before !== null;
+    let found = 0;
     for (let isFirst = true; ; isFirst = false) {
       let page;
       try {
@@ -60,12 +62,18 @@ export class Search {
         return;
       }
       if (asked !== this.#asked) return;
-      this.#show(page, before !== null, isFirst);
-      if (page.searched >= page.of || page.events.length >= PAGE) return;
-      await new Promise((resolve) => {
-        setTimeout(resolve, AGAIN);
-      });
-      if (asked !== this.#asked) return;
+      this.#show(page, isMore, isFirst);
+      if (page.searched < page.of && page.events.length < PAGE) {
+        await new Promise((resolve) => {
+          setTimeout(resolve, AGAIN);
+        });
+        if (asked !== this.#asked) return;
+        continue;
+      }
+      found += page.events.length;
+      if (page.next === null || found >= PAGE) return;
+      // Too little was found in the time that one answer takes, and there is more to look through.
+      [before, isMore, isFirst] = [page.next, this.#count > 0, true];
     }
   }
 

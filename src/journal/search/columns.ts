@@ -5,22 +5,27 @@ export const OTHER_TYPE = 65_535;
 const EVERY = 64;
 const FIRST = 1024;
 
-/** A number for each event type. */
+/** Stands behind the type of an event that says itself where it goes: of another one its type says it. */
+const EXPLICIT = '\u0000';
+
+/** A number for each event type, and another one for those of its events that say themselves where they go. */
 export class TypeNumbers {
   readonly #numbers = new Map<string, number>();
 
-  of(type: string): number {
-    const known = this.#numbers.get(type);
+  of(type: string, isExplicit = false): number {
+    const name = isExplicit ? type + EXPLICIT : type;
+    const known = this.#numbers.get(name);
     if (known !== undefined) return known;
     if (this.#numbers.size === MOST_TYPES) return OTHER_TYPE;
-    this.#numbers.set(type, this.#numbers.size);
+    this.#numbers.set(name, this.#numbers.size);
     return this.#numbers.size - 1;
   }
 
-  /** By number, whether a type begins so. */
-  beginning(prefix: string): Uint8Array {
+  /** By number, whether a type begins so. @param without types whose events are passed over where routes say where they go */
+  wanted(prefix: string, without: readonly string[]): Uint8Array {
     const wanted = new Uint8Array(OTHER_TYPE + 1);
     for (const [type, number] of this.#numbers) if (type.startsWith(prefix)) wanted[number] = 1;
+    for (const type of without) wanted[this.#numbers.get(type) ?? OTHER_TYPE] = 0;
     wanted[OTHER_TYPE] = 1;
     return wanted;
   }

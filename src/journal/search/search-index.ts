@@ -156,12 +156,12 @@ export class SearchIndex {
     const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
     try {
       const { id, head } = textsAt(bytes, pos, item);
-      const [type, , user, clientUser] = head;
+      const [type, , user, clientUser, , handling] = head;
       return {
         id: this.#hash(id),
         user: this.#hashOf(user),
         clientUser: this.#hashOf(clientUser),
-        type: this.#types.of(type),
+        type: this.#types.of(type, handling?.only !== undefined),
         second,
       };
     } catch {
@@ -202,11 +202,11 @@ export class SearchIndex {
     return null;
   }
 
-  #wanted({ id, user, type, since, until }: SearchQuery): Wanted {
+  #wanted({ id, user, type = '', since, until, without = [] }: SearchQuery): Wanted {
     return {
       id: this.#hash(id ?? null),
       user: this.#hashOf(user ?? null),
-      types: type === undefined || type === '' ? null : this.#types.beginning(type),
+      types: type === '' && without.length === 0 ? null : this.#types.wanted(type, without),
       since: since === undefined ? 0 : Math.floor(since / 1000),
       until: until === undefined ? Infinity : Math.floor(until / 1000),
     };
@@ -227,7 +227,8 @@ export class SearchIndex {
 }
 
 /** What the columns cannot tell: two texts may have one hash. */
-function isMeant(event: FoundEvent, { id, user, type, since, until }: SearchQuery): boolean {
+function isMeant(event: FoundEvent, { id, user, type, since, until, without }: SearchQuery): boolean {
+  if (event.only === undefined && without?.includes(event.type) === true) return false;
   if (id !== undefined && event.id !== id) return false;
   if (user !== undefined && !isOfUser(event, user)) return false;
   if (type !== undefined && !event.type.startsWith(type)) return false;

@@ -1,7 +1,15 @@
 import { systemClock } from '../../../src/core/clock.ts';
+import type { Event } from '../../../src/core/event.ts';
 import { SqliteJournal } from '../../../src/journal/sqlite-journal.ts';
 import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
 import { mealBody } from './requests.ts';
+
+interface FillOptions {
+  readonly sink?: string;
+  readonly users?: number;
+  readonly body?: Buffer;
+  readonly as?: (n: number) => Partial<Event>;
+}
 
 const BATCH = 1024;
 const DAY = 86_400_000;
@@ -12,13 +20,14 @@ const DAY = 86_400_000;
  * @param sink all of them wait for it
  * @param users whose they are, in turn
  * @param body of all of them; meals when left out
+ * @param as what an event has that is its own, by its number from 0
  */
 export async function fillJournal(
   path: string,
   count: number,
   progress: (done: number) => void,
   signal: AbortSignal,
-  { sink, users = 1, body }: { readonly sink?: string; readonly users?: number; readonly body?: Buffer } = {},
+  { sink, users = 1, body, as }: FillOptions = {},
 ): Promise<void> {
   const journal = await SqliteJournal.open({
     path,
@@ -41,7 +50,7 @@ export async function fillJournal(
       const size = Math.min(BATCH, count - done);
       const first = done;
       const batch = Promise.all(
-        Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n, users, body))),
+        Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n, users, body, as))),
       );
       await before;
       before = batch;
@@ -54,8 +63,9 @@ export async function fillJournal(
   }
 }
 
-function eventOf(n: number, users: number, body = mealBody(n)): Parameters<SqliteJournal['accept']>[0] {
-  const id = newDeliveryId();
+function eventOf(n: number, users: number, body = mealBody(n), as?: FillOptions['as']): Event {
+  const own = as?.(n);
+  const id = own?.id ?? newDeliveryId();
   return {
     id,
     source: 'webhooks',
@@ -66,5 +76,6 @@ function eventOf(n: number, users: number, body = mealBody(n)): Parameters<Sqlit
     clientUser: null,
     headers: { 'webhook-id': id, 'webhook-signature': `v1,${'A'.repeat(43)}=` },
     body,
+    ...own,
   };
 }
