@@ -164,6 +164,30 @@ describeOnKafka(
       expect(await judged('no fencing', pauseDeliverers, 150)).toContain('again');
     });
 
+    // Nothing can be committed while the coordinator of a group says nothing; others then have what was not.
+    const pauseCoordinators = (fleet: Fleet, faults: Faults): Promise<void> =>
+      underLoad(
+        fleet,
+        faults,
+        async () => {
+          await wait(3000);
+          for (const broker of cluster.brokers) await faults.pauseBroker(broker, 8000);
+        },
+        3,
+      );
+
+    test('coordinators are paused while there is much to do', { timeout: 240_000 }, async () => {
+      const { fleet, faults } = await makeFleet();
+      await pauseCoordinators(fleet, faults);
+      await deliver(fleet).catch(() => undefined);
+      const { ok, text } = fleet.judge();
+      expect(ok, text).toBe(true);
+    });
+
+    test('the judge notices: no bound', { timeout: 240_000 }, async () => {
+      expect(await judged('no bound', pauseCoordinators)).toContain('no more of it');
+    });
+
     // Alone, a leader takes what the others have not got, and is lost with it; they are still counted as in sync.
     const loseLeader = async (fleet: Fleet, faults: Faults): Promise<void> => {
       await underLoad(fleet, faults, () => wait(1000));

@@ -87,11 +87,13 @@ export class Faults {
     });
   }
 
-  async pauseBroker(): Promise<void> {
-    const broker = this.#pick(this.#cluster.brokers);
+  async pauseBroker(
+    broker = this.#pick(this.#cluster.brokers),
+    ms = 500 + this.#random() * 5000,
+  ): Promise<void> {
     await this.#during('SIGSTOP of a broker', null, async () => {
       await broker.pause();
-      await wait(500 + this.#random() * 5000);
+      await wait(ms);
       broker.resume();
     });
   }

@@ -7,6 +7,7 @@ export const MUTANTS = {
   'acks=1': [/const ALL_REPLICAS = -1/, 'const ALL_REPLICAS = 1'],
   'no dedup': [/verdict !== ["']first["'] \|\|/, ''],
   'no fencing': [/if \(!entry\.claim\.isHeld\) entry\.withheld = true;/, ''],
+  'no bound': [/this\.#unnoted < MOST_UNNOTED \|\|/, 'true ||'],
   'offset first': [/if \(entry\.open > 0\) \{/, 'if (false) {'],
 } as const satisfies Record<string, readonly [RegExp, string]>;
 

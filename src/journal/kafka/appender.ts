@@ -49,6 +49,10 @@ export class Appender {
     this.#writer = new Writer({ ...options, idempotent: true });
   }
 
+  get topic(): string {
+    return this.#options.topic;
+  }
+
   /** Throws when the topic does not exist, or no broker answers. */
   async partitions(): Promise<number> {
     return this.#writer.partitions();

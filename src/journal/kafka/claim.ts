@@ -1,4 +1,4 @@
-import type { Member } from './cluster.ts';
+import type { Member } from './groups.ts';
 
 /** A stretch of offsets: from the first, up to before `to`. */
 export interface Stretch {

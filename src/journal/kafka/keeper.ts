@@ -3,7 +3,8 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
-import { Share, type Seen, type ShareOptions } from './share.ts';
+import type { Seen } from './reading.ts';
+import { Share, type ShareOptions } from './share.ts';
 import { CHUNK, chunkKey, encodeChunk, type IdAt } from './window.ts';
 
 export interface KeeperOptions extends Pick<

@@ -4,7 +4,8 @@ import type { SinkLog } from '../../core/sink.ts';
 import { unlessAborted } from '../../lib/abort.ts';
 import { decodeAssignment, encodeSubscription, shareOut } from './assignment.ts';
 import { Claim } from './claim.ts';
-import type { Cluster, Committed } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
+import type { Committed } from './groups.ts';
 
 export interface MembershipOptions {
   readonly group: string;
@@ -46,7 +47,7 @@ export class Membership {
       try {
         const joining = { session, rebalance: session, metadata: encodeSubscription(topic, owned) };
         const named = (id: string): void => void (this.#id = id);
-        const { members, ...member } = await this.#cluster.join(
+        const { members, ...member } = await this.#cluster.groups.join(
           node,
           { group, id: this.#id },
           joining,
@@ -56,11 +57,11 @@ export class Membership {
         const partitions = members.length === 0 ? 0 : (await this.#cluster.topic(topic, true)).leaders.length;
         const shares = members.length === 0 ? NOBODY : shareOut(topic, partitions, members);
         const synced = now();
-        const own = decodeAssignment(await this.#cluster.sync(node, member, shares));
+        const own = decodeAssignment(await this.#cluster.groups.sync(node, member, shares));
         return new Claim(member, own, { asked: Math.max(asked, synced), session, now });
       } catch (error) {
-        if (this.#cluster.isNamed(error, 'UNKNOWN_MEMBER_ID')) this.#id = '';
-        else if (!this.#cluster.isNamed(error, ...LOST, ...MOVED)) throw error;
+        if (this.#cluster.groups.isNamed(error, 'UNKNOWN_MEMBER_ID')) this.#id = '';
+        else if (!this.#cluster.groups.isNamed(error, ...LOST, ...MOVED)) throw error;
         this.#node = null;
         await wait(PAUSE);
       }
@@ -76,13 +77,13 @@ export class Membership {
     while (!signal.aborted) {
       const asked = now();
       try {
-        await this.#cluster.heartbeat(await this.#coordinator(), claim.member);
+        await this.#cluster.groups.heartbeat(await this.#coordinator(), claim.member);
         claim.renew(asked);
       } catch (error) {
-        if (this.#cluster.isNamed(error, ...LOST)) {
+        if (this.#cluster.groups.isNamed(error, ...LOST)) {
           if (claim.isHeld) log.info({ group, reason: messageOf(error) }, 'partitions are changing hands');
           claim.end();
-          if (!this.#cluster.isNamed(error, 'REBALANCE_IN_PROGRESS')) return;
+          if (!this.#cluster.groups.isNamed(error, 'REBALANCE_IN_PROGRESS')) return;
         } else this.#node = null;
       }
       // Looks at the clock: silence ends it as well.
@@ -95,16 +96,21 @@ export class Membership {
   /** What the group has committed of partitions. */
   async committed(partitions: readonly number[]): Promise<ReadonlyMap<number, Committed>> {
     const { group, topic } = this.#options;
-    return this.#cluster.committed(await this.#coordinator(), group, topic, partitions);
+    return this.#cluster.groups.committed(await this.#coordinator(), group, topic, partitions);
   }
 
   /** @returns whether the group has taken it: a member of an earlier generation is refused */
   async commit(claim: Claim, offsets: ReadonlyMap<number, Committed>): Promise<boolean> {
     try {
-      await this.#cluster.commit(await this.#coordinator(), claim.member, this.#options.topic, offsets);
+      await this.#cluster.groups.commit(
+        await this.#coordinator(),
+        claim.member,
+        this.#options.topic,
+        offsets,
+      );
       return true;
     } catch (error) {
-      if (this.#cluster.isNamed(error, ...LOST)) claim.end();
+      if (this.#cluster.groups.isNamed(error, ...LOST)) claim.end();
       else this.#node = null;
       return false;
     }
@@ -118,7 +124,7 @@ export class Membership {
     if (this.#id === '') return;
     const member = { group: this.#options.group, id: this.#id, generation: -1 };
     this.#id = '';
-    const left = cluster.coordinator(member.group).then((node) => cluster.leave(node, member));
+    const left = cluster.groups.coordinator(member.group).then((node) => cluster.groups.leave(node, member));
     await unlessAborted(
       left.catch(() => undefined),
       signal,
@@ -127,7 +133,7 @@ export class Membership {
   }
 
   async #coordinator(): Promise<number> {
-    return (this.#node ??= await this.#cluster.coordinator(this.#options.group));
+    return (this.#node ??= await this.#cluster.groups.coordinator(this.#options.group));
   }
 }
 

@@ -16,7 +16,6 @@ export async function openKafkaJournal(
   const journal = new Journal({ ...section, ...parts, connection: connectionOf(section) });
   try {
     await journal.open();
-    await journal.warnOfSettings();
   } catch (error) {
     await journal.close();
     throw error;

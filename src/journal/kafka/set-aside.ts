@@ -2,8 +2,8 @@ import type { Selection } from '../../core/journal.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { Appender } from './appender.ts';
 import type { Cluster } from './cluster.ts';
+import { readRange } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
-import { readRange } from './window.ts';
 
 /** What is kept in a topic of its own until a person decides. */
 export interface Aside {

@@ -1,33 +1,52 @@
 import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
 import type { Cluster } from './cluster.ts';
+import type { Letters } from './letters.ts';
 
 export interface CountedTopic {
   readonly topic: string;
   /** Beginning of the names of the consumer groups. */
   readonly group: string;
-  readonly sinks: readonly string[];
+  /** Names of those of now. */
+  readonly sinks: () => readonly string[];
 }
 
+/** Milliseconds for which a status holds: each asks the brokers. */
+const STATUS_AGE = 2000;
 /** One batch, which brokers give whole. */
 const ONE = { bytes: 1, wait: 0 } as const;
 const MOST_REMEMBERED = 10_000;
 
 /** How far each sink's group is in the topic of events, and for how long the oldest of what is left has waited. */
 export class TopicStatus {
+  readonly #options: CountedTopic;
   readonly #connect: () => Promise<Cluster>;
+  readonly #letters: Pick<Letters, 'counts'>;
   /** When a record came, by partition and offset: sinks stand at the same ones, and one that is in trouble stays there. */
   readonly #times = new Map<string, number>();
+  #last: { readonly at: number; readonly answer: Promise<JournalStatus> } | null = null;
 
-  constructor(connect: () => Promise<Cluster>) {
+  constructor(options: CountedTopic, connect: () => Promise<Cluster>, letters: Pick<Letters, 'counts'>) {
+    this.#options = options;
     this.#connect = connect;
+    this.#letters = letters;
   }
 
-  /** Throws when the brokers cannot be asked. */
-  async read({
-    topic,
-    group,
-    sinks,
-  }: CountedTopic): Promise<Pick<JournalStatus, 'events' | 'firstSeq' | 'lastSeq' | 'cursors'>> {
+  /** Throws when the brokers could never be asked. */
+  status(): Promise<JournalStatus> {
+    const now = performance.now();
+    const last = this.#last;
+    if (last !== null && now - last.at <= STATUS_AGE) return last.answer;
+    // While no broker answers, what was last known is better than no metrics at all.
+    const answer = this.#ask().catch(async (error: unknown) => {
+      if (last === null) throw error;
+      return last.answer;
+    });
+    this.#last = { at: now, answer };
+    return answer;
+  }
+
+  async #ask(): Promise<JournalStatus> {
+    const { topic, group, sinks } = this.#options;
     const cluster = await this.#connect();
     const { id, leaders } = await cluster.topic(topic);
     const all = [...leaders.keys()];
@@ -36,8 +55,9 @@ export class TopicStatus {
     const timeOf = (partition: number, offset: number): Promise<number> =>
       this.#timeOf(cluster, { name: topic, id, leader: leaders[partition] ?? -1 }, partition, offset);
     const cursorOf = async (sink: string): Promise<CursorStatus> => {
+      const { groups } = cluster;
       const name = `${group}.${sink}`;
-      const committed = await cluster.committed(await cluster.coordinator(name), name, topic, all);
+      const committed = await groups.committed(await groups.coordinator(name), name, topic, all);
       // What was deleted before the sink had it does not wait any more.
       const at = new Map(
         Array.from(first, ([partition, begin]) => {
@@ -50,8 +70,18 @@ export class TopicStatus {
       const backlogAge = Math.max(0, ...times.map((time) => Date.now() - time));
       return { sink, seq, backlog: Math.max(0, sum(last) - seq), backlogBytes: 0, backlogAge };
     };
-    const cursors = await Promise.all(sinks.map(cursorOf));
-    return { events: sum(last) - sum(first), firstSeq: sum(first), lastSeq: sum(last), cursors };
+    const cursors = await Promise.all(sinks().map(cursorOf));
+    return {
+      path: `kafka:${topic}`,
+      events: sum(last) - sum(first),
+      firstSeq: sum(first),
+      lastSeq: sum(last),
+      bytes: 0,
+      maxBytes: 0,
+      ...(await this.#letters.counts()),
+      damaged: 0,
+      cursors,
+    };
   }
 
   /** When the first record from an offset on was written; now, where there is none. */

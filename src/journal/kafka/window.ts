@@ -1,7 +1,7 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { SinkLog } from '../../core/sink.ts';
-import type { Cluster, Fetched, Read } from './cluster.ts';
+import type { Cluster, Read } from './cluster.ts';
 import { FINGERPRINT_BYTES, fingerprintOf, Ids, type Verdict } from './ids.ts';
+import { readRange, recordAt } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
 
 /** Records of `topic` whose ids lie together in one record of `windowTopic`. */
@@ -13,8 +13,6 @@ export const MOST_CHUNK_BYTES = CHUNK * ENTRY * 2 + 1024;
 const SECOND = 1000;
 /** Records can be older than the time their writer gave them: by so much, milliseconds. */
 const SLACK = 60_000;
-const FETCH = { bytes: 16 * 1024 * 1024, wait: 0 } as const;
-const PAUSE = 100;
 const PROGRESS_EVERY = 2000;
 
 export interface WindowOptions {
@@ -106,7 +104,7 @@ export class PartitionWindow {
     const { topic, window, now, log } = this.#options;
     const { partition } = this;
     const began = now();
-    const first = await firstRecord(cluster, topic, partition, offset, signal);
+    const first = await recordAt(cluster, topic, partition, offset, signal);
     const time = first?.time ?? began;
     const range = await cluster.offsets(topic, [partition], time - window - SLACK);
     // None is as young as that: nothing before it is in the window.
@@ -185,63 +183,3 @@ export class PartitionWindow {
     return to;
   }
 }
-
-async function firstRecord(
-  cluster: Cluster,
-  topic: string,
-  partition: number,
-  offset: number,
-  signal: AbortSignal,
-): Promise<Read | null> {
-  const end = (await cluster.offsets(topic, [partition], 'latest')).get(partition) ?? 0;
-  let found: Read | null = null;
-  await readRange(
-    cluster,
-    topic,
-    partition,
-    { from: offset, to: Math.min(end, offset + 1) },
-    signal,
-    (record) => {
-      found ??= record;
-    },
-  );
-  return found;
-}
-
-/** All records from an offset up to before another that exist. Throws when they cannot be read. */
-export async function readRange(
-  cluster: Cluster,
-  topic: string,
-  partition: number,
-  { from, to }: { readonly from: number; readonly to: number },
-  signal: AbortSignal,
-  use: (record: Read) => void,
-): Promise<void> {
-  let anew = false;
-  for (let at = from, tries = 0; at < to;) {
-    signal.throwIfAborted();
-    const { id, leaders } = await cluster.topic(topic, anew);
-    const leader = leaders[partition] ?? -1;
-    const fetched: Fetched | undefined = (
-      await cluster.fetch(leader, { name: topic, id }, new Map([[partition, at]]), FETCH)
-    )[0];
-    anew = fetched?.error !== 'NONE';
-    if (fetched?.error === 'OFFSET_OUT_OF_RANGE') {
-      const earliest = (await cluster.offsets(topic, [partition], 'earliest')).get(partition) ?? to;
-      // Deleted since; nothing is left before the end of a topic that was made anew.
-      if (earliest <= at) return;
-      at = earliest;
-    } else if (fetched !== undefined && fetched.error === 'NONE' && fetched.next > at) {
-      for (const record of fetched.records) if (record.offset < to) use(record);
-      at = fetched.next;
-      tries = 0;
-    } else {
-      tries += 1;
-      if (tries > MOST_TRIES)
-        throw new Error(`topic ${topic}, partition ${partition}: ${fetched?.error ?? 'nothing'} at ${at}`);
-      await wait(PAUSE);
-    }
-  }
-}
-
-const MOST_TRIES = 100;

@@ -1,0 +1,197 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { messageOf } from '../../core/errors.ts';
+import { parseTarget } from '../../core/route.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import type { Bell } from '../../lib/bell.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import { decodeDone, type Claim, type Progress } from './claim.ts';
+import type { Cluster, Fetched } from './cluster.ts';
+import type { Entries } from './entries.ts';
+import type { Committed } from './groups.ts';
+import type { Verdict } from './ids.ts';
+import { keptOf, type Kept } from './record.ts';
+import { idsAt, PartitionWindow, type IdAt } from './window.ts';
+
+export interface ReadingOptions {
+  /** Of the sink; what else reads here has a name that no sink can have. */
+  readonly name: string;
+  readonly group: string;
+  readonly topic: string;
+  readonly windowTopic: string;
+  /** Milliseconds that an id is remembered. */
+  readonly window: number;
+  /** Body bytes that may wait here for the feed. */
+  readonly maxBytes: number;
+  /** Asks the sink to confirm what it holds. */
+  readonly flushSink: () => void;
+  /** What became of each record; for whoever keeps the window. */
+  readonly onRecord?: (record: Seen) => void;
+  readonly log: SinkLog;
+}
+
+/** A record that was read. */
+export interface Seen {
+  readonly partition: number;
+  readonly offset: number;
+  /** Null for one that nobody here has written. */
+  readonly kept: Kept | null;
+  readonly ids: readonly IdAt[];
+  readonly verdict: Verdict;
+}
+
+/** What reading stands between. */
+interface Around {
+  readonly entries: Entries;
+  /** Rings when the feed has taken something away. */
+  readonly room: Bell;
+  /** Tells the feed that there is more. */
+  readonly wake: () => void;
+}
+
+/** Events in memory, at most: of those that a sink holds only the place. */
+const MOST_ENTRIES = 200_000;
+const FETCH_BYTES = 8 * 1024 * 1024;
+/** Milliseconds that a broker waits for something new. */
+export const FETCH_WAIT = 500;
+const PAUSE = 200;
+
+/**
+ * Reads partitions into what a sink has in memory, and decides what of it is for the sink. Whether an event is the first with
+ * its id is decided by the log before it, so that every owner decides alike.
+ */
+export class Reading {
+  readonly #options: ReadingOptions;
+  readonly #around: Around;
+  /** By partition: kept while it is this process's, for it is the same again. */
+  readonly #windows = new Map<number, PartitionWindow>();
+
+  constructor(options: ReadingOptions, around: Around) {
+    this.#options = options;
+    this.#around = around;
+  }
+
+  /** Of which it knows what came before. */
+  get partitions(): readonly number[] {
+    return [...this.#windows.keys()];
+  }
+
+  /**
+   * Reads what lies in the partitions of a claim, until it is over.
+   * @param committed how far the group is in them
+   */
+  async read(claim: Claim, committed: ReadonlyMap<number, Committed>, reading: Cluster): Promise<void> {
+    const { topic } = this.#options;
+    const { partitions } = claim;
+    for (const partition of this.#windows.keys())
+      if (!partitions.includes(partition)) this.#windows.delete(partition);
+    const unknown = partitions.filter((partition) => !committed.has(partition));
+    // All that is for the sink says so: what came before it was thought of is not.
+    const earliest = unknown.length === 0 ? NONE : await reading.offsets(topic, unknown, 'earliest');
+    const done = new Map<number, Progress>();
+    const positions = new Map<number, number>();
+    for (const partition of partitions) {
+      const { offset, text } = committed.get(partition) ?? { offset: earliest.get(partition) ?? 0, text: '' };
+      done.set(partition, decodeDone(offset, text));
+      positions.set(partition, offset);
+    }
+    for (const [partition, offset] of positions) {
+      const make = (): PartitionWindow => new PartitionWindow(partition, { ...this.#options, now: Date.now });
+      await getOrMake(this.#windows, partition, make).cover(reading, offset, claim.over);
+    }
+    while (!claim.over.aborted) {
+      const { id, leaders } = await reading.topic(topic, true);
+      const byLeader = Map.groupBy(partitions, (partition) => leaders[partition] ?? -1);
+      const again = new AbortController();
+      const stop = AbortSignal.any([claim.over, again.signal]);
+      const loops = Array.from(byLeader, ([leader, own]) =>
+        this.#follow({ claim, reading, leader, topic: { name: topic, id }, own, positions, done }, stop)
+          .catch((error: unknown) => {
+            const { group, log } = this.#options;
+            if (!stop.aborted)
+              log.warn({ group, leader, error: messageOf(error) }, 'a broker cannot be read');
+          })
+          .finally(() => again.abort()),
+      );
+      if (loops.length === 0)
+        loops.push(new Promise((resolve) => stop.addEventListener('abort', () => resolve(), { once: true })));
+      await Promise.all(loops);
+      await wait(PAUSE, undefined, { signal: claim.over }).catch(() => undefined);
+    }
+  }
+
+  /** Reads from one broker, for as long as it leads what is asked of it. */
+  async #follow(what: Following, stop: AbortSignal): Promise<void> {
+    const { claim, reading, leader, topic, own, positions, done } = what;
+    while (!stop.aborted) {
+      if (!this.#hasRoom) {
+        if (this.#around.entries.count >= MOST_ENTRIES) this.#options.flushSink();
+        await this.#around.room.until(() => this.#hasRoom, stop);
+      }
+      const from = new Map(own.map((partition) => [partition, positions.get(partition) ?? 0]));
+      const all = await reading.fetch(leader, topic, from, { bytes: FETCH_BYTES, wait: FETCH_WAIT });
+      if (!claim.isHeld) return;
+      let isMoved = false;
+      for (const fetched of all) {
+        if (fetched.error === 'OFFSET_OUT_OF_RANGE') await this.#passDeleted(fetched, what);
+        else if (fetched.error !== 'NONE') isMoved = true;
+        else {
+          const { partition } = fetched;
+          this.#take(claim, fetched, done.get(partition) ?? { offset: 0, done: [] });
+          positions.set(partition, fetched.next);
+        }
+      }
+      this.#around.wake();
+      if (isMoved) return;
+    }
+  }
+
+  get #hasRoom(): boolean {
+    return this.#around.entries.bytes < this.#options.maxBytes && this.#around.entries.count < MOST_ENTRIES;
+  }
+
+  async #passDeleted({ partition }: Fetched, { reading, topic, positions }: Following): Promise<void> {
+    const at = positions.get(partition) ?? 0;
+    const earliest = (await reading.offsets(topic.name, [partition], 'earliest')).get(partition) ?? 0;
+    const { group, log } = this.#options;
+    log.error(
+      { group, partition, from: at, to: earliest },
+      'events are gone that the sink has not had: the topic has not kept them for long enough',
+    );
+    positions.set(partition, earliest);
+  }
+
+  #take(claim: Claim, { partition, records }: Fetched, { done }: Progress): void {
+    const { name, onRecord } = this.#options;
+    const window = this.#windows.get(partition);
+    let stretch = 0;
+    for (const record of records) {
+      const { offset } = record;
+      const kept = keptOf(record);
+      const ids = kept === null ? [] : idsAt(kept, record);
+      const verdict = kept === null ? 'first' : (window?.note(kept, ids) ?? 'first');
+      onRecord?.({ partition, offset, kept, ids, verdict });
+      while ((done[stretch]?.to ?? Infinity) <= offset) stretch += 1;
+      const isDone = (done[stretch]?.from ?? Infinity) <= offset;
+      const targets =
+        kept === null || verdict !== 'first' || isDone
+          ? 0
+          : (kept.handling.only ?? []).filter((target) => parseTarget(target).sink === name).length;
+      const event =
+        kept === null || targets === 0 ? null : { ...kept.event, handling: kept.handling, again: kept.again };
+      this.#around.entries.add(claim, partition, offset, event, targets);
+    }
+  }
+}
+
+const NONE: ReadonlyMap<number, number> = new Map();
+
+interface Following {
+  readonly claim: Claim;
+  readonly reading: Cluster;
+  readonly leader: number;
+  readonly topic: { readonly name: string; readonly id: string };
+  readonly own: readonly number[];
+  /** Where to go on, by partition. */
+  readonly positions: Map<number, number>;
+  readonly done: ReadonlyMap<number, Progress>;
+}
