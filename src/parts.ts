@@ -374,7 +374,7 @@ const NOT_RECEIVING = {
   connections: { open: 0, evicted: 0, dropped: 0 },
 };
 
-function receivingOf({ receiver, config, plan, meter }: System): ReceivingStatus | null {
+function receivingOf({ receiver, receipts, config, plan, meter }: System): ReceivingStatus | null {
   if (receiver === null) return null;
   const { open, evicted, dropped } = receiver.connections;
   const { maxConnections: max } = config.server;
@@ -382,6 +382,7 @@ function receivingOf({ receiver, config, plan, meter }: System): ReceivingStatus
     connections: { open, max, evicted, dropped },
     refused: meter.refusals.lastHour(),
     signing: meter.signing(plan.value.config.signing.secrets.length),
+    receipts: receipts?.status() ?? null,
   };
 }
 

@@ -4,7 +4,7 @@ import type { DescribedConfig } from '../config/config.ts';
 import type { Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EventLog } from '../core/journal.ts';
-import type { Operations, SinkStatus, SystemStatus } from '../core/operations.ts';
+import type { Operations, ReceiptsStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { NotedHead } from '../core/proof.ts';
 import { formatTarget } from '../core/route.ts';
 import type { Live } from '../lib/live.ts';
@@ -13,7 +13,7 @@ import { createExposition } from '../metrics/exposition.ts';
 import { History, type Totals } from '../metrics/history.ts';
 import type { Meter } from '../metrics/meter.ts';
 import type { ConsoleSource } from './console.ts';
-import type { ArchiveHead, Health } from './health.ts';
+import type { ArchiveHead, Check, Health } from './health.ts';
 
 export interface StatusOptions {
   readonly meter: Meter;
@@ -30,6 +30,8 @@ export interface StatusOptions {
   readonly activities: () => readonly Activity[];
   /** Heads of manifests, by the archive's folder. */
   readonly heads: ReadonlyMap<string, NotedHead>;
+  /** Null where none are given. */
+  readonly receipts: { status(): ReceiptsStatus } | null;
 }
 
 /** Milliseconds: whoever asks more often than that shares an answer of the journal. */
@@ -79,10 +81,19 @@ export class Status {
         { name: 'receiver', ok: receiver.ready, required: true, state: receiver.state },
         // What could not be opened, or can no longer be written, has ended the process.
         { name: 'journal', ok: true, required: true, state: 'open' },
+        ...this.#receipts(),
         ...sinks,
       ],
       archives: this.#archives(),
     };
+  }
+
+  /** Events are safe without it: it is no reason to stay away. */
+  #receipts(): Check[] {
+    const status = this.#options.receipts?.status();
+    if (status === undefined) return [];
+    const ok = status.behindSince === null;
+    return [{ name: 'receipts', ok, required: false, state: ok ? 'running' : 'behind' }];
   }
 
   #archives(): ArchiveHead[] {

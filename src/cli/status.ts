@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
-import type { ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
+import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
 import { note, print, type Io } from './io.ts';
@@ -100,14 +100,23 @@ function waiting({ journal, sinks }: SystemStatus): string[] {
   return [...new Set([...behind, ...busy])];
 }
 
-function renderReceiving({ connections, refused, signing }: ReceivingStatus): string[] {
+function renderReceiving({ connections, refused, signing, receipts }: ReceivingStatus): string[] {
   const { open, max, evicted, dropped } = connections;
   const reasons = Object.entries(refused).map(([code, times]) => `${times} ${code}`);
   return [
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
     `refused      in the last hour: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
     ...renderSecrets(signing),
+    ...(receipts === null ? [] : [renderReceipts(receipts)]),
   ];
+}
+
+function renderReceipts({ origin, entries, waiting: unsigned, behindSince }: ReceiptsStatus): string {
+  const state =
+    behindSince === null
+      ? ''
+      : `; CANNOT BE WRITTEN since ${new Date(behindSince).toISOString()}: no receipts are given`;
+  return `receipts     ${origin}: ${entries} entries signed, ${unsigned} waiting${state}`;
 }
 
 /** Of one secret there is nothing to tell; of several, which can be retired. */

@@ -52,6 +52,11 @@ export const CATALOGUE = {
     exit: EXIT.failed,
     retryable: true,
   },
+  receipts_in_use: {
+    title: 'The log of receipts is in use by another process',
+    exit: EXIT.usage,
+    retryable: true,
+  },
   receipts_unusable: { title: 'The log of receipts cannot be used', exit: EXIT.failed, retryable: false },
   journal_missing: { title: 'No journal found', exit: EXIT.failed, retryable: false },
   config_missing: { title: 'Config file cannot be read', exit: EXIT.usage, retryable: false },

@@ -38,6 +38,17 @@ export interface SecretStatus {
   readonly lastUsed: number | null;
 }
 
+/** How the log of receipts is doing. */
+export interface ReceiptsStatus {
+  readonly origin: string;
+  /** Signed so far. */
+  readonly entries: number;
+  /** Events that the signed log does not have yet. */
+  readonly waiting: number;
+  /** Since when it cannot be written, milliseconds since the epoch; null while it can. */
+  readonly behindSince: number | null;
+}
+
 /** How the open endpoint is doing. */
 export interface ReceivingStatus {
   /** Since the start or the last reload: milliseconds since the epoch. */
@@ -45,6 +56,8 @@ export interface ReceivingStatus {
   readonly connections: ConnectionCounts & { readonly max: number };
   /** Requests refused in the last hour by the code of their answer, the most frequent first. */
   readonly refused: Readonly<Record<string, number>>;
+  /** Null where none are given. */
+  readonly receipts: ReceiptsStatus | null;
 }
 
 export interface SystemStatus {

@@ -1,5 +1,5 @@
 import type { Route } from '../core/route.ts';
-import type { ConnectionCounts, SystemStatus } from '../core/operations.ts';
+import type { ConnectionCounts, ReceiptsStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import type { NotedHead } from '../core/proof.ts';
 import { Distribution } from './distribution.ts';
@@ -41,6 +41,7 @@ export interface MetricDefinition {
 const counter = define('counter');
 const gauge = define('gauge');
 const histogram = define('histogram');
+const receiptsGauge = ofReceipts('gauge');
 const sinkGauge = ofSinks('gauge', ({ status }) => status.sinks);
 const sinkCounter = ofSinks('counter', ({ status }) => status.sinks);
 const cursorGauge = ofSinks('gauge', cursors);
@@ -220,6 +221,22 @@ export const METRICS: readonly MetricDefinition[] = [
     distributions(meter.sending),
   ),
 
+  receiptsGauge(
+    'millrace_receipts_entries',
+    'Entries of the log of receipts that are signed.',
+    ({ entries }) => entries,
+  ),
+  receiptsGauge(
+    'millrace_receipts_waiting',
+    'Events that the signed log of receipts does not have yet.',
+    ({ waiting }) => waiting,
+  ),
+  receiptsGauge(
+    'millrace_receipts_behind',
+    '1 while the log of receipts cannot be written: deliveries are answered without receipts.',
+    ({ behindSince }) => +(behindSince !== null),
+  ),
+
   archiveGauge(
     'millrace_archive_head',
     'Hash of the last line of the manifest, its first 12 digits as a number: written in hexadecimal again, it is what `archive verify --head` takes.',
@@ -272,6 +289,17 @@ function define(type: MetricDefinition['type']) {
   return (name: string, help: string, ...rest: [Read] | [readonly string[], Read]): MetricDefinition => {
     const [labels, read] = rest.length === 1 ? [[], rest[0]] : rest;
     return { name, type, help, labels, read };
+  };
+}
+
+/** Defines metrics that are there only where receipts are given. */
+function ofReceipts(type: MetricDefinition['type']) {
+  return (name: string, help: string, valueOf: (receipts: ReceiptsStatus) => number): MetricDefinition => {
+    const read: Read = ({ status }) => {
+      const receipts = status.receiving?.receipts ?? null;
+      return receipts === null ? [] : valueOf(receipts);
+    };
+    return { name, type, help, labels: [], read };
   };
 }
 

@@ -12,6 +12,8 @@ export interface Job {
   readonly entries: Uint8Array | null;
   /** Make all of it durable, and sign it. */
   readonly sign: boolean;
+  /** Entries that were signed before: when it is opened and has fewer, it is not the log that it was. */
+  readonly least?: number;
   /** A document that somebody wants to read. */
   readonly find?: string;
 }

@@ -1,9 +1,18 @@
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, readIfThere, syncFolderNow } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { Frontier, LEVELS } from './frontier.ts';
-import { HASH_BYTES, leafHash } from './hashing.ts';
+import { EMPTY_ROOT, HASH_BYTES, leafHash } from './hashing.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
 import { inclusionProof } from './proofs.ts';
 import { formatProof } from './proof-text.ts';
@@ -77,12 +86,14 @@ export class LogReader {
 
 /** Hashes of one height, at the end of their file. */
 class Column {
+  readonly #path: string;
   readonly #fd: number;
   #bytes: number;
   #isDirty = false;
   #waiting: Buffer[] = [];
 
   constructor(path: string, count: number) {
+    this.#path = path;
     this.#fd = openSync(path, 'a+', 0o640);
     this.#bytes = count * HASH_BYTES;
     if (fstatSync(this.#fd).size < this.#bytes)
@@ -103,8 +114,13 @@ class Column {
     this.#bytes += bytes.length;
   }
 
+  /** @throws Error when it is not under its name any more, or somebody else has written to it */
   sync(): void {
     this.write();
+    const here = fstatSync(this.#fd);
+    const there = statSync(this.#path);
+    if (there.ino !== here.ino || there.dev !== here.dev || there.size !== this.#bytes)
+      throw new Error(`${this.#path} was removed, replaced or changed`);
     if (this.#isDirty) fdatasyncSync(this.#fd);
     this.#isDirty = false;
   }
@@ -124,25 +140,30 @@ export class LogWriter {
   #size: number;
 
   /**
+   * @param least entries that it had before: another one begun in its place would contradict what was signed
    * @throws Error when the log is not what its checkpoint says, or its key is another one
    */
-  static async open(folder: string, signer: NoteSigner): Promise<LogWriter> {
-    makeFolder(folder, 0o700);
+  static async open(folder: string, signer: NoteSigner, least = 0): Promise<LogWriter> {
     const reader = new LogReader(folder);
     const note = reader.checkpoint();
-    if (note === null) return new LogWriter(folder, signer, 0, []);
-    const head = openCheckpoint(note, signer);
+    if (note === null && least === 0) {
+      makeFolder(folder, 0o700);
+      return new LogWriter(folder, signer, 0, []);
+    }
+    const head = note === null ? { size: 0, root: EMPTY_ROOT } : openCheckpoint(note, signer);
     if (head === null)
       throw new Error(`${join(folder, CHECKPOINT)} is not signed by the key of ${signer.name}`);
+    if (head.size < least)
+      throw new Error(`has ${head.size} entries, and had ${least}: it was removed or replaced. Restore it`);
     const open = Array.from({ length: LEVELS }, (_, level) => {
       const index = Math.floor(head.size / TILE_WIDTH ** (level + 1));
       const width = widthOf(level, index, head.size);
       return width === 0 ? [] : hashesIn(reader.tile({ level, index, width }));
     });
     const log = new LogWriter(folder, signer, head.size, open);
-    if (!log.head().root.equals(head.root))
-      throw new Error(`${folder} is not the log that its checkpoint is of`);
-    return log;
+    if (log.head().root.equals(head.root)) return log;
+    log.close();
+    throw new Error(`${folder} is not the log that its checkpoint is of`);
   }
 
   private constructor(folder: string, signer: NoteSigner, size: number, open: Buffer[][]) {

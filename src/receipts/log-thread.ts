@@ -15,12 +15,12 @@ let opened: Promise<LogWriter> | null = null;
 
 const reader = new LogReader(folder);
 
-async function perform({ entries, sign, find }: Job): Promise<Done> {
+async function perform({ entries, sign, least, find }: Job): Promise<Done> {
   if (find !== undefined) {
     const found = await findDocument(find, reader, signer);
     return { size: 0, checkpoint: null, found };
   }
-  opened ??= LogWriter.open(folder, signer);
+  opened ??= LogWriter.open(folder, signer, least);
   const log = await opened;
   if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
   const checkpoint = sign ? await log.checkpoint() : null;

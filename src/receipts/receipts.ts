@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import type { Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { ENTRY_BYTES, SALT_BYTES, type ReceiptLog } from '../core/receipt.ts';
+import type { ReceiptsStatus } from '../core/operations.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { makeFolder, readIfThere, syncFound } from '../lib/durable.ts';
+import { own, type FileLock } from '../lib/file-lock.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import { Serial } from '../lib/serial.ts';
 import { ThreadPool } from '../lib/thread-pool.ts';
@@ -45,7 +47,8 @@ const OFFSET = 'receipts/';
  * The log of receipts of a running receiver. The journal's events are its entries, in their order: entry = seq + offset, so that
  * a commit writes nothing more, and what a crash has kept from the log is read from the journal again.
  *
- * Modes: running ⇄ behind (the log could not be written: deliveries go on, and it is tried again); either → stopped.
+ * Modes: running ⇄ behind (the log could not be written: deliveries go on, without receipts, and it is tried again); either →
+ * stopped. `#enter` changes between the first two.
  */
 export class Receipts {
   readonly #options: ReceiptsOptions;
@@ -59,7 +62,9 @@ export class Receipts {
   #id = '';
   #size = 0;
   #signed = 0;
-  #isBehind = false;
+  /** Since when it could not be written, milliseconds since the epoch; null while it can. */
+  #behindSince: number | null = null;
+  #lock: FileLock | null = null;
   #isStopped = false;
   #stopTimer: () => void = () => undefined;
 
@@ -70,8 +75,8 @@ export class Receipts {
       await receipts.#open();
       return receipts;
     } catch (error) {
-      await receipts.#thread.close();
-      throw unusable(options.folder, error);
+      await receipts.#end();
+      throw error instanceof MillraceError ? error : unusable(options.folder, error);
     }
   }
 
@@ -95,8 +100,12 @@ export class Receipts {
     return this.#salts.toString('base64url', at, at + SALT_BYTES);
   }
 
-  /** What a delivery is answered with: a dictionary of structured fields (RFC 9651). */
-  header(seq: number, salt: string, receivedAt: number): string {
+  /**
+   * What a delivery is answered with: a dictionary of structured fields (RFC 9651). Nothing while the log cannot be written: the
+   * event gets its entry once it can, and who repairs it may have to begin a new log.
+   */
+  header(seq: number, salt: string, receivedAt: number): string | undefined {
+    if (this.#behindSince !== null) return undefined;
     return `${this.#begin}${seq + this.#offset}, salt="${salt}", received=${receivedAt}`;
   }
 
@@ -115,26 +124,53 @@ export class Receipts {
     return this.#turns.run(async () => {
       try {
         await this.#take(upTo);
-        this.#isBehind = false;
+        this.#enter(null);
       } catch (error) {
-        const { log, folder } = this.#options;
-        if (!this.#isBehind) log.error({ err: error, folder }, 'the log of receipts cannot be written');
-        this.#isBehind = true;
+        this.#enter(error);
         throw new MillraceError('receipts_behind', messageOf(error), { cause: error });
       }
     });
+  }
+
+  status(): ReceiptsStatus {
+    const { journal, origin } = this.#options;
+    const waiting = Math.max(0, journal.lastSeq - (this.#signed - this.#offset - 1));
+    return { origin, entries: this.#signed, waiting, behindSince: this.#behindSince };
+  }
+
+  /** @param error why it could not be written; null: it could */
+  #enter(error: unknown): void {
+    const { log, folder, clock } = this.#options;
+    const wasBehind = this.#behindSince !== null;
+    if (error === null && wasBehind)
+      log.info({ folder, entries: this.#size }, 'the log of receipts has all events again');
+    if (error !== null && !wasBehind)
+      log.error(
+        { err: error, folder },
+        'the log of receipts cannot be written: deliveries are answered without receipts, and the journal keeps their events for it, until it can',
+      );
+    this.#behindSince = error === null ? null : (this.#behindSince ?? clock.now());
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#stopTimer();
     await this.cover().catch(() => undefined);
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
     await this.#thread.close();
+    this.#lock?.release();
   }
 
   async #open(): Promise<void> {
     const { folder, origin, journal, clock, interval } = this.#options;
     makeFolder(folder, 0o700);
+    this.#lock = await own(
+      join(folder, 'lock'),
+      (owner) => new MillraceError('receipts_in_use', `${folder} is used by ${owner}`),
+    );
     const { size } = await this.#thread.run({ entries: null, sign: false });
     this.#size = size;
     this.#id = await identityOf(folder);
@@ -184,7 +220,10 @@ export class Receipts {
   async #take(upTo: number): Promise<void> {
     const { journal } = this.#options;
     // What could not be written has been cut off again.
-    if (this.#isBehind) ({ size: this.#size } = await this.#thread.run({ entries: null, sign: false }));
+    if (this.#behindSince !== null) {
+      const opened = await this.#thread.run({ entries: null, sign: false, least: this.#signed });
+      this.#size = opened.size;
+    }
     while (this.#covered < upTo) {
       const { firstSeq, records } = await journal.receiptEntries(this.#covered, PAGE);
       if (firstSeq !== this.#covered + 1 || records.length === 0)

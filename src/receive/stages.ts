@@ -16,8 +16,8 @@ export type Admission =
 export interface Receipting {
   /** For one event: what makes its entry say nothing to others. */
   newSalt(): string;
-  /** The value of `Millrace-Receipt`. */
-  header(seq: number, salt: string, receivedAt: number): string;
+  /** The value of `Millrace-Receipt`; undefined while none can be promised. */
+  header(seq: number, salt: string, receivedAt: number): string | undefined;
 }
 
 /** The parts a delivery passes through, in this order. */

@@ -39,6 +39,7 @@ async function start({
       sinks: () => [],
       receiving: () => ({
         connections: { open: 0, max: 1, evicted: 0, dropped: 0 },
+        receipts: null,
         refused: {},
         signing: { since: 0, secrets: [] },
       }),
