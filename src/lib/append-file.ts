@@ -9,6 +9,7 @@ import {
   READ_WRITE,
   syncFolder,
   writeAll,
+  writePieces,
 } from './durable.ts';
 import { Serial } from './serial.ts';
 import { lastEnd, lineBefore } from './tail.ts';
@@ -103,9 +104,9 @@ export class AppendFile {
    * these bytes counts.
    * @throws FileGone; NotFollowed, or the system's error
    */
-  append(bytes: Buffer): Promise<void> {
+  append(...pieces: readonly Buffer[]): Promise<void> {
     this.#group ??= this.#nextGroup();
-    this.#group.pieces.push(bytes);
+    for (const piece of pieces) this.#group.pieces.push(piece);
     return this.#group.written;
   }
 
@@ -160,14 +161,11 @@ export class AppendFile {
     const pieces: Buffer[] = [];
     const written = this.#serial.run(async () => {
       this.#group = null;
-      let end = this.#length;
+      let added = 0;
       await this.#commit(async (handle) => {
-        for (const piece of pieces) {
-          await writeAll(handle, piece, end);
-          end += piece.length;
-        }
+        added = await writePieces(handle, pieces, this.#length);
       });
-      this.#length = end;
+      this.#length += added;
     });
     return { pieces, written };
   }

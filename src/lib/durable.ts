@@ -106,6 +106,30 @@ export async function writeAll(handle: FileHandle, data: Buffer, position: numbe
   }
 }
 
+/** The same for pieces, one after the other. @returns how many bytes that is */
+export async function writePieces(
+  handle: FileHandle,
+  pieces: readonly Buffer[],
+  position: number,
+): Promise<number> {
+  let at = position;
+  let left = pieces;
+  while (left.length > 1) {
+    let { bytesWritten } = await handle.writev(left, at);
+    at += bytesWritten;
+    let whole = 0;
+    for (; whole < left.length && bytesWritten >= (left[whole] as Buffer).length; whole += 1)
+      bytesWritten -= (left[whole] as Buffer).length;
+    const [cut, ...rest] = left.slice(whole);
+    left = cut === undefined ? [] : [cut.subarray(bytesWritten), ...rest];
+  }
+  for (const last of left) {
+    await writeAll(handle, last, at);
+    at += last.length;
+  }
+  return at - position;
+}
+
 /** Makes the names inside a folder survive a power cut. */
 export async function syncFolder(path: string): Promise<void> {
   // Windows cannot open a folder for syncing, and does not need it.

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bodyText, formatRecords, parseHead, parseRecord } from '../../src/core/archive-record.ts';
+import { bodyText, formatRecords, parseHead, parseRecord, recordPieces } from '../../src/core/archive-record.ts';
 import type { ArchiveRecord } from '../../src/core/archive.ts';
 import type { Event } from '../../src/core/event.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
@@ -17,6 +17,10 @@ function roundTrip(event: Event): { body: Buffer; record: ArchiveRecord } {
   const parsed = parseRecord(line);
   if (!parsed.ok) throw new Error(parsed.reason);
   return parsed;
+}
+
+function largeBody(size: number): Buffer {
+  return Buffer.from(`{"made_up":"${'x'.repeat(size - 14)}"}`);
 }
 
 /** JSON text of any object, as different senders would write it. */
@@ -63,6 +67,17 @@ describe('archive record', () => {
       expect(roundTrip(contractEvent(1, { body })).body.equals(body)).toBe(true);
     }
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+
+  it('comes in pieces with the same bytes, large bodies as they are', () => {
+    const bodies = [...awkwardBodies(), ...[4095, 4096, 9000].map((size) => largeBody(size))];
+    const events = [...bodies, ...bodies.toReversed()].map((body, n) => contractEvent(n, { body }));
+    const pieces = recordPieces(events, Buffer.allocUnsafe);
+    expect(Buffer.concat(pieces).equals(formatRecords(events))).toBe(true);
+    const own = new Set(pieces.filter((piece) => bodies.includes(piece)).map(({ length }) => length));
+    expect(own.isSupersetOf(new Set([4096, 9000]))).toBe(true);
+    expect(Math.min(...own)).toBe(4096);
+    expect(recordPieces(events, Buffer.allocUnsafe, 1_000_000)).toHaveLength(1);
   });
 
   it('fault 24: keeps what is no JSON object, or no UTF-8, in base64 beside a null', () => {

@@ -212,6 +212,34 @@ test('a short write continues where it stopped; one that fails midway leaves not
   await file.close();
 });
 
+test('pieces are written in their order, however much of them the system takes at a time', async () => {
+  const prototype = (await handles()) as unknown as {
+    writev: (pieces: readonly Buffer[], at: number) => Promise<{ bytesWritten: number }>;
+  };
+  const plain = prototype.writev;
+  const sizes = fc.array(fc.constantFrom(0, 1, 2, 7, 5000), { maxLength: 8 });
+  const groups = fc.array(sizes, { minLength: 1, maxLength: 4 });
+  const takes = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(groups, takes, async (given, limits) => {
+      const left = [...limits];
+      vi.spyOn(prototype, 'writev').mockImplementation(function (this: unknown, pieces, at) {
+        const bytes = Buffer.concat(pieces).subarray(0, left.shift());
+        return plain.call(this as never, [bytes], at);
+      });
+      const path = await newPath();
+      const file = await created(path);
+      let next = 0;
+      const all = given.map((each) => each.map((size) => Buffer.alloc(size, (next += 1))));
+      await Promise.all(all.map((pieces) => file.append(...pieces)));
+      expect(readFileSync(path).equals(Buffer.concat(all.flat()))).toBe(true);
+      expect(file.length).toBe(Buffer.concat(all.flat()).length);
+      await file.close();
+    }),
+    { numRuns: 50 },
+  );
+});
+
 test('bytes that are there can be written over, and a failure in between costs none of the others', async () => {
   const path = await newPath();
   const file = await created(path);

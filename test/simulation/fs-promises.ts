@@ -47,6 +47,13 @@ class Handle {
     });
   }
 
+  async writev(pieces: readonly Uint8Array[], position: number | null = null) {
+    const { bytesWritten } = (await this.write(Buffer.concat(pieces), 0, undefined, position)) as {
+      bytesWritten: number;
+    };
+    return { bytesWritten, buffers: pieces };
+  }
+
   truncate(length = 0): Promise<void> {
     return this.#ask(() => {
       here().risk('truncate', this.#path);

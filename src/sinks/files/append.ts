@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { formatRecords } from '../../core/archive-record.ts';
+import { recordPieces } from '../../core/archive-record.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import { type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts';
 import { FileGone } from '../../lib/append-file.ts';
@@ -29,8 +29,8 @@ export interface AppenderOptions {
 
 /** What is to be written of one batch. */
 interface Records {
-  /** Whole records, each with its line feed. */
-  readonly lines: Buffer;
+  /** Whole records, each with its line feed, in pieces. */
+  readonly lines: readonly Buffer[];
   /** As what the manifest counts them. */
   readonly counted: readonly Pick<JournalEvent, 'type' | 'receivedAt'>[];
   readonly events: readonly JournalEvent[];
@@ -51,17 +51,18 @@ export class Appender {
     const events = batch.map(({ event }) => event);
     const destination = batch[0]?.destination ?? null;
     if (sealer === null) {
-      const lines = formatRecords(events, (bytes) => this.#buffers.take(bytes));
+      const lines = recordPieces(events, (bytes) => this.#buffers.take(bytes));
+      const buffer = Buffer.from((lines.at(-1) as Buffer).buffer);
       try {
         return await this.#inLane(folder, { lines, counted: events, events, destination }, signal);
       } finally {
-        this.#buffers.give(Buffer.from(lines.buffer));
+        this.#buffers.give(buffer);
       }
     }
     try {
       // Before its turn in the lane: one batch is sealed while another is written.
       return await sealer().seal(events, (lines) =>
-        this.#inLane(folder, { lines, counted: sealedTypes(events), events, destination }, signal),
+        this.#inLane(folder, { lines: [lines], counted: sealedTypes(events), events, destination }, signal),
       );
     } catch (error) {
       log.warn({ folder, error: explain(error) }, 'records could not be sealed');

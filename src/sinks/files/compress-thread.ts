@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../core/errors.ts';
 import { errorCode } from '../../lib/durable.ts';
 import { type CompressAnswer, type CompressJob, writeFinished } from './compress.ts';
@@ -6,13 +6,19 @@ import { type CompressAnswer, type CompressJob, writeFinished } from './compress
 const port = parentPort;
 if (port === null) throw new Error('compressing runs as a worker thread only');
 
-const stop = new AbortController();
-port.on('message', () => stop.abort());
-try {
-  const written = await writeFinished(workerData as CompressJob, stop.signal);
-  port.postMessage({ ok: true, written } satisfies CompressAnswer);
-} catch (error) {
-  const answer: CompressAnswer = { ok: false, message: messageOf(error), code: errorCode(error) };
-  port.postMessage(answer);
+/** Of the job at hand. */
+let stop = new AbortController();
+
+async function answer(job: CompressJob): Promise<CompressAnswer> {
+  stop = new AbortController();
+  try {
+    return { ok: true, written: await writeFinished(job, stop.signal) };
+  } catch (error) {
+    return { ok: false, message: messageOf(error), code: errorCode(error) };
+  }
 }
-port.close();
+
+port.on('message', (order: CompressJob | 'stop') => {
+  if (order === 'stop') stop.abort();
+  else void answer(order).then((said) => port.postMessage(said));
+});

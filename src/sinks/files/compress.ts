@@ -25,7 +25,6 @@ export type CompressAnswer =
 const LARGE = 4 * 2 ** 20;
 /** For short-lived objects of the thread, as in our other threads. */
 const YOUNG_MB = 16;
-
 /**
  * Writes the finished file of a part under its temporary name; it is on disk once this resolves, and not there when it
  * rejects. Reading, hashing and writing a large one takes a fiftieth of a second for each 16 MiB: in a thread, where nobody
@@ -39,23 +38,64 @@ export async function compress(
   const job: CompressJob = { path, length, temporaryPath, compression };
   if (length < LARGE) return writeFinished(job, signal);
   signal.throwIfAborted();
-  const program = import.meta.url.endsWith('.ts') ? './compress-thread.ts' : './compress-thread.js';
-  const thread = new Worker(new URL(program, import.meta.url), {
-    workerData: job,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
-  });
-  const { promise, resolve, reject } = Promise.withResolvers<Written>();
-  thread.on('message', (answer: CompressAnswer) => {
-    if (answer.ok) resolve(answer.written);
-    else reject(Object.assign(new Error(answer.message), { code: answer.code }));
-  });
-  thread.on('error', reject);
-  thread.on('exit', () => reject(new Error('the thread that compresses has ended')));
-  const forget = onAbort(signal, () => thread.postMessage('stop', []));
+  const thread = idle.pop() ?? new CompressThread();
+  const forget = onAbort(signal, () => thread.stop());
   try {
-    return await promise;
+    const answer = await thread.run(job);
+    if (answer.ok) return answer.written;
+    throw Object.assign(new Error(answer.message), { code: answer.code });
   } finally {
     forget();
+  }
+}
+
+/** Milliseconds that a thread waits for the next file: to start one takes as long as it needs for some 10 MB. */
+const IDLE_MS = 20_000;
+/** They keep no process from its end. */
+const idle: CompressThread[] = [];
+
+/** Modes: busy, by `run`, and idle in turn; either → ended, when it dies or nobody needs it. */
+class CompressThread {
+  readonly #worker: Worker;
+  #waiting: PromiseWithResolvers<CompressAnswer> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor() {
+    const program = import.meta.url.endsWith('.ts') ? './compress-thread.ts' : './compress-thread.js';
+    this.#worker = new Worker(new URL(program, import.meta.url), {
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    });
+    this.#worker.on('message', (answer: CompressAnswer) => this.#answered(answer));
+    this.#worker.on('error', (error) => this.#end(error));
+    this.#worker.on('exit', () => this.#end(new Error('the thread that compresses has ended')));
+  }
+
+  run(job: CompressJob): Promise<CompressAnswer> {
+    clearTimeout(this.#timer);
+    this.#worker.ref();
+    this.#waiting = Promise.withResolvers();
+    this.#worker.postMessage(job, []);
+    return this.#waiting.promise;
+  }
+
+  /** The job at hand fails. */
+  stop(): void {
+    this.#worker.postMessage('stop', []);
+  }
+
+  #answered(answer: CompressAnswer): void {
+    this.#worker.unref();
+    idle.push(this);
+    this.#timer = setTimeout(() => this.#end(new Error('nobody needs it')), IDLE_MS).unref();
+    this.#waiting?.resolve(answer);
+  }
+
+  #end(why: unknown): void {
+    clearTimeout(this.#timer);
+    const at = idle.indexOf(this);
+    if (at !== -1) idle.splice(at, 1);
+    this.#waiting?.reject(why);
+    void this.#worker.terminate();
   }
 }
 

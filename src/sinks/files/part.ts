@@ -89,12 +89,12 @@ export class Part extends AppendFile {
 
   /**
    * Appends the records of these events; once it resolves they are on disk. When it throws, none of them counts.
-   * @param lines whole records, each with its line feed
+   * @param lines whole records, each with its line feed, in pieces
    * @throws FileGone when what it holds is lost
    */
-  async add(lines: Buffer, events: readonly Pick<Event, 'type' | 'receivedAt'>[]): Promise<void> {
-    await this.append(lines);
-    this.#hash?.update(lines);
+  async add(lines: readonly Buffer[], events: readonly Pick<Event, 'type' | 'receivedAt'>[]): Promise<void> {
+    await this.append(...lines);
+    for (const piece of lines) this.#hash?.update(piece);
     for (const event of events) this.stats.add(event.type, event.receivedAt);
   }
 

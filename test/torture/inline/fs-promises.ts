@@ -56,4 +56,9 @@ export class FileHandle {
     bytesWritten: fs.writeSync(this.fd, buffer, offset, length, position),
     buffer,
   }));
+
+  writev = inline((buffers: readonly Buffer[], position?: number) => ({
+    bytesWritten: fs.writevSync(this.fd, buffers, position),
+    buffers,
+  }));
 }
