@@ -1,6 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bodyText, formatRecords, parseHead, parseRecord, recordPieces } from '../../src/core/archive-record.ts';
+import {
+  bodyText,
+  formatRecords,
+  parseHead,
+  parseRecord,
+  recordPieces,
+} from '../../src/core/archive-record.ts';
 import type { ArchiveRecord } from '../../src/core/archive.ts';
 import type { Event } from '../../src/core/event.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';

@@ -190,7 +190,7 @@ describe('what somebody with the store has done to it is named', () => {
     const [[deleted = '', changed = '', copied = '']] = files as [string[]];
     const bytes = await read(store, copied);
     await store.delete(deleted);
-    await overwrite(store, changed, bytes);
+    await overwrite(store, changed, Buffer.concat([bytes, bytes])); // A shorter one would count as truncated.
     await put(store, 'dt=2026-11-21/extra.ndjson.gz', bytes);
     expect(await differences()).toEqual(
       expect.arrayContaining([
