@@ -1,7 +1,7 @@
 import { PassThrough, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, createZstdCompress } from 'node:zlib';
-import type { Compression } from '../core/archive.ts';
+import type { FileForm } from '../core/archive.ts';
 import { fillNew, HashedFile } from '../lib/new-file.ts';
 
 const CHUNK = 256 * 1024;
@@ -12,7 +12,7 @@ const COMPRESSORS = {
   gzip: () => createGzip({ chunkSize: CHUNK, level: GZIP_LEVEL }),
   zstd: () => createZstdCompress({ chunkSize: CHUNK }),
   none: () => new PassThrough(),
-} as const satisfies Record<Compression, () => Duplex>;
+} as const satisfies Record<FileForm, () => Duplex>;
 
 /** Whose a file is, and who may read it. */
 export interface FileOwner {
@@ -29,7 +29,7 @@ export interface FileOwner {
 export async function writeArchiveFile(
   path: string,
   chunks: () => AsyncIterable<Buffer>,
-  compression: Compression,
+  compression: FileForm,
   signal: AbortSignal,
   like?: FileOwner,
 ): Promise<{ bytes: number; sha256: string }> {

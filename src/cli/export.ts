@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import { changesAfter } from '../export/new-files.ts';
-import { COMPRESSIONS, type ExportCompression } from '../export/compression.ts';
+import { COMPRESSIONS, type Compression } from '../core/compression.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import type { OutputFormat } from '../export/rows.ts';
 import { runExport } from '../export/run.ts';
@@ -60,7 +60,7 @@ interface Options extends KeyOptions, TablesFlags {
   readonly work?: string;
   readonly table: string;
   readonly format: OutputFormat;
-  readonly compress: ExportCompression;
+  readonly compress: Compression;
   readonly partition: 'dt' | 'none';
   readonly since?: number;
   readonly until?: number;

@@ -8,7 +8,7 @@ import {
   type SchemaElement,
 } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import { DECOMPRESS, isKnown } from './parquet.ts';
+import { DECOMPRESS, isKnown } from '../parquet/stored-pages.ts';
 
 /** Decides which rows go. */
 export interface RowJudge {

@@ -5,7 +5,7 @@ import { readWhole, removeForGood } from '../core/objects.ts';
 import { type AddFile, keyOf, pathOf, removalOf, type RemoveFile } from '../delta/actions.ts';
 import { forgetBefore } from '../delta/forget.ts';
 import type { DeltaLog } from '../delta/log.ts';
-import { bufferOf } from '../delta/parquet.ts';
+import { bufferOf } from '../parquet/stored-pages.ts';
 import { rewriteName } from '../delta/rewrite-name.ts';
 import type { Snapshot } from '../delta/snapshot.ts';
 import { statsOf } from '../delta/stats.ts';

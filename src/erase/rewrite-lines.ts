@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { fileLines } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
-import type { Compression } from '../core/archive.ts';
+import type { FileForm } from '../core/archive.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import { entryOfRecord } from '../core/receipt.ts';
 import type { IdSearch } from '../core/id-search.ts';
@@ -115,7 +115,7 @@ export async function commitRewrite(path: string, { after }: Pick<Rewrite, 'afte
   await syncFolder(dirname(path));
 }
 
-function compressionOf(file: string): Compression {
+function compressionOf(file: string): FileForm {
   if (file.endsWith('.gz')) return 'gzip';
   return file.endsWith('.zst') ? 'zstd' : 'none';
 }

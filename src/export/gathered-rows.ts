@@ -1,10 +1,10 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { packLines } from './ndjson-file.ts';
-import { RowColumns } from './parquet/row-columns.ts';
-import { encodeGroup } from './parquet/row-group.ts';
+import { RowColumns } from '../parquet/row-columns.ts';
+import { encodeGroup } from '../parquet/row-group.ts';
 import type { ColumnsOfRows, RowBatch } from './row-batch.ts';
-import type { ExportCompression } from './compression.ts';
+import type { Compression } from '../core/compression.ts';
 
 /** Fewer bytes of values than this wait for others before they become a row group. */
 const LEAST_GROUP = 1024 * 1024;
@@ -46,7 +46,7 @@ export class GatheredRows<G extends Gathered> {
     this.#contentOf = contentOf;
   }
 
-  static ofLines(tables: readonly string[], compression: ExportCompression): GatheredRows<RowLines> {
+  static ofLines(tables: readonly string[], compression: Compression): GatheredRows<RowLines> {
     return new GatheredRows(
       tables,
       () => new RowLines(),
@@ -57,7 +57,7 @@ export class GatheredRows<G extends Gathered> {
   static ofColumns(
     names: readonly string[],
     tables: Tables,
-    compression: ExportCompression,
+    compression: Compression,
   ): GatheredRows<RowColumns> {
     const make = (name: string): RowColumns => {
       const entry = tables.get(name);
@@ -96,7 +96,7 @@ export class GatheredRows<G extends Gathered> {
   }
 }
 
-function columnsIn(rows: RowColumns, compression: ExportCompression): ColumnsOfRows {
+function columnsIn(rows: RowColumns, compression: Compression): ColumnsOfRows {
   const gathered = rows.gathered();
   if (rows.held >= LEAST_GROUP) return { group: encodeGroup(rows.columns, gathered, compression) };
   const columns = gathered.map((values) => ({

@@ -3,20 +3,20 @@ import { gzip, gzipSync, zstdCompress, zstdCompressSync } from 'node:zlib';
 import { asBuffer, joined } from '../lib/byte-writer.ts';
 import type { HashedFile } from '../lib/new-file.ts';
 import type { LinesOfRows, RowBatch } from './row-batch.ts';
-import { GZIP_LEVEL, type ExportCompression } from './compression.ts';
+import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
 import type { RowFile } from './row-file.ts';
 
 /** Lines are gathered to pieces of this size, and each is compressed on its own. */
 const PIECE = 1024 * 1024;
 
-const COMPRESS: Readonly<Record<ExportCompression, (bytes: Buffer) => Promise<Buffer>>> = {
+const COMPRESS: Readonly<Record<Compression, (bytes: Buffer) => Promise<Buffer>>> = {
   // Members one after another are one gzip file, and frames one zstd file, to every reader.
   gzip: (bytes) => promisify(gzip)(bytes, { level: GZIP_LEVEL }),
   zstd: (bytes) => promisify(zstdCompress)(bytes),
   none: (bytes) => Promise.resolve(bytes),
 };
 
-const COMPRESS_HERE: Readonly<Record<ExportCompression, (bytes: Uint8Array) => Uint8Array>> = {
+const COMPRESS_HERE: Readonly<Record<Compression, (bytes: Uint8Array) => Uint8Array>> = {
   gzip: (bytes) => gzipSync(bytes, { level: GZIP_LEVEL }),
   zstd: (bytes) => zstdCompressSync(bytes),
   none: (bytes) => bytes,
@@ -25,7 +25,7 @@ const COMPRESS_HERE: Readonly<Record<ExportCompression, (bytes: Uint8Array) => U
 export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
 
 /** Compresses lines in the calling thread; too few for a piece stay as they are. What it returns is the caller's. */
-export function packLines(lines: Uint8Array, compression: ExportCompression): LinesOfRows {
+export function packLines(lines: Uint8Array, compression: Compression): LinesOfRows {
   if (lines.length < PIECE) return { lines: joined([lines]), packed: false };
   const pieces: Uint8Array[] = [];
   for (let from = 0; from < lines.length; from += PIECE)
@@ -44,7 +44,7 @@ export class NdjsonFile implements RowFile {
   #written = Promise.resolve();
 
   /** @param out empty */
-  constructor(out: HashedFile, compression: ExportCompression) {
+  constructor(out: HashedFile, compression: Compression) {
     this.#out = out;
     this.#compress = COMPRESS[compression];
   }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { StorageSettings } from '../storage/fields.ts';
 import type { ExportStep } from './export-step.ts';
 import { readExport } from './ledger.ts';
-import { COMPRESSIONS } from './compression.ts';
+import { COMPRESSIONS } from '../core/compression.ts';
 
 /** A file of an export that came or went after a step. */
 export interface ChangedFile {

@@ -2,7 +2,7 @@ import type { Places } from '../archive/places.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
 import type { Tables } from '../warehouse/tables.ts';
-import type { ExportCompression } from './compression.ts';
+import type { Compression } from '../core/compression.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 import type { ExportReject, OutputFormat } from './rows.ts';
 import type { Selection } from './select.ts';
@@ -22,7 +22,7 @@ export interface ExportOptions {
   /** The tables nested in it come along. */
   readonly table: string;
   readonly format: OutputFormat;
-  readonly compression: ExportCompression;
+  readonly compression: Compression;
   readonly partition: 'dt' | 'none';
   readonly selection: Selection;
   /** A step ends after the file of the archive with which it has read so many bytes of records. */

@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { HashedFile } from '../lib/new-file.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
-import type { EncodedGroup } from './parquet/row-group.ts';
-import type { GatheredValues } from './parquet/column-values.ts';
+import type { EncodedGroup } from '../parquet/row-group.ts';
+import type { GatheredValues } from '../parquet/column-values.ts';
 import type { RowBatch } from './row-batch.ts';
-import type { ExportCompression } from './compression.ts';
+import type { Compression } from '../core/compression.ts';
 import type { RowFile } from './row-file.ts';
 import type { ExportFormat } from './rows.ts';
 
@@ -31,7 +31,7 @@ export interface OutputsOptions {
   readonly work: string;
   readonly step: number;
   readonly format: ExportFormat;
-  readonly compression: ExportCompression;
+  readonly compression: Compression;
   readonly tables: Tables;
   /** Makes one row group of rows that were gathered apart. */
   join(table: string, parts: readonly (readonly GatheredValues[])[]): Promise<EncodedGroup>;
@@ -90,7 +90,7 @@ export class Outputs {
     const name = `${place}/${stem}${extension}`;
     const create = (): Promise<HashedFile> => HashedFile.create(join(work, temporaryName(name)));
     if (definition === undefined) return { name, table, file: new NdjsonFile(await create(), compression) };
-    const { ParquetFile } = await import('./parquet/parquet-file.ts');
+    const { ParquetFile } = await import('./parquet-file.ts');
     return { name, table, file: new ParquetFile(create, definition, (parts) => joined(table, parts)) };
   }
 

@@ -1,5 +1,5 @@
-import type { EncodedGroup } from './parquet/row-group.ts';
-import type { GatheredValues } from './parquet/column-values.ts';
+import type { EncodedGroup } from '../parquet/row-group.ts';
+import type { GatheredValues } from '../parquet/column-values.ts';
 
 /** Rows of one table and partition on their way to the file that takes them. */
 export interface RowBatch {

@@ -10,7 +10,7 @@ import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
 import { GatheredRows } from './gathered-rows.ts';
 import type { RowBatch } from './row-batch.ts';
-import type { ExportCompression } from './compression.ts';
+import type { Compression } from '../core/compression.ts';
 
 /** Partitions whose rows are gathered at once. */
 const MOST_PARTITIONS = 32;
@@ -34,7 +34,7 @@ export interface RowTerms {
   readonly table: string;
   readonly partition: 'dt' | 'none';
   readonly format: ExportFormat;
-  readonly compression: ExportCompression;
+  readonly compression: Compression;
 }
 
 interface RowsHost {

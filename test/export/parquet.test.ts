@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { GatheredRows } from '../../src/export/gathered-rows.ts';
-import { ParquetFile } from '../../src/export/parquet/parquet-file.ts';
-import type { RowColumns } from '../../src/export/parquet/row-columns.ts';
-import type { ExportCompression } from '../../src/export/compression.ts';
+import { ParquetFile } from '../../src/export/parquet-file.ts';
+import type { RowColumns } from '../../src/parquet/row-columns.ts';
+import type { Compression } from '../../src/core/compression.ts';
 import { Shaping } from '../../src/export/shaping.ts';
 import { HashedFile } from '../../src/lib/new-file.ts';
 import { boolean, date, decimal, integer, json, text, timestamp } from '../../src/warehouse/definition.ts';
@@ -87,7 +87,7 @@ function give(columns: RowColumns, row: string): void {
 
 async function written(
   rows: readonly string[],
-  compression: ExportCompression,
+  compression: Compression,
   pieces: number,
 ): Promise<{ parquet: string; ndjson: string }> {
   const folder = await temporaryFolder();

@@ -2,7 +2,7 @@ import { parquetReadObjects } from 'hyparquet';
 import type { Places } from '../../archive/places.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { DeltaLog } from '../../delta/log.ts';
-import { DECOMPRESS } from '../../delta/parquet.ts';
+import { DECOMPRESS } from '../../parquet/stored-pages.ts';
 import { storedFile } from '../../delta/stored-file.ts';
 import { runExport } from '../../export/run.ts';
 import { destinationsOf } from '../../replay/destinations.ts';

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ManifestWriter } from '../../archive/manifest-writer.ts';
-import type { Compression } from '../../core/archive.ts';
+import type { FileForm } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
@@ -16,7 +16,7 @@ import type { ArchiveFolder } from './folder.ts';
 import { keepInFolder } from './keep.ts';
 import { Losses } from './losses.ts';
 import { CAREFUL, Part, type PartPlace } from './part.ts';
-import { COMPRESSIONS } from './recover.ts';
+import { FORMS } from './recover.ts';
 import type { Finishing, FinishStep, Recovery, Target } from './target.ts';
 
 interface Place {
@@ -27,7 +27,7 @@ interface Place {
 /** The archive is the folder in which its parts are open: what is in one of these counts as delivered. */
 export class FolderTarget implements Target {
   readonly #context: SinkContext;
-  readonly #compression: Compression;
+  readonly #form: FileForm;
   readonly #onStep: (step: FinishStep) => void;
   readonly #losses: Losses;
   #place: Place | null = null;
@@ -37,12 +37,12 @@ export class FolderTarget implements Target {
 
   constructor(
     path: string,
-    compression: Compression,
+    form: FileForm,
     context: SinkContext,
     onStep: (step: FinishStep) => void,
   ) {
     this.name = path;
-    this.#compression = compression;
+    this.#form = form;
     this.#context = context;
     this.#onStep = onStep;
     this.#losses = new Losses(context);
@@ -74,8 +74,8 @@ export class FolderTarget implements Target {
 
   finish(part: Part, finishing: Finishing): Promise<string> {
     const { log } = this.#context;
-    const [compression, onStep] = [this.#compression, this.#onStep];
-    return finishPart(part, { ...this.#opened, ...finishing, compression, log, onStep });
+    const [form, onStep] = [this.#form, this.#onStep];
+    return finishPart(part, { ...this.#opened, ...finishing, form, log, onStep });
   }
 
   finished(): void {}
@@ -94,7 +94,7 @@ export class FolderTarget implements Target {
 
   keep(event: JournalEvent): Promise<ClaimCheck> {
     const { root, manifest } = this.#opened;
-    return keepInFolder(root, event, this.#compression !== 'none', manifest);
+    return keepInFolder(root, event, this.#form !== 'none', manifest);
   }
 
   settle(): Promise<void> {
@@ -119,11 +119,11 @@ export class FolderTarget implements Target {
   }
 }
 
-async function finishedAs(root: string, place: PartPlace): Promise<Compression | null> {
-  for (const compression of COMPRESSIONS) {
+async function finishedAs(root: string, place: PartPlace): Promise<FileForm | null> {
+  for (const form of FORMS) {
     try {
-      await lstat(join(root, new Part(place).finishedName(compression)));
-      return compression;
+      await lstat(join(root, new Part(place).finishedName(form)));
+      return form;
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error;
     }

@@ -1,6 +1,6 @@
 import { readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DATA_EXTENSIONS, PART_EXTENSION, SENT_EXTENSION, type Compression } from '../../core/archive.ts';
+import { DATA_EXTENSIONS, PART_EXTENSION, SENT_EXTENSION, type FileForm } from '../../core/archive.ts';
 import { parseHead } from '../../core/archive-record.ts';
 import type { Event } from '../../core/event.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
@@ -14,7 +14,7 @@ import { identityOf } from './recovered-ids.ts';
 import type { RecoveredPart, Recovery } from './target.ts';
 import { isLockFile } from './writer-folders.ts';
 
-export const COMPRESSIONS = Object.keys(DATA_EXTENSIONS) as readonly Compression[];
+export const FORMS = Object.keys(DATA_EXTENSIONS) as readonly FileForm[];
 
 /**
  * Mends what a crash left in one writer's folder: removes temporary files, cuts torn ends off parts, removes parts whose
@@ -31,19 +31,19 @@ export async function recoverFolder(
   const places: PartPlace[] = [];
   const sent: PartPlace[] = [];
   await walk(openFolder, '', { places, sent, log, recovery });
-  const finished = new Map<PartPlace, Compression>();
+  const finished = new Map<PartPlace, FileForm>();
   for (const place of places) {
-    const compression = await recovery.finishedAs(place);
-    if (compression !== null) finished.set(place, compression);
+    const form = await recovery.finishedAs(place);
+    if (form !== null) finished.set(place, form);
   }
   const names = new Set(
-    [...finished].map(([place, compression]) => new Part(place).finishedName(compression)),
+    [...finished].map(([place, form]) => new Part(place).finishedName(form)),
   );
   const listed = await recovery.listed(names);
   const recovered: RecoveredPart[] = [];
   for (const place of places) {
-    const compression = finished.get(place) ?? null;
-    const { part, ids } = await mendPart(place, compression, log, opener);
+    const form = finished.get(place) ?? null;
+    const { part, ids } = await mendPart(place, form, log, opener);
     const state = stateOf(part, listed);
     if (part.length === 0) await removePart(part);
     else if (state === 'listed') await recovery.dispose(part);
@@ -58,8 +58,8 @@ export async function recoverFolder(
 }
 
 function stateOf(part: Part, listed: ReadonlySet<string>): RecoveredPart['state'] {
-  if (part.compression === null) return 'unfinished';
-  return listed.has(part.finishedName(part.compression)) ? 'listed' : 'renamed';
+  if (part.form === null) return 'unfinished';
+  return listed.has(part.finishedName(part.form)) ? 'listed' : 'renamed';
 }
 
 interface Found {
@@ -101,13 +101,13 @@ async function walk(openFolder: string, folder: string, found: Found): Promise<v
 /** Reads a part, cuts off what was not written whole, and makes the rest durable, so that it may count as delivered. */
 async function mendPart(
   place: PartPlace,
-  compression: Compression | null,
+  form: FileForm | null,
   log: SinkLog,
   opener: RecordOpener | null,
 ): Promise<Pick<RecoveredPart, 'part' | 'ids'>> {
   const { path } = new Part(place);
   const { stats, ids, length } = await scan(path, log, opener);
-  const part = new Part(place, { stats, length, compression });
+  const part = new Part(place, { stats, length, form });
   const cut = await part.mend();
   if (cut > 0) log.warn({ path, bytes: cut }, 'removed an incomplete end from an unfinished file');
   await part.release();

@@ -5,7 +5,7 @@ import { fileChunks } from '../../archive/file-lines.ts';
 import { isPendingSegment } from '../../archive/kept-segments.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { DISK } from '../../archive/place.ts';
-import { DATA_EXTENSIONS, type Compression } from '../../core/archive.ts';
+import { DATA_EXTENSIONS, type FileForm } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
@@ -23,7 +23,7 @@ import { lineOf } from './finish.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
-import { COMPRESSIONS, sentPath } from './recover.ts';
+import { FORMS, sentPath } from './recover.ts';
 import { SentParts } from './sent-parts.ts';
 import type { Finishing, FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
 import { FolderTroubles } from './troubles.ts';
@@ -31,7 +31,7 @@ import { FolderTroubles } from './troubles.ts';
 export interface StoreTargetOptions {
   readonly url: string;
   readonly open: () => Promise<ObjectStore>;
-  readonly compression: Compression;
+  readonly form: FileForm;
   readonly context: SinkContext;
   /** Bytes of sealed parts, not compressed, above which nothing more is taken. */
   readonly mostWaiting: number;
@@ -78,7 +78,7 @@ export class StoreTarget implements Target {
   constructor(options: StoreTargetOptions) {
     this.#options = options;
     this.name = options.url;
-    this.care = { syncs: false, hashes: options.compression === 'none' };
+    this.care = { syncs: false, hashes: options.form === 'none' };
     const { clock, log } = options.context;
     this.#troubles = new FolderTroubles(clock);
     this.#sent = new SentParts(clock, log);
@@ -117,7 +117,7 @@ export class StoreTarget implements Target {
       listed: (names) => Promise.resolve(new Set([...names].filter((name) => listed.has(name)))),
       dispose: (part) => this.#endPart(part),
       isOwn: (name) =>
-        isPendingSegment(name) || COMPRESSIONS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
+        isPendingSegment(name) || FORMS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
     };
   }
 
@@ -136,13 +136,13 @@ export class StoreTarget implements Target {
     const { onStep, context } = this.#options;
     const { chain } = this.#get();
     this.#waiting.set(part, part.length);
-    const compression = part.compression ?? this.#options.compression;
+    const form = part.form ?? this.#options.form;
     onStep('sealed');
-    const { file, ...written } = await this.#compressed(part, compression, signal);
+    const { file, ...written } = await this.#compressed(part, form, signal);
     onStep('written');
     const name = await this.#put(
       part,
-      compression,
+      form,
       { file, size: written.bytes, sha256: written.sha256 },
       signal,
     );
@@ -204,7 +204,7 @@ export class StoreTarget implements Target {
   keep(event: JournalEvent): Promise<ClaimCheck> {
     const { store, chain } = this.#get();
     const { signal } = this.#abort;
-    return keepInStore(store, event, this.#options.compression !== 'none', { chain, signal });
+    return keepInStore(store, event, this.#options.form !== 'none', { chain, signal });
   }
 
   settle(holds: (path: string) => Promise<boolean>): Promise<void> {
@@ -230,10 +230,10 @@ export class StoreTarget implements Target {
   /** The part's finished file beside it, the same at each call until the part has ended. */
   async #compressed(
     part: Part,
-    compression: Compression,
+    form: FileForm,
     signal: AbortSignal,
   ): Promise<Facts & { readonly file: string }> {
-    const file = finishedPlace(part.place, compression).path;
+    const file = finishedPlace(part.place, form).path;
     if (await isThere(file)) {
       const facts = await factsOf(readPlain(file));
       if (facts.sha256 === this.#compressedAs.get(part) || (await holdsRecords(file, part))) {
@@ -243,12 +243,12 @@ export class StoreTarget implements Target {
       const said = 'the compressed file does not hold the records of its part; it is made anew';
       this.#options.context.log.error({ path: file }, said);
     }
-    const same = compression === 'none' ? await linked(part, file) : null;
+    const same = form === 'none' ? await linked(part, file) : null;
     if (same !== null) {
       this.#compressedAs.set(part, same.sha256);
       return { file, ...same };
     }
-    const written = await compress(part, compression, signal);
+    const written = await compress(part, form, signal);
     signal.throwIfAborted();
     await rename(part.temporaryPath, file);
     await syncFolder(dirname(file));
@@ -257,10 +257,10 @@ export class StoreTarget implements Target {
   }
 
   /** @returns the name that it has now */
-  async #put(part: Part, compression: Compression, body: ObjectBody, signal: AbortSignal): Promise<string> {
+  async #put(part: Part, form: FileForm, body: ObjectBody, signal: AbortSignal): Promise<string> {
     const { store } = this.#get();
     const either = AbortSignal.any([signal, this.#abort.signal]);
-    let name = part.finishedName(compression);
+    let name = part.finishedName(form);
     while ((await store.putIfAbsent(name, body, either)).status === 'taken') {
       // A copy of our folder has been written on, on another machine or from a backup: that one has other records.
       this.#options.context.log.error(
@@ -268,7 +268,7 @@ export class StoreTarget implements Target {
         'another file has this name in the store; using another name',
       );
       const stem = `${part.place.stem}-${randomBytes(6).toString('hex')}`;
-      name = finishedPlace({ ...part.place, stem }, compression).name;
+      name = finishedPlace({ ...part.place, stem }, form).name;
     }
     return name;
   }
@@ -285,10 +285,10 @@ export class StoreTarget implements Target {
   }
 
   /** Its compressed file lies beside it, or it is listed and that is gone already. */
-  async #finishedAs(place: PartPlace, listed: ReadonlySet<string>): Promise<Compression | null> {
-    for (const compression of COMPRESSIONS) {
-      const { name, path } = finishedPlace(place, compression);
-      if (listed.has(name) || (await isThere(path))) return compression;
+  async #finishedAs(place: PartPlace, listed: ReadonlySet<string>): Promise<FileForm | null> {
+    for (const form of FORMS) {
+      const { name, path } = finishedPlace(place, form);
+      if (listed.has(name) || (await isThere(path))) return form;
     }
     return null;
   }
@@ -296,8 +296,8 @@ export class StoreTarget implements Target {
   async #endPart(part: Part): Promise<void> {
     await rename(part.path, sentPath(part.place));
     await syncFolder(dirname(part.path));
-    for (const compression of COMPRESSIONS)
-      await rm(finishedPlace(part.place, compression).path, { force: true });
+    for (const form of FORMS)
+      await rm(finishedPlace(part.place, form).path, { force: true });
   }
 
   #stateOf(part: Part): State {
@@ -364,9 +364,9 @@ async function holdsRecords(file: string, part: Part): Promise<boolean> {
 
 function finishedPlace(
   { openFolder, folder, stem }: PartPlace,
-  compression: Compression,
+  form: FileForm,
 ): { readonly name: string; readonly path: string } {
-  const file = `${stem}${DATA_EXTENSIONS[compression]}`;
+  const file = `${stem}${DATA_EXTENSIONS[form]}`;
   return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
 }
 

@@ -1,5 +1,5 @@
-import { asBuffer, ByteWriter } from '../../lib/byte-writer.ts';
-import type { ColumnType } from '../../warehouse/definition.ts';
+import { asBuffer, ByteWriter } from '../lib/byte-writer.ts';
+import type { ColumnType } from '../warehouse/definition.ts';
 import { type Cut, type GatheredValues, isWorthIt, lengthAt, PAGE, writeOut } from './column-values.ts';
 import { Dictionary } from './dictionary.ts';
 

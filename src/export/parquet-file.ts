@@ -1,14 +1,14 @@
 import type { RowGroup } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
-import { asBuffer } from '../../lib/byte-writer.ts';
-import { columnsOf, type TableDefinition } from '../../warehouse/definition.ts';
-import type { HashedFile } from '../../lib/new-file.ts';
-import type { RowBatch } from '../row-batch.ts';
-import type { RowFile } from '../row-file.ts';
-import type { GatheredValues } from './column-values.ts';
-import { schemaOf } from './parquet-schema.ts';
-import { type EncodedGroup, placed } from './row-group.ts';
+import { asBuffer } from '../lib/byte-writer.ts';
+import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import type { HashedFile } from '../lib/new-file.ts';
+import type { RowBatch } from './row-batch.ts';
+import type { RowFile } from './row-file.ts';
+import type { GatheredValues } from '../parquet/column-values.ts';
+import { schemaOf } from '../parquet/parquet-schema.ts';
+import { type EncodedGroup, placed } from '../parquet/row-group.ts';
 
 /** A row group of rows from several batches holds so many bytes of values as JSON, or so many rows. */
 const GROUP_BYTES = 16 * 1024 * 1024;

@@ -1,5 +1,5 @@
-import type { ByteWriter } from '../../lib/byte-writer.ts';
-import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../warehouse/shape/fit.ts';
+import type { ByteWriter } from '../lib/byte-writer.ts';
+import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../warehouse/shape/fit.ts';
 
 export const DECIMAL_PRECISION = DECIMAL_WHOLE + DECIMAL_SCALE;
 export const DECIMAL_BYTES = 16;

@@ -2,8 +2,8 @@ import type { ColumnChunk, Encoding, PageHeader, SchemaElement, Statistics } fro
 import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
-import { asBuffer } from '../../lib/byte-writer.ts';
-import type { ColumnType } from '../../warehouse/definition.ts';
+import { asBuffer } from '../lib/byte-writer.ts';
+import type { ColumnType } from '../warehouse/definition.ts';
 import { boundsOf } from './bounds.ts';
 import { type GatheredValues, WIDTHS } from './column-values.ts';
 import { hasStatistics } from './parquet-schema.ts';

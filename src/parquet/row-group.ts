@@ -1,8 +1,8 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { RowGroup, SchemaElement } from 'hyparquet';
-import { joined } from '../../lib/byte-writer.ts';
-import type { Column } from '../../warehouse/definition.ts';
-import { GZIP_LEVEL, type ExportCompression } from '../compression.ts';
+import { joined } from '../lib/byte-writer.ts';
+import type { Column } from '../warehouse/definition.ts';
+import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
 import { type Compress, encodeChunk } from './column-chunk.ts';
 import type { GatheredValues } from './column-values.ts';
 import { schemaOf } from './parquet-schema.ts';
@@ -14,14 +14,14 @@ export interface EncodedGroup {
 }
 
 const CODECS = { gzip: 'GZIP', zstd: 'ZSTD', none: 'UNCOMPRESSED' } as const satisfies Record<
-  ExportCompression,
+  Compression,
   string
 >;
 
 /** A compressed page comes in pieces of this size. */
 const pieceOf = ({ length }: Uint8Array): number => Math.max(256, Math.ceil(length / 2));
 
-const COMPRESS: Readonly<Record<ExportCompression, Compress>> = {
+const COMPRESS: Readonly<Record<Compression, Compress>> = {
   gzip: (bytes) => gzipSync(bytes, { level: GZIP_LEVEL, chunkSize: pieceOf(bytes) }),
   // Told the size, it takes no more memory than that needs: megabytes for each of many small pages otherwise.
   zstd: (bytes) => zstdCompressSync(bytes, { pledgedSrcSize: bytes.length, chunkSize: pieceOf(bytes) }),
@@ -32,7 +32,7 @@ const COMPRESS: Readonly<Record<ExportCompression, Compress>> = {
 export function encodeGroup(
   columns: readonly Column[],
   gathered: readonly GatheredValues[],
-  compression: ExportCompression,
+  compression: Compression,
 ): EncodedGroup {
   const [, ...elements] = schemaOf(columns);
   const chunks = columns.map(({ type }, at) =>

@@ -1,4 +1,4 @@
-import { ByteWriter } from '../../lib/byte-writer.ts';
+import { ByteWriter } from '../lib/byte-writer.ts';
 
 /** Texts longer than this seldom come twice. */
 export const LONGEST_ENTRY = 128;

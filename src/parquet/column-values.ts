@@ -1,6 +1,6 @@
-import { ByteWriter } from '../../lib/byte-writer.ts';
-import { copy } from '../../lib/json-compact.ts';
-import type { Column, ColumnType } from '../../warehouse/definition.ts';
+import { ByteWriter } from '../lib/byte-writer.ts';
+import { copy } from '../lib/json-compact.ts';
+import type { Column, ColumnType } from '../warehouse/definition.ts';
 import { DECIMAL_BYTES } from './decimal.ts';
 import { Dictionary, grown, LONGEST_ENTRY } from './dictionary.ts';
 import { appendValue } from './physical.ts';

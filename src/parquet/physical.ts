@@ -1,6 +1,6 @@
-import type { ByteWriter } from '../../lib/byte-writer.ts';
-import { canonicalString, copy, copyJson } from '../../lib/json-compact.ts';
-import type { ColumnType } from '../../warehouse/definition.ts';
+import type { ByteWriter } from '../lib/byte-writer.ts';
+import { canonicalString, copy, copyJson } from '../lib/json-compact.ts';
+import type { ColumnType } from '../warehouse/definition.ts';
 import { appendDecimal } from './decimal.ts';
 
 const COLON = 0x3a;

@@ -1,6 +1,6 @@
 import type { SchemaElement } from 'hyparquet-writer';
-import type { Column, ColumnType } from '../../warehouse/definition.ts';
-import { DECIMAL_SCALE } from '../../warehouse/shape/fit.ts';
+import type { Column, ColumnType } from '../warehouse/definition.ts';
+import { DECIMAL_SCALE } from '../warehouse/shape/fit.ts';
 import { DECIMAL_BYTES, DECIMAL_PRECISION } from './decimal.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { type Column, columnsOf, type TableDefinition } from '../../warehouse/definition.ts';
-import type { RowTarget } from '../../warehouse/shape/row-target.ts';
+import { type Column, columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { ColumnValues, type GatheredValues } from './column-values.ts';
 
 /** Rows of one table as columns: what becomes a row group. */

@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../warehouse/definition.ts';
+import type { ColumnType } from '../warehouse/definition.ts';
 
 interface Bounds {
   readonly min_value?: Uint8Array | bigint | number | boolean;
