@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { CompactionLine, ErasureLine, FileLine, ManifestLine } from '../core/archive-manifest.ts';
-import { isCompacted } from '../core/archive.ts';
+import { DATA_EXTENSIONS, formOf, isCompacted, type FileForm } from '../core/archive.ts';
 import type { Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
 import { finishedNames } from './read.ts';
 
 /** Files of one compaction at most: its line names them all. */
 const MOST_FILES = 1000;
+
+/** Node reads one zstd frame of a file, so that a second one cannot follow it. */
+const JOINED: ReadonlySet<FileForm | null> = new Set(['none', 'gzip', 'parquet']);
 
 /** A file that may become part of another. */
 export type Candidate = (FileLine | ErasureLine) & { readonly sha256: string };
@@ -28,8 +31,7 @@ export async function candidatesOf(
   const found: Candidate[] = [];
   for (const file of files) {
     const line = entries.get(file);
-    if (line === undefined || !isJoinable(line) || !/\.ndjson(?:\.gz)?$/.test(file) || open.has(file))
-      continue;
+    if (line === undefined || !isJoinable(line) || !JOINED.has(formOf(file)) || open.has(file)) continue;
     if (line.bytes >= targetBytes / 2) continue;
     const state = await place.stat(file);
     if (state !== null && (isCompacted(file) || state.modified <= before)) found.push(line);
@@ -61,10 +63,10 @@ export function groupsOf(candidates: readonly Candidate[], targetBytes: number):
   return groups.filter(({ length }) => length > 1);
 }
 
-/** The partition, and how the file is compressed: bytes of both kinds cannot follow each other. */
+/** The partition, and the file's form: bytes of two kinds cannot follow each other. */
 function kindOf(file: string): string {
   const at = file.lastIndexOf('/') + 1;
-  return `${file.slice(0, at)} ${file.slice(file.indexOf('.ndjson', at))}`;
+  return `${file.slice(0, at)} ${extensionOf(file)}`;
 }
 
 function byTime(one: Candidate, other: Candidate): number {
@@ -74,14 +76,16 @@ function byTime(one: Candidate, other: Candidate): number {
 }
 
 /** The line of what a group becomes. The same files make the same name, so that doing it again finds what is there. */
-export function lineOf(group: readonly Candidate[], sha256: string): Omit<CompactionLine, 'previous'> {
-  const replaces = group.map(({ file, records, bytes, sha256: own }) => ({
+export function lineOf(
+  group: readonly Candidate[],
+  { bytes, sha256 }: Pick<CompactionLine, 'bytes' | 'sha256'>,
+): Omit<CompactionLine, 'previous'> {
+  const replaces = group.map(({ file, records, bytes: size, sha256: own }) => ({
     file,
     records,
-    bytes,
+    bytes: size,
     sha256: own,
   }));
-  const sum = (of: 'records' | 'bytes'): number => replaces.reduce((all, piece) => all + piece[of], 0);
   const times = group.flatMap(({ first_received_at: first, last_received_at: last }) => [
     first ?? '',
     last ?? '',
@@ -92,8 +96,8 @@ export function lineOf(group: readonly Candidate[], sha256: string): Omit<Compac
     for (const [type, count] of Object.entries(one.types)) types.set(type, (types.get(type) ?? 0) + count);
   return {
     file: nameOf(group, inTurn[0] ?? ''),
-    records: sum('records'),
-    bytes: sum('bytes'),
+    records: replaces.reduce((sum, { records }) => sum + records, 0),
+    bytes,
     sha256,
     first_received_at: inTurn[0] ?? '',
     last_received_at: inTurn.at(-1) ?? '',
@@ -109,5 +113,9 @@ function nameOf(group: readonly Candidate[], first: string): string {
   const of = JSON.stringify(group.map(({ file: name, sha256 }) => [name, sha256]));
   const hash = createHash('sha256').update(of).digest('hex').slice(0, 16);
   const stem = `${/^\d{8}T\d{9}Z$/.test(time) ? `${time}-` : ''}compacted-${hash}`;
-  return `${file.slice(0, at)}${stem}${file.slice(file.indexOf('.ndjson', at))}`;
+  return `${file.slice(0, at)}${stem}${extensionOf(file)}`;
+}
+
+function extensionOf(file: string): string {
+  return DATA_EXTENSIONS[formOf(file) ?? 'none'];
 }

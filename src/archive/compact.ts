@@ -18,7 +18,7 @@ export const COMPACT_STEPS = ['read', 'put', 'listed', 'removed'] as const;
 
 export interface CompactOptions {
   readonly places: Places;
-  /** No file becomes larger; one of half of it is large enough. */
+  /** No file becomes larger, but for the footer of a Parquet file; one of half of it is large enough. */
   readonly targetBytes: number;
   /** Milliseconds since a file was written. */
   readonly minAge: number;
@@ -124,7 +124,8 @@ class CompactRun {
         this.#options.onProgress(done, total, group[0]?.file ?? '');
         done += group.length;
         if (place === null) {
-          const { file, bytes } = lineOf(group, '');
+          const bytes = group.reduce((sum, one) => sum + one.bytes, 0);
+          const { file } = lineOf(group, { bytes, sha256: '' });
           onMade({ file, files: group.length, bytes });
           this.#count(group, bytes);
         } else if (!(await this.#join(place, group))) return { ...this.#counts, complete: false };

@@ -1,6 +1,9 @@
 import { pipeline, type Duplex } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { formOf } from '../core/archive.ts';
+import type { Compression } from '../core/compression.ts';
 import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
+import { SpooledBytes } from '../lib/spooled-bytes.ts';
 import type { Bytes } from './place.ts';
 
 const CHUNK = 512 * 1024;
@@ -12,19 +15,25 @@ const DECOMPRESSORS: readonly [extension: string, make: () => Duplex & { bytesWr
   ['.zst', () => createZstdDecompress({ chunkSize: CHUNK })],
 ];
 
+/** What else is wanted of a file that is read. */
+export interface WhileReading {
+  /** Sees every byte as it lies on disk, in order. */
+  readonly onBytes?: ((chunk: Buffer) => void) | undefined;
+  /** Told how the pages of a Parquet file are compressed, before its first line. */
+  readonly onPages?: (compress: Compression) => void;
+}
+
 /**
  * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
- * @param onBytes sees every byte as it lies on disk, in order
- * @param passesOver as `cutLines` has it
- * @throws a zlib error when the file is damaged or cut short, or what the place throws
+ * @param wanted `passesOver` as `cutLines` has it
+ * @throws an error of zlib or of the reader of Parquet when the file is damaged or cut short, or what the place throws
  */
 export async function* fileLines(
   place: Bytes,
   file: string,
-  onBytes?: (chunk: Buffer) => void,
-  passesOver?: CutOptions['passesOver'],
+  { passesOver, ...wanted }: WhileReading & Pick<CutOptions, 'passesOver'> = {},
 ): AsyncGenerator<Line[]> {
-  yield* cutLines(fileChunks(place, file, onBytes), { longest: LONGEST_LINE, passesOver });
+  yield* cutLines(fileChunks(place, file, wanted), { longest: LONGEST_LINE, passesOver });
 }
 
 /** Larger files are no single event, whatever their names say. */
@@ -46,13 +55,17 @@ export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
 export async function* fileChunks(
   place: Bytes,
   file: string,
-  onBytes?: (chunk: Buffer) => void,
+  { onBytes, onPages }: WhileReading = {},
 ): AsyncGenerator<Buffer> {
   let size = 0;
   const source = tap(place.chunks(file), (chunk) => {
     size += chunk.length;
     onBytes?.(chunk);
   });
+  if (formOf(file) === 'parquet') {
+    yield* recordsIn(source, onPages);
+    return;
+  }
   const make = DECOMPRESSORS.find(([extension]) => file.endsWith(extension))?.[1];
   if (make === undefined) {
     yield* source;
@@ -64,6 +77,20 @@ export async function* fileChunks(
   yield* decompressor as AsyncIterable<Buffer>;
   // Node reads one zstd frame of a chunk and drops what follows without a word.
   if (decompressor.bytesWritten < size) throw new Error('bytes follow after the end of the compressed data');
+}
+
+/** What a Parquet file is, it says at its end: all of it has to come first. */
+async function* recordsIn(
+  source: AsyncIterable<Buffer>,
+  onPages: WhileReading['onPages'],
+): AsyncGenerator<Buffer> {
+  const { fromParquet } = await import('./from-parquet.ts');
+  const bytes = await SpooledBytes.of(source);
+  try {
+    yield* fromParquet(bytes, onPages);
+  } finally {
+    await bytes.close();
+  }
 }
 
 async function* tap(chunks: AsyncIterable<Buffer>, see: (chunk: Buffer) => void): AsyncGenerator<Buffer> {

@@ -76,7 +76,7 @@ export function urlOf(text: string): string {
 }
 
 /** The names of files with events. */
-const DATA = /\.(?:ndjson|jsonl|json)(?:\.gz|\.zst)?$/;
+const DATA = /\.(?:(?:ndjson|jsonl|json)(?:\.gz|\.zst)?|records\.parquet)$/;
 
 function fileIn(text: string): [folder: string, file: string | null] {
   const url = urlOf(text);

@@ -149,7 +149,7 @@ export async function* readInChunks<R>(
 ): AsyncGenerator<Iterable<ArchiveItem<R>>> {
   const unfinished = file.endsWith(PART_EXTENSION);
   try {
-    for await (const lines of fileLines(place, file, onBytes)) {
+    for await (const lines of fileLines(place, file, { onBytes })) {
       signal?.throwIfAborted();
       yield itemsOf(lines, file, unfinished, parse, opener);
     }

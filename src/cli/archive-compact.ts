@@ -18,7 +18,7 @@ Examples:
   millrace archive compact gs://acme/archive --target-size 256MiB
 
 In each folder of the archive, small closed files become one: their bytes one after another, which is a valid file of the same
-kind. Files of half the target size or more stay as they are, and so do .zst files, files that the manifest does not list, and
+kind; Parquet files get one footer behind them. Files of half the target size or more stay as they are, and so do .zst files, files that the manifest does not list, and
 files written less than --min-age ago. The manifest gets a line that names the old files with their hashes, so archive verify
 can still check each of them inside the new one. --config finds the key that signs the line; a signed manifest needs it.
 

@@ -1,3 +1,5 @@
+import type { Compression } from './compression.ts';
+
 /**
  * The archive's format, shared by the sink that writes it and the commands that read it.
  *
@@ -28,13 +30,34 @@ export const CLAIMS_FOLDER = 'claim-checks';
  */
 export const MANIFEST = '_manifest.jsonl';
 
-/** Names of the files that hold records: plain, gzip, zstd. */
-export const DATA_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
+/**
+ * Names of the files that hold records: lines as they are, in gzip or in zstd, and columns. The first word of `.records.parquet`
+ * tells them from Parquet files of tables.
+ */
+export const DATA_EXTENSIONS = {
+  none: '.ndjson',
+  gzip: '.ndjson.gz',
+  zstd: '.ndjson.zst',
+  parquet: '.records.parquet',
+} as const;
 
-export type Compression = keyof typeof DATA_EXTENSIONS;
+export type FileForm = keyof typeof DATA_EXTENSIONS;
+
+export const FILE_FORMS = Object.keys(DATA_EXTENSIONS) as readonly FileForm[];
+
+/** How a file is written: its form, and of a Parquet file how its pages are compressed. */
+export interface FileFormat {
+  readonly form: FileForm;
+  readonly compress: Compression;
+}
+
+/** Null for a file that has another name than those with records. */
+export function formOf(file: string): FileForm | null {
+  return FILE_FORMS.find((form) => file.endsWith(DATA_EXTENSIONS[form])) ?? null;
+}
 
 /** A file made of others by a compaction: `{time of its first record}-compacted-{hash of what it is made of}`. */
-const COMPACTED = /(?:^|\/)(?:\d{8}T\d{9}Z-)?compacted-[0-9a-f]{16}\.ndjson(?:\.gz)?$/;
+const COMPACTED = /(?:^|\/)(?:\d{8}T\d{9}Z-)?compacted-[0-9a-f]{16}\.(?:ndjson(?:\.gz)?|records\.parquet)$/;
 
 /** Whether a file is one that a compaction made. Until its line is in the manifest it does not count. */
 export function isCompacted(file: string): boolean {

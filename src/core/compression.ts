@@ -1,4 +1,4 @@
-/** How rows are compressed inside a file. */
+/** How lines of a file, or pages of a Parquet file, are compressed. */
 export const COMPRESSIONS = ['gzip', 'zstd', 'none'] as const;
 
 export type Compression = (typeof COMPRESSIONS)[number];

@@ -4,7 +4,8 @@ import { dirname } from 'node:path';
 import { fileLines } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
-import type { FileForm } from '../core/archive.ts';
+import { formOf, type FileForm } from '../core/archive.ts';
+import type { Compression } from '../core/compression.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import { entryOfRecord } from '../core/receipt.ts';
 import type { IdSearch } from '../core/id-search.ts';
@@ -57,8 +58,14 @@ export async function rewriteLines(
   const before = createHash('sha256');
   let lines = 0;
   let kept = 0;
+  // Written as it was; a Parquet file says how its pages are compressed before its first line is there to be written.
+  const format: { form: FileForm; compress: Compression } = {
+    form: formOf(file) ?? 'none',
+    compress: 'gzip',
+  };
+  const onPages = (compress: Compression): void => void (format.compress = compress);
   const keep = async function* (): AsyncGenerator<Buffer> {
-    for await (const batch of fileLines(place, file, (chunk) => before.update(chunk))) {
+    for await (const batch of fileLines(place, file, { onBytes: (chunk) => before.update(chunk), onPages })) {
       const pieces: Buffer[] = [];
       for (const { number, bytes: line, ended } of batch) {
         if (line === null) throw new Error(`line ${number} is too long to search`);
@@ -77,7 +84,7 @@ export async function rewriteLines(
       if (pieces.length > 0) yield Buffer.concat(pieces);
     }
   };
-  const after = await writeArchiveFile(temporary, keep, compressionOf(file), signal, like);
+  const after = await writeArchiveFile(temporary, keep, format, signal, like);
   if (lines === 0 || kept === 0) {
     await unlink(temporary);
     // Before the file itself goes: then nobody would look for this one again.
@@ -113,9 +120,4 @@ export async function commitRewrite(path: string, { after }: Pick<Rewrite, 'afte
   if (after === null) await unlink(path);
   else await rename(temporaryPath(path), path);
   await syncFolder(dirname(path));
-}
-
-function compressionOf(file: string): FileForm {
-  if (file.endsWith('.gz')) return 'gzip';
-  return file.endsWith('.zst') ? 'zstd' : 'none';
 }

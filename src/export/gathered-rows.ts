@@ -1,4 +1,5 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
+import { columnsOf } from '../warehouse/definition.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { packLines } from './ndjson-file.ts';
 import { RowColumns } from '../parquet/row-columns.ts';
@@ -62,7 +63,7 @@ export class GatheredRows<G extends Gathered> {
     const make = (name: string): RowColumns => {
       const entry = tables.get(name);
       if (entry === undefined) throw new TypeError(`there is no table ${name}`);
-      return new RowColumns(entry.definition);
+      return new RowColumns(columnsOf(entry.definition));
     };
     return new GatheredRows(names, make, (columns) => columnsIn(columns, compression));
   }

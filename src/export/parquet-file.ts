@@ -1,20 +1,16 @@
 import type { RowGroup } from 'hyparquet';
-import { ByteWriter } from 'hyparquet-writer';
-import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import { asBuffer } from '../lib/byte-writer.ts';
 import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
 import type { HashedFile } from '../lib/new-file.ts';
 import type { RowBatch } from './row-batch.ts';
 import type { RowFile } from './row-file.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
-import { schemaOf } from '../parquet/parquet-schema.ts';
+import { footerOf, MAGIC } from '../parquet/footer.ts';
 import { type EncodedGroup, placed } from '../parquet/row-group.ts';
 
 /** A row group of rows from several batches holds so many bytes of values as JSON, or so many rows. */
 const GROUP_BYTES = 16 * 1024 * 1024;
 const GROUP_ROWS = 128 * 1024;
-/** Stands at both ends of a file. */
-const MAGIC = Buffer.from('PAR1');
 
 /** Makes one row group of rows that were gathered apart. */
 export type JoinColumns = (parts: readonly (readonly GatheredValues[])[]) => Promise<EncodedGroup>;
@@ -76,16 +72,7 @@ export class ParquetFile implements RowFile {
     await this.#written;
     const out = this.#out;
     if (out === null) return null;
-    const footer = new ByteWriter();
-    writeMetadata(footer, {
-      version: 2,
-      created_by: 'millrace',
-      schema: schemaOf(columnsOf(this.#definition)),
-      num_rows: BigInt(this.rows),
-      row_groups: this.#groups,
-      metadata_length: 0,
-    });
-    await out.write(Buffer.concat([footer.getBytes(), MAGIC]));
+    await out.write(footerOf(columnsOf(this.#definition), this.#groups));
     await out.finish();
     return out.facts();
   }
@@ -111,7 +98,7 @@ export class ParquetFile implements RowFile {
       this.#out = await this.#create();
       await this.#out.write(MAGIC);
     }
-    this.#groups.push(placed(group, this.#out.bytes));
+    this.#groups.push(placed(group.meta, this.#out.bytes));
     await this.#out.write(asBuffer(group.bytes));
   }
 }

@@ -3,13 +3,10 @@ import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { asBuffer } from '../lib/byte-writer.ts';
-import type { ColumnType } from '../warehouse/definition.ts';
+import type { Column, ColumnType } from '../warehouse/definition.ts';
 import { boundsOf } from './bounds.ts';
 import { type GatheredValues, WIDTHS } from './column-values.ts';
 import { hasStatistics } from './parquet-schema.ts';
-
-/** Compresses one page. */
-export type Compress = (bytes: Uint8Array) => Uint8Array;
 
 const TINY = 128;
 
@@ -26,16 +23,18 @@ interface Page {
   readonly body: Uint8Array;
 }
 
-/** Encodes a column's values to pages and compresses them. Nothing of it is a view of the values' buffers but `pieces`. */
-export function encodeChunk(
+/** Work that asks for pages to be compressed: it yields one, and is given it compressed. */
+export type Packing<T> = Generator<Uint8Array, T, Uint8Array>;
+
+/** Encodes a column's values to pages. Nothing of it is a view of the values' buffers but `pieces`. */
+export function* encodeChunk(
   { name, type: physical = 'BYTE_ARRAY', repetition_type: repetition }: SchemaElement,
-  type: ColumnType,
+  column: Column,
   values: GatheredValues,
   codec: 'GZIP' | 'ZSTD' | 'UNCOMPRESSED',
-  compress: Compress,
-): EncodedChunk {
-  const pages = [...pagesOf(type, values, repetition === 'REQUIRED')];
-  const statistics = statisticsOf(type, values);
+): Packing<EncodedChunk> {
+  const pages = [...pagesOf(column.type, values, repetition === 'REQUIRED')];
+  const statistics = statisticsOf(column, values);
   // Too little to be worth compressing, as one value for all rows is.
   const isTiny = pages.reduce((sum, { body }) => sum + body.length, 0) <= TINY;
   const pieces: Uint8Array[] = [];
@@ -43,7 +42,7 @@ export function encodeChunk(
   let offset = 0;
   let data = 0;
   for (const { header, levels, body } of pages) {
-    const packed = isTiny || body.length === 0 ? body : compress(body);
+    const packed = isTiny || body.length === 0 ? body : yield body;
     const head = new ByteWriter(64);
     writePageHeader(head, {
       ...header,
@@ -144,10 +143,11 @@ function booleans(values: Uint8Array): Uint8Array {
 }
 
 function statisticsOf(
-  type: ColumnType,
+  column: Column,
   { plain, entries, count, indexes, present }: GatheredValues,
 ): Statistics | null {
-  if (!hasStatistics(type)) return null;
+  const { type } = column;
+  if (!hasStatistics(column)) return null;
   const bounds = boundsOf(type, WIDTHS[type] ?? null, asBuffer(plain), indexes === null ? count : entries);
   return { null_count: BigInt(present.length - count), ...bounds };
 }

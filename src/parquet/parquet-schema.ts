@@ -28,9 +28,9 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   json: { type: 'BYTE_ARRAY', converted_type: 'JSON', logical_type: { type: 'JSON' } },
 };
 
-/** False for columns whose least and greatest value are not looked for (decimals), or would say nothing (JSON). */
-export function hasStatistics(type: ColumnType): boolean {
-  return type !== 'decimal' && type !== 'json';
+/** False for columns whose least and greatest value are not looked for (decimals), or would say nothing. */
+export function hasStatistics({ type, bounds }: Column): boolean {
+  return type !== 'decimal' && type !== 'json' && bounds !== false;
 }
 
 /** A file's schema: a flat row of the columns. */

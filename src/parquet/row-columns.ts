@@ -1,8 +1,8 @@
-import { type Column, columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import type { Column } from '../warehouse/definition.ts';
 import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { ColumnValues, type GatheredValues } from './column-values.ts';
 
-/** Rows of one table as columns: what becomes a row group. */
+/** Rows as columns: what becomes a row group. */
 export class RowColumns implements RowTarget {
   readonly columns: readonly Column[];
   readonly #values: readonly ColumnValues[];
@@ -11,9 +11,9 @@ export class RowColumns implements RowTarget {
   /** Bytes of their values as JSON, which is about what is held. */
   held = 0;
 
-  constructor(definition: TableDefinition) {
-    this.columns = columnsOf(definition);
-    this.#values = this.columns.map((column) => new ColumnValues(column));
+  constructor(columns: readonly Column[]) {
+    this.columns = columns;
+    this.#values = columns.map((column) => new ColumnValues(column));
   }
 
   value(column: number, bytes: Uint8Array, from: number, to: number): void {

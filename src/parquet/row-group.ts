@@ -1,9 +1,17 @@
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import {
+  gzip,
+  gzipSync,
+  zstdCompress,
+  zstdCompressSync,
+  type ZlibOptions,
+  type ZstdOptions,
+} from 'node:zlib';
 import type { RowGroup, SchemaElement } from 'hyparquet';
 import { joined } from '../lib/byte-writer.ts';
 import type { Column } from '../warehouse/definition.ts';
 import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
-import { type Compress, encodeChunk } from './column-chunk.ts';
+import { encodeChunk, type EncodedChunk, type Packing } from './column-chunk.ts';
 import type { GatheredValues } from './column-values.ts';
 import { schemaOf } from './parquet-schema.ts';
 
@@ -21,12 +29,26 @@ const CODECS = { gzip: 'GZIP', zstd: 'ZSTD', none: 'UNCOMPRESSED' } as const sat
 /** A compressed page comes in pieces of this size. */
 const pieceOf = ({ length }: Uint8Array): number => Math.max(256, Math.ceil(length / 2));
 
-const COMPRESS: Readonly<Record<Compression, Compress>> = {
-  gzip: (bytes) => gzipSync(bytes, { level: GZIP_LEVEL, chunkSize: pieceOf(bytes) }),
-  // Told the size, it takes no more memory than that needs: megabytes for each of many small pages otherwise.
-  zstd: (bytes) => zstdCompressSync(bytes, { pledgedSrcSize: bytes.length, chunkSize: pieceOf(bytes) }),
+const COMPRESS: Readonly<Record<Compression, (bytes: Uint8Array) => Uint8Array>> = {
+  gzip: (bytes) => gzipSync(bytes, gzipOptions(bytes)),
+  zstd: (bytes) => zstdCompressSync(bytes, zstdOptions(bytes)),
   none: (bytes) => bytes,
 };
+
+const COMPRESS_ASIDE: Readonly<Record<Compression, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
+  gzip: (bytes) => promisify(gzip)(bytes, gzipOptions(bytes)),
+  zstd: (bytes) => promisify(zstdCompress)(bytes, zstdOptions(bytes)),
+  none: (bytes) => Promise.resolve(bytes),
+};
+
+function gzipOptions(bytes: Uint8Array): ZlibOptions {
+  return { level: GZIP_LEVEL, chunkSize: pieceOf(bytes) };
+}
+
+/** Told the size, it takes no more memory than that needs: megabytes for each of many small pages otherwise. */
+function zstdOptions(bytes: Uint8Array): ZstdOptions {
+  return { pledgedSrcSize: bytes.length, chunkSize: pieceOf(bytes) };
+}
 
 /** Encodes and compresses columns, in the calling thread. */
 export function encodeGroup(
@@ -34,16 +56,40 @@ export function encodeGroup(
   gathered: readonly GatheredValues[],
   compression: Compression,
 ): EncodedGroup {
+  const work = groupOf(columns, gathered, compression);
+  let step = work.next();
+  while (step.done !== true) step = work.next(COMPRESS[compression](step.value));
+  return step.value;
+}
+
+/** The same, compressed where nobody waits for it. */
+export async function encodeGroupAside(
+  columns: readonly Column[],
+  gathered: readonly GatheredValues[],
+  compression: Compression,
+): Promise<EncodedGroup> {
+  const work = groupOf(columns, gathered, compression);
+  let step = work.next();
+  while (step.done !== true) step = work.next(await COMPRESS_ASIDE[compression](step.value));
+  return step.value;
+}
+
+function* groupOf(
+  columns: readonly Column[],
+  gathered: readonly GatheredValues[],
+  compression: Compression,
+): Packing<EncodedGroup> {
   const [, ...elements] = schemaOf(columns);
-  const chunks = columns.map(({ type }, at) =>
-    encodeChunk(
-      elements[at] as SchemaElement,
-      type,
-      gathered[at] as GatheredValues,
-      CODECS[compression],
-      COMPRESS[compression],
-    ),
-  );
+  const chunks: EncodedChunk[] = [];
+  for (const [at, column] of columns.entries())
+    chunks.push(
+      yield* encodeChunk(
+        elements[at] as SchemaElement,
+        column,
+        gathered[at] as GatheredValues,
+        CODECS[compression],
+      ),
+    );
   const bytes = joined(chunks.flatMap(({ pieces }) => pieces));
   let offset = 0n;
   let total = 0n;
@@ -64,8 +110,8 @@ export function encodeGroup(
   };
 }
 
-/** What the footer says of a group that stands at `start`. */
-export function placed({ meta }: EncodedGroup, start: number): RowGroup {
+/** What the footer says of a group that stands so many bytes further on. */
+export function placed(meta: RowGroup, start: number): RowGroup {
   return { ...meta, columns: meta.columns.map((column) => shifted(column, BigInt(start))) };
 }
 

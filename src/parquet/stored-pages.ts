@@ -3,10 +3,15 @@ import type { AsyncBuffer, CompressionCodec, Compressors } from 'hyparquet';
 
 /** Whoever wrote a file chose how it is compressed; Snappy the reader knows itself. */
 export const DECOMPRESS: Compressors = {
-  GZIP: (bytes) => gunzipSync(bytes),
-  ZSTD: (bytes) => zstdDecompressSync(bytes),
-  BROTLI: (bytes) => brotliDecompressSync(bytes),
+  GZIP: (bytes, length) => gunzipSync(bytes, atMost(length)),
+  ZSTD: (bytes, length) => zstdDecompressSync(bytes, atMost(length)),
+  BROTLI: (bytes, length) => brotliDecompressSync(bytes, atMost(length)),
 };
+
+/** A page that becomes larger than it says is damaged, or a bomb. */
+function atMost(length: number): { readonly maxOutputLength: number } {
+  return { maxOutputLength: Math.max(1, length) };
+}
 
 /** Whether what is compressed like this can be read. */
 export function isKnown(codec: CompressionCodec): boolean {

@@ -14,7 +14,7 @@ import type { Selection } from './selection.ts';
 import type { FileUnit, Unit } from './unit.ts';
 
 /** Names of files that hold events, in an archive made by others. */
-const DATA = /\.(?:ndjson|jsonl|json)(?:\.gz|\.zst)?$/;
+const DATA = /\.(?:(?:ndjson|jsonl|json)(?:\.gz|\.zst)?|records\.parquet)$/;
 
 export interface Listing {
   /** Where archives are opened. */

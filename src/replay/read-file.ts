@@ -65,7 +65,8 @@ export class FileReader {
     let reached = from;
     const count = (chunk: Buffer): number => (bytes += chunk.length);
     // Of a part, every line is looked at: whether it was there when the list was made.
-    for await (const lines of fileLines(place, file, count, isPart ? undefined : this.#lines.passesOver)) {
+    const passesOver = isPart ? undefined : this.#lines.passesOver;
+    for await (const lines of fileLines(place, file, { onBytes: count, passesOver })) {
       const last = lines.at(-1)?.number ?? 0;
       if (last <= from) {
         // Its bytes were counted before.

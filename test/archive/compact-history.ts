@@ -107,7 +107,7 @@ export class History {
     const report = await compacted(this.root, this.kind, { targetBytes: this.#pick([900, 2048, 2 ** 20]) });
     deepEqual([report.problemsTold, report.complete], [[], true]);
     // Nothing is left of what was replaced: who asks no manifest reads each event once, too.
-    deepEqual(idsInFiles(this.root, this.kind), [...this.expected].toSorted());
+    deepEqual(await idsInFiles(this.root, this.kind), [...this.expected].toSorted());
   }
 
   async interrupted(): Promise<void> {

@@ -1,12 +1,13 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { DuckDBInstance } from '@duckdb/node-api';
 import { compactArchive, type CompactOptions, type CompactReport } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { makeErasable } from '../erase/objects-support.ts';
+import { makeErasable, type Format } from '../erase/objects-support.ts';
 
 export const KINDS = ['folder', 's3'] as const;
 export type Kind = (typeof KINDS)[number];
@@ -34,8 +35,8 @@ export function placesOf(root: string): Places {
 }
 
 /** An archive of several files in a folder, and the same as two receivers leave it in a store. */
-export async function makeTemplate(root: string): Promise<void> {
-  await makeErasable(await openStore(join(root, 'store')), join(root, 'archive'));
+export async function makeTemplate(root: string, format: Format = 'ndjson'): Promise<void> {
+  await makeErasable(await openStore(join(root, 'store')), join(root, 'archive'), { formats: [format] });
 }
 
 export function copyOf(template: string, base: string): string {
@@ -93,12 +94,12 @@ export async function verified(root: string, kind: Kind): Promise<string[]> {
   return differences.map(({ code, file, detail }) => `${code} ${file}: ${detail}`);
 }
 
-/** Finished files, as whoever looks for every name with `.ndjson` in it finds them. */
+/** Finished files, as whoever looks for every name with `.ndjson` or `.parquet` in it finds them. */
 export function filesOf(root: string, kind: Kind): string[] {
   const path = pathOf(root, kind);
   return (
     readdirSync(path, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && entry.name.includes('.ndjson'))
+      .filter((entry) => entry.isFile() && /\.ndjson|\.parquet$/.test(entry.name))
       .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1))
       // Locks of the folder that stands for a store are none of its objects.
       .filter((file) => !file.startsWith('_open/') && !(kind === 's3' && file.endsWith('.lock.tmp')))
@@ -107,14 +108,27 @@ export function filesOf(root: string, kind: Kind): string[] {
 }
 
 /** The ids that whoever reads all files, and knows nothing of a manifest, finds in them. */
-export function idsInFiles(root: string, kind: Kind): string[] {
-  return filesOf(root, kind)
-    .flatMap((file) => {
-      const bytes = readFileSync(join(pathOf(root, kind), file));
-      return String(file.endsWith('.gz') ? gunzipSync(bytes) : bytes)
-        .trimEnd()
-        .split('\n');
-    })
-    .map((line) => (JSON.parse(line) as { readonly id: string }).id)
-    .toSorted();
+export async function idsInFiles(root: string, kind: Kind): Promise<string[]> {
+  const ids: string[] = [];
+  for (const file of filesOf(root, kind)) {
+    const path = join(pathOf(root, kind), file);
+    if (file.endsWith('.parquet')) ids.push(...(await idsInParquet(path)));
+    else {
+      const bytes = readFileSync(path);
+      const lines = String(file.endsWith('.gz') ? gunzipSync(bytes) : bytes).trimEnd();
+      ids.push(...lines.split('\n').map((line) => (JSON.parse(line) as { readonly id: string }).id));
+    }
+  }
+  return ids.toSorted();
+}
+
+/** DuckDB asks the footer which row groups can have such a time, and reads those. */
+async function idsInParquet(path: string): Promise<string[]> {
+  const connection = await (await DuckDBInstance.create(':memory:')).connect();
+  try {
+    const all = `SELECT id FROM read_parquet('${path}') WHERE received_at > '2000-01-01' AND id >= 'msg_'`;
+    return (await connection.runAndReadAll(all)).getRowsJson().map(([id]) => id as string);
+  } finally {
+    connection.closeSync();
+  }
 }

@@ -83,7 +83,7 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
     client.destroy();
     const store = await openStore(url, storageSettings(emulator.settings()));
     const signer = await openSigner(join(folder, 'erasure/manifest.key'));
-    await makeErasable(store, join(folder, 'made'), signer);
+    await makeErasable(store, join(folder, 'made'), { signer });
     const config = writeConfig(folder, {
       erasure: { path: join(folder, 'erasure'), folders: [url] },
       sinks: { copy: { type: 'files', path: join(folder, 'copy') } },

@@ -30,17 +30,19 @@ beforeAll(async () => {
   base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   template = join(base, 'template');
   const journal = await openJournal(template);
-  const { sink } = filesSink(join(template, 'archive'), { rotate: { bytes: 1500 } });
-  await sink.open();
-  for (let n = 0; n < 4; n += 1) {
-    for (const user of USERS) {
-      await journal.accept(eventOf(user, n));
-      await sink.send([{ event: eventOf(user, n), destination: null }], signal);
+  for (const [nth, format] of ['ndjson', 'parquet'].entries()) {
+    const { sink } = filesSink(join(template, 'archive'), { format, rotate: { bytes: 1500 } });
+    await sink.open();
+    for (let n = nth; n < 4; n += 2) {
+      for (const user of USERS) {
+        await journal.accept(eventOf(user, n));
+        await sink.send([{ event: eventOf(user, n), destination: null }], signal);
+      }
     }
+    if (nth === 0) for (const user of USERS) await sink.keep(eventOf(user, 9));
+    await sink.close(signal);
   }
-  for (const user of USERS) await sink.keep(eventOf(user, 9));
   for (const user of USERS) await journal.quarantine(eventOf(user, 10), []);
-  await sink.close(signal);
   await journal.close();
   const tables = join(template, 'tables');
   mkdirSync(join(tables, '_backfill'), { recursive: true });

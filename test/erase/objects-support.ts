@@ -16,20 +16,28 @@ export const NAME = 's3://made-up/archive';
 export const USERS = [1, 2, 3, 4];
 
 /** An archive in a store with events of four users in each of its files, and a kept event of each. */
-export async function makeErasable(store: ObjectStore, folder: string, signer?: Signer): Promise<void> {
-  const { sink } = filesSink(folder, { rotate: { bytes: 1500 } });
-  await sink.open();
-  for (let n = 0; n < 4; n += 1)
-    await sink.send(
-      USERS.map((user) => ({ event: eventOf(user, n, { headers: {} }), destination: null })),
-      signal,
-    );
-  for (const user of USERS) await sink.keep(eventOf(user, 9, { headers: {} }));
-  await sink.close(signal);
+export async function makeErasable(
+  store: ObjectStore,
+  folder: string,
+  { signer, formats = ['ndjson'] }: { readonly signer?: Signer; readonly formats?: readonly Format[] } = {},
+): Promise<void> {
+  for (const [nth, format] of formats.entries()) {
+    const { sink } = filesSink(folder, { format, rotate: { bytes: 1500 } });
+    await sink.open();
+    for (let n = nth; n < 4; n += formats.length)
+      await sink.send(
+        USERS.map((user) => ({ event: eventOf(user, n, { headers: {} }), destination: null })),
+        signal,
+      );
+    if (nth === 0) for (const user of USERS) await sink.keep(eventOf(user, 9, { headers: {} }));
+    await sink.close(signal);
+  }
   const lines = readFileSync(join(folder, MANIFEST), 'utf8').trimEnd().split('\n');
   const files = lines.map((line) => (JSON.parse(line) as { file: string }).file);
   await layOut(store, { path: folder, lines, files }, signer);
 }
+
+export type Format = 'ndjson' | 'parquet';
 
 /** Erasures of one installation over a store, which is a folder. */
 export function erasing(

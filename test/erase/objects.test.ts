@@ -29,7 +29,8 @@ let making: Promise<string> | null = null;
 async function copy(): Promise<string> {
   const template = await (making ??= (async () => {
     const root = join(base, 'template');
-    await makeErasable(await openStore(join(root, 'store')), join(base, 'made'));
+    const formats = ['ndjson', 'parquet'] as const;
+    await makeErasable(await openStore(join(root, 'store')), join(base, 'made'), { formats });
     return root;
   })());
   const root = mkdtempSync(join(base, 'copy-'));

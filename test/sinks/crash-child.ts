@@ -1,5 +1,5 @@
 // Writes to an archive and kills itself at one step of finishing a file; run by files-crash.test.ts.
-// Arguments: folder, step or `open` (right after the last send), compression, number of the first event of each batch.
+// Arguments: folder, step or `open` (right after the last send), form of the files, number of the first event of each batch.
 // Prints that number for each batch delivered, before it sends the next: then at the latest would a journal note it.
 import { writeSync } from 'node:fs';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
@@ -7,11 +7,15 @@ import { parseOptions } from '../../src/sinks/files/config.ts';
 import { FilesSink } from '../../src/sinks/files/sink.ts';
 import { systemClock } from '../../src/core/clock.ts';
 
-const [path = '', step = '', compress = 'gzip', ...firsts] = process.argv.slice(2);
+const [path = '', step = '', form = 'gzip', ...firsts] = process.argv.slice(2);
 const die = (): void => void process.kill(process.pid, 'SIGKILL');
 const quiet = (): void => undefined;
 const context = { name: 'archive', clock: systemClock, log: { info: quiet, warn: quiet, error: quiet } };
-const options = parseOptions({ path, compress, rotate: { bytes: 1024 } });
+const options = parseOptions({
+  path,
+  ...(form === 'parquet' ? { format: form } : { compress: form }),
+  rotate: { bytes: 1024 },
+});
 const sink = new FilesSink(options, context, { onStep: (now) => now === step && die() });
 const { signal } = new AbortController();
 

@@ -9,7 +9,7 @@ import { deliver, filesSink, ids, signal, tempFolder } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const STEPS = ['open', ...FINISH_STEPS];
-const COMPRESSIONS = ['none', 'gzip', 'zstd'] as const;
+const FORMS = ['none', 'gzip', 'zstd', 'parquet'] as const;
 
 /** Sends batches of ten until the child kills itself; returns the first numbers of those noted as delivered. */
 function crash(path: string, step: string, compress: string = 'gzip', firsts = [1, 11]): number[] {
@@ -28,11 +28,11 @@ function partsIn(path: string): string[] {
 }
 
 describe('files sink after kill -9', () => {
-  it.each(STEPS.flatMap((step) => COMPRESSIONS.map((compress) => [step, compress] as const)))(
+  it.each(STEPS.flatMap((step) => FORMS.map((form) => [step, form] as const)))(
     'fault 5: at %s, %s: what was not noted, sent again, leaves each line once, and the manifest agrees',
-    async (step, compress) => {
+    async (step, form) => {
       const path = tempFolder();
-      const noted = crash(path, step, compress);
+      const noted = crash(path, step, form);
       const { sink } = filesSink(path, { compress: 'gzip', rotate: { bytes: 1024 } });
       await sink.open();
       for (const first of [1, 11, 21].filter((each) => !noted.includes(each))) {

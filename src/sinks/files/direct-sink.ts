@@ -1,9 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gzip, zstdCompress } from 'node:zlib';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
-import { GZIP_LEVEL } from '../../archive/write-file.ts';
-import { DATA_EXTENSIONS, type Compression } from '../../core/archive.ts';
+import { archiveBytes } from '../../archive/write-file.ts';
+import { DATA_EXTENSIONS } from '../../core/archive.ts';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
@@ -26,7 +24,7 @@ import { Serial } from '../../lib/serial.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
 import { ABORTED, newStem } from './append.ts';
-import type { FilesOptions } from './config.ts';
+import { formatOf, type FilesOptions } from './config.ts';
 import { keepInStore } from './keep.ts';
 import { openSealer } from './open-sealer.ts';
 import { PartStats } from './part.ts';
@@ -214,15 +212,15 @@ export class DirectSink implements Sink {
   }
 
   async #pieceOf(folder: string, group: readonly Delivery[], lines: Buffer): Promise<Piece> {
-    const { compress: compression } = this.#options;
+    const format = formatOf(this.#options);
     const events = group.map(({ event }) => event);
     const counted: readonly Pick<Event, 'type' | 'receivedAt'>[] =
       this.#sealer === null ? events : sealedTypes(events);
     const stats = new PartStats();
     for (const { type, receivedAt } of counted) stats.add(type, receivedAt);
-    const name = `${newStem(events)}${DATA_EXTENSIONS[compression]}`;
+    const name = `${newStem(events)}${DATA_EXTENSIONS[format.form]}`;
     const file = folder === '' ? name : `${folder}/${name}`;
-    const bytes = await compressed(lines, compression);
+    const bytes = await archiveBytes(lines, format);
     const line = {
       file,
       records: stats.records,
@@ -267,9 +265,4 @@ export class DirectSink implements Sink {
 
 function keyOf({ event, destination }: Delivery): string {
   return `${event.seq}\n${destination ?? ''}`;
-}
-
-async function compressed(lines: Buffer, compression: Compression): Promise<Buffer> {
-  if (compression === 'gzip') return promisify(gzip)(lines, { level: GZIP_LEVEL });
-  return compression === 'zstd' ? promisify(zstdCompress)(lines) : lines;
 }

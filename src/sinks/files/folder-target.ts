@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ManifestWriter } from '../../archive/manifest-writer.ts';
-import type { FileForm } from '../../core/archive.ts';
+import { FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
@@ -16,7 +16,6 @@ import type { ArchiveFolder } from './folder.ts';
 import { keepInFolder } from './keep.ts';
 import { Losses } from './losses.ts';
 import { CAREFUL, Part, type PartPlace } from './part.ts';
-import { FORMS } from './recover.ts';
 import type { Finishing, FinishStep, Recovery, Target } from './target.ts';
 
 interface Place {
@@ -27,7 +26,7 @@ interface Place {
 /** The archive is the folder in which its parts are open: what is in one of these counts as delivered. */
 export class FolderTarget implements Target {
   readonly #context: SinkContext;
-  readonly #form: FileForm;
+  readonly #format: FileFormat;
   readonly #onStep: (step: FinishStep) => void;
   readonly #losses: Losses;
   #place: Place | null = null;
@@ -35,14 +34,9 @@ export class FolderTarget implements Target {
   /** What is in a part counts as delivered. */
   readonly care = CAREFUL;
 
-  constructor(
-    path: string,
-    form: FileForm,
-    context: SinkContext,
-    onStep: (step: FinishStep) => void,
-  ) {
+  constructor(path: string, format: FileFormat, context: SinkContext, onStep: (step: FinishStep) => void) {
     this.name = path;
-    this.#form = form;
+    this.#format = format;
     this.#context = context;
     this.#onStep = onStep;
     this.#losses = new Losses(context);
@@ -74,8 +68,8 @@ export class FolderTarget implements Target {
 
   finish(part: Part, finishing: Finishing): Promise<string> {
     const { log } = this.#context;
-    const [form, onStep] = [this.#form, this.#onStep];
-    return finishPart(part, { ...this.#opened, ...finishing, form, log, onStep });
+    const [format, onStep] = [this.#format, this.#onStep];
+    return finishPart(part, { ...this.#opened, ...finishing, format, log, onStep });
   }
 
   finished(): void {}
@@ -94,7 +88,7 @@ export class FolderTarget implements Target {
 
   keep(event: JournalEvent): Promise<ClaimCheck> {
     const { root, manifest } = this.#opened;
-    return keepInFolder(root, event, this.#form !== 'none', manifest);
+    return keepInFolder(root, event, this.#format.compress !== 'none', manifest);
   }
 
   settle(): Promise<void> {
@@ -120,7 +114,7 @@ export class FolderTarget implements Target {
 }
 
 async function finishedAs(root: string, place: PartPlace): Promise<FileForm | null> {
-  for (const form of FORMS) {
+  for (const form of FILE_FORMS) {
     try {
       await lstat(join(root, new Part(place).finishedName(form)));
       return form;

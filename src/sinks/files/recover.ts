@@ -1,6 +1,6 @@
 import { readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DATA_EXTENSIONS, PART_EXTENSION, SENT_EXTENSION, type FileForm } from '../../core/archive.ts';
+import { PART_EXTENSION, SENT_EXTENSION, type FileForm } from '../../core/archive.ts';
 import { parseHead } from '../../core/archive-record.ts';
 import type { Event } from '../../core/event.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
@@ -13,8 +13,6 @@ import { removePart } from './finish.ts';
 import { identityOf } from './recovered-ids.ts';
 import type { RecoveredPart, Recovery } from './target.ts';
 import { isLockFile } from './writer-folders.ts';
-
-export const FORMS = Object.keys(DATA_EXTENSIONS) as readonly FileForm[];
 
 /**
  * Mends what a crash left in one writer's folder: removes temporary files, cuts torn ends off parts, removes parts whose
@@ -36,9 +34,7 @@ export async function recoverFolder(
     const form = await recovery.finishedAs(place);
     if (form !== null) finished.set(place, form);
   }
-  const names = new Set(
-    [...finished].map(([place, form]) => new Part(place).finishedName(form)),
-  );
+  const names = new Set([...finished].map(([place, form]) => new Part(place).finishedName(form)));
   const listed = await recovery.listed(names);
   const recovered: RecoveredPart[] = [];
   for (const place of places) {

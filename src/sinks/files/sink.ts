@@ -20,7 +20,7 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import type { Sealer } from '../../seal/sealer.ts';
 import { ABORTED, Appender } from './append.ts';
-import type { FilesOptions } from './config.ts';
+import { formatOf, type FilesOptions } from './config.ts';
 import { DirectSink } from './direct-sink.ts';
 import { Finisher } from './finisher.ts';
 import { ArchiveFolder } from './folder.ts';
@@ -316,12 +316,13 @@ function partsOf(
   context: SinkContext,
   onStep: (step: FinishStep) => void,
 ): { readonly folder: ArchiveFolder; readonly target: Target } {
-  const { path, compress: compression, rotate, spool } = options;
+  const { path, rotate, spool } = options;
+  const format = formatOf(options);
   const { openStore } = context;
   if (spool === null || !isStoreUrl(path))
     return {
       folder: new ArchiveFolder(resolve(path), context.log, [MANIFEST]),
-      target: new FolderTarget(path, compression, context, onStep),
+      target: new FolderTarget(path, format, context, onStep),
     };
   const open = async (): Promise<ObjectStore> => {
     if (openStore === undefined) throw new Error(`${path}: no object store can be used here`);
@@ -330,6 +331,6 @@ function partsOf(
   const mostWaiting = MOST_WAITING * rotate.bytes;
   return {
     folder: new ArchiveFolder(resolve(spool), context.log),
-    target: new StoreTarget({ url: path, open, compression, context, mostWaiting, onStep }),
+    target: new StoreTarget({ url: path, open, format, context, mostWaiting, onStep }),
   };
 }

@@ -5,7 +5,7 @@ import { fileChunks } from '../../archive/file-lines.ts';
 import { isPendingSegment } from '../../archive/kept-segments.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { DISK } from '../../archive/place.ts';
-import { DATA_EXTENSIONS, type FileForm } from '../../core/archive.ts';
+import { DATA_EXTENSIONS, FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
@@ -19,11 +19,11 @@ import type { ObjectBody, ObjectStore } from '../../core/storage.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
 import { compress, recordsOf } from './compress.ts';
-import { lineOf } from './finish.ts';
+import { formatFor, lineOf } from './finish.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
-import { FORMS, sentPath } from './recover.ts';
+import { sentPath } from './recover.ts';
 import { SentParts } from './sent-parts.ts';
 import type { Finishing, FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
 import { FolderTroubles } from './troubles.ts';
@@ -31,7 +31,7 @@ import { FolderTroubles } from './troubles.ts';
 export interface StoreTargetOptions {
   readonly url: string;
   readonly open: () => Promise<ObjectStore>;
-  readonly form: FileForm;
+  readonly format: FileFormat;
   readonly context: SinkContext;
   /** Bytes of sealed parts, not compressed, above which nothing more is taken. */
   readonly mostWaiting: number;
@@ -78,7 +78,7 @@ export class StoreTarget implements Target {
   constructor(options: StoreTargetOptions) {
     this.#options = options;
     this.name = options.url;
-    this.care = { syncs: false, hashes: options.form === 'none' };
+    this.care = { syncs: false, hashes: options.format.form === 'none' };
     const { clock, log } = options.context;
     this.#troubles = new FolderTroubles(clock);
     this.#sent = new SentParts(clock, log);
@@ -117,7 +117,7 @@ export class StoreTarget implements Target {
       listed: (names) => Promise.resolve(new Set([...names].filter((name) => listed.has(name)))),
       dispose: (part) => this.#endPart(part),
       isOwn: (name) =>
-        isPendingSegment(name) || FORMS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
+        isPendingSegment(name) || FILE_FORMS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
     };
   }
 
@@ -136,13 +136,13 @@ export class StoreTarget implements Target {
     const { onStep, context } = this.#options;
     const { chain } = this.#get();
     this.#waiting.set(part, part.length);
-    const form = part.form ?? this.#options.form;
+    const format = formatFor(part, this.#options.format);
     onStep('sealed');
-    const { file, ...written } = await this.#compressed(part, form, signal);
+    const { file, ...written } = await this.#compressed(part, format, signal);
     onStep('written');
     const name = await this.#put(
       part,
-      form,
+      format.form,
       { file, size: written.bytes, sha256: written.sha256 },
       signal,
     );
@@ -204,7 +204,7 @@ export class StoreTarget implements Target {
   keep(event: JournalEvent): Promise<ClaimCheck> {
     const { store, chain } = this.#get();
     const { signal } = this.#abort;
-    return keepInStore(store, event, this.#options.form !== 'none', { chain, signal });
+    return keepInStore(store, event, this.#options.format.compress !== 'none', { chain, signal });
   }
 
   settle(holds: (path: string) => Promise<boolean>): Promise<void> {
@@ -230,10 +230,10 @@ export class StoreTarget implements Target {
   /** The part's finished file beside it, the same at each call until the part has ended. */
   async #compressed(
     part: Part,
-    form: FileForm,
+    format: FileFormat,
     signal: AbortSignal,
   ): Promise<Facts & { readonly file: string }> {
-    const file = finishedPlace(part.place, form).path;
+    const file = finishedPlace(part.place, format.form).path;
     if (await isThere(file)) {
       const facts = await factsOf(readPlain(file));
       if (facts.sha256 === this.#compressedAs.get(part) || (await holdsRecords(file, part))) {
@@ -243,12 +243,12 @@ export class StoreTarget implements Target {
       const said = 'the compressed file does not hold the records of its part; it is made anew';
       this.#options.context.log.error({ path: file }, said);
     }
-    const same = form === 'none' ? await linked(part, file) : null;
+    const same = format.form === 'none' ? await linked(part, file) : null;
     if (same !== null) {
       this.#compressedAs.set(part, same.sha256);
       return { file, ...same };
     }
-    const written = await compress(part, form, signal);
+    const written = await compress(part, format, signal);
     signal.throwIfAborted();
     await rename(part.temporaryPath, file);
     await syncFolder(dirname(file));
@@ -286,7 +286,7 @@ export class StoreTarget implements Target {
 
   /** Its compressed file lies beside it, or it is listed and that is gone already. */
   async #finishedAs(place: PartPlace, listed: ReadonlySet<string>): Promise<FileForm | null> {
-    for (const form of FORMS) {
+    for (const form of FILE_FORMS) {
       const { name, path } = finishedPlace(place, form);
       if (listed.has(name) || (await isThere(path))) return form;
     }
@@ -296,8 +296,7 @@ export class StoreTarget implements Target {
   async #endPart(part: Part): Promise<void> {
     await rename(part.path, sentPath(part.place));
     await syncFolder(dirname(part.path));
-    for (const form of FORMS)
-      await rm(finishedPlace(part.place, form).path, { force: true });
+    for (const form of FILE_FORMS) await rm(finishedPlace(part.place, form).path, { force: true });
   }
 
   #stateOf(part: Part): State {
