@@ -51,7 +51,7 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   const plan = new Cell(makePlan(config));
   const { log } = options;
   // What the parts make is not there yet: each fills in its own.
-  const system = foundation(plan, options) as System;
+  const system = foundation(plan, { ...options, file: config.file }) as System;
   const stop = await startParts(partsOf(options.role), system, (error, part) =>
     log.error({ err: error, part }, 'could not stop cleanly'),
   );

@@ -6,6 +6,7 @@ import { EventSearch } from './admin/event-search.ts';
 import { createOperations } from './admin/operations.ts';
 import { startAdmin } from './admin/server.ts';
 import { Status } from './admin/status.ts';
+import { Replays, replaysFolder } from './admin/replays.ts';
 import { newToken, Tokens } from './admin/tokens.ts';
 import { warnOfReaders } from './config/private-folders.ts';
 import { systemClock } from './core/clock.ts';
@@ -59,6 +60,8 @@ export interface AppOptions {
   readonly existing?: boolean;
   /** With `journal.type: kafka`: the half of it that runs here; left out: both. */
   readonly role?: Role;
+  /** The config file, for commands that the console starts; left out: it starts none. */
+  readonly file?: string;
   /** Reads the config again, for the admin API; left out where there is none to read. Rejects when it cannot be used. */
   readonly reload?: () => Promise<void>;
 }
@@ -115,6 +118,8 @@ export type System = ReturnType<typeof foundation> & {
   status: Status;
   /** Null where nothing is kept on disk. */
   search: EventSearch | null;
+  /** Null without a console. */
+  replays: Replays | null;
   /** Null without an admin listener. */
   adminUrl: string | null;
   url: string;
@@ -133,6 +138,7 @@ export const PARTS: readonly Part<System>[] = [
   { name: 'receiver', start: makeReceiver },
   { name: 'status', start: makeStatus },
   { name: 'search', start: makeSearch },
+  { name: 'replays', start: makeReplays },
   { name: 'admin', start: openAdmin },
   { name: 'sinks', start: openSinks },
   { name: 'sources', start: startConsumers },
@@ -360,7 +366,8 @@ function makeStatus(system: System): Stop {
           dropSink: (sink) => delivery.giveUp(sink),
         });
   const activities = () => [...erasures.activities(), ...board.list()];
-  const status = new Status({ ...system, receiver: system.receiver ?? NOT_RECEIVING, activities });
+  const receiver = system.receiver ?? NOT_RECEIVING;
+  const status = new Status({ ...system, receiver, activities, canReplay: system.file !== undefined });
   system.status = status;
   return () => status.stop();
 }
@@ -402,6 +409,26 @@ function makeSearch(system: System): Stop | void {
     attemptsOf: (seq) => meter.deliveries.of(seq),
   });
   return () => thread.close();
+}
+
+/** Those that a person starts in the console; each is a process of its own. */
+function makeReplays(system: System): Stop | void {
+  const { config, plan, file } = system;
+  system.replays = null;
+  if (!config.admin.enabled || !config.console.enabled || file === undefined) return;
+  const replays = new Replays({
+    config: file,
+    folder: replaysFolder(config.journal.path),
+    sinks: () =>
+      new Map(
+        Object.entries(plan.value.config.sinks).map(([name, { description }]) => {
+          const { archive = null, writesStdout = false } = description;
+          return [name, { archive, writesStdout }];
+        }),
+      ),
+  });
+  system.replays = replays;
+  return (signal) => replays.close(signal);
 }
 
 async function openAdmin(system: System): Promise<Stop | void> {

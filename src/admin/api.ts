@@ -1,7 +1,8 @@
 import express, { type Response, type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
 import type { Selection } from '../core/journal.ts';
-import type { Operations } from '../core/operations.ts';
+import type { EventSummary, Operations } from '../core/operations.ts';
+import { pagesOf } from '../core/page.ts';
 import { SET_ASIDE } from './audit.ts';
 
 /**
@@ -26,6 +27,9 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
       const bodies = request.query['bodies'] === 'true';
       response.json(await operationsOf(response)[list](selectionOf(request.query), bodies));
     });
+    api.get(`/${kind}/count`, async (request, response) => {
+      response.json(await countOf(operationsOf(response)[list], selectionOf(request.query)));
+    });
     api.post(`/${kind}/retry`, async (request, response) => {
       response.json(await operationsOf(response)[retry](selectionIn(request.body)));
     });
@@ -39,6 +43,23 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
     response.json(await operationsOf(response).dropSink(sink));
   });
   return api;
+}
+
+/** How many of what is set aside are counted. */
+const MOST_COUNTED = 100_000;
+
+/** What a retry would be of: how many events, and of which types. */
+async function countOf(
+  list: (selection: Selection, bodies: boolean) => Promise<readonly EventSummary[]>,
+  selection: Selection,
+): Promise<{ events: number; isAll: boolean; types: Readonly<Record<string, number>> }> {
+  const types = new Map<string, number>();
+  let events = 0;
+  for await (const page of pagesOf((part) => list(part, false), { limit: MOST_COUNTED + 1, ...selection })) {
+    events += page.length;
+    for (const { event_type: type } of page) types.set(type, (types.get(type) ?? 0) + 1);
+  }
+  return { events, isAll: events <= MOST_COUNTED, types: Object.fromEntries(types) };
 }
 
 const SELECTS: ReadonlySet<string> = new Set(['keys', 'sink', 'limit', 'after']);

@@ -24,11 +24,12 @@ type SetAside = keyof typeof SET_ASIDE;
 /** Who asked: by which token, a command that had the journal to itself, or the receiver by itself. */
 export type Asker = TokenName | 'command' | 'receiver';
 
-/** A line of the log. Ids are of events, of sinks their names, of erasures their requests and receipts; never bodies, never ids of users. */
+/** A line of the log. Ids are of events, of sinks their names, of erasures their requests and receipts, of replays
+ * their ids and from where to where; never bodies, never ids of users. */
 export interface AuditEntry {
   readonly who: Asker;
-  readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase';
-  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures';
+  readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay';
+  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures' | 'replays';
   readonly ids: readonly string[];
 }
 

@@ -16,6 +16,8 @@ import { addHealth, type Health } from './health.ts';
 import { sendProblem } from './problem.ts';
 import { searchApi } from './search-api.ts';
 import { tailApi, type TailSource } from './tail.ts';
+import { replayApi } from './replay-api.ts';
+import type { Replays } from './replays.ts';
 import type { Tokens } from './tokens.ts';
 
 export interface AdminOptions {
@@ -36,6 +38,8 @@ export interface AdminOptions {
   readonly search: EventSearch | null;
   /** Null serves no console. */
   readonly console: ConsoleSource | null;
+  /** Those that the console starts; null where none can be. */
+  readonly replays: Replays | null;
   /** Has sinks close their open files; null names all of them. */
   readonly flush: (sinks: readonly string[] | null) => Promise<readonly FlushedSink[]>;
   /** What happens, for those who watch it. */
@@ -79,6 +83,7 @@ function createAdminApp(options: AdminOptions): Express {
     metrics,
     flush,
     search,
+    replays,
     console: source,
   } = options;
   const app = express();
@@ -104,6 +109,7 @@ function createAdminApp(options: AdminOptions): Express {
       createErasureApi((response) => auditedErasures(erasures, audit, whoOf(response))),
     );
   if (search !== null) app.use('/api/search', guard(tokens), express.json(), searchApi(search));
+  if (replays !== null) app.use('/api/replays', guard(tokens), express.json(), replayApi(replays, audit));
   app.post('/api/flush', guard(tokens), express.json(), async (request, response) => {
     response.json({ flushed: await flush(namesIn(request.body)) });
   });

@@ -28,6 +28,8 @@ export interface StatusOptions {
   readonly operations: Operations;
   /** Erasures, replays and backfills that are known of. */
   readonly activities: () => readonly Activity[];
+  /** Whether the console can start replays. */
+  readonly canReplay: boolean;
   /** Heads of manifests, by the archive's folder. */
   readonly heads: ReadonlyMap<string, NotedHead>;
   /** Null where none are given. */
@@ -141,6 +143,7 @@ export class Status {
       version: this.#version,
       acknowledge: config.acknowledge,
       payloads: config.console.payloads && config.acknowledge === 'journaled',
+      canReplay: this.#options.canReplay,
       ready: this.health().ready,
       state: receiver.state,
       reloads: meter.reloads,

@@ -15,7 +15,7 @@ Examples:
   millrace audit verify
   millrace audit verify --head 6e0b…      a hash that an earlier verify printed
 
-The log records who read which bodies, and who dropped, retried or erased what. It is audit.jsonl beside the journal, or in
+The log records who read which bodies, and who dropped, retried, replayed (in the console) or erased what. It is audit.jsonl beside the journal, or in
 erasure.path with acknowledge: delivered. Actors: config (admin.token), owner (the commands' token), console (a browser
 session), command (one that had the journal to itself), receiver (what was due). It holds ids of events, requests and
 receipts, but no bodies and no user ids. Each line has the hash of the line before it. Anyone who can write to the folder

@@ -47,6 +47,7 @@ async function start({
     board: new ActivityBoard(systemClock),
     flush: () => Promise.resolve([]),
     search: null,
+    replays: null,
     meter: { tail: new Tail(clock), recent: new RecentEvents() },
     health: () => ({ ready: true, checks: [], archives: [] }),
     metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),

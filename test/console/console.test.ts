@@ -163,6 +163,9 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await page.keyboard.press('Escape');
 
     await page.getByRole('button', { name: 'Retry all' }).click();
+    await says(page, '#confirm-title', 'Retry 2 events?');
+    await says(page, '#confirm-text', /^2 daily\.data\.meal\.created\. /);
+    await page.locator('#confirm-yes').click();
     await says(page, '#toast', /^0 events retried; 2 stayed/);
     await page.getByRole('button', { name: 'Drop event msg_one' }).click();
     await page.keyboard.press('Escape');
@@ -184,6 +187,8 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, '#dead-letters tbody tr:first-child .why', /made_up_code made-up reason/);
     writeFileSync(join(folder, 'mild'), '');
     await page.locator('#dead-letters').getByRole('button', { name: 'Retry all' }).click();
+    await says(page, '#confirm-text', /^3 labtest\.order\.updated\. /);
+    await page.locator('#confirm-yes').click();
     await says(page, '#toast', '3 dead letters retried.');
     await says(page, '#tile-dead', '0');
     await says(page, '#dead-letters tbody', /^No dead letters/);

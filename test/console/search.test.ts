@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import axeCore from 'axe-core';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -9,25 +8,12 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
+import { findings, fits } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 const LACK = lacksBrowser();
-
-interface Axe {
-  run(): Promise<{ violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[] }>;
-}
-declare const axe: Axe;
-declare const document: { readonly documentElement: { readonly scrollWidth: number } };
-declare const innerWidth: number;
-
-/** What axe finds on the page as it is. */
-async function findings(page: Page): Promise<string[]> {
-  await page.evaluate(axeCore.source);
-  const { violations } = await page.evaluate(() => axe.run());
-  return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary ?? ''}`);
-}
 
 describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () => {
   let browser: Browser;
@@ -59,6 +45,7 @@ describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () =>
     expect(await findings(page)).toEqual([]);
     await page.locator('#tab-events').focus();
     await page.keyboard.press('End');
+    for (const _ of ['replay', 'search']) await page.keyboard.press('ArrowLeft');
     await page.keyboard.press('Tab');
     await page.getByLabel('Delivery id').focus();
     await page.keyboard.type('msg_7');
@@ -100,8 +87,7 @@ describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () =>
       await other.locator('#tab-search').click();
       await other.getByRole('button', { name: 'Search', exact: true }).click();
       await until('rows', async () => (await other.locator('#search-table tbody tr').count()) === 50);
-      const overflow = await other.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      expect([width, overflow, await faintTexts(other), await findings(other)]).toEqual([width, 0, [], []]);
+      await fits(other, `${width}`);
       await other.locator('#search-table .link').first().click();
       await until('its way', async () => (await other.locator('#details-way li').count()) === 4);
       expect([width, await faintTexts(other)]).toEqual([width, []]);

@@ -3,6 +3,7 @@ import { detailsButton, showDetails } from './details.js';
 import { ask, toast } from './dialog.js';
 import { byId, cell, h, keyed, setHidden, setText } from './dom.js';
 import * as format from './format.js';
+import { typesOf } from './replay.js';
 
 const PAGE = 25;
 
@@ -12,6 +13,7 @@ export const QUARANTINE = {
   tab: 'quarantine',
   empty: 'Quarantine is empty: every authentic event was valid.',
   one: 'event',
+  again: 'Each is looked at again by the rules of now; what is still invalid stays here.',
   why: ({ reasons }) => reasons.map(({ code, detail }) => ({ code, detail })),
   where: () => null,
   at: ({ received_at: at }) => at,
@@ -23,6 +25,7 @@ export const DEAD_LETTERS = {
   tab: 'dead-letters',
   empty: 'No dead letters: no sink has permanently refused an event.',
   one: 'dead letter',
+  again: 'Each goes to its sink again; what is refused again comes back.',
   why: ({ code, reason }) => [{ code, detail: reason }],
   where: ({ sink, destination }) => (destination === null ? sink : `${sink}:${destination}`),
   at: ({ died_at: at }) => at,
@@ -46,7 +49,7 @@ export class Letters {
     this.#kind = kind;
     this.#panel = byId(kind.tab);
     this.#all = [
-      h('button', { type: 'button', text: 'Retry all', onclick: () => this.#retry({}, 'all of them') }),
+      h('button', { type: 'button', text: 'Retry all…', onclick: () => this.#retryAll() }),
       h('button', {
         type: 'button',
         class: 'danger',
@@ -181,6 +184,20 @@ export class Letters {
     const [item] = await api.list(this.#kind.path, { keys: key, limit: 1, bodies: true });
     if (item === undefined) throw new Error('It is no longer here.');
     return item;
+  }
+
+  /** Says how many of which types it would be, before anything is done. */
+  async #retryAll() {
+    let counted;
+    try {
+      counted = await api.count(this.#kind.path);
+    } catch (error) {
+      return toast(`They could not be counted: ${error.message}`);
+    }
+    const { events, isAll } = counted;
+    const many = `${isAll ? '' : 'more than '}${format.plural(events, this.#kind.one)}`;
+    const again = `${typesOf(counted)}. ${this.#kind.again}`;
+    if (await ask(`Retry ${many}?`, again, 'Retry')) await this.#retry({}, 'all of them');
   }
 
   async #retry(selection, what) {

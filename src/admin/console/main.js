@@ -5,6 +5,8 @@ import { RecentEvents } from './events.js';
 import * as format from './format.js';
 import { DEAD_LETTERS, Letters, QUARANTINE } from './letters.js';
 import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
+import { Erasures } from './erasure.js';
+import { Replays } from './replay.js';
 import { Search } from './search.js';
 import { Tabs } from './tabs.js';
 
@@ -24,6 +26,8 @@ const lists = {
   search: new Search(),
   quarantine: new Letters(QUARANTINE),
   'dead-letters': new Letters(DEAD_LETTERS),
+  replay: new Replays(),
+  erasure: new Erasures(),
 };
 const tabs = new Tabs(document.querySelector('[role=tablist]'), (panel) => {
   lists[panel]?.refresh();
@@ -81,6 +85,7 @@ function show(state) {
   showRoutes(state);
   showActivities(state);
   setHidden(byId('tab-search'), state.acknowledge !== 'journaled');
+  setHidden(byId('tab-replay'), !state.canReplay);
   recent.add(state, last?.accepted ?? 0);
   for (const list of Object.values(lists)) list.update(state);
 }

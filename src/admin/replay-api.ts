@@ -1,0 +1,45 @@
+import express, { type Response, type Router } from 'express';
+import { z } from 'zod';
+import { MillraceError } from '../core/errors.ts';
+import type { Audit, AuditEntry } from './audit.ts';
+import { whoOf } from './guard.ts';
+import { replayOrderSchema, type ReplayJob, type Replays } from './replays.ts';
+
+/** Replays that a person starts in the console: counted first, and noted before anything is sent. */
+export function replayApi(replays: Replays, audit: Audit): Router {
+  const api = express.Router();
+  const note = (
+    response: Response,
+    action: AuditEntry['action'],
+    { id, order }: ReplayJob,
+  ): Promise<void> => {
+    const ids = [id, `${order.from} to ${order.to ?? 'the routes'}`];
+    return audit.note({ who: whoOf(response), action, what: 'replays', ids });
+  };
+  api.get('/', (_request, response) => {
+    response.json({ jobs: replays.list(), ...replays.choices() });
+  });
+  api.post('/', (request, response) => {
+    const parsed = replayOrderSchema.safeParse(Object(request.body));
+    if (!parsed.success) throw new MillraceError('usage', z.prettifyError(parsed.error));
+    response.json(replays.count(parsed.data));
+  });
+  api.post('/:id/start', async (request, response) => {
+    const { id } = request.params;
+    replays.mayStart(id);
+    await note(response, 'replay', replays.get(id));
+    response.json(await replays.start(id));
+  });
+  api.post('/:id/stop', async (request, response) => {
+    const { id } = request.params;
+    await note(response, 'cancel', replays.get(id));
+    response.json(replays.stop(id));
+  });
+  api.post('/:id/forget', async (request, response) => {
+    const { id } = request.params;
+    await note(response, 'drop', replays.get(id));
+    replays.forget(id);
+    response.json({ forgotten: true });
+  });
+  return api;
+}

@@ -1,0 +1,43 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+/** Longest line that is kept of what a command says. */
+const LONGEST = 4 * 1024 * 1024;
+
+/** Runs a command of this program beside this process: what it reads and sends takes nothing of this one's thread. */
+export function ownCommand(args: readonly string[]): ChildProcess {
+  const [, main = ''] = process.argv;
+  return spawn(process.execPath, [...process.execArgv, main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** Resolves when it has ended. @returns its exit code; null when a signal ended it */
+export function exitOf(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => {
+    child.once('error', () => resolve(1));
+    child.once('close', resolve);
+  });
+}
+
+/** The last line that is not empty, cut where it is too long. */
+export async function lastLineOf(stream: NodeJS.ReadableStream | null): Promise<string> {
+  let last = '';
+  if (stream === null) return last;
+  for await (const line of createInterface({ input: stream })) if (line !== '') last = line.slice(0, LONGEST);
+  return last;
+}
+
+/** Why a command with `--json` has failed: its last line on stderr, which is a JSON document, or else what it says. */
+export function reasonIn(line: string): string {
+  const { error } = Object(jsonIn(line)) as { error?: { detail?: unknown } };
+  const detail = typeof error?.detail === 'string' ? error.detail : line.slice(0, 500);
+  return detail === '' ? 'the command was ended' : detail;
+}
+
+/** Null for what is no JSON. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,94 @@
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { skipped } from '../support/requirements.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { fits, SIZES } from './axe.ts';
+import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+const LACK = lacksBrowser();
+
+describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LACK)}`, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(() => browser.close());
+
+  test('both are asked for by keyboard, confirmed, and seen to the end; axe finds nothing, on any size', async () => {
+    const folder = await temporaryFolder();
+    const config = writeConfig(folder, {
+      sinks: {
+        archive: { type: 'files', path: join(folder, 'archive') },
+        second: { type: 'files', path: join(folder, 'second') },
+      },
+      routes: [{ match: '*', to: ['archive'] }],
+    });
+    const receiver = await ReceiverProcess.start(config);
+    for (const n of [1, 2, 3])
+      expect(
+        (await postSigned(receiver.url, madeUpEvent(n, 'daily.data.meal.created').body, { id: `msg_${n}` }))
+          .status,
+      ).toBe(202);
+    await receiver.drained();
+
+    const { page, complaints } = await openPage(browser, receiver);
+    await says(page, '#state', 'Ready');
+    await page.locator('#tab-events').focus();
+    await page.keyboard.press('End');
+    await page.keyboard.press('ArrowLeft');
+    await says(page, '#replay tbody', /^No replay was asked for/);
+    await page.getByRole('combobox', { name: 'To', exact: true }).selectOption('second');
+    await page.getByLabel('Types begin with').fill('daily.');
+    await page.keyboard.press('Enter');
+    await says(page, '#replay .pill', 'counted');
+    await says(page, '#replay td[data-label=What]', 'journal to second, daily.*');
+    await says(page, '#replay td[data-label=Types]', '3 daily.data.meal.created');
+    await page.getByRole('button', { name: /^Send/ }).press('Enter');
+    await says(page, '#confirm-title', 'Send 3 events again?');
+    await says(page, '#confirm-text', /3 to second\. They carry a replay id/);
+    await page.keyboard.press('Escape');
+    await says(page, '#replay .pill', 'counted');
+    await page.getByRole('button', { name: /^Send/ }).press('Enter');
+    await page.locator('#confirm-yes').press('Enter');
+    await says(page, '#replay .pill', 'done');
+    await says(page, '#replay td[data-label=Events]', '3');
+    await page.getByRole('button', { name: /^Forget/ }).press('Enter');
+    await says(page, '#replay tbody', /^No replay was asked for/);
+
+    await page.locator('#tab-replay').focus();
+    await page.keyboard.press('ArrowRight');
+    await says(page, '#erasure tbody', 'No erasure waits.');
+    await page.getByLabel('Id', { exact: true }).fill('<b>somebody</b>');
+    await page.keyboard.press('Enter');
+    await says(page, '#confirm-title', 'Erase user <b>somebody</b>?');
+    await page.locator('#confirm-yes').press('Enter');
+    await says(page, '#toast', /^Request [0-9a-f]{16} is due /);
+    await says(page, '#erasure td[data-label=Whose]', 'user <b>somebody</b>');
+    for (const [width, colorScheme] of SIZES) {
+      const { page: other } = await openPage(browser, receiver, {
+        viewport: { width, height: 800 },
+        colorScheme,
+      });
+      await says(other, '#state', 'Ready');
+      await other.locator('#tab-replay').click();
+      await other.getByRole('button', { name: 'Count the events' }).click();
+      await says(other, '#replay .pill', 'counted');
+      await fits(other, `replay ${width}`);
+      await other.locator('#tab-erasure').click();
+      await says(other, '#erasure td[data-label=State]', 'can be cancelled');
+      await fits(other, `erasure ${width}`);
+      await other.locator('#tab-replay').click();
+      await other.getByRole('button', { name: /^Forget/ }).click();
+    }
+    await page.getByRole('button', { name: /^Cancel/ }).press('Enter');
+    await says(page, '#toast', 'Cancelled: nothing was erased.');
+    await says(page, '#erasure tbody', 'No erasure waits.');
+    expect(complaints).toEqual([]);
+  });
+});
