@@ -50,6 +50,7 @@ import { createTake } from './sources/take.ts';
 import type { Validator } from './validate/envelope.ts';
 import { receiptsPlace } from './receipts/place.ts';
 import { Receipts } from './receipts/receipts.ts';
+import { SchemaWatch } from './schema/watch.ts';
 import { createReceiving } from './workers/receiving.ts';
 
 export interface AppOptions {
@@ -104,6 +105,8 @@ export type System = ReturnType<typeof foundation> & {
   store: EventStore;
   /** Of a fleet, in the place of a journal of this process's own; null without one. */
   shared: KafkaJournal | null;
+  /** Null where no journal is kept that it could remember in. */
+  schema: SchemaWatch | null;
   /** Null where none are given. */
   receipts: Receipts | null;
   ingest: Ingest;
@@ -187,13 +190,31 @@ async function openStore(system: System): Promise<Stop> {
   if (system.journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });
   const store = system.journal ?? system.shared ?? openMemory(plan, log);
   system.store = store;
-  system.ingest = new GuardedIngest(store, users.isErased, meter);
+  system.schema = system.journal === null ? null : await openSchema(system, system.journal);
+  system.ingest = new GuardedIngest(store, users.isErased, system.schema ?? meter);
   system.take = createTake({ ingest: system.ingest, validate, maxBytes: config.server.maxBodyBytes });
   warnOfReaders(config, log);
   return async () => {
     if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
+    await system.schema?.stop();
     await store.close();
   };
+}
+
+/** Also where it is off: a reload can turn it on. */
+function openSchema(system: System, store: SqliteJournal): Promise<SchemaWatch> {
+  const { plan, clock, log, meter } = system;
+  return SchemaWatch.open(meter, {
+    clock,
+    log,
+    store,
+    ingest: () => system.ingest,
+    settings: () => {
+      const { enabled, alertTo } = plan.value.config.schema;
+      return { enabled: enabled !== false, alertTo };
+    },
+    envelope: () => plan.value.config.envelope,
+  });
 }
 
 async function openShared(system: System): Promise<KafkaJournal> {
@@ -362,6 +383,7 @@ function makeStatus(system: System): Stop {
           ...running,
           journal: administered,
           validate,
+          schema: system.schema,
           hasSink: (name) => plan.value.config.sinks[name] !== undefined,
           dropSink: (sink) => delivery.giveUp(sink),
         });

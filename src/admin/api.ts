@@ -12,6 +12,7 @@ import { SET_ASIDE } from './audit.ts';
 export function createApi(operationsOf: (response: Response) => Operations): Router {
   const api = express.Router();
   api.get('/status', async (_request, response) => void response.json(await operationsOf(response).status()));
+  api.get('/schema', async (_request, response) => void response.json(await operationsOf(response).schema()));
   api.get('/events', async (request, response) => {
     response.json(await operationsOf(response).listEvents(selectionOf(request.query)));
   });

@@ -1,7 +1,7 @@
 import { MillraceError } from '../core/errors.ts';
 import type { EventStore } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
-import type { OperationsOptions } from './operations.ts';
+import { nothingRemembered, type OperationsOptions } from './operations.ts';
 
 /** The operations of a receiver with `acknowledge: delivered`: there is a status, and nothing kept to look at. */
 export function directOperations(
@@ -25,6 +25,7 @@ export function directOperations(
     retryDeadLetters: nothingKept,
     dropDeadLetters: nothingKept,
     dropSink: nothingKept,
+    schema: async () => nothingRemembered(),
   };
 }
 

@@ -1,3 +1,4 @@
+import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
@@ -9,6 +10,7 @@ import type {
   RetryResult,
   SinkStatus,
 } from '../core/operations.ts';
+import type { SchemaReport } from '../core/schema.ts';
 import type { Validation } from '../validate/envelope.ts';
 
 export interface OperationsOptions {
@@ -22,6 +24,8 @@ export interface OperationsOptions {
   /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
   readonly dropSink: Operations['dropSink'];
+  /** What events look like; null, or left out, where that is not remembered. */
+  readonly schema?: { report(): SchemaReport | Promise<SchemaReport> } | null;
 }
 
 /** What of a journal people look at and decide about. */
@@ -46,9 +50,10 @@ const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 
 /** The operations on a journal this process holds. */
 export function createOperations(options: OperationsOptions): Operations {
-  const { journal, validate, pid, sinks, receiving, hasSink, dropSink } = options;
+  const { journal, validate, pid, sinks, receiving, hasSink, dropSink, schema } = options;
   return {
     dropSink,
+    schema: async () => (schema === null || schema === undefined ? nothingRemembered() : schema.report()),
     status: async () => ({
       pid,
       journal: await journal.status(),
@@ -127,6 +132,14 @@ async function retryQuarantine(
     }
   }
   return { retried, kept };
+}
+
+/** @throws MillraceError usage */
+export function nothingRemembered(): never {
+  throw new MillraceError(
+    'usage',
+    'fields are remembered in a journal on this machine: with acknowledge: journaled and journal.type: local',
+  );
 }
 
 function bounded(selection: Selection): Selection {

@@ -6,6 +6,7 @@ import type { Clock } from '../core/clock.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { Operations, ReceiptsStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { NotedHead } from '../core/proof.ts';
+import type { SchemaFigures } from '../core/schema.ts';
 import { formatTarget } from '../core/route.ts';
 import type { Live } from '../lib/live.ts';
 import type { MetricState } from '../metrics/catalogue.ts';
@@ -26,6 +27,7 @@ export interface StatusOptions {
     readonly inFlight: number;
   };
   readonly operations: Operations;
+  readonly schema: { readonly figures: SchemaFigures } | null;
   /** Erasures, replays and backfills that are known of. */
   readonly activities: () => readonly Activity[];
   /** Whether the console can start replays. */
@@ -115,6 +117,7 @@ export class Status {
       status: await this.#currentStatus(),
       ready: this.health().ready,
       archives: this.#archives(),
+      schema: this.#options.schema?.figures ?? null,
       receiving: receiver.inFlight,
       decompressing: receiver.decompressing,
       connections: receiver.connections,

@@ -13,6 +13,9 @@ import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { compileRoutes } from '../route/table.ts';
+import { memoryOf } from '../schema/kept.ts';
+import { reportOf } from '../schema/report.ts';
+import { MEMORY_KEY } from '../schema/watch.ts';
 import { AdminClient } from './admin-client.ts';
 import { usageError } from './io.ts';
 
@@ -66,6 +69,12 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
     dropSink: async (sink) => drop(journal, config, sink),
+    schema: {
+      report: async () => {
+        const text = await journal.checkpoints.load(MEMORY_KEY);
+        return reportOf(memoryOf(text), config.schema.enabled !== false);
+      },
+    },
   });
   const audit = new Audit(config.journal.path);
   return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };
@@ -83,6 +92,7 @@ async function openShared(config: Config): Promise<OpenOperations> {
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
     dropSink: () => Promise.reject(usageError('sink drop needs journal.type: local')),
+    schema: null,
   });
   const audit = new Audit(ownerFolder(config));
   return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };

@@ -1,7 +1,7 @@
 import type { Route } from '../core/route.ts';
 import { parsePath } from '../lib/json-paths.ts';
 import { nearest } from '../lib/nearest.ts';
-import { NAMES } from './fixture/names.ts';
+import { NAMES } from '../core/member-names.ts';
 
 const INDEX = /^\d+$/;
 

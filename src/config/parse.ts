@@ -63,7 +63,9 @@ function toConvict({ properties = {} }: Written, path: readonly string[]): Mappi
 function layer(document: Mapping, set: Mapping, { properties = {} }: Written): Mapping {
   const result = { ...document };
   for (const [key, schema] of Object.entries(properties)) {
-    const value = result[key] ?? {};
+    // A section with a switch can be written as the switch alone: `schema: false`.
+    const isSwitch = typeof result[key] === 'boolean' && schema.properties?.['enabled'] !== undefined;
+    const value = isSwitch ? { enabled: result[key] } : (result[key] ?? {});
     if (schema.kind !== undefined) result[key] = set[key] ?? result[key];
     else if (schema.properties !== undefined && isMapping(value))
       result[key] = layer(value, Object(set[key]), schema);

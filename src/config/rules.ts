@@ -63,6 +63,8 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     if (server.workers > 1) wrong(['receipts', 'path'], 'cannot be used with several server.workers yet');
   }
 
+  checkSchema(config, wrong);
+
   const { s3 } = config.storage;
   if ((s3.accessKeyId === null) !== (s3.secretAccessKey === null)) {
     const [missing, there] = s3.accessKeyId === null ? KEY_PAIR : KEY_PAIR.toReversed();
@@ -160,6 +162,16 @@ function checkSuccessions({ sinks }: Config, wrong: Say): void {
     else if (other !== undefined) wrong(path, `names ${continues}, as sinks.${other}.continues does`);
     heirs.set(continues, name);
   }
+}
+
+function checkSchema(config: Config, wrong: Say): void {
+  const { enabled, alertTo } = config.schema;
+  if (alertTo !== null && config.sinks[parseTarget(alertTo).sink] === undefined)
+    wrong(['schema', 'alertTo'], `${alertTo} names no configured sink`);
+  if (isLocal(config)) return;
+  const need = 'needs a journal on this machine: acknowledge: journaled, and journal.type: local';
+  if (enabled === true) wrong(['schema', 'enabled'], need);
+  if (alertTo !== null) wrong(['schema', 'alertTo'], need);
 }
 
 function checkDelivered({ sinks, routes, quarantine }: Config, wrong: Say, risky: Say): void {

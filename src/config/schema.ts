@@ -6,6 +6,7 @@ import {
   duration,
   flag,
   NOT_EMPTY,
+  optionalFlag,
   optionalText,
   port,
   status,
@@ -237,6 +238,14 @@ export const CONFIG = section({
       'File of the private key that signs the log; made at the first start. Without it `receipts.key` in erasure.path. Keep it, apart from the log.',
     ),
     interval: duration('1s', 'How often the log is signed, while it grows.', TIMER),
+  }),
+  schema: section({
+    enabled: optionalFlag(
+      'Whether the receiver remembers which fields and kinds of values the events of each type have had, and says when there is a new one. Left out it does, where the journal is on this machine: acknowledge: journaled, and journal.type: local. `schema: false` turns it off.',
+    ),
+    alertTo: optionalText(
+      'Sink (or `sink:destination`) that is sent an event millrace.schema.changed when there is something new.',
+    ),
   }),
   service: section({
     baseUrl: optionalText("Address of the service's API, for backfill and follow-up pulls.", {

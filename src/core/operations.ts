@@ -1,6 +1,7 @@
 import type { Redaction } from './redaction.ts';
 import type { Flushed, SinkTrouble } from './sink.ts';
 import type { InvalidReason } from './ingest.ts';
+import type { SchemaReport } from './schema.ts';
 import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
 
 /** How one sink is doing, beside what its cursor says. */
@@ -145,6 +146,8 @@ export interface Operations {
   listDeadLetters(selection: Selection, bodies: boolean): Promise<readonly DeadLetterSummary[]>;
   retryDeadLetters(selection: Selection): Promise<RetryResult>;
   dropDeadLetters(selection: Selection): Promise<number>;
+  /** What accepted events look like. Rejects where that is not remembered. */
+  schema(): Promise<SchemaReport>;
   /** Gives up what waits for a sink that is not in the config any more. */
   dropSink(sink: string): Promise<GivenUp>;
 }

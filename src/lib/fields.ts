@@ -41,10 +41,14 @@ export const texts = (doc: string): Field<readonly string[]> => {
   return field('texts', z.preprocess(fromText(split), z.array(z.string({ error }), { error })), doc, []);
 };
 
-export const flag = (fallback: boolean, doc: string): Field<boolean> => {
-  const schema = z.boolean({ error: 'must be true or false' });
-  return field('flag', z.preprocess(fromText(yesOrNo), schema), doc, fallback);
-};
+const BOOLEAN = z.boolean({ error: 'must be true or false' });
+
+export const flag = (fallback: boolean, doc: string): Field<boolean> =>
+  field('flag', z.preprocess(fromText(yesOrNo), BOOLEAN), doc, fallback);
+
+/** A flag that may be left out. */
+export const optionalFlag = (doc: string): Field<boolean | null> =>
+  field('flag', z.preprocess(fromText(yesOrNo), BOOLEAN.nullable()), doc, null);
 
 export const count = (fallback: number, doc: string, range: Range = {}): Field<number> =>
   field('count', whole('a whole number', digits, String, range), doc, fallback);

@@ -2,6 +2,7 @@ import type { Route } from '../core/route.ts';
 import type { ConnectionCounts, ReceiptsStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import type { NotedHead } from '../core/proof.ts';
+import type { SchemaFigures } from '../core/schema.ts';
 import { Distribution } from './distribution.ts';
 import { NO_ROUTE, type Meter, type SecretUse } from './meter.ts';
 
@@ -20,6 +21,8 @@ export interface MetricState {
   readonly secrets: number;
   readonly version: string;
   readonly acknowledge: string;
+  /** Null where fields are not remembered. */
+  readonly schema: SchemaFigures | null;
   /** Heads of the manifests of files sinks. */
   readonly archives: readonly (NotedHead & { readonly sink: string })[];
 }
@@ -77,6 +80,34 @@ export const METRICS: readonly MetricDefinition[] = [
       })),
       { labels: { route: NO_ROUTE, match: '' }, value: meter.routes.get(NO_ROUTE) },
     ],
+  ),
+  counter(
+    'millrace_schema_first_seen_total',
+    'What accepted events had for the first time: a type, a field of a known type, a kind of value of a known field.',
+    ['what'],
+    ({ schema }) =>
+      Object.entries(schema?.firstSeen ?? {}).map(([what, value]) => ({
+        labels: { what: what.slice(0, -1) },
+        value,
+      })),
+  ),
+  counter(
+    'millrace_schema_events_total',
+    'Accepted events that the schema memory looked at, and that it only counted because there were too many at once.',
+    ['looked'],
+    ({ schema }) =>
+      schema === null
+        ? []
+        : [
+            { labels: { looked: 'yes' }, value: schema.looked },
+            { labels: { looked: 'no' }, value: schema.passed },
+          ],
+  ),
+  gauge('millrace_schema_fields', 'Fields in the schema memory.', ({ schema }) => schema?.fields ?? 0),
+  gauge(
+    'millrace_schema_full',
+    '1 when there were more types or fields than the schema memory takes: new ones may not be told.',
+    ({ schema }) => +(schema?.isFull ?? false),
   ),
   counter(
     'millrace_received_bytes_total',

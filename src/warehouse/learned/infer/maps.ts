@@ -1,6 +1,15 @@
 import { nameKind } from './names.ts';
 import type { Kind, Place } from './place.ts';
 
+/** What is counted at a place of objects: by whomever. */
+interface Counted {
+  readonly seen: number;
+  readonly nulls: number;
+  readonly since: number;
+  readonly kinds: { readonly object: number };
+  readonly members: ReadonlyMap<string, Counted> | null;
+}
+
 /** Objects of one place that say enough to trust a name that could be data, and how many of them must have it. */
 const ENOUGH = 20;
 const STEADY = 0.9;
@@ -17,7 +26,7 @@ export function isFieldName(name: string, member: Place, around: Place): boolean
 }
 
 /** Nearly every object has it, and there were enough of them. */
-function isSteady({ seen }: Place, { kinds }: Place): boolean {
+function isSteady({ seen }: Counted, { kinds }: Counted): boolean {
   return kinds.object >= ENOUGH && seen >= kinds.object * STEADY;
 }
 
@@ -35,7 +44,7 @@ function hasMoreData(place: Place): boolean {
 }
 
 /** Most names were met once only, or new ones do not stop coming. */
-export function looksEverNew({ members, kinds }: Place): boolean {
+export function looksEverNew({ members, kinds }: Counted): boolean {
   const all = [...(members?.values() ?? [])];
   const once = all.filter(({ seen }) => seen === 1).length;
   if (all.length >= 8 && kinds.object >= 4 && once * 2 >= all.length) return true;
@@ -44,7 +53,7 @@ export function looksEverNew({ members, kinds }: Place): boolean {
 }
 
 /** Objects of the same members under different names, and not always the same names. */
-function isUniform(place: Place): boolean {
+export function isUniform(place: Counted): boolean {
   const all = [...(place.members?.values() ?? [])];
   if (all.length < 2 || all.every((member) => isSteady(member, place))) return false;
   if (all.some(({ seen, nulls, kinds }) => kinds.object === 0 || kinds.object + nulls !== seen)) return false;

@@ -1,0 +1,148 @@
+import { nameKind } from '../warehouse/learned/infer/names.ts';
+import type { Event } from '../core/event.ts';
+import { documentedMaps } from './documented.ts';
+import { Field, type Kind } from './field.ts';
+import { walk } from './walk.ts';
+
+/** What is remembered, whatever comes: some megabytes. */
+export interface Bounds {
+  readonly types: number;
+  /** Of one type, and of all of them. */
+  readonly fieldsOfType: number;
+  readonly fields: number;
+}
+
+const BOUNDS: Bounds = { types: 500, fieldsOfType: 1000, fields: 20_000 };
+/** Of a document no more than so many bytes is looked at. */
+const MOST_BYTES = 1024 * 1024;
+
+/** What has been seen of the events of a type. */
+export interface TypeMemory {
+  /** Parts of it that are data, such as ids, are `*`. */
+  readonly type: string;
+  readonly root: Field;
+  readonly maps: ReadonlySet<string>;
+  /** Milliseconds since the epoch. */
+  readonly first: number;
+  last: number;
+  /** Events, and how many of them were looked at. */
+  seen: number;
+  looked: number;
+  fields: number;
+  /** There were more fields than are remembered. */
+  isFull: boolean;
+}
+
+/** Something that was never there before. */
+export interface FirstSeen {
+  readonly memory: TypeMemory;
+  /** Null for the type itself. */
+  readonly field: Field | null;
+  /** For a field that was there, as something else. */
+  readonly kind: Kind | null;
+}
+
+type Looked = Pick<Event, 'type' | 'team' | 'user' | 'clientUser' | 'receivedAt' | 'body'>;
+
+/** What the events of each type have looked like. */
+export class SchemaMemory {
+  readonly types = new Map<string, TypeMemory>();
+  readonly #bounds: Bounds;
+  readonly #tell: (first: FirstSeen) => void;
+  /** By the type as it came: most need no look at its parts. */
+  readonly #byName = new Map<string, TypeMemory>();
+  fields = 0;
+  /** There were more types than are remembered. */
+  isFull = false;
+
+  constructor(tell: (first: FirstSeen) => void = () => undefined, bounds: Bounds = BOUNDS) {
+    this.#tell = tell;
+    this.#bounds = bounds;
+  }
+
+  /** Counts an event of the type. @returns null when there are too many types */
+  count(type: string, at: number): TypeMemory | null {
+    const memory = this.#byName.get(type) ?? this.#find(type, at);
+    if (memory === null) return null;
+    memory.seen += 1;
+    memory.last = at;
+    return memory;
+  }
+
+  /** Looks at an event that was counted. @param most of its bytes */
+  look(memory: TypeMemory, event: Looked, most = MOST_BYTES): void {
+    memory.looked += 1;
+    walk(memory.root, {
+      nth: memory.looked,
+      at: event.receivedAt,
+      body: event.body,
+      most,
+      ids: event,
+      maps: memory.maps,
+      mayAdd: () => this.#mayAdd(memory),
+      tell: (field, kind) => {
+        // Its type is news enough.
+        if (memory.looked > 1) this.#tell({ memory, field, kind });
+      },
+      drop: (count) => {
+        memory.fields -= count;
+        this.fields -= count;
+      },
+    });
+  }
+
+  /** As it was remembered. */
+  restore(memory: TypeMemory): void {
+    this.types.set(memory.type, memory);
+    this.fields += memory.fields;
+  }
+
+  #find(name: string, at: number): TypeMemory | null {
+    const type = withoutData(name);
+    const known = this.types.get(type);
+    if (known === undefined && this.types.size >= this.#bounds.types) {
+      this.isFull = true;
+      return null;
+    }
+    const memory = known ?? newType(type, name, at);
+    if (known === undefined) {
+      this.types.set(type, memory);
+      this.#tell({ memory, field: null, kind: null });
+    }
+    if (this.#byName.size < this.#bounds.types) this.#byName.set(name, memory);
+    return memory;
+  }
+
+  #mayAdd(memory: TypeMemory): boolean {
+    const { fieldsOfType, fields } = this.#bounds;
+    if (memory.fields >= fieldsOfType || this.fields >= fields) {
+      memory.isFull = true;
+      return false;
+    }
+    memory.fields += 1;
+    this.fields += 1;
+    return true;
+  }
+}
+
+function newType(type: string, name: string, at: number): TypeMemory {
+  return {
+    type,
+    root: new Field(null, null, 1, 1, at),
+    maps: documentedMaps(name),
+    first: at,
+    last: at,
+    seen: 0,
+    looked: 0,
+    fields: 0,
+    isFull: false,
+  };
+}
+
+/** `raw.6b0e9a52-….created` to `raw.*.created`. */
+function withoutData(type: string): string {
+  return type
+    .split('.')
+    .map((part) => (nameKind(part) === 'data' ? '*' : part))
+    .join('.');
+}

@@ -1,0 +1,49 @@
+import { getOrMake } from '../lib/get-or-make.ts';
+import type { FirstSeen, TypeMemory } from './memory.ts';
+
+/** What was never there before in events of one type. */
+export interface TypeNews {
+  readonly type: string;
+  readonly isNew: boolean;
+  /** Enough events were there before for a new field to be a surprise. */
+  readonly isSettled: boolean;
+  /** Paths, and how many more there are. */
+  readonly fields: readonly string[];
+  readonly more: number;
+  /** Fields that were there, as something else. */
+  readonly kinds: readonly { readonly path: string; readonly kind: string }[];
+  /** Fields that are known now. */
+  readonly known: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** Events of a type after which its fields are known. */
+const SETTLED = 20;
+/** Paths of one type that are named at once. */
+const NAMED = 50;
+
+/** By type. What was folded into another field meanwhile is not told: its name has turned out to be data. */
+export function newsOf(all: readonly FirstSeen[]): TypeNews[] {
+  const byType = new Map<TypeMemory, FirstSeen[]>();
+  for (const first of all) getOrMake(byType, first.memory, () => []).push(first);
+  return [...byType].flatMap(([memory, found]) => {
+    const isNew = found.some(({ field }) => field === null);
+    const alive = found.flatMap(({ field, kind }) => (field === null || field.isGone ? [] : [{ field, kind }]));
+    if (!isNew && alive.length === 0) return [];
+    const fields = alive.flatMap(({ field, kind }) => (kind === null ? [field.path] : []));
+    const kinds = alive.flatMap(({ field, kind }) => (kind === null ? [] : [{ path: field.path, kind }]));
+    return [
+      {
+        type: memory.type,
+        isNew,
+        isSettled: memory.looked > SETTLED,
+        fields: isNew ? [] : fields.slice(0, NAMED),
+        more: isNew ? 0 : Math.max(fields.length - NAMED, 0),
+        kinds: kinds.slice(0, NAMED),
+        known: memory.fields,
+        at: memory.last,
+      },
+    ];
+  });
+}

@@ -1,0 +1,301 @@
+import { isUniform, looksEverNew } from '../warehouse/learned/infer/maps.ts';
+import { nameKind } from '../warehouse/learned/infer/names.ts';
+import type { Envelope } from '../core/event.ts';
+import { NAMES } from '../core/member-names.ts';
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  JsonFault,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipColon,
+  skipKey,
+  skipNumber,
+  skipScalar,
+  skipString,
+  skipValue,
+  skipWhite,
+  unexpected,
+} from '../lib/json-text.ts';
+import { Field, type Kind } from './field.ts';
+
+/** Deeper values are stepped over. */
+const DEEPEST = 32;
+/** Names of one object that are fields; with more they are data. */
+const MOST_NAMES = 256;
+/** From so many names on it is asked whether they are data. */
+const ASKED_AT = 8;
+/** A name that may be data is a field when nearly all objects have it, and there were enough of them. */
+const ENOUGH = 20;
+const STEADY = 0.9;
+const MOST_DOUBTS = 64;
+const [POINT, LOWER_E, UPPER_E, LETTER_N, LETTER_T, LETTER_F] = [0x2e, 0x65, 0x45, 0x6e, 0x74, 0x66];
+
+/** What a walk may do, and what it tells. */
+export interface Walked {
+  /** Number of this document among those of its type. */
+  readonly nth: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly body: Buffer;
+  /** Ends before the first byte behind so many of a large document. */
+  readonly most: number;
+  /** Ids in it, which are no names of fields wherever they stand. */
+  readonly ids: Pick<Envelope, 'team' | 'user' | 'clientUser'>;
+  /** Places of objects whose names are data, as the service says. */
+  readonly maps: ReadonlySet<string>;
+  /** Whether one more field may be remembered. */
+  readonly mayAdd: () => boolean;
+  /** @param kind null for a field that is new; else it was there, and never was that */
+  readonly tell: (field: Field, kind: Kind | null) => void;
+  /** Fields that are no longer remembered apart from others. */
+  readonly drop: (count: number) => void;
+}
+
+/** The rest of a document that is larger than what is looked at. */
+class Enough extends Error {}
+const ENOUGH_SEEN = new Enough();
+
+/**
+ * Looks at one JSON document as bytes, and counts in the fields what stands where. A name that looks like data (an id, a day, an
+ * address, a word of a person) becomes no field: `nameKind` and the rules beside it say which.
+ * @returns false for a document that is no JSON; what stands in front of the fault was counted then
+ */
+export function walk(root: Field, walked: Walked): boolean {
+  const { body, at } = walked;
+  root.seen += 1;
+  root.last = at;
+  try {
+    new Walk(walked).value(root, skipWhite(body, 0), 1);
+    return true;
+  } catch (error) {
+    if (error === ENOUGH_SEEN) return true;
+    if (error instanceof JsonFault) return false;
+    throw error;
+  }
+}
+
+class Walk {
+  readonly #walked: Walked;
+  readonly #bytes: Buffer;
+  readonly #at: number;
+  readonly #most: number;
+
+  constructor(walked: Walked) {
+    this.#walked = walked;
+    this.#bytes = walked.body;
+    this.#at = walked.at;
+    this.#most = walked.most;
+  }
+
+  /** @returns the index after the value */
+  value(field: Field, at: number, depth: number): number {
+    const bytes = this.#bytes;
+    switch (bytes[at]) {
+      case QUOTE:
+        this.#kind(field, 'text');
+        return Math.abs(skipString(bytes, at));
+      case OPEN_BRACE:
+        this.#kind(field, 'object');
+        return depth > DEEPEST ? skipValue(bytes, at, 1) : this.#object(field, at, depth);
+      case OPEN_BRACKET:
+        this.#kind(field, 'array');
+        return depth > DEEPEST ? skipValue(bytes, at, 1) : this.#array(field, at, depth);
+      case LETTER_N:
+        field.nulls += 1;
+        return skipScalar(bytes, at);
+      case LETTER_T:
+      case LETTER_F:
+        this.#kind(field, 'boolean');
+        return skipScalar(bytes, at);
+      default: {
+        const end = skipNumber(bytes, at);
+        this.#kind(field, isWhole(bytes, at, end) ? 'integer' : 'decimal');
+        return end;
+      }
+    }
+  }
+
+  #object(field: Field, at: number, depth: number): number {
+    const bytes = this.#bytes;
+    const nth = field.kinds.object;
+    let before: Field | null = null;
+    let i = skipWhite(bytes, at + 1);
+    if (bytes[i] === CLOSE_BRACE) return i + 1;
+    for (;;) {
+      if (i > this.#most) throw ENOUGH_SEEN;
+      const guess: Field | null = field.isMap ? null : before === null ? field.head : before.next;
+      let member: Field | null;
+      let end: number;
+      if (guess !== null && isAt(bytes, i, guess.key)) {
+        member = guess;
+        end = i + guess.key.length;
+      } else {
+        end = Math.abs(skipKey(bytes, i));
+        member = field.isMap && field.values !== null ? field.values : this.#member(field, i, end, nth);
+        if (member !== null && member.name !== null) {
+          if (before === null) field.head = member;
+          else before.next = member;
+        }
+      }
+      const from = skipColon(bytes, end);
+      if (member === null) i = skipValue(bytes, from, 1);
+      else {
+        // The same name once more in one object is no further object that has it.
+        if (member.within !== nth || member.name === null) member.seen += 1;
+        member.within = nth;
+        member.last = this.#at;
+        i = this.value(member, from, depth + 1);
+        if (member.name !== null) before = member;
+      }
+      i = skipWhite(bytes, i);
+      if (bytes[i] === CLOSE_BRACE) return i + 1;
+      i = skipComma(bytes, i);
+    }
+  }
+
+  #array(field: Field, at: number, depth: number): number {
+    const bytes = this.#bytes;
+    let i = skipWhite(bytes, at + 1);
+    if (bytes[i] === CLOSE_BRACKET) return i + 1;
+    field.items ??= this.#new(null, field, field.kinds.array);
+    const { items } = field;
+    for (;;) {
+      if (i > this.#most) throw ENOUGH_SEEN;
+      if (items === null) i = skipValue(bytes, i, 1);
+      else {
+        items.seen += 1;
+        items.last = this.#at;
+        i = this.value(items, i, depth + 1);
+      }
+      i = skipWhite(bytes, i);
+      if (bytes[i] === CLOSE_BRACKET) return i + 1;
+      i = skipComma(bytes, i);
+    }
+  }
+
+  #kind(field: Field, kind: Kind): void {
+    const { kinds } = field;
+    kinds[kind] += 1;
+    if (kinds[kind] > 1) return;
+    field.noteKind(kind, this.#at);
+    if (field.born === this.#walked.nth) return;
+    const others = field.seen - field.nulls - 1;
+    // Nothing but null says nothing of what it is; a whole number and a fraction are both numbers.
+    const isNumber = kind === 'integer' || kind === 'decimal';
+    if (others <= 0 || (isNumber && kinds.integer + kinds.decimal > 1)) return;
+    this.#walked.tell(field, kind);
+  }
+
+  /** Where a member is counted whose name was not expected; null when nothing more is remembered. */
+  #member(field: Field, from: number, to: number, nth: number): Field | null {
+    const name = JSON.parse(this.#bytes.toString('utf8', from, to)) as string;
+    const known = field.members?.get(name);
+    if (known !== undefined) return known;
+    if (field.isMap || this.#isData(field, name, nth)) return this.#values(field, nth);
+    if ((field.members?.size ?? 0) >= MOST_NAMES) return this.#collapse(field, nth);
+    const member = this.#new(name, field, nth);
+    if (member === null) return null;
+    member.seen = 1;
+    member.within = nth;
+    (field.members ??= new Map()).set(name, member);
+    // Not before it is there: it can be what shows that names are data.
+    if (seemsMap(field)) return this.#collapse(field, nth);
+    return member;
+  }
+
+  /** All members whose names are data, as one. */
+  #values(field: Field, nth: number): Field | null {
+    field.values ??= this.#new(null, field, nth);
+    return field.values;
+  }
+
+  #collapse(field: Field, nth: number): Field | null {
+    const count = sizeOf(field);
+    const had = field.values !== null;
+    field.collapse();
+    this.#walked.drop(count - sizeOf(field));
+    const { values } = field;
+    if (values !== null && !had) this.#walked.tell(values, null);
+    return values ?? this.#values(field, nth);
+  }
+
+  /** Whether the name says what somebody has, instead of what a format calls it. */
+  #isData(field: Field, name: string, nth: number): boolean {
+    if (NAMES.has(name)) return this.#isDocumentedMap(field);
+    const { team, user, clientUser } = this.#walked.ids;
+    if (name === team || name === user || name === clientUser) return true;
+    const kind = nameKind(name);
+    if (kind === 'data' || this.#isDocumentedMap(field)) return true;
+    return kind === 'doubtful' && !isSteady(field, name, nth);
+  }
+
+  #isDocumentedMap(field: Field): boolean {
+    const { maps } = this.#walked;
+    if (maps.size === 0 || !maps.has(field.path)) return false;
+    field.isMap = true;
+    return true;
+  }
+
+  #new(name: string | null, around: Field, since: number): Field | null {
+    const { nth, at, mayAdd, tell } = this.#walked;
+    if (!mayAdd()) return null;
+    const field = new Field(name, around, nth, since, at);
+    tell(field, null);
+    return field;
+  }
+}
+
+/** Names that do not stop coming, or stand for the same thing each time. */
+function seemsMap(field: Field): boolean {
+  const { members } = field;
+  if (members === null || members.size < ASKED_AT || [...members.keys()].every((name) => NAMES.has(name)))
+    return false;
+  return looksEverNew(field) || (isUniform(field) && !isRegular(field));
+}
+
+/** All objects have the same names. */
+function isRegular({ members, kinds }: Field): boolean {
+  return [...(members?.values() ?? [])].every(({ seen }) => seen === kinds.object);
+}
+
+/** Counts a name that may be data. @returns true when it has become a field */
+function isSteady(field: Field, name: string, nth: number): boolean {
+  field.doubts ??= new Map();
+  const doubt = field.doubts.get(name) ?? { seen: 0, since: nth, within: 0 };
+  if (doubt.seen === 0 && field.doubts.size >= MOST_DOUBTS) return false;
+  field.doubts.set(name, doubt);
+  if (doubt.within !== nth) doubt.seen += 1;
+  doubt.within = nth;
+  const objects = nth - doubt.since + 1;
+  if (objects < ENOUGH || doubt.seen < objects * STEADY) return false;
+  field.doubts.delete(name);
+  return true;
+}
+
+/** Fields inside it. */
+function sizeOf(field: Field): number {
+  let size = -1;
+  for (const _ of field.all()) size += 1;
+  return size;
+}
+
+function isAt(bytes: Buffer, from: number, key: Buffer): boolean {
+  for (let at = 0; at < key.length; at += 1) if (bytes[from + at] !== key[at]) return false;
+  return true;
+}
+
+function isWhole(bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at += 1) {
+    const c = bytes[at];
+    if (c === POINT || c === LOWER_E || c === UPPER_E) return false;
+  }
+  return true;
+}
+
+function skipComma(bytes: Buffer, at: number): number {
+  if (bytes[at] !== COMMA) throw unexpected(bytes, at);
+  return skipWhite(bytes, at + 1);
+}
