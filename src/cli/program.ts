@@ -48,6 +48,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Develop:': {
     dev: async () => (await import('./dev/command.ts')).devCommand,
     demo: async () => (await import('./demo/command.ts')).demoCommand,
+    types: async () => (await import('./types/command.ts')).typesCommand,
     listen: async () => (await import('./listen.ts')).listenCommand,
     fixture: async () => (await import('./fixture/command.ts')).fixtureCommand,
     send: async () => (await import('./send.ts')).sendCommand,

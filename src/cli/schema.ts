@@ -7,6 +7,8 @@ import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/sql
 import { TABLES, type TableEntry } from '../warehouse/tables.ts';
 import { messageOf } from '../core/errors.ts';
 import { inferCommand } from './infer.ts';
+import { addKeyOptions, type KeyOptions } from './key-options.ts';
+import { printSeen, schemaDiffCommand } from './schema-seen.ts';
 import { print, usageError, type Io } from './io.ts';
 import { collect, option, wholeNumber } from './options.ts';
 import { addTablesOption, tablesOf, type TablesFlags } from './tables-option.ts';
@@ -15,6 +17,9 @@ const PARTS = ['tables', 'upgrade', 'views', 'load', 'erase'] as const;
 
 const HELP = `
 Examples:
+  millrace schema                                        (event types that were seen)
+  millrace schema daily.data.meal. --json                (their fields, kinds of values, first and last seen)
+  millrace schema diff --since 2026-11-21
   millrace schema --dialect duckdb --only tables,views | duckdb health.db
   millrace schema --dialect duckdb --load --export ./export/meals --after 6 | duckdb health.db
   millrace schema meals --dialect postgres --load --from ./export/meals/meals/ | psql
@@ -22,7 +27,7 @@ Examples:
   millrace schema --dialect postgres --upgrade | psql
   millrace schema --dialect bigquery --erase 6b0e9a52-0000-4000-8000-0000000000aa
 
-Prints SQL: the tables for the rows of \`millrace export\`, \`ndjson\` and \`backfill\`, partitioned and sorted as the warehouse
+With --dialect prints SQL: the tables for the rows of \`millrace export\`, \`ndjson\` and \`backfill\`, partitioned and sorted as the warehouse
 can; views of the newest version of each row (<table>_latest); and the statements that load rows. The view of a nested table
 needs the view of its parent table. Without a table it prints all of them; without --from a placeholder of the location.
 
@@ -42,7 +47,7 @@ Redshift and Databricks have no statement for that which may be repeated.
 --erase removes the rows that say they are the user's, and then those of the user's events whose documents name somebody else:
 these are found in the table events, which comes last, and is made where it is not there.`;
 
-interface Options extends TablesFlags {
+interface Options extends TablesFlags, KeyOptions {
   readonly dialect?: DialectName;
   readonly only?: readonly Part[];
   readonly load?: boolean;
@@ -61,17 +66,17 @@ interface Options extends TablesFlags {
 
 type Part = (typeof PARTS)[number];
 
-/** `millrace schema`: DDL, load statements and erasures for a warehouse. */
+/** `millrace schema`: what events look like; with a dialect DDL, load statements and erasures for a warehouse. */
 export function schemaCommand(io: Io): Command {
   const command = new Command('schema')
-    .description('print the tables, views and load statements for a warehouse')
-    .argument('[table]', 'one table only')
-    .addOption(new Option('--dialect <dialect>', 'the warehouse (required)').choices(Object.keys(DIALECTS)))
+    .description('show what events look like; with --dialect print tables, views and load statements')
+    .argument('[type-or-table]', 'only event types that begin so; with --dialect one table')
+    .addOption(new Option('--dialect <dialect>', 'the warehouse').choices(Object.keys(DIALECTS)))
     .option('--only <parts>', `some of ${PARTS.join(',')}`, partsOf)
     .option('--load', 'only the load statements')
     .option(
       '--from <place>',
-      'location of the rows of the table: a file or folder, or an address that the warehouse can read',
+      'with --dialect where the rows of the table are: a file, a folder, an address that the warehouse can read; without it the archive to look at instead of the receiver',
     )
     .option('--export <folder>', 'only the loads of what is new in this export')
     .addOption(option('--after <step>', 'the last step of the export that was loaded', wholeNumber(), '0'))
@@ -90,7 +95,7 @@ export function schemaCommand(io: Io): Command {
       ),
     )
     .option('--client-user', 'the ids to erase are client user ids')
-    .option('--config <file>', 'the config, whose `tables` are added')
+    .option('--config <file>', 'the config of the receiver; its `tables` are added')
     .option(
       '--json',
       'print one JSON document: [{table, createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent}]',
@@ -98,9 +103,10 @@ export function schemaCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (table: string | undefined, options: Options) => {
       const { dialect, from, json } = options;
-      // Not for commander to demand: `schema infer` has no dialect.
-      if (dialect === undefined)
-        throw usageError(`--dialect is required: ${Object.keys(DIALECTS).join(', ')}`);
+      if (dialect === undefined) {
+        refuseSql(table, options);
+        return printSeen(table, options, io);
+      }
       const tables = await tablesOf(options, io);
       if (table !== undefined && !tables.has(table))
         throw usageError(`there is no table ${table}; there are ${[...tables.keys()].join(', ')}`);
@@ -121,7 +127,18 @@ export function schemaCommand(io: Io): Command {
       if (json === true) print(io, JSON.stringify(schemas, null, 2));
       else print(io, render(schemas, parts, dialect));
     });
-  return addTablesOption(command).addCommand(inferCommand(io));
+  return addTablesOption(addKeyOptions(command))
+    .addCommand(inferCommand(io))
+    .addCommand(schemaDiffCommand(io));
+}
+
+/** What says something of statements says which warehouse they are for. @throws MillraceError usage */
+function refuseSql(name: string | undefined, options: Options): void {
+  const { only, load, format, compress, replace, upgrade, erase, eraseDay, clientUser, tables } = options;
+  const isSql = [only, load, format, compress, replace, upgrade, erase, eraseDay, clientUser, tables];
+  if (isSql.every((given) => given === undefined) && options.export === undefined && !TABLES.has(name ?? ''))
+    return;
+  throw usageError(`--dialect is required: ${Object.keys(DIALECTS).join(', ')}`);
 }
 
 /** What brings a warehouse from a step of an export to its last, a text for each day, or for each file without days. */

@@ -61,7 +61,11 @@ function forEditors(node: object): Mapping {
   };
   if (isList === true) return { ...said, anyOf: [value['items'], value] };
   // An empty section (`server:` with nothing after it) is an absent one.
-  if (isMapping(fallback)) return { ...value, type: ['object', 'null'] };
+  if (isMapping(fallback)) {
+    // A section with a switch can be written as the switch alone.
+    const isSwitch = isMapping(value['properties']) && value['properties']['enabled'] !== undefined;
+    return { ...value, type: isSwitch ? ['object', 'boolean', 'null'] : ['object', 'null'] };
+  }
   if (kind === undefined && value['pattern'] === undefined) return { ...said, ...value };
   const written = WITH_UNIT[kind as Kind];
   const ways = value['anyOf'] === undefined ? [value] : (value['anyOf'] as Mapping[]);

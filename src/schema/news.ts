@@ -29,7 +29,9 @@ export function newsOf(all: readonly FirstSeen[]): TypeNews[] {
   for (const first of all) getOrMake(byType, first.memory, () => []).push(first);
   return [...byType].flatMap(([memory, found]) => {
     const isNew = found.some(({ field }) => field === null);
-    const alive = found.flatMap(({ field, kind }) => (field === null || field.isGone ? [] : [{ field, kind }]));
+    const alive = found.flatMap(({ field, kind }) =>
+      field === null || field.isGone ? [] : [{ field, kind }],
+    );
     if (!isNew && alive.length === 0) return [];
     const fields = alive.flatMap(({ field, kind }) => (kind === null ? [field.path] : []));
     const kinds = alive.flatMap(({ field, kind }) => (kind === null ? [] : [{ path: field.path, kind }]));

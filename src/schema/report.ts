@@ -21,7 +21,9 @@ function typeOf({ type, root, first, last, seen, looked, isFull }: TypeMemory): 
 }
 
 function fieldOf(field: Field): SchemaField {
-  const kinds = KINDS.flatMap((kind) => (field.kinds[kind] === 0 ? [] : [[kind, field.kinds[kind]] as const]));
+  const kinds = KINDS.flatMap((kind) =>
+    field.kinds[kind] === 0 ? [] : [[kind, field.kinds[kind]] as const],
+  );
   return {
     path: field.path,
     kinds: Object.fromEntries(field.nulls === 0 ? kinds : [...kinds, ['null', field.nulls]]),

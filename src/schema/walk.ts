@@ -93,7 +93,7 @@ class Walk {
   /** @returns the index after the value */
   value(field: Field, at: number, depth: number): number {
     const bytes = this.#bytes;
-    switch (bytes[at]) {
+    switch (bytes[at] as number) {
       case QUOTE:
         this.#kind(field, 'text');
         return Math.abs(skipString(bytes, at));
@@ -202,8 +202,10 @@ class Walk {
     member.within = nth;
     (field.members ??= new Map()).set(name, member);
     // Not before it is there: it can be what shows that names are data.
-    if (seemsMap(field)) return this.#collapse(field, nth);
-    return member;
+    if (!seemsMap(field)) return member;
+    // It is counted again, with the others.
+    member.seen = 0;
+    return this.#collapse(field, nth);
   }
 
   /** All members whose names are data, as one. */

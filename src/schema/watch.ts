@@ -208,7 +208,10 @@ export class SchemaWatch implements IngestObserver {
           this.#lookBack(page.at(-1)?.seq ?? upTo, upTo);
         },
         (error: unknown) =>
-          log.warn({ error: messageOf(error) }, 'earlier events could not be looked at for the schema memory'),
+          log.warn(
+            { error: messageOf(error) },
+            'earlier events could not be looked at for the schema memory',
+          ),
       );
     });
   }
@@ -310,13 +313,24 @@ export class SchemaWatch implements IngestObserver {
   }
 
   /** As an event to the sink that wants it. */
-  async #send({ type, isNew, fields, more, kinds, at }: TypeNews): Promise<void> {
+  async #send({ type, isNew, known, fields, more, kinds, at }: TypeNews): Promise<void> {
     const { settings, ingest, envelope, clock } = this.#options;
     const { alertTo } = settings();
     if (alertTo === null) return;
     const { type: typeField, team } = envelope();
-    const data = { event_type: type, is_new_type: isNew, new_fields: fields, more_fields: more, new_kinds: kinds };
-    const body = { [typeField]: CHANGED, [team]: null, data: { ...data, detected_at: new Date(at).toISOString() } };
+    const data = {
+      event_type: type,
+      is_new_type: isNew,
+      known_fields: known,
+      new_fields: fields,
+      more_fields: more,
+      new_kinds: kinds,
+    };
+    const body = {
+      [typeField]: CHANGED,
+      [team]: null,
+      data: { ...data, detected_at: new Date(at).toISOString() },
+    };
     const event: Event = {
       id: randomUUID(),
       source: SOURCE,

@@ -1,0 +1,161 @@
+import { Command } from 'commander';
+import { EXIT } from '../core/errors.ts';
+import type { SchemaField, SchemaType } from '../core/schema.ts';
+import { changesSince, compareReports, type TypeDrift } from '../schema/compare.ts';
+import { changesToDocumented } from '../schema/documented.ts';
+import { hasColours, styled, type Style } from './colour.ts';
+import { note, print, usageError, type Io } from './io.ts';
+import { addKeyOptions } from './key-options.ts';
+import { onlyTypes, readReport, seenOf, type SeenOptions } from './seen.ts';
+import { renderTable } from './table.ts';
+
+const DOCUMENTED = 'service-spec';
+
+const DIFF_HELP = `
+Examples:
+  millrace schema diff --since 2026-11-21
+  millrace schema --json > seen.json; millrace schema diff --against seen.json      (a week later)
+  millrace schema diff --against service-spec
+  millrace schema diff --from ./data/archive --against seen.json --json
+
++ is new, - was not seen any more, ~ has values of another kind. With service-spec, which is what the service documents for the
+types of the built-in tables: + is not documented, - documented and not seen, which alone is no drift.
+
+Exit codes: 0 no drift, 1 failed, 2 usage, 4 drift.`;
+
+interface Options extends SeenOptions {
+  readonly since?: string;
+  readonly against?: string;
+}
+
+/** `millrace schema [type]` without a dialect: what accepted events look like. */
+export async function printSeen(type: string | undefined, options: SeenOptions, io: Io): Promise<void> {
+  const report = await seenOf(options, io);
+  const types = onlyTypes(report, type === undefined ? [] : [type]);
+  if (options.json === true) {
+    print(io, JSON.stringify({ ...report, types }));
+    return;
+  }
+  if (types.length === 0) note(io, 'no events were seen yet');
+  else if (types.length === 1 || type !== undefined) print(io, types.map(textOf).join('\n\n'));
+  else
+    print(
+      io,
+      renderTable(
+        ['TYPE', 'EVENTS', 'FIELDS', 'FIRST SEEN', 'LAST SEEN'],
+        types.map((each) => {
+          const fields = `${each.fields.length}${each.full ? '+' : ''}`;
+          return [each.type, String(each.events), fields, day(each.first_seen), day(each.last_seen)];
+        }),
+      ),
+    );
+}
+
+function textOf({
+  type,
+  events,
+  looked_at: looked,
+  first_seen: first,
+  last_seen: last,
+  full,
+  fields,
+}: SchemaType): string {
+  const seen = looked < events ? `${events} events, ${looked} looked at` : `${events} events`;
+  const more = full ? '; there are more fields than are remembered' : '';
+  const rows = fields.map((field) => [
+    field.path,
+    kindsOf(field),
+    `${Math.round(field.share * 1000) / 10} %`,
+    day(field.first_seen),
+    day(field.last_seen),
+  ]);
+  return `${type}: ${seen}, first ${day(first)}, last ${day(last)}${more}\n${renderTable(['FIELD', 'KINDS', 'IN', 'FIRST SEEN', 'LAST SEEN'], rows)}`;
+}
+
+function kindsOf({ kinds }: Pick<SchemaField, 'kinds'>): string {
+  return Object.keys(kinds).join(', ');
+}
+
+/** To the second. */
+function day(at: string): string {
+  return `${at.slice(0, 19)}Z`;
+}
+
+/** `millrace schema diff`: what is new, what has gone, what has become something else. */
+export function schemaDiffCommand(io: Io): Command {
+  const command = new Command('diff')
+    .description('show how events have changed: new fields, fields that are gone, other kinds of values')
+    .argument('[type]', 'only event types that begin so')
+    .option('--since <date>', 'compare with the time before: a day or time, ISO 8601, UTC')
+    .option('--against <what>', `a file of \`millrace schema --json\`, or ${DOCUMENTED}`)
+    .option('--from <place>', 'instead of the receiver: an archive, or a file of `millrace schema --json`')
+    .option('--config <file>', 'the config of the receiver')
+    .option('--json', 'print one JSON document: {drift: [{type, is, new, gone, kinds}]}')
+    .addHelpText('after', DIFF_HELP)
+    .action(async (type: string | undefined, _: unknown, self: Command) => {
+      // `schema` has options of the same names, and takes them for its own wherever they stand.
+      const options = self.optsWithGlobals<Options>();
+      const drift = await driftOf(options, io);
+      const found = drift.filter((each) => type === undefined || each.type.startsWith(type));
+      if (options.json === true) print(io, JSON.stringify({ drift: found }));
+      else if (found.length === 0) note(io, 'no drift');
+      else print(io, render(found, options.against === DOCUMENTED, hasColours(io.stdout, io.env)));
+      // What is documented need not come.
+      const isDrift = options.against === DOCUMENTED ? found.some(isBeyond) : found.length > 0;
+      if (isDrift) io.setExit(EXIT.difference);
+    });
+  return addKeyOptions(command);
+}
+
+function isBeyond({ new: added, kinds }: TypeDrift): boolean {
+  return added.length + kinds.length > 0;
+}
+
+async function driftOf(options: Options, io: Io): Promise<TypeDrift[]> {
+  const { since, against } = options;
+  if ((since === undefined) === (against === undefined))
+    throw usageError(`say --since DATE, or --against with a file or ${DOCUMENTED}`);
+  const from = since === undefined ? '' : isoOf(since);
+  const before = against === undefined || against === DOCUMENTED ? null : readReport(against);
+  const report = await seenOf(options, io);
+  if (since !== undefined) return changesSince(report, from);
+  return before === null ? changesToDocumented(report) : compareReports(before, report);
+}
+
+function isoOf(text: string): string {
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : NaN;
+  if (Number.isNaN(at))
+    throw usageError(
+      `--since ${text}: must be a day such as 2026-11-21, or a time such as 2026-11-21T08:00:00Z`,
+    );
+  return new Date(at).toISOString();
+}
+
+function render(drift: readonly TypeDrift[], isDocumented: boolean, isColoured: boolean): string {
+  const line = (style: Style, text: string): string => styled(style, text, isColoured);
+  return drift
+    .flatMap((type) => {
+      if (type.is === 'new')
+        return [line('green', `+ ${type.type}  first seen ${day(type.first_seen ?? '')}`)];
+      if (type.is === 'gone') return [line('red', `- ${type.type}  last seen ${day(type.last_seen ?? '')}`)];
+      return [
+        `  ${type.type}`,
+        ...type.new.map(({ path, kinds, first_seen: first }) =>
+          line(
+            'green',
+            `+   ${path}  ${kinds.join(', ')}${isDocumented ? '' : `  first seen ${day(first ?? '')}`}`,
+          ),
+        ),
+        ...type.gone.map(({ path, kinds, last_seen: last }) =>
+          line('red', `-   ${path}  ${kinds.join(', ')}${last === null ? '' : `  last seen ${day(last)}`}`),
+        ),
+        ...type.kinds.map(({ path, before, now, since }) =>
+          line(
+            'yellow',
+            `~   ${path}  ${before.join(', ')} -> ${now.join(', ')}${since === null ? '' : `  since ${day(since)}`}`,
+          ),
+        ),
+      ];
+    })
+    .join('\n');
+}

@@ -1,0 +1,136 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Event } from '../../src/core/event.ts';
+import { reportOf } from '../../src/schema/report.ts';
+import { eventOf, Learner } from '../schema/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+
+const OLD = { receivedAt: Date.UTC(2026, 0, 1) };
+const NEW = { receivedAt: Date.UTC(2026, 1, 1) };
+
+/** What was seen of these events, as `millrace schema --json` writes it. */
+function reportFile(folder: string, name: string, ...events: readonly Event[]): string {
+  const learner = new Learner();
+  learner.see(...events);
+  const file = join(folder, `${name}.json`);
+  writeFileSync(file, JSON.stringify(reportOf(learner.memory, true)));
+  return file;
+}
+
+test('since a day: what is new, what has gone, what has become something else', async () => {
+  const folder = await temporaryFolder();
+  const from = reportFile(
+    folder,
+    'seen',
+    eventOf({ a: 1, b: { c: 1, d: 1 }, n: null }, OLD),
+    eventOf({}, { ...OLD, type: 'no.more' }),
+    eventOf({ a: 'one', b: { d: 1, e: [1] }, n: 1 }, NEW),
+    eventOf({}, { ...NEW, type: 'one.more' }),
+  );
+  const run = await millrace(['schema', 'diff', '--from', from, '--since', '2026-01-15']);
+  expect(run).toMatchObject({ code: 4, stderr: '' });
+  expect(run.stdout.trimEnd().split('\n')).toEqual([
+    '  made.up.created',
+    '+   /b/e  array  first seen 2026-02-01T00:00:00Z',
+    '+   /b/e/*  integer  first seen 2026-02-01T00:00:00Z',
+    '-   /b/c  integer  last seen 2026-01-01T00:00:00Z',
+    '~   /a  integer -> text, integer  since 2026-02-01T00:00:00Z',
+    '- no.more  last seen 2026-01-01T00:00:00Z',
+    '+ one.more  first seen 2026-02-01T00:00:00Z',
+  ]);
+  const later = await millrace([
+    'schema',
+    'diff',
+    '--from',
+    from,
+    '--since',
+    '2026-01-15',
+    'no.such',
+    '--json',
+  ]);
+  expect(later).toMatchObject({ code: 0, stdout: '{"drift":[]}\n' });
+});
+
+test('against a file: the other way round what is new has gone', async () => {
+  const folder = await temporaryFolder();
+  const before = reportFile(folder, 'before', eventOf({ a: 1, gone: 1 }, OLD));
+  const now = reportFile(folder, 'now', eventOf({ a: true, added: 1 }, NEW));
+  const diff = async (from: string, against: string) => {
+    const run = await millrace(['schema', 'diff', '--from', from, '--against', against, '--json']);
+    const { drift } = JSON.parse(run.stdout) as {
+      drift: Record<'new' | 'gone' | 'kinds', { path: string }[]>[];
+    };
+    const paths = (list: 'new' | 'gone' | 'kinds') => drift[0]?.[list].map(({ path }) => path) ?? [];
+    return [run.code, paths('new'), paths('gone'), paths('kinds')];
+  };
+  expect(await diff(now, before)).toEqual([4, ['/added'], ['/gone'], ['/a']]);
+  expect(await diff(before, now)).toEqual([4, ['/gone'], ['/added'], ['/a']]);
+  expect(await diff(now, now)).toEqual([0, [], [], []]);
+});
+
+test('against what the service documents: a field that it does not name, and a number where it has a text', async () => {
+  const folder = await temporaryFolder();
+  const meal = (data: object) =>
+    eventOf(
+      { event_type: 'daily.data.meal.created', team_id: 't', user_id: 'u', client_user_id: null, data },
+      { type: 'daily.data.meal.created' },
+    );
+  const item = { energy: { unit: 'kcal', value: 1 }, macros: { fats: { total: 1.5 } } };
+  const right = reportFile(folder, 'right', meal({ id: 'x', name: 'y', data: { apple: item } }));
+  const diff = (from: string) => millrace(['schema', 'diff', '--from', from, '--against', 'service-spec']);
+  // What is documented need not come.
+  expect(await diff(right)).toMatchObject({ code: 0, stdout: expect.not.stringMatching(/^[+~]/m) });
+  const wrong = reportFile(
+    folder,
+    'wrong',
+    meal({ id: 7, glycaemic: 1, data: { apple: { ...item, colour: 'red' } } }),
+  );
+  const { code, stdout } = await diff(wrong);
+  expect(code).toBe(4);
+  expect(stdout.split('\n').filter((line) => /^[+~]/.test(line))).toEqual([
+    '+   /data/glycaemic  integer',
+    '+   /data/data/*/colour  text',
+    expect.stringMatching(/^~   \/data\/id  text -> integer/),
+  ]);
+});
+
+test.each([
+  [['diff'], /say --since DATE, or --against/],
+  [['diff', '--since', 'yesterday'], /--since yesterday: must be a day/],
+  [['diff', '--against', 'no-such.json'], /no-such\.json/],
+  [['meals'], /--dialect is required/],
+  [['--load'], /--dialect is required/],
+  [['no.such', '--from', 'package.json'], /is not what `millrace schema --json` writes/],
+])('schema %j says what is wrong', async (args, message) => {
+  const { code, stderr } = await millrace(['schema', ...args]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(message);
+});
+
+test.each([
+  [{ schema: { alertTo: 'nowhere' } }, /schema\.alertTo: nowhere names no configured sink/],
+  [
+    { schema: { enabled: true }, acknowledge: 'delivered' },
+    /schema\.enabled: needs a journal on this machine/,
+  ],
+  [{ schema: { alertTo: 'archive' }, acknowledge: 'delivered' }, /schema\.alertTo: needs a journal/],
+  [
+    { schema: true, journal: { type: 'kafka', brokers: ['127.0.0.1:1'] } },
+    /schema\.enabled: needs a journal on this machine/,
+  ],
+  [{ schema: { alertsTo: 'archive' } }, /schema\.alertsTo: .*did you mean .*alertTo/],
+])('the config %j is refused by the name of the key', async (changes, message) => {
+  const config = writeConfig(await temporaryFolder(), changes as never);
+  const { code, stderr } = await millrace(['check', '--config', config]);
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+});
+
+test.each([{ schema: false }, { schema: { enabled: false } }, { schema: false, acknowledge: 'delivered' }])(
+  'the config %j is taken',
+  async (changes) => {
+    const config = writeConfig(await temporaryFolder(), changes as never);
+    expect((await millrace(['check', '--config', config])).code).toBe(0);
+  },
+);
