@@ -19,6 +19,26 @@ function reportFile(folder: string, name: string, ...events: readonly Event[]): 
   return file;
 }
 
+/** Exit code, and what is new, gone and of another kind. */
+const diff = async (from: string, against: string) => {
+  const run = await millrace(['schema', 'diff', '--from', from, '--against', against, '--json']);
+  const { drift } = JSON.parse(run.stdout) as {
+    drift: Record<'new' | 'gone' | 'kinds', { path: string }[]>[];
+  };
+  const paths = (list: 'new' | 'gone' | 'kinds') => drift[0]?.[list].map(({ path }) => path) ?? [];
+  return [run.code, paths('new'), paths('gone'), paths('kinds')];
+};
+
+const meal = (data: object) =>
+  eventOf(
+    { event_type: 'daily.data.meal.created', team_id: 't', user_id: 'u', client_user_id: null, data },
+    { type: 'daily.data.meal.created' },
+  );
+
+/** Against what the service documents. */
+const documented = (from: string) =>
+  millrace(['schema', 'diff', '--from', from, '--against', 'service-spec']);
+
 test('since a day: what is new, what has gone, what has become something else', async () => {
   const folder = await temporaryFolder();
   const from = reportFile(
@@ -57,14 +77,6 @@ test('against a file: the other way round what is new has gone', async () => {
   const folder = await temporaryFolder();
   const before = reportFile(folder, 'before', eventOf({ a: 1, gone: 1 }, OLD));
   const now = reportFile(folder, 'now', eventOf({ a: true, added: 1 }, NEW));
-  const diff = async (from: string, against: string) => {
-    const run = await millrace(['schema', 'diff', '--from', from, '--against', against, '--json']);
-    const { drift } = JSON.parse(run.stdout) as {
-      drift: Record<'new' | 'gone' | 'kinds', { path: string }[]>[];
-    };
-    const paths = (list: 'new' | 'gone' | 'kinds') => drift[0]?.[list].map(({ path }) => path) ?? [];
-    return [run.code, paths('new'), paths('gone'), paths('kinds')];
-  };
   expect(await diff(now, before)).toEqual([4, ['/added'], ['/gone'], ['/a']]);
   expect(await diff(before, now)).toEqual([4, ['/gone'], ['/added'], ['/a']]);
   expect(await diff(now, now)).toEqual([0, [], [], []]);
@@ -72,22 +84,16 @@ test('against a file: the other way round what is new has gone', async () => {
 
 test('against what the service documents: a field that it does not name, and a number where it has a text', async () => {
   const folder = await temporaryFolder();
-  const meal = (data: object) =>
-    eventOf(
-      { event_type: 'daily.data.meal.created', team_id: 't', user_id: 'u', client_user_id: null, data },
-      { type: 'daily.data.meal.created' },
-    );
   const item = { energy: { unit: 'kcal', value: 1 }, macros: { fats: { total: 1.5 } } };
   const right = reportFile(folder, 'right', meal({ id: 'x', name: 'y', data: { apple: item } }));
-  const diff = (from: string) => millrace(['schema', 'diff', '--from', from, '--against', 'service-spec']);
   // What is documented need not come.
-  expect(await diff(right)).toMatchObject({ code: 0, stdout: expect.not.stringMatching(/^[+~]/m) });
+  expect(await documented(right)).toMatchObject({ code: 0, stdout: expect.not.stringMatching(/^[+~]/m) });
   const wrong = reportFile(
     folder,
     'wrong',
     meal({ id: 7, glycaemic: 1, data: { apple: { ...item, colour: 'red' } } }),
   );
-  const { code, stdout } = await diff(wrong);
+  const { code, stdout } = await documented(wrong);
   expect(code).toBe(4);
   expect(stdout.split('\n').filter((line) => /^[+~]/.test(line))).toEqual([
     '+   /data/glycaemic  integer',

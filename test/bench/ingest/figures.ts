@@ -120,7 +120,9 @@ export function resultOf(measured: Measured): BenchResult {
           ? [atLeast('rate with traces', 1 / shareOf(receiver, other).rate, 0.98)]
           : other.name === 'receipts'
             ? [atLeast('rate with receipts', 1 / shareOf(receiver, other).rate, 0.95)]
-            : [],
+            : other.name === 'no schema'
+              ? [atLeast('rate with the schema memory', shareOf(receiver, other).rate, 0.97)]
+              : [],
     ),
     ...[...kept].flatMap(([contestant, counts]) => (counts === null ? [] : [conserved(contestant, counts)])),
   ];

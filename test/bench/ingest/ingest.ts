@@ -70,6 +70,8 @@ class Ingest {
     if (workers > 1) await this.#receiver('workers', { workers });
     if (traces !== null) await this.#receiver('traced', { env: await this.#collector(traces) });
     if (this.#options.receipts) await this.#receiver('receipts', { env: this.#receipts() });
+    if (this.#options.schema)
+      await this.#receiver('no schema', { env: { MILLRACE_SCHEMA_ENABLED: 'false' } });
     for (const name of rivals ? RIVALS : (['express'] as const)) await this.#rival(name);
 
     const memory = new MemoryWatch(() => receiver.memory());
@@ -183,7 +185,7 @@ class Ingest {
   }
 
   async #receiver(
-    name: 'receiver' | 'filled' | 'workers' | 'traced' | 'receipts',
+    name: 'receiver' | 'filled' | 'workers' | 'traced' | 'receipts' | 'no schema',
     {
       workers = 1,
       profile = null,

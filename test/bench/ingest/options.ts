@@ -19,6 +19,8 @@ export interface IngestOptions {
   readonly traces: number | null;
   /** Also a receiver that gives receipts. */
   readonly receipts: boolean;
+  /** Also a receiver that does not remember what events look like, as the others do. */
+  readonly schema: boolean;
   /** CPUs that everything runs on, as `taskset` names them; null takes all. */
   readonly cores: string | null;
   readonly profile: string | null;
@@ -49,6 +51,7 @@ export const HELP = `Flags:
   --events N        events in that journal (default 2000000; implies --long)
   --workers N       also measure a receiver with server.workers: N, in the same rounds
   --traces SHARE    also measure a receiver that exports traces of this share (0 to 1), in the same rounds
+  --schema          also measure a receiver without the schema memory, in the same rounds
   --receipts        also measure a receiver that gives receipts, in the same rounds
   --cores LIST      run everything on these CPUs, such as 0,1 (needs taskset)
   --folder DIR      make the temporary folder here; put it on the disk that is to be measured
@@ -73,6 +76,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
       workers: text,
       traces: text,
       receipts: { type: 'boolean' },
+      schema: { type: 'boolean' },
       cores: text,
       folder: text,
       profile: text,
@@ -100,6 +104,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
     workers: number('workers', 1),
     traces: values.traces === undefined ? null : share(values.traces),
     receipts: values.receipts ?? false,
+    schema: values.schema ?? false,
     cores: values.cores ?? null,
     folder: values.folder ?? null,
     profile: values.profile ?? null,
