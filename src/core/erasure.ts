@@ -1,6 +1,7 @@
 import { messageOf } from './errors.ts';
 import type { Event } from './event.ts';
 import { canonicalId, namedIds } from './named-ids.ts';
+import type { RecordOpener } from './sealed-record.ts';
 
 /** Whose data is to go. */
 export interface Subject {
@@ -56,6 +57,11 @@ export interface ErasureRun {
   /** What was changed, or is about to be: durable once it resolves. To be told before the change can be seen. */
   record(item: ErasedItem): Promise<void>;
   leave(item: LeftItem): void;
+  /**
+   * Shows an opener every sealed record of the archive that the store's keys are of, for the log of receipts: when they are destroyed, nobody can
+   * say any more which entries they had. Absent where receipts are off.
+   */
+  readonly showSealed?: (opener: RecordOpener) => Promise<void>;
   /** So many files of this store are to be searched next; left out where nobody is told. */
   expected?(files: number): void;
   /** A file has been searched. */

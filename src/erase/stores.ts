@@ -1,11 +1,13 @@
 import { resolve } from 'node:path';
-import { urlOf } from '../archive/places.ts';
+import { Places, urlOf } from '../archive/places.ts';
+import { readArchive } from '../archive/read.ts';
 import type { DescribedConfig } from '../config/config.ts';
 import { systemClock, type Clock } from '../core/clock.ts';
-import type { ErasableStore, ErasureProgress, LeftItem, Subject } from '../core/erasure.ts';
+import type { ErasableStore, ErasureProgress, ErasureRun, LeftItem, Subject } from '../core/erasure.ts';
 import type { KeyLedger, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { isStoreUrl } from '../core/place.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
 import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
@@ -67,12 +69,37 @@ export function createErasures(parts: ErasingParts): LocalErasures {
 
 /** The keys of sealed archives: of the sink that has them open, else of the store as it lies there. */
 function keyStores({ plan, erasable, proof }: ErasingParts): ErasableStore[] {
+  const { receipts, storage } = plan.value.config;
   const ledger = async (): Promise<KeyLedger> => (await proof()).ledger;
   return Object.entries(plan.value.config.sinks).flatMap(([name, { description }]) => {
-    const { keys } = description;
+    const { keys, archive } = description;
     if (keys === undefined) return [];
-    return erasable?.(name) ?? KeyErasure.at(name, keys.store, () => keys.masterKey(), ledger);
+    const store = erasable?.(name) ?? KeyErasure.at(name, keys.store, () => keys.masterKey(), ledger);
+    if (archive === undefined || receipts.path === null) return store;
+    const shown = (run: ErasureRun): ErasureRun => ({
+      ...run,
+      showSealed: (opener) => readSealed(archive, storage, run.signal, opener),
+    });
+    return { name: store.name, erase: (run) => store.erase(shown(run)) };
   });
+}
+
+/** @throws Error when some of it cannot be read; the rest was */
+async function readSealed(
+  archive: string,
+  storage: DescribedConfig['storage'],
+  signal: AbortSignal,
+  opener: RecordOpener,
+): Promise<void> {
+  const places = new Places(storage);
+  let unread: string | null = null;
+  try {
+    for await (const item of readArchive(archive, { places, opener, parts: true, signal }))
+      if (item.kind === 'problem' && item.sealed === undefined) unread ??= `${item.file}: ${item.reason}`;
+  } finally {
+    await places.close();
+  }
+  if (unread !== null) throw new Error(unread);
 }
 
 /** What sinks keep in databases. */

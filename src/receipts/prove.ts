@@ -1,13 +1,8 @@
-import { MillraceError } from '../core/errors.ts';
-import { ENTRY_BYTES, NO_EVENT } from '../core/receipt.ts';
-import { Frontier } from './frontier.ts';
-import { leafHash } from './hashing.ts';
+import { NO_EVENT } from '../core/receipt.ts';
 import type { LogSource } from './log-source.ts';
-import { openCheckpoint, type NoteVerifier, type TreeHead } from './note.ts';
-import { hashesIn } from './tiles.ts';
+import type { NoteVerifier, TreeHead } from './note.ts';
+import { scanLog } from './scan.ts';
 
-/** Entries read at a time: 256 tiles. */
-const CHUNK = 65_536;
 /** Bytes of an entry that are kept in memory: more than chance, or a try, can hit. */
 const KEPT = 16;
 
@@ -32,26 +27,15 @@ export class LogEntries {
     verifier: NoteVerifier,
     sizes: ReadonlySet<number> = new Set(),
   ): Promise<LogEntries> {
-    const note = await log.checkpoint();
-    const unusable = (detail: string): MillraceError =>
-      new MillraceError('receipts_unusable', `${log.name}: ${detail}`);
-    if (note === null) throw unusable('has no checkpoint');
-    const head = openCheckpoint(note, verifier);
-    if (head === null) throw unusable(`its checkpoint is not signed by ${verifier.name}`);
-    const all = new LogEntries(head);
-    const tree = new Frontier();
-    for (let at = 0; at < head.size; at += CHUNK) {
-      const count = Math.min(CHUNK, head.size - at);
-      const entries = await log.entries(at, count);
-      if (entries.length !== count * ENTRY_BYTES) throw unusable(`has fewer than ${head.size} entries`);
-      for (const [index, entry] of hashesIn(entries).entries()) {
-        tree.push(leafHash(entry));
-        all.#add(at + index, entry);
-        if (sizes.has(at + index + 1)) all.roots.set(at + index + 1, tree.root());
-      }
-    }
-    if (!tree.root().equals(head.root)) throw unusable('is not the log that its checkpoint was signed for');
-    return all;
+    let all: LogEntries | null = null;
+    const head = await scanLog(log, verifier, (found) => {
+      const entries = (all = new LogEntries(found));
+      return (index, entry, tree) => {
+        entries.#add(index, entry);
+        if (sizes.has(index + 1)) entries.roots.set(index + 1, tree.root());
+      };
+    });
+    return all ?? new LogEntries(head);
   }
 
   private constructor(head: TreeHead) {

@@ -1,5 +1,11 @@
 import { leftBy, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
+import { messageOf } from '../core/errors.ts';
 import type { KeyLedger } from '../core/proof.ts';
+import { parseRecord } from '../core/archive-record.ts';
+import { entryOfRecord } from '../core/receipt.ts';
+import type { OpenedRecord, SealedRecord } from '../core/sealed-record.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
+import type { KeyRing } from './key-ring.ts';
 import { KeyStore } from './key-store.ts';
 
 type OpenStore = () => Promise<{ readonly store: KeyStore; close(): Promise<void> }>;
@@ -9,6 +15,9 @@ const UNNAMED = {
   requests: [],
   reason: 'they are sealed by team, so the ids in their bodies cannot be searched',
 };
+
+const KEYS = 'keys.bin';
+const UNREAD = { item: 'entries of sealed records in the log of receipts', requests: [] };
 
 /**
  * The keys of a sealed archive, as an erasure sees them. Destroying a user's keys erases every record they sealed, in
@@ -39,19 +48,21 @@ export class KeyErasure implements ErasableStore {
   async erase(run: ErasureRun): Promise<void> {
     const { store, close } = await this.#open();
     try {
+      const entries = await this.#entries(run, store.ring);
       for (const subject of run.subjects) {
         run.signal.throwIfAborted();
         const { request } = subject;
         try {
           await store.destroy(subject, async (keys) => {
-            if (run.recorded.some(({ store: name, removed }) => name === this.name && request in removed))
-              return;
-            const item = { store: this.name, item: 'keys.bin', removed: { [request]: keys } };
-            await run.record({ ...item, sha256_before: null, sha256_after: null });
+            if (this.#isRecorded(run, request)) return;
+            const own = [...(entries.get(request) ?? [])];
+            const item = { store: this.name, item: KEYS, removed: { [request]: keys } };
+            const more = own.length === 0 ? {} : { entries: { [request]: own } };
+            await run.record({ ...item, sha256_before: null, sha256_after: null, ...more });
             run.onStep('recorded');
           });
         } catch (error) {
-          run.leave(leftBy(this.name, 'keys.bin', [subject], error));
+          run.leave(leftBy(this.name, KEYS, [subject], error));
         }
         run.onStep('destroyed');
       }
@@ -59,5 +70,39 @@ export class KeyErasure implements ErasableStore {
     } finally {
       await close();
     }
+  }
+
+  #isRecorded({ recorded }: ErasureRun, request: string): boolean {
+    return recorded.some(({ store, removed }) => store === this.name && request in removed);
+  }
+
+  /** What the log of receipts has of the records that the keys open, base64, by request. That they cannot be read keeps no key. */
+  async #entries(run: ErasureRun, ring: KeyRing): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+    const found = new Map<string, Set<string>>();
+    const requests = new Map<string, string[]>();
+    for (const subject of run.subjects) {
+      const { request } = subject;
+      if (run.showSealed === undefined || this.#isRecorded(run, request)) continue;
+      for (const { id } of ring.ownedBy(subject))
+        getOrMake(requests, id.toString('hex'), () => []).push(request);
+    }
+    if (requests.size === 0) return found;
+    const open = (sealed: SealedRecord): OpenedRecord => {
+      const own = requests.get(sealed.key);
+      const opened = own === undefined ? null : ring.open(sealed);
+      const parsed = opened?.ok === true ? parseRecord(opened.line) : null;
+      const entry = parsed?.ok === true ? entryOfRecord(parsed.record, parsed.body) : null;
+      if (entry !== null)
+        for (const request of own ?? [])
+          getOrMake(found, request, () => new Set()).add(entry.toString('base64'));
+      return { ok: false, why: 'no_keys' };
+    };
+    try {
+      await run.showSealed?.({ open });
+    } catch (error) {
+      run.signal.throwIfAborted();
+      run.leave({ store: this.name, ...UNREAD, reason: messageOf(error) });
+    }
+    return found;
   }
 }

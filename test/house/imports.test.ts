@@ -73,7 +73,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'warehouse',
   ],
   'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],
-  'cli/erase': ['admin', 'config', 'erase', 'journal', 'proof'],
+  'cli/erase': ['admin', 'archive', 'config', 'erase', 'journal', 'proof', 'receipts'],
   'cli/fixture': ['archive', 'config', 'verify'],
   'cli/load': ['load', 'sinks', 'warehouse'],
   'cli/ndjson': ['ndjson', 'warehouse'],

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
+import { eraseVerifyCommand } from './verify.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
@@ -63,6 +64,7 @@ export function eraseCommand(io: Io): Command {
     .addOption(configOption())
     .option('--json', 'print JSON: requests, receipts');
   return serviceOptions(command)
+    .addCommand(eraseVerifyCommand(io))
     .addHelpText('after', HELP)
     .action(async (given: string[], options: Options) => {
       const loaded = await resolvedConfigOf(options, io);

@@ -1,0 +1,266 @@
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import type { Places } from '../../archive/places.ts';
+import { readArchive } from '../../archive/read.ts';
+import { inspectArchive, type VerifyOptions } from '../../archive/verify.ts';
+import { EXIT, messageOf } from '../../core/errors.ts';
+import { entryOfRecord } from '../../core/receipt.ts';
+import type { RecordOpener } from '../../core/sealed-record.ts';
+import { isPublicKey } from '../../core/signature.ts';
+import { checkReceipt, type CheckedReceipt } from '../../erase/check-receipt.ts';
+import { receiptsIn } from '../../erase/receipt.ts';
+import { isRecord } from '../../lib/is-record.ts';
+import { visible } from '../../lib/visible.ts';
+import { readProof } from '../../proof/open.ts';
+import { openLog, type LogSource } from '../../receipts/log-source.ts';
+import { parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
+import { receiptsPlace } from '../../receipts/place.ts';
+import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
+import { scanLog } from '../../receipts/scan.ts';
+import { configOf } from '../config-options.ts';
+import { note, print, usageError, type Io } from '../io.ts';
+import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
+import { collect, option, readAs } from '../options.ts';
+import { storageOf, withPlaces } from '../places.ts';
+
+const HELP = `
+Examples:
+  millrace erase verify ./data/erasure/receipts/9f86d081884c7d65.json --config config/millrace.yaml
+  millrace erase verify receipt.json --public-key mHk3… --log http://127.0.0.1:8080/receipts --out complete.json
+  millrace erase verify complete.json --public-key mHk3… --key acme.example/events+1a2b3c4d+AbCd… --archive s3://acme/archive
+
+For who checks an erasure, and is not to learn whose it was. RECEIPT is a file of erasure.path/receipts. It must be as it was signed, and say
+nothing but what receipts say. With --log, each entry that it names must be in the signed log of receipts; --out keeps the proofs beside the
+receipt, and such a file is verified without the log. With --archive no record there may be one of these entries, no file may be as it was before
+the erasure, and everything must be as the manifest says. Records that are sealed without a key are counted: nobody can tell what they are.
+
+--public-key is the key of receipts, from \`millrace keys public\`; --key that of the log. Have both from a place you trust: without them the
+receipt and the log vouch for themselves. Who is meant cannot be told from a receipt: entries are salted, and the salts went with the
+events; subject_hash is keyed.
+
+Exit codes: 0 verified, 1 not readable, 2 usage or config, 4 a difference.`;
+
+interface Options extends KeyOptions {
+  readonly publicKey?: readonly string[];
+  readonly log?: string;
+  readonly key?: NoteVerifier;
+  readonly archive?: readonly string[];
+  readonly out?: string;
+  readonly json?: boolean;
+}
+
+/** `millrace erase verify`: a receipt, held against the log and the archives. */
+export function eraseVerifyCommand(io: Io): Command {
+  return addKeyOptions(new Command('verify'))
+    .description('verify the receipt of an erasure, without learning whose it was')
+    .argument('<receipt>', 'its file, or one that --out wrote; - is standard input')
+    .option('--config <file>', 'the config, for its keys, its log and its receipts')
+    .option('--public-key <key>', 'key that signs receipts; may be repeated', collect)
+    .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
+    .addOption(option('--key <key>', 'public key of the log', parseVerifier))
+    .option('--archive <place>', 'folder or URL of an archive; may be repeated', collect)
+    .option('--out <file>', 'write the receipt with its proofs to this file')
+    .option(
+      '--json',
+      'print one JSON object: {receipt, signed_by, records_removed, not_searched, entries, proven, archives, differences}',
+    )
+    .addHelpText('after', HELP)
+    .action(async (file: string, given: Options, command: Command) => {
+      // What stands before `verify` is taken for the command above it.
+      const options: Options = { ...command.parent?.opts(), ...given };
+      const report = await verify(file, options, io);
+      if (options.json === true) print(io, JSON.stringify(report));
+      else show(io, report);
+      if (report.differences.length > 0) io.setExit(EXIT.difference);
+    });
+}
+
+interface ArchiveReport {
+  readonly archive: string;
+  readonly files: number;
+  readonly records: number;
+  /** Sealed, without a key. */
+  readonly closed: number;
+}
+
+interface Report {
+  readonly receipt: string;
+  readonly signed_by: string | null;
+  readonly records_removed: number;
+  readonly not_searched: readonly string[];
+  /** Of the log of receipts, that the receipt names. */
+  readonly entries: number;
+  /** Null when they were not looked for. */
+  readonly proven: number | null;
+  readonly archives: readonly ArchiveReport[];
+  readonly differences: readonly string[];
+}
+
+async function verify(file: string, options: Options, io: Io): Promise<Report> {
+  const { publicKey = [], archive: archives = [] } = options;
+  for (const key of publicKey)
+    if (!isPublicKey(key)) throw usageError(`--public-key ${key}: not a public key`);
+  const config = options.config === undefined ? null : configOf(options, io).config;
+  const trusted = new Set([...publicKey, ...(config === null ? [] : readProof(config).trusted)]);
+  const given = receiptIn(file);
+  const checked = readAs('RECEIPT', file, () => checkReceipt(given.text, trusted));
+  if (trusted.size === 0)
+    note(io, `it is held to the key that it names, ${checked.signedBy ?? 'none'}: give --public-key`);
+  const { receipt } = checked;
+  const differences = [...checked.problems];
+  const own = config === null ? null : await receiptsPlace(config, false);
+  const place = options.log ?? own?.folder;
+  const log = place === undefined ? null : openLog(place);
+  const entries = entriesOf(checked);
+  const proofs = await proofsOf(
+    entries,
+    given.proofs,
+    { log, io, key: options.key ?? own?.verifier },
+    differences,
+  );
+  const trust = {
+    keys: trusted,
+    receipts: config === null ? null : receiptsIn(config.erasure.path, trusted),
+  };
+  const opener = await openerOf(options, io, 'nothing');
+  const found: ArchiveReport[] = [];
+  await withPlaces(storageOf(options, io, archives), async (places) => {
+    for (const archive of archives)
+      found.push(await look(archive, checked, { places, opener, trust, signal: io.signal }, differences));
+  });
+  if (options.out !== undefined) {
+    const text = JSON.stringify({ receipt, proofs: Object.fromEntries(proofs ?? []) });
+    await writeFile(options.out, `${text}\n`, { flag: 'wx' });
+  }
+  return {
+    receipt: receipt.receipt,
+    signed_by: checked.signedBy,
+    records_removed: receipt.records_removed,
+    not_searched: receipt.not_searched,
+    entries: entries.length,
+    proven: proofs?.size ?? null,
+    archives: found,
+    differences,
+  };
+}
+
+/** A receipt by itself, or with proofs beside it. */
+function receiptIn(file: string): { readonly text: string; readonly proofs: ReadonlyMap<string, string> } {
+  const text = readAs('RECEIPT', file, (path) => readFileSync(path === '-' ? 0 : path, 'utf8'));
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { text, proofs: new Map() };
+  }
+  if (!isRecord(value) || !isRecord(value['receipt'])) return { text, proofs: new Map() };
+  const proofs = isRecord(value['proofs']) ? Object.entries(value['proofs']) : [];
+  return {
+    text: JSON.stringify(value['receipt']),
+    proofs: new Map(proofs.map(([entry, proof]) => [entry, String(proof)])),
+  };
+}
+
+/** Base64; each once: an event can have been in several places. */
+function entriesOf({ receipt }: CheckedReceipt): string[] {
+  const all = receipt.items.flatMap(({ entries }) => (Array.isArray(entries) ? entries : []));
+  return [...new Set(all.map(String))];
+}
+
+/** @returns a proof for each entry that has a sound one; null where there is nothing to prove them by */
+async function proofsOf(
+  entries: readonly string[],
+  known: ReadonlyMap<string, string>,
+  {
+    log,
+    key,
+    io,
+  }: { readonly log: LogSource | null; readonly key: NoteVerifier | undefined; readonly io: Io },
+  differences: string[],
+): Promise<Map<string, string> | null> {
+  if (entries.length === 0 || (log === null && known.size === 0)) return null;
+  const verifier = key ?? (await log?.key()) ?? null;
+  if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
+  if (key === undefined) note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
+  const found = log === null ? known : await proofsIn(log, verifier, entries);
+  const proven = new Map<string, string>();
+  for (const entry of entries) {
+    const proof = found.get(entry);
+    const reason = proof === undefined ? 'there is no proof of it' : problemOf(entry, proof, verifier);
+    if (reason === null && proof !== undefined) proven.set(entry, proof);
+    else differences.push(`entry ${entry} is not proven to be in the log ${verifier.name}: ${reason}`);
+  }
+  return proven;
+}
+
+async function proofsIn(
+  log: LogSource,
+  verifier: NoteVerifier,
+  entries: readonly string[],
+): Promise<Map<string, string>> {
+  const wanted = new Set(entries);
+  const places = new Map<string, number>();
+  await scanLog(log, verifier, () => (index, entry) => {
+    const text = entry.toString('base64');
+    if (wanted.has(text)) places.set(text, index);
+  });
+  const proofs = new Map<string, string>();
+  for (const [entry, index] of places) {
+    const proof = await log.proof(index);
+    if (proof !== null) proofs.set(entry, proof);
+  }
+  return proofs;
+}
+
+function problemOf(entry: string, text: string, verifier: NoteVerifier): string | null {
+  try {
+    const verdict = verifyProof(Buffer.from(entry, 'base64'), parseProof(text), verifier);
+    return verdict.ok ? null : verdict.reason;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+interface Looking extends Pick<VerifyOptions, 'trust' | 'signal'> {
+  readonly places: Places;
+  readonly opener: RecordOpener | undefined;
+}
+
+/** What of the erased is still in an archive, and whether the archive is what its manifest says. */
+async function look(
+  archive: string,
+  checked: CheckedReceipt,
+  { opener, ...how }: Looking,
+  differences: string[],
+): Promise<ArchiveReport> {
+  const entries = new Set(entriesOf(checked));
+  const before = new Set(checked.receipt.items.flatMap(({ sha256_before: hash }) => hash ?? []));
+  const reading = opener === undefined ? how : { ...how, opener };
+  const { report, files } = await inspectArchive(archive, reading);
+  for (const { code, file, line, detail } of report.differences)
+    differences.push(`${archive}: ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`);
+  for (const [file, { sha256 }] of files)
+    if (before.has(sha256)) differences.push(`${archive}: ${file} is as it was before the erasure`);
+  let closed = 0;
+  for await (const item of readArchive(archive, { ...reading, parts: true })) {
+    if (item.kind === 'problem') closed += item.sealed === undefined ? 0 : 1;
+    else if (entries.has(entryOfRecord(item.record, item.body)?.toString('base64') ?? ''))
+      differences.push(`${archive}: ${item.file}:${item.line} is an event that the receipt says was erased`);
+  }
+  return { archive, files: report.files, records: report.records, closed };
+}
+
+function show(io: Io, report: Report): void {
+  const { receipt, signed_by: by, records_removed: records, entries, proven, archives, differences } = report;
+  print(io, `receipt    ${receipt}: ${records} records removed, signed by ${by ?? 'nobody'}`);
+  for (const item of report.not_searched) print(io, visible(`not searched by the erasure: ${item}`));
+  const looked = proven === null ? 'not looked for: use --log' : `${proven} proven to be in the log`;
+  print(io, entries === 0 ? 'entries    none: receipts were off' : `entries    ${entries}, ${looked}`);
+  for (const { archive, files, records: read, closed } of archives) {
+    const sealed = closed === 0 ? '' : `, ${closed} sealed without a key: what they are cannot be told`;
+    print(io, visible(`archive    ${archive}: ${files} files, ${read} records${sealed}`));
+  }
+  for (const one of differences) print(io, visible(`difference ${one}`));
+  print(io, differences.length === 0 ? 'the receipt is verified' : `${differences.length} differences`);
+}
