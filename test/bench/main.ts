@@ -3,6 +3,7 @@ import type { Bench } from './bench.ts';
 import { consoleCost } from './console/console.ts';
 import { eventHubs } from './event-hubs/event-hubs.ts';
 import { exportRows } from './export/export.ts';
+import { fleet } from './fleet.ts';
 import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
 import { load } from './load/load.ts';
@@ -20,6 +21,7 @@ import { storage } from './storage/storage.ts';
 /** One entry a bench; each is a file or folder beside this one. */
 const BENCHES: Readonly<Record<string, Bench>> = {
   ingest,
+  fleet,
   hostile,
   console: consoleCost,
   'event-hubs': eventHubs,

@@ -78,10 +78,11 @@ describeOnKafka(
       main?: string,
       ms = 20,
       partitions = 6,
+      session = '3s',
     ): Promise<{ fleet: Fleet; faults: Faults }> => {
       const folder = await historyFolder();
       const sink = { ms, batch: 5 };
-      const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink });
+      const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink, session });
       await fleet.createTopics();
       onTestFinished(() => fleet.stop());
       const random = seededRandom(SEED);
@@ -132,10 +133,11 @@ describeOnKafka(
       work: (fleet: Fleet, faults: Faults) => Promise<void>,
       ms?: number,
       partitions?: number,
+      session?: string,
     ): Promise<string> => {
       const { main, remove } = makeMutant(name);
       onTestFinished(remove);
-      const { fleet, faults } = await makeFleet(main, ms, partitions);
+      const { fleet, faults } = await makeFleet(main, ms, partitions, session);
       await work(fleet, faults);
       await until('all to be delivered', () => fleet.isDelivered, 15_000).catch(() => undefined);
       const { ok, text } = fleet.judge();
@@ -171,13 +173,13 @@ describeOnKafka(
         faults,
         async () => {
           await wait(3000);
-          for (const broker of cluster.brokers) await faults.pauseBroker(broker, 8000);
+          for (const broker of cluster.brokers) await faults.pauseBroker(broker, 13_000);
         },
         3,
       );
 
     test('coordinators are paused while there is much to do', { timeout: 240_000 }, async () => {
-      const { fleet, faults } = await makeFleet();
+      const { fleet, faults } = await makeFleet(undefined, 20, 6, '10s');
       await pauseCoordinators(fleet, faults);
       await deliver(fleet).catch(() => undefined);
       const { ok, text } = fleet.judge();
@@ -185,7 +187,7 @@ describeOnKafka(
     });
 
     test('the judge notices: no bound', { timeout: 240_000 }, async () => {
-      expect(await judged('no bound', pauseCoordinators)).toContain('no more of it');
+      expect(await judged('no bound', pauseCoordinators, 20, 6, '10s')).toContain('no more of it');
     });
 
     // Alone, a leader takes what the others have not got, and is lost with it; they are still counted as in sync.

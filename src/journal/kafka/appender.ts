@@ -41,6 +41,8 @@ export class Appender {
   readonly #writer: Writer;
   #queues = new Map<number, Waiting[]>();
   #bytes = 0;
+  /** Partitions of the topic, as they were at the last write; 0: not looked yet. */
+  #count = 0;
   #running: Promise<void> | null = null;
   readonly #abort = new AbortController();
 
@@ -74,7 +76,8 @@ export class Appender {
       );
     if (this.#bytes > MOST_WAITING)
       throw new MillraceError('backlog_full', `topic ${topic}: ${this.#bytes} bytes wait for the brokers`);
-    const partition = typeof place === 'number' ? place : partitionOf(place, await this.#partitionsSoon());
+    const partition =
+      typeof place === 'number' ? place : partitionOf(place, this.#count || (await this.#look()));
     const written = Promise.withResolvers<void>();
     getOrMake(this.#queues, partition, () => []).push({ message, bytes, partition, written });
     this.#bytes += bytes;
@@ -87,9 +90,10 @@ export class Appender {
     await this.#running;
   }
 
-  async #partitionsSoon(): Promise<number> {
+  /** Looks how many partitions there are: for each event it would cost as much as encoding it. */
+  async #look(): Promise<number> {
     try {
-      return await this.#writer.partitions();
+      return (this.#count = await this.#writer.partitions());
     } catch (error) {
       throw this.#unconfirmed(toFailure(error).reason);
     }
@@ -107,6 +111,7 @@ export class Appender {
         else this.#queues.set(partition, queue.slice(count));
       }
       await this.#write(batches);
+      void this.#look().catch(() => undefined);
     }
     this.#running = null;
   }

@@ -84,7 +84,7 @@ export class Keeper {
     const message: Message = {
       key: chunkKey(partition, first),
       value: encodeChunk(first, chunk.ids),
-      headers: new Map(),
+      headers: [],
     };
     this.#tasks.push(() => this.#appendChunk(partition, message));
   }

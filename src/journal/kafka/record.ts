@@ -67,14 +67,14 @@ export function recordOf(event: Event, key: Buffer | null, extra: Extra): Messag
     ...(reasons.length === 0 ? {} : { reasons }),
     ...(letter === undefined ? {} : { letter }),
   };
-  const named = new Map<Buffer, Buffer>([
+  const named: (readonly [Buffer, Buffer])[] = [
     [REST, Buffer.from(JSON.stringify(rest))],
     [ID, Buffer.from(id)],
     [TYPE, Buffer.from(type)],
-  ]);
-  if (team !== null) named.set(TEAM, Buffer.from(team));
-  if (user !== null) named.set(USER, Buffer.from(user));
-  if (clientUser !== null) named.set(CLIENT_USER, Buffer.from(clientUser));
+  ];
+  if (team !== null) named.push([TEAM, Buffer.from(team)]);
+  if (user !== null) named.push([USER, Buffer.from(user)]);
+  if (clientUser !== null) named.push([CLIENT_USER, Buffer.from(clientUser)]);
   return { key, value: body, headers: named };
 }
 

@@ -87,7 +87,7 @@ export class SetAsideTopic {
   async remove(key: number): Promise<void> {
     const entry = [...this.#entries.values()].find((each) => each.key === key);
     if (entry === undefined) return;
-    await this.#appender.append(entry.partition, { key: entry.recordKey, value: null, headers: new Map() });
+    await this.#appender.append(entry.partition, { key: entry.recordKey, value: null, headers: [] });
     this.#entries.delete(entry.recordKey.toString('latin1'));
   }
 

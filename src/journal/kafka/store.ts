@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { ErasableStore, ErasureRun } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
@@ -20,7 +21,6 @@ import { formatTarget, type Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import { ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
-import { fingerprintOf } from './ids.ts';
 import { Keeper } from './keeper.ts';
 import { Letters } from './letters.ts';
 import { recordOf, type Extra } from './record.ts';
@@ -45,7 +45,7 @@ export interface KafkaJournalOptions extends TopicsOptions {
   readonly isErased: IsErased;
 }
 
-/** Fingerprints of what this process had confirmed that are remembered, so that it can say that one is a repetition. */
+/** Ids of what this process had confirmed that are remembered, so that it can say that one is a repetition. */
 const REMEMBERED = 100_000;
 const DUPLICATE: AppendResult = { status: 'duplicate' };
 const ERASED: AppendResult = { status: 'erased' };
@@ -63,7 +63,8 @@ export class KafkaJournal implements EventStore, ErasableStore {
   readonly #letters: Letters;
   readonly #status: TopicStatus;
   readonly #shares = new Map<string, Share>();
-  readonly #recent = new Set<string>();
+  /** By id within its source, what the bytes were. */
+  readonly #recent = new Map<string, string>();
   #keeper: Keeper | null = null;
   #accepted = 0;
 
@@ -99,29 +100,20 @@ export class KafkaJournal implements EventStore, ErasableStore {
   readonly checkpoints = { load: () => Promise.resolve(null), save: () => Promise.resolve() };
   readonly lastSeq = 0;
 
-  async accept(
-    event: Event,
-    { handling = {}, dedupKey = event.id }: IngestOptions = {},
-  ): Promise<AppendResult> {
-    const print = fingerprintOf(event.source, dedupKey, event.body).toString('latin1');
-    if (this.#recent.has(print)) return DUPLICATE;
-    await this.#append(event, { handling, dedupKey }, ROOM);
-    this.#remember(print);
-    this.#accepted += 1;
-    return { status: 'accepted', seq: this.#accepted };
+  accept(event: Event, { handling = {}, dedupKey = event.id }: IngestOptions = {}): Promise<AppendResult> {
+    return this.#unlessRecent('accepted', event, dedupKey, () =>
+      this.#append(event, { handling, dedupKey }, ROOM),
+    );
   }
 
-  async quarantine(
+  quarantine(
     event: Event,
     reasons: readonly InvalidReason[],
     { dedupKey = event.id }: IngestOptions = {},
   ): Promise<AppendResult> {
-    const print = `${fingerprintOf(event.source, dedupKey, event.body).toString('latin1')}!`;
-    if (this.#recent.has(print)) return DUPLICATE;
-    await this.#letters.addQuarantined(event, reasons, dedupKey, ROOM);
-    this.#remember(print);
-    this.#accepted += 1;
-    return { status: 'accepted', seq: this.#accepted };
+    return this.#unlessRecent('quarantined', event, dedupKey, () =>
+      this.#letters.addQuarantined(event, reasons, dedupKey, ROOM),
+    );
   }
 
   countErased(): Promise<AppendResult> {
@@ -235,13 +227,26 @@ export class KafkaJournal implements EventStore, ErasableStore {
     await this.#topics.events.append(key ?? Buffer.from(event.id), message, room);
   }
 
-  #remember(print: string): void {
-    this.#recent.add(print);
-    // A Set keeps the order of insertion: the first is the oldest.
-    for (const oldest of this.#recent) {
+  /** @param kind what it becomes: what was quarantined may be accepted later, and the other way round */
+  async #unlessRecent(
+    kind: 'accepted' | 'quarantined',
+    { source, body }: Event,
+    dedupKey: string,
+    append: () => Promise<void>,
+  ): Promise<AppendResult> {
+    const key = `${kind} ${source.length}:${source}${dedupKey}`;
+    const digest = hash('sha256', body, 'base64');
+    if (this.#recent.get(key) === digest) return DUPLICATE;
+    await append();
+    this.#recent.delete(key);
+    this.#recent.set(key, digest);
+    // A Map keeps the order of insertion: the first is the oldest.
+    for (const oldest of this.#recent.keys()) {
       if (this.#recent.size <= REMEMBERED) break;
       this.#recent.delete(oldest);
     }
+    this.#accepted += 1;
+    return { status: 'accepted', seq: this.#accepted };
   }
 
   #shareOptions(sink: string): ShareOptions {

@@ -1,7 +1,9 @@
-import type { MessageRecord, produceV11 } from '@platformatic/kafka';
+import type { produceV11 } from '@platformatic/kafka';
 import { Brokers, type Call } from './brokers.ts';
 import { clientOptions, type Connection } from './connection.ts';
 import type { Message } from './message.ts';
+import { sendBatches, type ProduceResponse } from './produce.ts';
+import { encodeBatch, encodeCompressed } from './record-batch.ts';
 
 /** Who writes, for the broker to tell a batch that comes again. Without one it cannot. */
 export interface Identity {
@@ -23,17 +25,12 @@ export interface ProduceRequest {
   readonly codec: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
 }
 
-type ProduceResponse = produceV11.ProduceResponse;
-type ProduceApi = Call<
-  [acks: number, timeout: number, records: MessageRecord[], options: object],
-  ProduceResponse
->;
 type InitApi = Call<
   [transactionalId: null, timeout: number, id: bigint, epoch: number],
   { readonly producerId: bigint }
 >;
 
-const ALL_REPLICAS = -1;
+const NOBODY = -1n;
 
 /**
  * The requests that writing takes. The package's producer forgets the sequence numbers of what is on the way when one of
@@ -86,27 +83,42 @@ export class Client {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, PartitionAnswer>> {
     const { topic, batches, identity, codec } = request;
-    const api = await this.#brokers.api<ProduceApi>('Produce');
+    const api = await this.#brokers.api<Call<[], unknown>>('Produce');
     const connection = await this.#brokers.node(leader);
-    const records: MessageRecord[] = [];
-    const sequences = new this.#brokers.kafka.NumericMap();
-    for (const [partition, { messages, sequence }] of batches) {
-      sequences.set(`${topic}:${partition}`, sequence);
-      for (const message of messages) records.push(recordOf(topic, partition, message));
-    }
-    const owner =
-      identity === null ? {} : { producerId: identity.id, producerEpoch: identity.epoch, sequences };
-    const options = { compression: codec, ...owner };
+    const encoded = new Map<number, Buffer>();
+    for (const [partition, batch] of batches)
+      encoded.set(partition, await this.#encode(batch, identity, codec));
     signal.throwIfAborted();
-    const answer = await api
-      .async(connection, ALL_REPLICAS, this.#timeout, records, options)
-      .catch((error: unknown) => this.#brokers.answerIn(error) as ProduceResponse);
+    const { kafka } = this.#brokers;
+    const answer = await sendBatches(kafka, connection, api, {
+      topic,
+      batches: encoded,
+      timeout: this.#timeout,
+    }).catch((error: unknown) => this.#brokers.answerIn(error) as ProduceResponse);
     const responses = answer.responses.find(({ name }) => name === topic)?.partitionResponses ?? [];
     return new Map(responses.map((each) => [each.index, this.#answerOf(each)]));
   }
 
   async close(): Promise<void> {
     await this.#brokers.close();
+  }
+
+  #encode(
+    { messages, sequence }: Batch,
+    identity: Identity | null,
+    codec: ProduceRequest['codec'],
+  ): Buffer | Promise<Buffer> {
+    const { crc32c, compressionsAlgorithms } = this.#brokers.kafka;
+    const head = {
+      producer: identity?.id ?? NOBODY,
+      epoch: identity?.epoch ?? 0,
+      sequence,
+      time: Date.now(),
+    };
+    if (codec === 'none') return encodeBatch(messages, head, crc32c);
+    const { bitmask, compressSync, ...more } = compressionsAlgorithms[codec];
+    const compress = 'compress' in more ? more.compress : compressSync;
+    return encodeCompressed(messages, head, crc32c, { bitmask, compress });
   }
 
   #answerOf({ errorCode, errorMessage }: produceV11.ProduceResponsePartition): PartitionAnswer {
@@ -119,10 +131,4 @@ export interface PartitionAnswer {
   /** As the protocol calls it: `NONE`, `MESSAGE_TOO_LARGE`. */
   readonly name: string;
   readonly message: string;
-}
-
-function recordOf(topic: string, partition: number, { key, value, headers }: Message): MessageRecord {
-  // The package writes null as it is, and does not say so in its types.
-  const written = value as Buffer;
-  return { topic, partition, value: written, headers: new Map(headers), ...(key === null ? {} : { key }) };
 }

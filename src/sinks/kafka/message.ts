@@ -7,7 +7,7 @@ export interface Message {
   readonly key: Buffer | null;
   /** Null takes out of a compacted topic what is kept under the key. */
   readonly value: Buffer | null;
-  readonly headers: ReadonlyMap<Buffer, Buffer>;
+  readonly headers: readonly (readonly [name: Buffer, value: Buffer])[];
 }
 
 const PLAIN = {};
@@ -20,9 +20,10 @@ const ZIPPED = { 'content-encoding': 'gzip' };
 export function toMessage(event: JournalEvent, compression: Compression): Message | Promise<Message> {
   const { body, user } = event;
   const zipped = isZipped(event, compression);
-  const headers = new Map<Buffer, Buffer>();
-  for (const [name, value] of Object.entries(metadataOf(event, zipped ? ZIPPED : PLAIN, wellFormed)))
-    headers.set(Buffer.from(name), Buffer.from(value));
+  const metadata = metadataOf(event, zipped ? ZIPPED : PLAIN, wellFormed);
+  const headers = Object.entries(metadata).map(
+    ([name, value]) => [Buffer.from(name), Buffer.from(value)] as const,
+  );
   const key = user === null || user === '' ? null : Buffer.from(wellFormed(user));
   if (!zipped) return { key, value: body, headers };
   const packed = zip(body);

@@ -82,6 +82,8 @@ export interface ReceiverOptions {
   readonly profile: string | null;
   /** Events that are not stay in the journal; they are when left out. */
   readonly routed?: boolean;
+  /** Another journal than one in the folder, for a process that only receives. */
+  readonly journal?: object;
 }
 
 /** The whole receiver, as its operator would start it: `millrace serve`, with a files sink. */
@@ -110,6 +112,7 @@ export class ReceiverProcess implements Server {
       sink = {},
       env = {},
       main = MAIN,
+      journal,
     } = options;
     const archive = join(folder, 'archive');
     const config = join(folder, 'millrace.yaml');
@@ -120,14 +123,15 @@ export class ReceiverProcess implements Server {
         admin: { port: 0 },
         // Requests are signed before they are timed, and a run on a slow machine may take long.
         signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
-        journal: { path: join(folder, 'journal') },
+        journal: journal ?? { path: join(folder, 'journal') },
         sinks: { archive: { type: 'files', path: archive, ...sink } },
         routes: routed ? ROUTES : [{ match: '*', to: [] }],
         shutdown: { deadline: '300s' },
       }),
     );
     const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
-    const child = spawn(process.execPath, [...flags, main, 'serve', '--config', config], {
+    const role = journal === undefined ? [] : ['--role', 'receive'];
+    const child = spawn(process.execPath, [...flags, main, 'serve', '--config', config, ...role], {
       stdio: ['ignore', 'inherit', 'pipe'],
       env: { PATH: process.env['PATH'], ...env },
       cwd: folder,

@@ -1,0 +1,125 @@
+import type { Message } from './message.ts';
+
+/**
+ * A batch of records as it lies in a log. https://kafka.apache.org/documentation/#recordbatch
+ * The package's encoding makes a buffer for each number; this makes one for the batch.
+ */
+export interface BatchHead {
+  /** Who writes; -1 for nobody. */
+  readonly producer: bigint;
+  readonly epoch: number;
+  /** Number of the first record among all that the producer writes to the partition. */
+  readonly sequence: number;
+  /** Milliseconds since the epoch, of all records. */
+  readonly time: number;
+}
+
+export interface Compression {
+  /** As the batch names it. */
+  readonly bitmask: number;
+  readonly compress: (records: Buffer) => Buffer | Promise<Buffer>;
+}
+
+const HEAD_BYTES = 61;
+/** Places in the head; the checksum is of all from the attributes on. */
+const [LENGTH, MAGIC, CHECKSUM, ATTRIBUTES, LAST_DELTA] = [8, 16, 17, 21, 23];
+const [FIRST_TIME, LAST_TIME, PRODUCER, EPOCH, SEQUENCE, COUNT] = [27, 35, 43, 51, 53, 57];
+const VERSION = 2;
+const NOTHING = -1;
+/** Attributes and the time after the batch's: of each record 0. */
+const ZEROS = 2;
+
+export function encodeBatch(
+  messages: readonly Message[],
+  head: BatchHead,
+  checksum: (bytes: Buffer) => number,
+): Buffer {
+  const batch = encodeRecords(messages);
+  return withHead(batch, messages.length, head, 0, checksum);
+}
+
+export async function encodeCompressed(
+  messages: readonly Message[],
+  head: BatchHead,
+  checksum: (bytes: Buffer) => number,
+  { bitmask, compress }: Compression,
+): Promise<Buffer> {
+  const packed = await compress(encodeRecords(messages).subarray(HEAD_BYTES));
+  const batch = Buffer.allocUnsafe(HEAD_BYTES + packed.length);
+  packed.copy(batch, HEAD_BYTES);
+  return withHead(batch, messages.length, head, bitmask, checksum);
+}
+
+function withHead(
+  batch: Buffer,
+  count: number,
+  { producer, epoch, sequence, time }: BatchHead,
+  attributes: number,
+  checksum: (bytes: Buffer) => number,
+): Buffer {
+  batch.fill(0, 0, MAGIC);
+  batch.writeInt32BE(batch.length - LENGTH - 4, LENGTH);
+  batch.writeInt8(VERSION, MAGIC);
+  batch.writeInt16BE(attributes, ATTRIBUTES);
+  batch.writeInt32BE(count - 1, LAST_DELTA);
+  batch.writeBigInt64BE(BigInt(time), FIRST_TIME);
+  batch.writeBigInt64BE(BigInt(time), LAST_TIME);
+  batch.writeBigInt64BE(producer, PRODUCER);
+  batch.writeInt16BE(epoch, EPOCH);
+  batch.writeInt32BE(sequence, SEQUENCE);
+  batch.writeInt32BE(count, COUNT);
+  batch.writeUInt32BE(checksum(batch.subarray(ATTRIBUTES)), CHECKSUM);
+  return batch;
+}
+
+/** The records, behind room for the head. */
+function encodeRecords(messages: readonly Message[]): Buffer {
+  const sizes = messages.map(sizeOf);
+  let total = HEAD_BYTES;
+  for (const size of sizes) total += numberBytes(size) + size;
+  const batch = Buffer.allocUnsafe(total);
+  let at = HEAD_BYTES;
+  for (const [index, message] of messages.entries()) {
+    at = putNumber(batch, at, sizes[index] ?? 0);
+    batch[at] = 0;
+    batch[at + 1] = 0;
+    at = putNumber(batch, at + ZEROS, index);
+    at = putBytes(batch, at, message.key);
+    at = putBytes(batch, at, message.value);
+    at = putNumber(batch, at, message.headers.length);
+    for (const [name, value] of message.headers) at = putBytes(batch, putBytes(batch, at, name), value);
+  }
+  return batch;
+}
+
+/** Bytes of a record after its length. */
+function sizeOf({ key, value, headers }: Message, index: number): number {
+  let size = ZEROS + numberBytes(index) + bytesOf(key) + bytesOf(value) + numberBytes(headers.length);
+  for (const [name, text] of headers) size += bytesOf(name) + bytesOf(text);
+  return size;
+}
+
+function bytesOf(value: Buffer | null): number {
+  return value === null ? 1 : numberBytes(value.length) + value.length;
+}
+
+function putBytes(into: Buffer, at: number, value: Buffer | null): number {
+  if (value === null) return putNumber(into, at, NOTHING);
+  const begin = putNumber(into, at, value.length);
+  into.set(value, begin);
+  return begin + value.length;
+}
+
+/** Seven bits a byte, the sign in the lowest. */
+function putNumber(into: Buffer, at: number, value: number): number {
+  let rest = ((value << 1) ^ (value >> 31)) >>> 0;
+  let place = at;
+  for (; rest > 0x7f; rest >>>= 7, place += 1) into[place] = (rest & 0x7f) | 0x80;
+  into[place] = rest;
+  return place + 1;
+}
+
+function numberBytes(value: number): number {
+  const rest = ((value << 1) ^ (value >> 31)) >>> 0;
+  return rest < 0x80 ? 1 : rest < 0x4000 ? 2 : rest < 0x20_0000 ? 3 : rest < 0x1000_0000 ? 4 : 5;
+}
