@@ -1,5 +1,9 @@
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { hash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import { StorageError, type ObjectStore, type StorageFault } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
@@ -96,6 +100,7 @@ export interface Found {
 export async function recordsIn(store: ObjectStore): Promise<Found[]> {
   const found: Found[] = [];
   for await (const { key } of store.list('')) {
+    if (key.endsWith('.parquet')) found.push(...(await recordsInParquet(key, await bytesOf(store, key))));
     if (!key.includes('.ndjson')) continue;
     for (const line of unpacked(key, await bytesOf(store, key))
       .toString()
@@ -110,6 +115,24 @@ export async function recordsIn(store: ObjectStore): Promise<Found[]> {
     }
   }
   return found;
+}
+
+async function recordsInParquet(key: string, bytes: Buffer): Promise<Found[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+  const path = join(folder, 'records.parquet');
+  writeFileSync(path, bytes);
+  const connection = await (await DuckDBInstance.create(':memory:')).connect();
+  try {
+    const body = 'coalesce(body_base64, to_base64(encode(event)))';
+    const sql = `SELECT id, strftime(received_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ'), ${body} FROM '${path}'`;
+    return (await connection.runAndReadAll(sql)).getRowsJson().map((row) => {
+      const [id, receivedAt, base64] = row as string[];
+      return { id: id!, file: key, receivedAt: receivedAt!, body: Buffer.from(base64!, 'base64') };
+    });
+  } finally {
+    connection.closeSync();
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /**
