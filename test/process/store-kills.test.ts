@@ -48,6 +48,8 @@ const FAULTS: readonly Fault[] = ['429', '500', '503', 'cut', 'lost', 'half'];
 /** The same, and nothing comes back until the time-out. */
 const SILENT: readonly Fault[] = ['hang', 'mute'];
 const TIMEOUT = '10s';
+/** Milliseconds in which all is to be put that waits when the kills are over: hundreds of files, on a busy machine some ten a second. */
+const FLUSHED = 600_000;
 const MIB = 2 ** 20;
 
 interface Scene {
@@ -187,6 +189,7 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
   await until(
     'all to be flushed',
     async () => (await millraceProcess(['flush', '--config', config], { env })).code === 0,
+    FLUSHED,
   );
   await until(
     'all to be in the store',

@@ -10,7 +10,7 @@ const STEPS: readonly FinishStep[] = ['sealed', 'written', 'put', 'listed', 'rem
 const OPTIONS = { rotate: { bytes: 4096 }, partitionBy: ['type'] };
 
 /** What kill -9 leaves at a step: the disk and the store as they are then. */
-async function killedAt(step: FinishStep, compress: string) {
+async function killedAt(step: FinishStep, form: object) {
   const path = tempFolder();
   const left = tempFolder();
   const store = await FaultyStore.in(join(path, 'store'));
@@ -20,7 +20,7 @@ async function killedAt(step: FinishStep, compress: string) {
     killed = true;
     cpSync(path, left, { recursive: true });
   };
-  const { sink } = storeSink(store, join(path, 'spool'), { ...OPTIONS, compress }, { onStep });
+  const { sink } = storeSink(store, join(path, 'spool'), { ...OPTIONS, ...form }, { onStep });
   await sink.open();
   for (let from = 1; from <= 41; from += 10) await sink.send(deliver(from, 10), signal);
   await sink.close(signal);
@@ -28,13 +28,15 @@ async function killedAt(step: FinishStep, compress: string) {
   return { store: await FaultyStore.in(join(left, 'store')), spool: join(left, 'spool') };
 }
 
-it.each(STEPS.flatMap((step) => ['none', 'gzip'].map((compress) => [step, compress] as const)))(
-  'fault 5: killed when a file is %s, %s: what the journal sends again is there once, and all is listed',
-  async (step, compress) => {
-    const { store, spool } = await killedAt(step, compress);
+const FORMS = [{ compress: 'none' }, { compress: 'gzip' }, { format: 'parquet' }];
+
+it.each(STEPS.flatMap((step) => FORMS.map((form) => [step, form] as const)))(
+  'fault 5: killed when a file is %s, %j: what the journal sends again is there once, and all is listed',
+  async (step, form) => {
+    const { store, spool } = await killedAt(step, form);
     // Twice, because what is mended at a start must be so at the next one.
     for (const last of [false, true]) {
-      const { sink } = storeSink(store, spool, { ...OPTIONS, compress });
+      const { sink } = storeSink(store, spool, { ...OPTIONS, ...form });
       await sink.open();
       for (let from = 1; from <= 51; from += 10) await sink.send(deliver(from, 10), signal);
       await sink.close(last ? signal : AbortSignal.abort());
