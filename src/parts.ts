@@ -267,8 +267,8 @@ async function startReceipts(system: System): Promise<Stop | void> {
   if (journal === null) return;
   const place = await receiptsPlace(config);
   if (place === null) return forgoReceipts(journal, log);
-  const { interval } = config.receipts;
-  const receipts = await Receipts.open({ ...place, journal, clock, log, interval });
+  const { interval, witnesses } = config.receipts;
+  const receipts = await Receipts.open({ ...place, journal, clock, log, interval, witnesses });
   system.receipts = receipts;
   journal.coverReceipts = () => receipts.cover();
   return () => receipts.stop();

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
+import { visible } from '../lib/visible.ts';
 import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
 import { note, print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
@@ -107,16 +108,27 @@ function renderReceiving({ connections, refused, signing, receipts }: ReceivingS
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
     `refused      in the last hour: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
     ...renderSecrets(signing),
-    ...(receipts === null ? [] : [renderReceipts(receipts)]),
+    ...(receipts === null ? [] : renderReceipts(receipts)),
   ];
 }
 
-function renderReceipts({ origin, entries, waiting: unsigned, behindSince }: ReceiptsStatus): string {
+function renderReceipts({
+  origin,
+  entries,
+  waiting: unsigned,
+  behindSince,
+  witnesses,
+}: ReceiptsStatus): string[] {
   const state =
     behindSince === null
       ? ''
       : `; CANNOT BE WRITTEN since ${new Date(behindSince).toISOString()}: no receipts are given`;
-  return `receipts     ${origin}: ${entries} entries signed, ${unsigned} waiting${state}`;
+  return [
+    `receipts     ${origin}: ${entries} entries signed, ${unsigned} waiting${state}`,
+    ...witnesses.map(({ name, entries: signed, trouble }) =>
+      visible(`witness      ${name}: ${signed} entries signed${trouble === null ? '' : `; ${trouble}`}`),
+    ),
+  ];
 }
 
 /** Of one secret there is nothing to tell; of several, which can be retired. */

@@ -9,6 +9,9 @@ import { isPublicKey } from '../core/signature.ts';
 import { SCALAR_KEYS } from './keys.ts';
 import { isMapping, type Problem } from './paths.ts';
 
+/** Its address and its key, of the kind that signs with the time. */
+const WITNESS = /^https?:\/\/\S+ [^\s+]+\+[0-9a-f]{8}\+B[A-Za-z0-9+/]{43}$/;
+
 /** What one key demands of another. Told from the config alone. */
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
   const problems: Problem[] = [];
@@ -61,6 +64,12 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
         'needs a journal on this machine: acknowledge: journaled, and journal.type: local',
       );
     if (server.workers > 1) wrong(['receipts', 'path'], 'cannot be used with several server.workers yet');
+    for (const [index, witness] of receipts.witnesses.entries())
+      if (!WITNESS.test(witness))
+        wrong(
+          ['receipts', 'witnesses', index],
+          'must be the address and the key of a witness, such as https://witness.example/prefix witness.example/w1+1a2b3c4d+BAbC…',
+        );
   }
 
   checkSchema(config, wrong);

@@ -267,6 +267,16 @@ export const METRICS: readonly MetricDefinition[] = [
     '1 while the log of receipts cannot be written: deliveries are answered without receipts.',
     ({ behindSince }) => +(behindSince !== null),
   ),
+  gauge(
+    'millrace_receipts_witnessed_entries',
+    'Entries of the log of receipts that a witness has signed, as far as this process knows.',
+    ['witness'],
+    ({ status }) =>
+      (status.receiving?.receipts?.witnesses ?? []).map(({ name, entries }) => ({
+        labels: { witness: name },
+        value: entries,
+      })),
+  ),
 
   archiveGauge(
     'millrace_archive_head',

@@ -14,6 +14,10 @@ export interface Job {
   readonly sign: boolean;
   /** Entries that were signed before: when it is opened and has fewer, it is not the log that it was. */
   readonly least?: number;
+  /** Two sizes of the log: to prove that the one goes on from the other. */
+  readonly between?: readonly [old: number, size: number];
+  /** A checkpoint with the signatures of witnesses. */
+  readonly cosigned?: string;
   /** A document that somebody wants to read. */
   readonly find?: string;
 }
@@ -30,6 +34,8 @@ export interface Done {
   readonly size: number;
   /** The signed note, where one was asked for. */
   readonly checkpoint: string | null;
+  /** Hashes, base64; where it was asked for. */
+  readonly consistency?: readonly string[];
   /** Null when there is none of that name, or none yet. */
   readonly found?: LogDocument | null;
 }

@@ -5,7 +5,9 @@ import {
   ftruncateSync,
   openSync,
   readSync,
+  renameSync,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +16,7 @@ import { writeDurably } from '../lib/new-file.ts';
 import { Frontier, LEVELS } from './frontier.ts';
 import { EMPTY_ROOT, HASH_BYTES, leafHash } from './hashing.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
-import { inclusionProof } from './proofs.ts';
+import { consistencyProof, inclusionProof } from './proofs.ts';
 import { formatProof } from './proof-text.ts';
 import { hashesIn, TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
 
@@ -26,6 +28,8 @@ import { hashesIn, TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './til
  * A tile of C2SP tlog-tiles is a part of one of these files.
  */
 export const CHECKPOINT = 'checkpoint';
+/** The newest one that witnesses have signed too. */
+const COSIGNED = 'cosigned';
 const ENTRIES = 'entries';
 
 /** Its files for who only reads them. */
@@ -39,6 +43,29 @@ export class LogReader {
   /** The signed note; null when there is none yet. */
   checkpoint(): string | null {
     return readIfThere(join(this.#folder, CHECKPOINT));
+  }
+
+  /** The newest one that witnesses have signed; null when there is none. */
+  cosigned(): string | null {
+    return readIfThere(join(this.#folder, COSIGNED));
+  }
+
+  /** The signed note that an entry is proven by: one with witnesses where it is in that; null when it is in none. */
+  checkpointFor(index: number): { readonly note: string; readonly size: number } | null {
+    const note = this.checkpoint();
+    const cosigned = this.cosigned();
+    if (note === null) return null;
+    const [size, signed] = [sizeIn(note), sizeIn(cosigned ?? '')];
+    if (cosigned !== null && index < signed && signed <= size) return { note: cosigned, size: signed };
+    return index < size ? { note, size } : null;
+  }
+
+  /** Proves that a log of `size` entries goes on from one of `old`: hashes, base64. */
+  async consistency(old: number, size: number): Promise<string[]> {
+    if (old === 0 || old === size) return [];
+    const tree = this.tree(size);
+    const hashes = await consistencyProof(old, size, (from, to) => tree.range(from, to));
+    return hashes.map((hash) => hash.toString('base64'));
   }
 
   /** Entries from one on, as many of `count` as there are. */
@@ -55,8 +82,11 @@ export class LogReader {
     return found;
   }
 
-  /** Proves an entry by a checkpoint of a log that had `size` entries, more than `index`: c2sp.org/tlog-proof@v1. */
-  async proof(index: number, checkpoint: string, size: number): Promise<string> {
+  /** Proves an entry: c2sp.org/tlog-proof@v1. Null when the log does not have it yet. */
+  async proof(index: number): Promise<string | null> {
+    const found = this.checkpointFor(index);
+    if (found === null) return null;
+    const { note: checkpoint, size } = found;
     const tree = this.tree(size);
     const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
     return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
@@ -82,6 +112,19 @@ export class LogReader {
       closeSync(fd);
     }
   }
+}
+
+/** It is made anew whenever witnesses sign, so it is not synced. */
+export function keepCosigned(folder: string, note: string): void {
+  const path = join(folder, COSIGNED);
+  writeFileSync(`${path}.new`, note, { mode: 0o640 });
+  renameSync(`${path}.new`, path);
+}
+
+/** What a checkpoint says, whoever signed it: a proof by it is verified as a whole. */
+function sizeIn(checkpoint: string): number {
+  const [, size] = /^[^\n]+\n(\d{1,15})\n/.exec(checkpoint) ?? [];
+  return Number(size ?? 0);
 }
 
 /** Hashes of one height, at the end of their file. */

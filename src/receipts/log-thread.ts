@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { Answer } from '../lib/thread-pool.ts';
 import type { Done, Job, Opening } from './job.ts';
 import { findDocument } from './documents.ts';
-import { LogReader, LogWriter } from './log-files.ts';
+import { keepCosigned, LogReader, LogWriter } from './log-files.ts';
 import { readSigner } from './note.ts';
 
 /** The thread of the log: hashing and syncing it there costs nobody who receives or writes. */
@@ -15,11 +15,21 @@ let opened: Promise<LogWriter> | null = null;
 
 const reader = new LogReader(folder);
 
-async function perform({ entries, sign, least, find }: Job): Promise<Done> {
+/** What leaves the log as it is. */
+async function look({ find, between, cosigned = '' }: Job): Promise<Done> {
   if (find !== undefined) {
     const found = await findDocument(find, reader, signer);
     return { size: 0, checkpoint: null, found };
   }
+  if (between !== undefined) {
+    const consistency = await reader.consistency(...between);
+    return { size: 0, checkpoint: null, consistency };
+  }
+  keepCosigned(folder, cosigned);
+  return { size: 0, checkpoint: null };
+}
+
+async function perform({ entries, sign, least }: Job): Promise<Done> {
   opened ??= LogWriter.open(folder, signer, least);
   const log = await opened;
   if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
@@ -28,11 +38,12 @@ async function perform({ entries, sign, least, find }: Job): Promise<Done> {
 }
 
 port.on('message', (job: Job) => {
-  perform(job).then(
+  const isLook = job.find !== undefined || job.between !== undefined || job.cosigned !== undefined;
+  const work = isLook ? look(job) : perform(job);
+  work.then(
     (value) => port.postMessage({ ok: true, value } satisfies Answer<Done>),
     (error: unknown) => {
-      // Reading leaves the log as it is.
-      if (job.find !== undefined) return port.postMessage({ ok: false, error } satisfies Answer<Done>);
+      if (isLook) return port.postMessage({ ok: false, error } satisfies Answer<Done>);
       // The next one begins with what the last checkpoint is of.
       void opened?.then((log) => log.close()).catch(() => undefined);
       opened = null;

@@ -10,7 +10,9 @@ import { own, type FileLock } from '../lib/file-lock.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import { Serial } from '../lib/serial.ts';
 import { ThreadPool } from '../lib/thread-pool.ts';
+import { LogReader } from './log-files.ts';
 import type { Done, Job, LogDocument, Opening } from './job.ts';
+import { Witnesses, type Checkpoint } from './witnesses.ts';
 
 /** The journal, as far as the log needs it. */
 export interface ReceiptSource {
@@ -33,6 +35,8 @@ export interface ReceiptsOptions extends Opening {
   readonly log: SinkLog;
   /** Milliseconds between two checkpoints. */
   readonly interval: number;
+  /** Who else signs the checkpoints: an address and a key each. */
+  readonly witnesses: readonly string[];
 }
 
 /** Entries asked of the journal at once, at most: it gives fewer when it has to read them. */
@@ -54,6 +58,9 @@ export class Receipts {
   readonly #options: ReceiptsOptions;
   readonly #thread: ThreadPool<Job, Done>;
   readonly #turns = new Serial();
+  readonly #witnesses: Witnesses;
+  /** What was signed last; null before that. */
+  #head: Checkpoint | null = null;
   readonly #salts = Buffer.alloc(SALTS * SALT_BYTES);
   #saltsLeft = 0;
   /** What every header begins with. */
@@ -70,12 +77,13 @@ export class Receipts {
 
   /** @throws MillraceError receipts_unusable */
   static async open(options: ReceiptsOptions): Promise<Receipts> {
-    const receipts = new Receipts(options);
+    let receipts: Receipts | null = null;
     try {
+      receipts = new Receipts(options);
       await receipts.#open();
       return receipts;
     } catch (error) {
-      await receipts.#end();
+      if (receipts !== null) await receipts.#end();
       throw error instanceof MillraceError ? error : unusable(options.folder, error);
     }
   }
@@ -87,6 +95,15 @@ export class Receipts {
     const program = import.meta.url.endsWith('.ts') ? './log-thread.ts' : './log-thread.js';
     const url = new URL(program, import.meta.url);
     this.#thread = new ThreadPool(url, { folder, origin, pem } satisfies Opening, 1);
+    const look = { entries: null, sign: false } as const;
+    this.#witnesses = new Witnesses({
+      witnesses: options.witnesses,
+      prove: async (old, size) =>
+        (await this.#thread.run({ ...look, between: [old, size] })).consistency ?? [],
+      keep: async (cosigned) => void (await this.#thread.run({ ...look, cosigned })),
+      log: options.log,
+      now: () => options.clock.monotonic(),
+    });
   }
 
   /** The salt of an event that comes in: 22 digits of base64url. */
@@ -135,7 +152,8 @@ export class Receipts {
   status(): ReceiptsStatus {
     const { journal, origin } = this.#options;
     const waiting = Math.max(0, journal.lastSeq - (this.#signed - this.#offset - 1));
-    return { origin, entries: this.#signed, waiting, behindSince: this.#behindSince };
+    const witnesses = this.#witnesses.status();
+    return { origin, entries: this.#signed, waiting, behindSince: this.#behindSince, witnesses };
   }
 
   /** @param error why it could not be written; null: it could */
@@ -156,6 +174,7 @@ export class Receipts {
     this.#isStopped = true;
     this.#stopTimer();
     await this.cover().catch(() => undefined);
+    await this.#witnesses.stop();
     await this.#end();
   }
 
@@ -195,12 +214,18 @@ export class Receipts {
     // Entries and seqs go together from here on, whatever was there before.
     await this.#tell();
     this.#signed = size;
+    const note = new LogReader(folder).checkpoint();
+    this.#head = note === null ? null : { note, size };
     const again = (): void => {
       if (this.#isStopped) return;
       this.#stopTimer = clock.after(interval, () => {
         void this.cover()
           .catch(() => undefined)
-          .finally(again);
+          .finally(() => {
+            // Nobody waits for them.
+            if (this.#head !== null) this.#witnesses.ask(this.#head);
+            again();
+          });
       });
     };
     again();
@@ -234,8 +259,9 @@ export class Receipts {
       this.#size = done.size;
     }
     if (this.#signed === this.#size) return;
-    await this.#thread.run({ entries: null, sign: true });
+    const { checkpoint: note } = await this.#thread.run({ entries: null, sign: true });
     this.#signed = this.#size;
+    this.#head = note === null ? null : { note, size: this.#size };
     await this.#tell();
   }
 }

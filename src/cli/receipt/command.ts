@@ -5,10 +5,16 @@ import { EXIT, messageOf } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
 import { openLog, type LogSource } from '../../receipts/log-source.ts';
-import { parseVerifier, type NoteVerifier, type TreeHead } from '../../receipts/note.ts';
+import {
+  cosignaturesIn,
+  parseCosigner,
+  parseVerifier,
+  type NoteVerifier,
+  type TreeHead,
+} from '../../receipts/note.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { option, readAs } from '../options.ts';
+import { collect, option, readAs } from '../options.ts';
 
 const HELP = `
 Examples:
@@ -19,13 +25,15 @@ Examples:
 FILE is what a sender keeps, a line of JSON for each delivery: {"id","receipt","body_sha256"}; receipt is the header Millrace-Receipt as it
 was answered, and body_base64 may stand for the hash. --log completes each receipt with the proof that it is in the log, and --out keeps
 it: from then on it is verified without the receiver. A receipt that was completed before is held against --log as well: a log that was made
-again is not the one it is of. --key is the key of the log, from a place you trust; without it, --log is asked.
+again is not the one it is of. With --witness a proof counts only when that witness has signed its checkpoint: whoever has the log's key
+could show each reader another log, and a witness signs but one. --key is the key of the log, from a place you trust; without it, --log is asked.
 
 Exit codes: 0 every receipt is proven, 1 not readable, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
 
 interface Options {
   readonly log?: string;
   readonly key?: NoteVerifier;
+  readonly witness?: readonly string[];
   readonly out?: string;
   readonly json?: boolean;
 }
@@ -48,6 +56,7 @@ export function receiptCommand(io: Io): Command {
     .argument('<file>', 'receipts, one a line; - is standard input')
     .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
     .addOption(option('--key <key>', 'public key of the log', parseVerifier))
+    .option('--witness <key>', 'who must have signed the log too; may be repeated', collect)
     .option('--out <file>', 'write the receipts with their proofs to this file')
     .option('--json', 'print one JSON object: {proven, open, false, receipts}')
     .addHelpText('after', HELP)
@@ -62,10 +71,11 @@ export function receiptCommand(io: Io): Command {
         .split('\n')
         .filter((line) => line.trim() !== '');
       if (lines.length === 0) throw usageError(`${file} holds no receipt`);
+      const witnesses = (options.witness ?? []).map((key) => readAs('--witness', key, parseCosigner));
       const history = new History(log);
       const judged: Judged[] = [];
       for (const [index, line] of lines.entries())
-        judged.push(await judge(line, index, log, history, verifier));
+        judged.push(await judge(line, index, log, history, verifier, witnesses));
       if (options.out !== undefined)
         await writeFile(options.out, judged.map(({ line }) => `${line}\n`).join(''), { flag: 'wx' });
       show(io, judged, options.json === true);
@@ -79,6 +89,7 @@ async function judge(
   log: LogSource | null,
   history: History,
   verifier: NoteVerifier,
+  witnesses: readonly NoteVerifier[],
 ): Promise<Judged> {
   let kept: KeptReceipt;
   try {
@@ -100,8 +111,19 @@ async function judge(
       return wrong(
         `the log is not the one that its proof is of: it had ${verdict.head.size} entries, and other ones`,
       );
+    const signed = witnesses.map(({ name, ...key }) => ({
+      name,
+      time: cosignaturesIn(parsed.checkpoint, { name, ...key })[0]?.time,
+    }));
+    const unsigned = signed.find(({ time }) => time === undefined);
+    if (unsigned !== undefined)
+      return { line, id, state: 'open', detail: `its proof is not signed by the witness ${unsigned.name}` };
     const complete = JSON.stringify({ ...(JSON.parse(line) as object), proof });
-    return { line: complete, id, state: 'proven', detail: `entry ${kept.index} of ${verdict.head.size}` };
+    const by = signed.map(
+      ({ name, time = 0 }) => `, signed by ${name} at ${new Date(time * 1000).toISOString()}`,
+    );
+    const detail = `entry ${kept.index} of ${verdict.head.size}${by.join('')}`;
+    return { line: complete, id, state: 'proven', detail };
   } catch (error) {
     return wrong(messageOf(error));
   }

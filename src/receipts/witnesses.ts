@@ -1,0 +1,163 @@
+import { messageOf } from '../core/errors.ts';
+import type { WitnessStatus } from '../core/operations.ts';
+import type { SinkLog } from '../core/sink.ts';
+import { cosignaturesIn, parseCosigner, type NoteVerifier } from './note.ts';
+
+/** A signed note, and the entries it is of. */
+export interface Checkpoint {
+  readonly note: string;
+  readonly size: number;
+}
+
+/** Proves that a log of so many entries goes on from one of fewer: hashes, base64. */
+export type ProveConsistency = (old: number, size: number) => Promise<readonly string[]>;
+
+/** Milliseconds that a witness has for an answer, and is left alone after one that was none. */
+const PATIENCE = 5000;
+const PAUSE = 1000;
+/** Of an answer. */
+const LONGEST = 16_384;
+
+/** A witness as the config names it: its address and its key, with a space between. @throws RangeError */
+export function parseWitness(text: string): { readonly url: URL; readonly key: NoteVerifier } {
+  const [address = '', key = '', ...rest] = text.trim().split(/\s+/);
+  if (rest.length > 0 || !/^https?:\/\//.test(address) || !URL.canParse(address))
+    throw new RangeError('must be the address of a witness and its key, with a space between');
+  return {
+    url: new URL('add-checkpoint', address.endsWith('/') ? address : `${address}/`),
+    key: parseCosigner(key),
+  };
+}
+
+/** One witness (C2SP tlog-witness): it signs only what goes on from what it signed before. */
+class Witness {
+  readonly key: NoteVerifier;
+  readonly #url: URL;
+  /** Entries it has signed, as far as is known here. */
+  size = 0;
+  trouble: string | null = null;
+  /** Monotonic milliseconds before which it is not asked again. */
+  pause = 0;
+
+  constructor(text: string) {
+    ({ url: this.#url, key: this.key } = parseWitness(text));
+  }
+
+  /** @returns its signature lines @throws Error that says why there are none */
+  async cosign(
+    { note, size }: Checkpoint,
+    prove: ProveConsistency,
+    signal: AbortSignal,
+  ): Promise<readonly string[]> {
+    for (let tries = 1; ; tries += 1) {
+      const hashes = await prove(this.size, size);
+      const body = [`old ${this.size}`, ...hashes, '', note].join('\n');
+      const answer = await fetch(this.#url, { method: 'POST', body, signal, redirect: 'error' });
+      const said = await textOf(answer);
+      if (answer.status === 200) {
+        const lines = cosignaturesIn(`${note}${said}`, this.key).map(({ line }) => line);
+        if (lines.length === 0) throw new Error(`its answer has no signature of ${this.key.name}`);
+        this.size = size;
+        return lines;
+      }
+      const known = answer.status === 409 && /^\d{1,15}\n?$/.test(said) ? Number(said) : null;
+      if (known !== null && known > size)
+        throw new Error(`it has signed ${known} entries, and the log has ${size}: the log is an older copy`);
+      if (known === null || known === this.size || tries > 1) {
+        const isOther = answer.status === 422 || answer.status === 409;
+        throw new Error(
+          `it answered ${answer.status}${isOther ? ': this is not the log it has signed' : ''}`,
+        );
+      }
+      this.size = known;
+    }
+  }
+}
+
+/** @throws RangeError when it is longer than any answer is */
+async function textOf(answer: Response): Promise<string> {
+  let text = '';
+  for await (const chunk of answer.body ?? []) {
+    text += Buffer.from(chunk).toString('utf8');
+    if (text.length > LONGEST) throw new RangeError('its answer is too long');
+  }
+  return text;
+}
+
+export interface WitnessesOptions {
+  /** As the config names them. */
+  readonly witnesses: readonly string[];
+  readonly prove: ProveConsistency;
+  /** Takes a checkpoint with the signatures of a round. */
+  readonly keep: (note: string) => Promise<void>;
+  readonly log: SinkLog;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+/**
+ * Has others sign the checkpoints of a log: whoever has its key cannot show each reader another log then, nor an older one.
+ *
+ * Rounds, one at a time: all witnesses are asked for one checkpoint at once. Nothing waits for a round.
+ */
+export class Witnesses {
+  readonly #options: WitnessesOptions;
+  readonly #witnesses: readonly Witness[];
+  readonly #stop = new AbortController();
+  #round: Promise<void> | null = null;
+
+  /** @throws RangeError for a text that names no witness */
+  constructor(options: WitnessesOptions) {
+    this.#options = options;
+    this.#witnesses = options.witnesses.map((text) => new Witness(text));
+  }
+
+  status(): readonly WitnessStatus[] {
+    return this.#witnesses.map(({ key, size, trouble }) => ({ name: key.name, entries: size, trouble }));
+  }
+
+  /** To be called again and again with the newest checkpoint: those that have not signed it are asked. */
+  ask(checkpoint: Checkpoint): void {
+    const now = this.#options.now();
+    const due = this.#witnesses.filter(({ size, pause }) => size !== checkpoint.size && pause <= now);
+    if (due.length === 0 || this.#round !== null || this.#stop.signal.aborted) return;
+    this.#round = this.#ask(checkpoint, due).finally(() => {
+      this.#round = null;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#round;
+  }
+
+  async #ask(checkpoint: Checkpoint, due: readonly Witness[]): Promise<void> {
+    const { prove, keep, log } = this.#options;
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(PATIENCE)]);
+    const answers = due.map((witness) =>
+      witness.cosign(checkpoint, prove, signal).then(
+        (lines) => this.#heard(witness, null, lines),
+        (error: unknown) => this.#heard(witness, error, []),
+      ),
+    );
+    const lines = (await Promise.all(answers)).flat();
+    if (lines.length === 0) return;
+    await keep(`${checkpoint.note}${lines.map((line) => `${line}\n`).join('')}`).catch((error: unknown) =>
+      log.warn({ err: error }, 'the signatures of witnesses could not be kept'),
+    );
+  }
+
+  #heard(witness: Witness, error: unknown, lines: readonly string[]): readonly string[] {
+    const { log, now } = this.#options;
+    if (this.#stop.signal.aborted) return lines;
+    const { name } = witness.key;
+    const had = witness.trouble;
+    witness.trouble = error === null ? null : messageOf(error);
+    witness.pause = error === null ? 0 : now() + PAUSE;
+    if (witness.trouble !== null && witness.trouble !== had)
+      log.error({ witness: name, reason: witness.trouble }, 'a witness did not sign the log of receipts');
+    if (witness.trouble === null && had !== null)
+      log.info({ witness: name }, 'the witness signs the log of receipts again');
+    return lines;
+  }
+}

@@ -1,0 +1,197 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { noteSigner, signNote, verifierText } from '../../src/receipts/note.ts';
+import { Witnesses } from '../../src/receipts/witnesses.ts';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { firstLack, lacksProgram, skipped, type Lack } from '../support/requirements.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const ORIGIN = 'made-up.example/events';
+
+function built(): { readonly lack: Lack; readonly program: string } {
+  const program = join(mkdtempSync(join(tmpdir(), 'millrace-witness-')), 'witness');
+  const lack = firstLack(lacksProgram('go'));
+  if (lack !== null) return { lack, program };
+  const cwd = join(import.meta.dirname, 'verifier');
+  const { status } = spawnSync('go', ['build', '-o', program, './witness'], { cwd, stdio: 'ignore' });
+  return { lack: status === 0 ? null : 'needs golang.org/x/mod', program };
+}
+
+const { lack, program } = built();
+
+/** Starts the witness, which is a program in Go that shares nothing with ours. */
+async function startWitness(key: string, state: string, address = '127.0.0.1:0') {
+  const child = spawn(program, [key, state, address], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  const [url = '', vkey = ''] = line.split(' ');
+  const stop = async (): Promise<void> => {
+    const gone = once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  };
+  return { url, vkey, stop };
+}
+
+async function post(receiver: ReceiverProcess, from: number, count: number): Promise<string[]> {
+  const kept: string[] = [];
+  for (let n = from; n < from + count; n += 1) {
+    const { id, body } = madeUpEvent(n);
+    const { status, headers } = await postSigned(receiver.url, body, { id });
+    expect([status, typeof headers['millrace-receipt']]).toEqual([202, 'string']);
+    const receipt = headers['millrace-receipt'];
+    kept.push(JSON.stringify({ id, receipt, body_base64: body.toString('base64') }));
+  }
+  return kept;
+}
+
+test.skipIf(lack !== null)(
+  `a witness signs what goes on from what it signed, keeps nobody waiting, and refuses a log that went back${skipped(lack)}`,
+  async () => {
+    const folder = await temporaryFolder();
+    const place = join(folder, 'receiver');
+    mkdirSync(place);
+    const state = join(folder, 'witness.json');
+    const key = join(folder, 'log.key');
+    const { privateKey } = generateKeyPairSync('ed25519');
+    writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+    const logKey = verifierText(noteSigner(ORIGIN, privateKey));
+    let witness = await startWitness(logKey, state);
+    const { vkey } = witness;
+    const config = writeConfig(place, {
+      receipts: {
+        path: join(place, 'receipts'),
+        origin: ORIGIN,
+        key,
+        interval: '50ms',
+        witnesses: [`${witness.url} ${vkey}`],
+      },
+    });
+    const file = join(folder, 'kept.ndjson');
+    const verified = async (receiver: ReceiverProcess, kept: readonly string[]) => {
+      writeFileSync(file, kept.map((one) => `${one}\n`).join(''));
+      const log = new URL('/receipts/', receiver.url).href;
+      const by = ['--log', log, '--key', logKey, '--witness', vkey, '--json'];
+      const { stdout, code } = await millrace(['receipt', 'verify', file, ...by]);
+      const { proven, receipts } = JSON.parse(stdout) as { proven: number; receipts: { detail: string }[] };
+      return { code, proven, detail: receipts[0]?.detail ?? '' };
+    };
+    let receiver = await ReceiverProcess.start(config);
+    const kept = await post(receiver, 0, 3);
+    const all = async (count: number) =>
+      until('the witness to have signed', async () => (await verified(receiver, kept)).proven === count);
+    await all(3);
+    expect((await verified(receiver, kept)).detail).toMatch(
+      /^entry \d+ of 3, signed by witness\.made-up\.example\/w1 at 20/,
+    );
+    expect((await millrace(['status', '--config', config])).stdout).toContain('w1: 3 entries signed');
+
+    // Gone, it is told of; deliveries and their proofs go on, and it signs all of it once it is back.
+    await witness.stop();
+    kept.push(...(await post(receiver, 3, 40)));
+    await until('it to be told', () =>
+      receiver.stderr.includes('a witness did not sign the log of receipts'),
+    );
+    expect(await verified(receiver, kept)).toMatchObject({ code: 3, proven: 3 });
+    witness = await startWitness(logKey, state, new URL(witness.url).host);
+    expect(witness.vkey).toBe(vkey);
+    await all(43);
+    await receiver.kill('SIGTERM');
+
+    // All of the receiver's disk is put back, the key with it: nothing here can tell, and the witness can.
+    const older = join(folder, 'older');
+    cpSync(place, older, { recursive: true });
+    receiver = await ReceiverProcess.start(config);
+    kept.push(...(await post(receiver, 43, 5)));
+    await all(48);
+    await receiver.kill('SIGTERM');
+    rmSync(place, { recursive: true });
+    cpSync(older, place, { recursive: true });
+    receiver = await ReceiverProcess.start(config);
+    const other = await post(receiver, 1000, 2);
+    await until('it to see an older copy', () => receiver.stderr.includes('the log is an older copy'));
+    other.push(...(await post(receiver, 2000, 9)));
+    await until('it to see a longer one', () =>
+      receiver.stderr.includes('this is not the log it has signed'),
+    );
+    expect(await verified(receiver, other)).toMatchObject({ code: 3, proven: 0 });
+    expect(JSON.parse(readFileSync(state, 'utf8'))).toMatchObject({ Size: 48 });
+  },
+);
+
+test('what names no witness is told at the start', async () => {
+  const folder = await temporaryFolder();
+  const receipts = { path: join(folder, 'receipts'), origin: ORIGIN };
+  const logKey = verifierText(noteSigner(ORIGIN, generateKeyPairSync('ed25519').privateKey));
+  for (const witness of [
+    'https://made-up.example',
+    `made-up ${logKey}`,
+    `https://made-up.example ${logKey}`,
+  ]) {
+    const config = writeConfig(folder, { receipts: { ...receipts, witnesses: [witness] } });
+    const { code, stderr, stdout } = await millrace(['check', '--config', config]);
+    expect([code, stderr + stdout]).toEqual([2, expect.stringContaining('receipts.witnesses[0]')]);
+  }
+});
+
+test('answers that are no signature are kept nowhere, and one that never comes holds up no end', async () => {
+  let answer: ((response: ServerResponse) => void) | null = null;
+  const server = createServer((_request, response) => answer?.(response)).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  const signer = noteSigner(ORIGIN, generateKeyPairSync('ed25519').privateKey);
+  const note = signNote(`${ORIGIN}\n1\n${Buffer.alloc(32).toString('base64')}\n`, signer);
+  const typed = Buffer.concat([Buffer.of(4), randomBytes(32)]);
+  const id = createHash('sha256').update('w\n').update(typed).digest('hex').slice(0, 8);
+  const kept: string[] = [];
+  let now = 0;
+  const witnesses = new Witnesses({
+    witnesses: [
+      `http://127.0.0.1:${(server.address() as AddressInfo).port} w+${id}+${typed.toString('base64')}`,
+    ],
+    prove: () => Promise.resolve([]),
+    keep: async (text) => void kept.push(text),
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+    now: () => (now += 10_000),
+  });
+  const trouble = async (): Promise<string | null> => {
+    witnesses.ask({ note, size: 1 });
+    const before = now;
+    await until('an answer', () => now > before);
+    return witnesses.status()[0]?.trouble ?? null;
+  };
+  const line = `— w ${Buffer.concat([Buffer.from(id, 'hex'), randomBytes(72)]).toString('base64')}\n`;
+  for (const [status, text, expected] of [
+    [200, 'made up', 'has no signature of w'],
+    [200, line, 'has no signature of w'],
+    [200, line.repeat(1000), 'too long'],
+    [409, 'made up', 'answered 409'],
+    [409, '7\n', 'an older copy'],
+    [500, '', 'answered 500'],
+    [302, '', 'fetch failed'],
+  ] as const) {
+    answer = (response) => void response.writeHead(status, { location: '/elsewhere' }).end(text);
+    expect(await trouble()).toContain(expected);
+  }
+  answer = null;
+  witnesses.ask({ note, size: 1 });
+  await witnesses.stop();
+  expect(kept).toEqual([]);
+});
