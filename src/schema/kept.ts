@@ -51,14 +51,16 @@ export function memoryOf(text: string | null): SchemaMemory {
 export function restoreFrom(text: string, memory: SchemaMemory): void {
   const { version, types, isFull } = JSON.parse(text) as KeptMemory;
   if (version !== 1) throw new Error(`the memory is of version ${String(version)}`);
-  memory.isFull = isFull;
-  for (const { root: kept, ...type } of types) {
+  const restored = types.map(({ root: kept, ...type }) => {
     const root = fieldOf(kept, null, null);
     let fields = -1;
     for (const _ of root.all()) fields += 1;
     const maps = documentedMaps(type.type);
-    memory.restore({ ...type, root, fields, maps });
-  }
+    return { ...type, root, fields, maps };
+  });
+  // All of it or nothing.
+  memory.isFull = isFull;
+  for (const type of restored) memory.restore(type);
 }
 
 function keptOf(field: Field): Kept {

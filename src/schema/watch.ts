@@ -109,7 +109,10 @@ export class SchemaWatch implements IngestObserver {
     const watch = new SchemaWatch(observer, options);
     const { checkpoints, lastSeq } = options.store;
     const text = await checkpoints.load(MEMORY_KEY);
-    const seq = Number((await checkpoints.load(SEQ_KEY)) ?? lastSeq);
+    const noted = await checkpoints.load(SEQ_KEY);
+    // Otherwise the first events of all would not be known to be missing after a crash.
+    if (noted === null) await checkpoints.save(SEQ_KEY, String(lastSeq));
+    const seq = Math.min(Number(noted ?? lastSeq), lastSeq);
     try {
       if (text !== null) restoreFrom(text, watch.#memory);
     } catch (error) {

@@ -103,11 +103,14 @@ test('a new field of a type that is well known is a warning, and so is another k
 
 test('what was accepted and not looked at before a crash is looked at after it; what was told may be told again', async () => {
   const path = await temporaryFolder();
+  // As after kill -9: nothing of the memory is told or kept, and the events are durable.
+  const first = await start(path);
+  first.live.settings = { enabled: false, alertTo: null };
+  await first.accept(eventOf({ a: 1 }));
+  await first.journal.close();
   const one = await start(path);
-  await one.accept(eventOf({ a: 1 }));
   await until('the type', () => one.told().length === 1);
   await until('it is kept', async () => (await one.journal.checkpoints.load('schema.seq')) === '1');
-  // As after kill -9: nothing of the memory is told or kept from now on, and the events are durable.
   one.live.settings = { enabled: false, alertTo: null };
   await one.accept(eventOf({ a: 1, b: 1 }));
   await one.journal.close();

@@ -7,6 +7,7 @@ import { DEAD_LETTERS, Letters, QUARANTINE } from './letters.js';
 import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
 import { Erasures } from './erasure.js';
 import { Replays } from './replay.js';
+import { Schema } from './schema.js';
 import { Search } from './search.js';
 import { Tabs } from './tabs.js';
 
@@ -23,6 +24,7 @@ const charts = {
 };
 const recent = new RecentEvents();
 const lists = {
+  schema: new Schema(),
   search: new Search(),
   quarantine: new Letters(QUARANTINE),
   'dead-letters': new Letters(DEAD_LETTERS),

@@ -1,0 +1,110 @@
+import { api } from './api.js';
+import { byId, cell, emptyRow, h, setHidden, setText } from './dom.js';
+import * as format from './format.js';
+
+/** What was seen first less than this long ago is new, milliseconds. */
+const NEW = 86_400_000;
+
+/** What the receiver remembers of the events of each type: names and kinds, never a value. */
+export class Schema {
+  #types = byId('schema-types').tBodies[0];
+  #fields = byId('schema-fields');
+  #type = null;
+  #report = null;
+  #now = 0;
+
+  update(state) {
+    this.#now = state.now;
+    setHidden(byId('tab-schema'), state.acknowledge !== 'journaled');
+  }
+
+  refresh() {
+    void this.#ask();
+  }
+
+  async #ask() {
+    try {
+      this.#report = await api.list('schema', {});
+    } catch (error) {
+      setText(byId('schema-note'), error.message);
+      return;
+    }
+    this.#show();
+  }
+
+  #show() {
+    const { types, enabled, full } = this.#report;
+    const said = [
+      format.plural(types.length, 'event type'),
+      ...(enabled ? [] : ['schema.enabled is false: this is what was seen before']),
+      ...(full ? ['there were more types than are remembered'] : []),
+    ];
+    setText(byId('schema-note'), said.join('; '));
+    const rows = types.map((type) => this.#typeRow(type));
+    this.#types.replaceChildren(...(rows.length === 0 ? [emptyRow(4, 'No events yet.')] : rows));
+    const chosen = types.find(({ type }) => type === this.#type);
+    setHidden(this.#fields, chosen === undefined);
+    if (chosen === undefined) return;
+    setText(byId('schema-type'), chosen.type);
+    this.#fields.tBodies[0].replaceChildren(...chosen.fields.map((field) => this.#fieldRow(field, chosen)));
+  }
+
+  #typeRow(type) {
+    const name = cell('Type', { className: 'type' });
+    name.append(
+      h('button', {
+        type: 'button',
+        class: 'link',
+        'aria-controls': 'schema-fields',
+        'aria-expanded': String(type.type === this.#type),
+        'data-type': type.type,
+        text: type.type,
+        onclick: () => this.#choose(type.type),
+      }),
+      ...this.#badge(type.first_seen),
+    );
+    const events = cell('Events', { number: true });
+    setText(events, format.count(type.events));
+    const fields = cell('Fields', { number: true });
+    setText(fields, `${format.count(type.fields.length)}${type.full ? '+' : ''}`);
+    return h('tr', {}, name, events, fields, timeCell('Last seen', type.last_seen));
+  }
+
+  #fieldRow(field, type) {
+    const name = cell('Field', { className: 'type' });
+    name.append(
+      h('code', { text: field.path }),
+      ...(field.first_seen > type.first_seen ? this.#badge(field.first_seen) : []),
+    );
+    const kinds = cell('Kinds');
+    setText(kinds, Object.keys(field.kinds).join(', '));
+    const share = cell('In', { number: true });
+    setText(share, format.percent(field.share));
+    return h(
+      'tr',
+      {},
+      name,
+      kinds,
+      share,
+      timeCell('First seen', field.first_seen),
+      timeCell('Last seen', field.last_seen),
+    );
+  }
+
+  #choose(type) {
+    this.#type = this.#type === type ? null : type;
+    this.#show();
+    // The row was made anew.
+    [...this.#types.querySelectorAll('button')].find(({ dataset }) => dataset.type === type)?.focus();
+  }
+
+  #badge(first) {
+    return this.#now - Date.parse(first) < NEW ? [' ', h('span', { class: 'pill warn', text: 'new' })] : [];
+  }
+}
+
+function timeCell(label, at) {
+  const made = cell(label);
+  setText(made, format.moment(at));
+  return made;
+}
