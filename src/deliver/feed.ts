@@ -4,6 +4,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import { DeadLetters } from './dead-letters.ts';
+import { GiveWay } from './give-way.ts';
 import { Held } from './held.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { InFlightWindow } from './in-flight-window.ts';
@@ -33,6 +34,7 @@ export class Feed {
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
   readonly #linger: Linger;
+  readonly #giveWay: GiveWay;
   readonly #loader: Loader;
   /** Loads again what the sink held and has lost. */
   readonly #reloader: Loader;
@@ -69,6 +71,7 @@ export class Feed {
     this.#window = new InFlightWindow(options, this.#pending, this.#held);
     const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
     this.#waiters = new Waiters(() => this.#flush(), later);
+    this.#giveWay = new GiveWay(options.clock, () => this.#pump());
     this.#linger = new Linger(options.clock, limits.linger);
     this.#queue = new PQueue({ concurrency: limits.inFlight });
     this.#deadLetters = new DeadLetters(options);
@@ -108,7 +111,10 @@ export class Feed {
    */
   async start(): Promise<void> {
     this.#window.begin(await this.#options.journal.openCursor(this.name));
-    this.#unsubscribe = this.#options.journal.subscribe(() => this.#pump());
+    this.#unsubscribe = this.#options.journal.subscribe(() => {
+      this.#giveWay.cameIn();
+      this.#pump();
+    });
     const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
       onTrouble: (reason) => (this.#lastError = reason),
       onOpen: () => {
@@ -240,8 +246,10 @@ export class Feed {
     const { room } = this.#window;
     if (!this.#begun || this.#mode === 'draining' || room === null) return;
     const { toReload } = this.#held;
-    if (Number.isFinite(toReload)) this.#reloader.load(toReload - 1, room);
-    else this.#loader.load(this.#window.position, room);
+    if (Number.isFinite(toReload)) return this.#reloader.load(toReload - 1, room);
+    const { position, count } = this.#window;
+    const share = this.#giveWay.share(room, this.lastSeq - position, count);
+    if (share !== null) this.#loader.load(position, share);
   }
 
   #admit(events: readonly JournalEvent[]): void {
