@@ -7,6 +7,7 @@ import { createOperations } from './admin/operations.ts';
 import { startAdmin } from './admin/server.ts';
 import { Status } from './admin/status.ts';
 import { Replays, replaysFolder } from './admin/replays.ts';
+import type { SqlSource } from './admin/sql-api.ts';
 import { newToken, Tokens } from './admin/tokens.ts';
 import { warnOfReaders } from './config/private-folders.ts';
 import { systemClock } from './core/clock.ts';
@@ -51,6 +52,7 @@ import type { Validator } from './validate/envelope.ts';
 import { receiptsPlace } from './receipts/place.ts';
 import { Receipts } from './receipts/receipts.ts';
 import { SchemaWatch } from './schema/watch.ts';
+import { TABLES } from './warehouse/tables.ts';
 import { createReceiving } from './workers/receiving.ts';
 
 export interface AppOptions {
@@ -123,6 +125,7 @@ export type System = ReturnType<typeof foundation> & {
   search: EventSearch | null;
   /** Null without a console. */
   replays: Replays | null;
+  sql: SqlSource | null;
   /** Null without an admin listener. */
   adminUrl: string | null;
   url: string;
@@ -437,6 +440,7 @@ function makeSearch(system: System): Stop | void {
 function makeReplays(system: System): Stop | void {
   const { config, plan, file } = system;
   system.replays = null;
+  system.sql = null;
   if (!config.admin.enabled || !config.console.enabled || file === undefined) return;
   const replays = new Replays({
     config: file,
@@ -450,6 +454,16 @@ function makeReplays(system: System): Stop | void {
       ),
   });
   system.replays = replays;
+  system.sql = {
+    config: file,
+    tables: TABLES.ofEvents().map(({ definition }) => definition.name),
+    isAllowed: () => plan.value.config.console.payloads,
+    archives: () =>
+      Object.entries(plan.value.config.sinks).flatMap(([sink, { description }]) => {
+        const { archive: path, keys } = description;
+        return path === undefined ? [] : [{ sink, path, isSealed: keys !== undefined }];
+      }),
+  };
   return (signal) => replays.close(signal);
 }
 

@@ -25,11 +25,11 @@ type SetAside = keyof typeof SET_ASIDE;
 export type Asker = TokenName | 'command' | 'receiver';
 
 /** A line of the log. Ids are of events, of sinks their names, of erasures their requests and receipts, of replays
- * their ids and from where to where; never bodies, never ids of users. */
+ * their ids and from where to where, of archives the sink and the part that was shown, of queries their hash; never bodies, never ids of users. */
 export interface AuditEntry {
   readonly who: Asker;
-  readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay';
-  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures' | 'replays';
+  readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay' | 'query';
+  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures' | 'replays' | 'archives';
   readonly ids: readonly string[];
 }
 

@@ -18,6 +18,8 @@ import { searchApi } from './search-api.ts';
 import { tailApi, type TailSource } from './tail.ts';
 import { replayApi } from './replay-api.ts';
 import type { Replays } from './replays.ts';
+import { sqlApi, type SqlSource } from './sql-api.ts';
+import { sqlFiles } from './sql-files.ts';
 import type { Tokens } from './tokens.ts';
 
 export interface AdminOptions {
@@ -40,6 +42,8 @@ export interface AdminOptions {
   readonly console: ConsoleSource | null;
   /** Those that the console starts; null where none can be. */
   readonly replays: Replays | null;
+  /** Null where no data can be read for the SQL page. */
+  readonly sql: SqlSource | null;
   /** Has sinks close their open files; null names all of them. */
   readonly flush: (sinks: readonly string[] | null) => Promise<readonly FlushedSink[]>;
   /** What happens, for those who watch it. */
@@ -84,6 +88,7 @@ function createAdminApp(options: AdminOptions): Express {
     flush,
     search,
     replays,
+    sql,
     console: source,
   } = options;
   const app = express();
@@ -97,8 +102,10 @@ function createAdminApp(options: AdminOptions): Express {
   });
   app.use('/api/activities', guard(tokens), express.json(), activityApi(board));
   if (source !== null) {
-    app.use('/console', requireLoopback(tokens), consolePages());
+    app.use('/console', requireLoopback(tokens), consolePages(), sqlFiles());
     app.use('/api/console', consoleAccess(tokens));
+    if (sql !== null)
+      app.use('/api/console/sql', guard(tokens), express.json({ limit: '1mb' }), sqlApi(sql, audit));
     app.use('/api/console', guard(tokens), consoleApi(source, audit));
   }
   if (erasures !== undefined)

@@ -17,6 +17,7 @@ import { receiptsIn } from '../erase/receipt.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { compactCommand } from './archive-compact.ts';
+import { excerptCommand } from './archive-excerpt.ts';
 import { proveCommand } from './archive-prove.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -65,7 +66,8 @@ export function archiveCommand(io: Io): Command {
   const archive = new Command('archive')
     .description('inspect and compact what the files sink wrote')
     .addHelpText('after', HELP)
-    .addCommand(compactCommand(io));
+    .addCommand(compactCommand(io))
+    .addCommand(excerptCommand(io));
   addKeyOptions(archive.command('verify'))
     .description('compare every file with the manifest: counts, sizes, hashes, chain and signatures')
     .argument('<path>', 'the folder of the archive, or its URL: s3://, azblob:// or gs://')

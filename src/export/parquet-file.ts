@@ -12,6 +12,9 @@ import { type EncodedGroup, placed } from '../parquet/row-group.ts';
 const GROUP_BYTES = 16 * 1024 * 1024;
 const GROUP_ROWS = 128 * 1024;
 
+/** Where the bytes of a file go. */
+export type ParquetOutput = Pick<HashedFile, 'bytes' | 'write' | 'finish' | 'facts' | 'abandon'>;
+
 /** Makes one row group of rows that were gathered apart. */
 export type JoinColumns = (parts: readonly (readonly GatheredValues[])[]) => Promise<EncodedGroup>;
 
@@ -24,17 +27,27 @@ export class ParquetFile implements RowFile {
   held = 0;
   /** Bytes of the row group that is being written. */
   writing = 0;
-  readonly #create: () => Promise<HashedFile>;
+  readonly #create: () => Promise<ParquetOutput>;
   readonly #definition: TableDefinition;
   readonly #join: JoinColumns;
+  readonly #notes: () => Readonly<Record<string, string>>;
   readonly #groups: RowGroup[] = [];
-  #out: HashedFile | null = null;
+  #out: ParquetOutput | null = null;
   #parts: (readonly GatheredValues[])[] = [];
   #heldRows = 0;
   #written = Promise.resolve();
 
-  /** @param create makes the empty file, once there are rows */
-  constructor(create: () => Promise<HashedFile>, definition: TableDefinition, join: JoinColumns) {
+  /**
+   * @param create makes the empty file, once there are rows
+   * @param notes what the footer says beside the schema, asked for at the end
+   */
+  constructor(
+    create: () => Promise<ParquetOutput>,
+    definition: TableDefinition,
+    join: JoinColumns,
+    notes: () => Readonly<Record<string, string>> = () => ({}),
+  ) {
+    this.#notes = notes;
     this.#create = create;
     this.#definition = definition;
     this.#join = join;
@@ -72,7 +85,8 @@ export class ParquetFile implements RowFile {
     await this.#written;
     const out = this.#out;
     if (out === null) return null;
-    await out.write(footerOf(columnsOf(this.#definition), this.#groups));
+    const notes = Object.entries(this.#notes()).map(([key, value]) => ({ key, value }));
+    await out.write(footerOf(columnsOf(this.#definition), this.#groups, notes));
     await out.finish();
     return out.facts();
   }

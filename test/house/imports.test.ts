@@ -27,6 +27,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'sources',
     'storage',
     'validate',
+    'warehouse',
     'workers',
   ],
   'plan.ts': ['config', 'deliver', 'route', 'validate', 'verify'],

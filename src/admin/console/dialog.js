@@ -1,11 +1,12 @@
 import { byId, setText } from './dom.js';
 
 /** Asks whether to continue; resolves to false unless that was said in so many words. */
-export function ask(title, text, yes) {
+export function ask(title, text, yes, no = 'Keep') {
   const dialog = byId('confirm');
   setText(byId('confirm-title'), title);
   setText(byId('confirm-text'), text);
   setText(byId('confirm-yes'), yes);
+  setText(byId('confirm-no'), no);
   dialog.returnValue = '';
   dialog.showModal();
   return new Promise((resolve) => {

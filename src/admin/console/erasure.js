@@ -91,7 +91,9 @@ export class Erasures {
       State: begun === null ? 'can be cancelled' : 'begun',
     };
     const cells = Object.entries(texts).map(([label, text]) => {
-      const made = cell(label, { className: label === 'Whose' ? 'wrap id' : '' });
+      const made = cell(label, {
+        className: label === 'Whose' ? 'wrap wide' : label === 'Request' ? 'id half' : '',
+      });
       setText(made, text);
       return made;
     });
@@ -119,6 +121,7 @@ export class Erasures {
       `All data of ${whose}${team === '' ? '' : ` of team ${team}`} is removed from the journal, archives and tables when ` +
         'the grace period (erasure.grace) is over, and later events of this user are dropped. Until then it can be cancelled here.',
       'Request it',
+      'Do not',
     );
     if (!sure) return;
     await this.#act(async () => {

@@ -197,7 +197,7 @@ export class Letters {
     const { events, isAll } = counted;
     const many = `${isAll ? '' : 'more than '}${format.plural(events, this.#kind.one)}`;
     const again = `${typesOf(counted)}. ${this.#kind.again}`;
-    if (await ask(`Retry ${many}?`, again, 'Retry')) await this.#retry({}, 'all of them');
+    if (await ask(`Retry ${many}?`, again, 'Retry', 'Do not')) await this.#retry({}, 'all of them');
   }
 
   async #retry(selection, what) {

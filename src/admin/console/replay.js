@@ -12,6 +12,7 @@ const TONES = {
   interrupted: 'warn',
 };
 const COLUMNS = ['What', 'State', 'Events', 'Types', ''];
+const CLASSES = { What: 'wrap wide', State: 'wrap', Types: 'wrap wide' };
 /** Types that are named; the rest are counted. */
 const NAMED = 6;
 
@@ -128,7 +129,7 @@ export class Replays {
   #row(id) {
     let job = null;
     const [what, state, events, types] = COLUMNS.slice(0, -1).map((label) =>
-      cell(label, { number: label === 'Events', className: label === 'Events' ? '' : 'wrap' }),
+      cell(label, { number: label === 'Events', className: CLASSES[label] ?? '' }),
     );
     const pill = h('span', { class: 'pill' });
     const bar = h('progress', { 'aria-label': `Progress of ${id}` });
@@ -186,6 +187,7 @@ export class Replays {
       `${describe(order)}: ${typesOf(preview)}. ${targets}.${nowhere} They carry a replay id and the ids they had; ` +
         'what came in since the count goes too.',
       'Send',
+      'Do not send',
     );
     if (sure) await this.#act(() => api.startReplay(job.id).then(() => 'Sending.'));
   }
