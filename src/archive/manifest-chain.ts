@@ -1,5 +1,5 @@
 import { chainOf, chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
-import { formatManifestLine, type NewManifestLine } from '../core/archive-manifest.ts';
+import { formatManifestLine, partsOf, type NewManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
@@ -172,9 +172,10 @@ export class ManifestChain {
   }
 
   #segmentOf(lines: readonly NewManifestLine[], proof: Proof | undefined): Pending {
+    const parts = partsOf(proof);
     let { n, hash } = this.#tip;
     const texts = lines.map((line) => {
-      const text = formatManifestLine(line, hash, proof?.signer);
+      const text = formatManifestLine(line, hash, parts);
       n += 1;
       hash = hashLine(text);
       return `${text}\n`;

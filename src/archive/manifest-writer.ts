@@ -1,6 +1,11 @@
 import { join } from 'node:path';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
-import { formatManifestLine, parseManifestLine, type NewManifestLine } from '../core/archive-manifest.ts';
+import {
+  formatManifestLine,
+  parseManifestLine,
+  partsOf,
+  type NewManifestLine,
+} from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
@@ -53,7 +58,7 @@ export class ManifestWriter {
     return this.#exclusively(async (file, proof) => {
       const before = hashLine(await file.lineBefore(file.length));
       const lost = await this.#lostHead(file, proof);
-      const text = formatManifestLine(entry, before, proof?.signer);
+      const text = formatManifestLine(entry, before, partsOf(proof));
       await file.append(Buffer.from(`${text}\n`));
       await this.#note(proof, { head: hashLine(text), bytes: file.length }, lost);
     });

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { readManifest } from '../archive/manifest.ts';
+import { listArchive, type Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
 import { EXIT, messageOf } from '../core/errors.ts';
 import { entryOfRecord } from '../core/receipt.ts';
 import { erasedEntries } from '../erase/receipt.ts';
@@ -28,7 +31,8 @@ Examples:
 Every event that the signed log of receipts has must be in the archive, or on the receipt of an erasure. The archive must be of a sink that
 gets all events; name several for a sink each. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
 what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
-cannot make one that receipts which were completed before agree with. An entry stands for an event's id, its time and its body: what else a line of the
+cannot make one that receipts which were completed before agree with, nor one that the lines of the manifest do, which say how the log ended
+when they were written. An entry stands for an event's id, its time and its body: what else a line of the
 archive says is checked by \`archive verify\`.
 
 Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 4 events are missing, named by their entries.`;
@@ -54,7 +58,7 @@ export function proveCommand(io: Io): Command {
     .option('--receipts <file>', 'what a sender kept')
     .option(
       '--json',
-      'print one JSON object: {size, events, archived, erased, closed, missing, false_receipts}',
+      'print one JSON object: {size, events, archived, erased, closed, missing, false_receipts, false_heads}',
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
@@ -67,7 +71,10 @@ export function proveCommand(io: Io): Command {
       if (verifier === null)
         throw usageError('name the key of the log: --key, or --config with receipts.path');
       const kept = options.receipts === undefined ? [] : keptIn(options.receipts, verifier);
-      const sizes = new Set(kept.flatMap(({ head }) => head?.size ?? []));
+      const said = await withPlaces(storageOf(options, io, paths), (places) =>
+        headsIn(paths, places, verifier.name),
+      );
+      const sizes = new Set([...kept.flatMap(({ head }) => head?.size ?? []), ...said.keys()]);
       const entries = await LogEntries.read(log, verifier, sizes);
       const counts = { archived: 0, erased: 0, closed: 0 };
       const status = new StatusLine(io);
@@ -93,12 +100,39 @@ export function proveCommand(io: Io): Command {
       }
       const wrong = kept.flatMap((one) => falseReceipt(one, entries) ?? []);
       const missing = [...entries.missing()];
+      const heads = [...said].flatMap(([head, { file, root }]) => {
+        const isSame = head === 0 || entries.roots.get(head)?.toString('base64') === root;
+        return isSame ? [] : [{ file, size: head }];
+      });
       const { size } = entries.head;
-      const report = { size, events: entries.events, ...counts, missing, false_receipts: wrong };
+      const report = {
+        size,
+        events: entries.events,
+        ...counts,
+        missing,
+        false_receipts: wrong,
+        false_heads: heads,
+      };
       if (options.json === true) print(io, JSON.stringify(report));
       else show(io, report);
-      if (missing.length + wrong.length > 0) io.setExit(EXIT.difference);
+      if (missing.length + wrong.length + heads.length > 0) io.setExit(EXIT.difference);
     });
+}
+
+/** What the manifests say of the log: how it ended when a line was written. By size, and a file each that it stands beside. */
+async function headsIn(
+  paths: readonly string[],
+  places: Places,
+  origin: string,
+): Promise<Map<number, { readonly file: string; readonly root: string }>> {
+  const heads = new Map<number, { readonly file: string; readonly root: string }>();
+  for (const path of paths) {
+    const onEntry = ({ file, log }: ManifestLine): void => {
+      if (log?.origin === origin) heads.set(log.size, { file, root: log.root });
+    };
+    await readManifest(await listArchive(path, places), { onEntry });
+  }
+  return heads;
 }
 
 /** What a sender kept: a receipt, and what the checkpoint of its proof says; or why it is none. */
@@ -147,11 +181,13 @@ interface Report {
   readonly closed: number;
   readonly missing: readonly number[];
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
+  /** Of the log, as lines of a manifest have it. */
+  readonly false_heads: readonly { readonly file: string; readonly size: number }[];
 }
 
 function show(
   io: Io,
-  { size, events, archived, erased, closed, missing, false_receipts: wrong }: Report,
+  { size, events, archived, erased, closed, missing, false_receipts: wrong, false_heads: heads }: Report,
 ): void {
   print(io, `log        ${size} entries, ${events} of them events`);
   print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
@@ -160,6 +196,11 @@ function show(
   for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));
   for (const index of missing.slice(0, NAMED)) print(io, `missing    entry ${index}`);
   if (missing.length > NAMED) print(io, `missing    and ${missing.length - NAMED} more`);
-  if (missing.length + wrong.length === 0) print(io, 'every event is accounted for');
+  for (const { file, size: had } of heads)
+    print(
+      io,
+      visible(`log        had ${had} entries when ${file} was listed, and other ones: it was made again`),
+    );
+  if (missing.length + wrong.length + heads.length === 0) print(io, 'every event is accounted for');
   else print(io, `${missing.length} events are missing, ${wrong.length} receipts are not as the log has it`);
 }

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { isRecord } from '../lib/is-record.ts';
+import type { Proof } from './proof.ts';
+import type { LogHead } from './receipt.ts';
 import { signJson, type Signer } from './signature.ts';
 
 /**
@@ -39,6 +41,8 @@ const file = z.string().refine(isInside);
 const end = {
   /** Set where a repair listed the file, not the writer that made it: from then on it is proven, not before. */
   repaired_at: z.string().optional(),
+  /** Where the log of receipts ended when the line was written; absent without one. */
+  log: z.object({ origin: z.string(), size: count, root: z.string() }).optional(),
   /** Hash of the previous line without its line break; of the empty string for the first. */
   previous: sha256,
 };
@@ -113,10 +117,18 @@ export type NewManifestLine =
 export function formatManifestLine(
   line: NewManifestLine,
   previous: string,
-  signer: Signer | null = null,
+  { signer = null, log = null }: { readonly signer?: Signer | null; readonly log?: LogHead | null } = {},
 ): string {
-  const text = JSON.stringify({ ...line, previous });
+  const text = JSON.stringify(log === null ? { ...line, previous } : { ...line, log, previous });
   return signer === null ? text : signJson('manifest', text, signer);
+}
+
+/** What a line says beside its entry. */
+export function partsOf(proof: Pick<Proof, 'signer' | 'logHead'> | undefined): {
+  readonly signer?: Signer;
+  readonly log?: LogHead | null;
+} {
+  return proof === undefined ? {} : { signer: proof.signer, log: proof.logHead() };
 }
 
 /** The entry on a manifest line, or null when the line is not one. A path that would leave the archive is not one. */

@@ -1,6 +1,7 @@
 import { messageOf } from './errors.ts';
 import type { Event } from './event.ts';
 import { canonicalId, namedIds } from './named-ids.ts';
+import type { LogHead } from './receipt.ts';
 import type { RecordOpener } from './sealed-record.ts';
 
 /** Whose data is to go. */
@@ -193,6 +194,8 @@ export interface ErasureReceipt {
     /** Entries of the log of receipts that were taken out, base64: without their salts, which are gone, they say nothing. */
     readonly entries?: readonly string[];
   }[];
+  /** Where the log of receipts ended then; absent without one. */
+  readonly log?: LogHead;
   /** As `signature.ts` says them, over the receipt without white space; absent on those from before they were signed. */
   readonly signed_by?: string;
   readonly signature?: string;

@@ -1,4 +1,5 @@
 import type { ErasureReceipt } from './erasure.ts';
+import type { LogHead } from './receipt.ts';
 import type { Signer } from './signature.ts';
 
 /** One key that an erasure has destroyed; the first line of a store has none, and says only that the store is known. */
@@ -54,6 +55,8 @@ export interface Proof {
   readonly signer: Signer;
   readonly heads: Heads;
   readonly ledger: KeyLedger;
+  /** What manifest lines and receipts of erasures say of the log of receipts: a log that is made again contradicts them. Null without one. */
+  logHead(): LogHead | null;
 }
 
 /** Opens it when it is needed first, for most never are. @throws MillraceError proof_unusable */

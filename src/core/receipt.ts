@@ -22,6 +22,14 @@ export interface ReceiptLog {
   readonly seq: number;
 }
 
+/** Where the log of receipts ended at some time, as its signed checkpoint says it. */
+export interface LogHead {
+  readonly origin: string;
+  readonly size: number;
+  /** Base64. */
+  readonly root: string;
+}
+
 /** Bytes of an entry, and of a salt. */
 export const ENTRY_BYTES = 32;
 export const SALT_BYTES = 16;

@@ -29,6 +29,7 @@ const RECEIPT = z.strictObject({
       entries: z.array(entry).optional(),
     }),
   ),
+  log: z.strictObject({ origin: z.string(), size: z.int().nonnegative(), root: entry }).optional(),
   signed_by: z.string().optional(),
   signature: z.string().optional(),
 });

@@ -161,14 +161,16 @@ export class LocalErasures implements Erasures {
     const done = subjects.filter(({ request }) => !left.some(({ requests }) => requests.includes(request)));
     const receipts: ErasureReceipt[] = [];
     for (const request of done) {
+      const signing = await proof?.();
       const unsigned = receiptOf(request, {
         hash: users.hashOf(request),
         items: progress.items,
         stores: all.map(({ name }) => name),
         notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
         finishedAt: clock.now(),
+        log: signing?.logHead() ?? null,
       });
-      const receipt = await writeReceipt(folder, unsigned, (await proof?.())?.signer);
+      const receipt = await writeReceipt(folder, unsigned, signing?.signer);
       onStep('receipted');
       await this.#requests.remove(request);
       receipts.push(receipt);

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import type { ReceiptFile, Receipts } from '../core/proof.ts';
+import type { LogHead } from '../core/receipt.ts';
 import { isWaiting } from './requests.ts';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
 import { isMissing, makeFolder, OWNER_ONLY } from '../lib/durable.ts';
@@ -19,6 +20,7 @@ export function receiptOf(
     readonly notSearched: readonly string[];
     /** Milliseconds since the epoch. */
     readonly finishedAt: number;
+    readonly log: LogHead | null;
   },
 ): ErasureReceipt {
   const items = done.items.flatMap(({ store, item, removed, sha256_before, sha256_after, entries }) => {
@@ -40,6 +42,7 @@ export function receiptOf(
     stores: done.stores,
     not_searched: done.notSearched,
     items,
+    ...(done.log === null ? {} : { log: done.log }),
   };
 }
 

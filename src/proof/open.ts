@@ -1,9 +1,14 @@
 import { join } from 'node:path';
 import type { KeyLedger, NotedHead, OpenProof, Proof } from '../core/proof.ts';
+import type { LogHead } from '../core/receipt.ts';
 import type { Signer } from '../core/signature.ts';
+import { readIfThere } from '../lib/durable.ts';
 import { HeadFiles } from './heads.ts';
 import { LedgerFile } from './ledger.ts';
 import { openSigner, readSigner } from './signing-key.ts';
+
+/** C2SP tlog-checkpoint: its first three lines. */
+const CHECKPOINT = /^([^\n]+)\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n/;
 
 /** Where the parts of a proof lie, as the config says it. */
 export interface ProofPlace {
@@ -14,6 +19,7 @@ export interface ProofPlace {
     /** Public keys of others that may have signed: an earlier key, other receivers. */
     readonly trust: readonly string[];
   };
+  readonly receipts: { readonly path: string | null };
 }
 
 /**
@@ -34,7 +40,23 @@ export function openProof(place: ProofPlace, heads = new Map<string, NotedHead>(
 
 async function open(place: ProofPlace, heads: Map<string, NotedHead>): Promise<Proof> {
   const signer = await openSigner(keyFile(place));
-  return { signer, heads: headsOf(place, signer, heads), ledger: ledgerOf(place, signer) };
+  return {
+    signer,
+    heads: headsOf(place, signer, heads),
+    ledger: ledgerOf(place, signer),
+    logHead: () => logHeadIn(place.receipts.path),
+  };
+}
+
+/** What says more than needed must not hold up an archive: nothing where it cannot be read. */
+function logHeadIn(folder: string | null): LogHead | null {
+  try {
+    const note = folder === null ? null : readIfThere(join(folder, 'checkpoint'));
+    const [, origin = '', size = '', root = ''] = CHECKPOINT.exec(note ?? '') ?? [];
+    return root === '' ? null : { origin, size: Number(size), root };
+  } catch {
+    return null;
+  }
 }
 
 /** For who reads: nothing is made. @throws MillraceError proof_unusable */

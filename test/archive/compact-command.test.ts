@@ -15,7 +15,11 @@ async function place(): Promise<{ archive: string; config: string; expected: str
   const erasure = join(folder, 'erasure');
   const config = writeConfig(folder, { erasure: { path: erasure } });
   const archive = join(folder, 'archive');
-  const proof = openProof({ erasure: { path: erasure }, proof: { key: null, trust: [] } });
+  const proof = openProof({
+    erasure: { path: erasure },
+    proof: { key: null, trust: [] },
+    receipts: { path: null },
+  });
   const options = parseOptions({ path: archive, rotate: { bytes: 1024 } });
   const sink = new FilesSink(options, { ...makeContext(), proof });
   await sink.open();

@@ -36,7 +36,11 @@ async function write(
   files: number,
 ): Promise<readonly string[]> {
   const context = makeContext();
-  const proof = openProof({ erasure: { path: erasure }, proof: { key: null, trust: [] } });
+  const proof = openProof({
+    erasure: { path: erasure },
+    proof: { key: null, trust: [] },
+    receipts: { path: null },
+  });
   const options = parseOptions({ path: archive, compress: 'none', rotate: { bytes: 1024 } });
   const sink = new FilesSink(options, { ...context, proof });
   await sink.open();

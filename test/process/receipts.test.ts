@@ -141,7 +141,10 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   const archive = join(folder, 'archive');
   const prove = ['archive', 'prove', archive, '--config', config, '--receipts', file, '--json'];
   const before = await millrace(prove);
-  expect([before.code, json(before)]).toMatchObject([0, { events: 40, archived: 40, missing: [] }]);
+  expect([before.code, json(before)]).toMatchObject([
+    0,
+    { events: 40, archived: 40, missing: [], false_heads: [] },
+  ]);
 
   // The archive, written again by the program itself: all its hashes and signatures are good.
   const victim = kept[17]!;
@@ -202,6 +205,11 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   blank.close();
   const fork = ['archive', 'prove', forged, '--log', zeroed, ...key, '--json'];
   expect((await millrace(fork)).code).toBe(0);
+  // The manifest has noted how the log ended: that one agrees with it, and one that was made again does not.
+  const listed = await millrace(['archive', 'prove', archive, '--log', zeroed, ...key, '--json']);
+  expect(listed.code).toBe(4);
+  const heads = json(listed)['false_heads'] as { file: string; size: number }[];
+  expect(heads.map(({ size }) => size > victim.leaf)).toContain(true);
   const contradicted = await millrace([...fork, '--receipts', others]);
   expect([contradicted.code, (json(contradicted)['false_receipts'] as object[]).length]).toEqual([4, 39]);
   const against = await millrace(['receipt', 'verify', others, '--log', zeroed, ...key, '--json']);

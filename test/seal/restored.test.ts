@@ -24,7 +24,7 @@ async function place(): Promise<Place> {
     path,
     file: join(path, 'keys.bin'),
     ledgerFile: join(erasure.path, 'ledger.jsonl'),
-    proof: openProof({ erasure, proof: { key: null, trust: [] } }),
+    proof: openProof({ erasure, proof: { key: null, trust: [] }, receipts: { path: null } }),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { inspectArchive, type VerifyOptions } from '../../archive/verify.ts';
 import { EXIT, messageOf } from '../../core/errors.ts';
-import { entryOfRecord } from '../../core/receipt.ts';
+import { entryOfRecord, type LogHead } from '../../core/receipt.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { isPublicKey } from '../../core/signature.ts';
 import { checkReceipt, type CheckedReceipt } from '../../erase/check-receipt.ts';
@@ -116,7 +116,7 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
   const proofs = await proofsOf(
     entries,
     given.proofs,
-    { log, io, key: options.key ?? own?.verifier },
+    { log, io, key: options.key ?? own?.verifier, head: receipt.log ?? null },
     differences,
   );
   const trust = {
@@ -176,14 +176,20 @@ async function proofsOf(
     log,
     key,
     io,
-  }: { readonly log: LogSource | null; readonly key: NoteVerifier | undefined; readonly io: Io },
+    head,
+  }: {
+    readonly log: LogSource | null;
+    readonly key: NoteVerifier | undefined;
+    readonly io: Io;
+    readonly head: LogHead | null;
+  },
   differences: string[],
 ): Promise<Map<string, string> | null> {
   if (entries.length === 0 || (log === null && known.size === 0)) return null;
   const verifier = key ?? (await log?.key()) ?? null;
   if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
   if (key === undefined) note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
-  const found = log === null ? known : await proofsIn(log, verifier, entries);
+  const found = log === null ? known : await proofsIn(log, verifier, entries, head, differences);
   const proven = new Map<string, string>();
   for (const entry of entries) {
     const proof = found.get(entry);
@@ -198,13 +204,21 @@ async function proofsIn(
   log: LogSource,
   verifier: NoteVerifier,
   entries: readonly string[],
+  head: LogHead | null,
+  differences: string[],
 ): Promise<Map<string, string>> {
   const wanted = new Set(entries);
   const places = new Map<string, number>();
-  await scanLog(log, verifier, () => (index, entry) => {
+  let root: string | null = null;
+  await scanLog(log, verifier, () => (index, entry, tree) => {
     const text = entry.toString('base64');
     if (wanted.has(text)) places.set(text, index);
+    if (index + 1 === head?.size) root = tree.root().toString('base64');
   });
+  if (head !== null && head.size > 0 && head.origin === verifier.name && root !== head.root)
+    differences.push(
+      `the log had ${head.size} entries at the time of the receipt, and other ones: it was made again`,
+    );
   const proofs = new Map<string, string>();
   for (const [entry, index] of places) {
     const proof = await log.proof(index);
