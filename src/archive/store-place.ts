@@ -50,7 +50,7 @@ export class StorePlace implements ArchivePlace {
     if (this.#only !== null)
       return { ...about, files: file, aside: [], parts, claims, temporary, manifest: [], others };
     // Listed after the files: what a compaction has removed from these is in a line by then.
-    const manifest = await this.#segments();
+    const manifest = await this.segments();
     const counted = await standing(this, { files: file, manifest });
     return { ...about, ...counted, parts, claims, temporary, manifest, others };
   }
@@ -79,18 +79,19 @@ export class StorePlace implements ArchivePlace {
     return this.#ahead.close();
   }
 
+  /** The objects that the manifest is made of. */
+  async segments(): Promise<string[]> {
+    const store = await this.#open();
+    const segments = await asking(() => Array.fromAsync(store.list(SEGMENTS), ({ key }) => key));
+    return segments.filter((key) => kindOf(key) === 'manifest').toSorted();
+  }
+
   async *#get(file: string, offset: number): AsyncGenerator<Buffer> {
     try {
       yield* (await this.#open()).get(file, { offset });
     } catch (error) {
       throw meaning(error);
     }
-  }
-
-  async #segments(): Promise<string[]> {
-    const store = await this.#open();
-    const segments = await asking(() => Array.fromAsync(store.list(SEGMENTS), ({ key }) => key));
-    return segments.filter((key) => kindOf(key) === 'manifest').toSorted();
   }
 
   async *#objects(): AsyncGenerator<StoredObject> {

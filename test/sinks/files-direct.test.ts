@@ -2,9 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
+import { verifyArchive } from '../../src/archive/verify.ts';
 import { awkwardBodies } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { createSink } from '../../src/sinks/files/sink.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { erasing, NAME } from '../erase/objects-support.ts';
+import { eventOf, find, secretOf, userId } from '../erase/support.ts';
 import { runContract } from './run-contract.ts';
 import { checkChains, contractOf, FaultyStore, recordsIn, URL } from './store-support.ts';
 import { deliver, makeContext, signal, tempFolder } from './support.ts';
@@ -109,6 +114,39 @@ describe('files sink to a store without a spool', () => {
     await checkChains(store);
     await sink.close(signal);
   });
+
+  it.each([
+    ['rewritten', [1, 2, 3, 1]],
+    ['removed', [1, 1, 1, 1]],
+  ] as const)(
+    'a put without an answer, and another machine’s erasure has %s the object since: it goes on, and nothing comes back',
+    async (_, users) => {
+      const folder = tempFolder();
+      const path = join(folder, 'store');
+      const store = await FaultyStore.in(path);
+      const { sink } = directSink(store);
+      await sink.open(signal);
+      const batch = users.map((user, n) => ({ event: eventOf(user, n, { headers: {} }), destination: null }));
+      await sink.send([{ event: eventOf(4, 9), destination: null }], signal);
+      store.fault = (verb) => (verb === 'putIfAbsent' ? 'lost' : null);
+      expect(await sink.send(batch, signal)).toMatchObject(batch.map(() => ({ status: 'retry' })));
+      store.fault = () => null;
+      const erasures = erasing(join(folder, 'erasure'), path);
+      await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+      expect(await erasures.run()).toMatchObject({ left: [], receipts: [{ stores: [NAME] }] });
+      expect(await sink.send(batch, signal)).toEqual(batch.map(() => ({ status: 'delivered' })));
+      expect(sink.troubles?.()).toEqual([]);
+      await sink.close(signal);
+      expect(find([path], [userId(1), secretOf(1)])).toEqual([]);
+      const left = users.flatMap((user, n) => (user === 1 ? [] : [`msg_${user}_${n}`]));
+      expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(
+        [...left, 'msg_4_9'].toSorted(),
+      );
+      const places = new Places(null, () => openStore(path));
+      expect((await verifyArchive(NAME, { places })).differences).toEqual([]);
+      await places.close();
+    },
+  );
 
   it('is used where nothing is kept, whatever the config says of a spool', async () => {
     const store = await FaultyStore.in(tempFolder());

@@ -25,6 +25,7 @@ import { KeyErasure } from '../../seal/key-erasure.ts';
 import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
 import { ABORTED, newStem } from './append.ts';
 import { formatOf, type FilesOptions } from './config.ts';
+import { erasedFiles } from './erased-files.ts';
 import { keepInStore } from './keep.ts';
 import { openSealer } from './open-sealer.ts';
 import { PartStats } from './part.ts';
@@ -33,7 +34,7 @@ import { codeOf, explain, waitOf } from './troubles.ts';
 
 const MIB = 2 ** 20;
 
-/** One object, and whether it is in the store. */
+/** One object, and whether it is in the store, or was and is an erasure's now. */
 interface Piece {
   readonly file: string;
   readonly bytes: Buffer;
@@ -46,6 +47,8 @@ interface Attempt {
   readonly pieces: readonly Piece[];
   /** Of its deliveries. */
   readonly keys: readonly string[];
+  /** Whether a try has failed: what it has put may be there. */
+  isLate: boolean;
 }
 
 /**
@@ -181,7 +184,7 @@ export class DirectSink implements Sink {
           this.#pieceOf(folder, own, lines.get(folder) ?? Buffer.alloc(0)),
         ),
       );
-      this.#unfinished.push({ pieces, keys: due.map(keyOf) });
+      this.#unfinished.push({ pieces, keys: due.map(keyOf), isLate: false });
       await this.#finish();
     });
   }
@@ -239,6 +242,8 @@ export class DirectSink implements Sink {
       if (this.#opened === null) throw new Error(`${this.#options.path} is not open`);
       const { store, chain } = this.#opened;
       const { signal } = this.#abort;
+      if (attempt.isLate) await passOverErased(store, attempt.pieces);
+      attempt.isLate = true;
       const puts = attempt.pieces.map(async (piece) => {
         if (piece.isPut) return;
         const { status } = await store.putIfAbsent(piece.file, { bytes: piece.bytes }, signal);
@@ -261,6 +266,16 @@ export class DirectSink implements Sink {
     const fields = { path: this.#options.path, error: messageOf(error) };
     this.#context.log.warn(fields, 'archive objects could not be written');
   }
+}
+
+/**
+ * Somebody else's erasure may have been in an object whose put had no answer: rewritten it would be in the way for good, and
+ * removed it would come back. Its own line stands above ours.
+ */
+async function passOverErased(store: ObjectStore, pieces: readonly Piece[]): Promise<void> {
+  if (pieces.every(({ isPut }) => isPut)) return;
+  const erased = await erasedFiles(store);
+  for (const piece of pieces) piece.isPut ||= erased.has(piece.file);
 }
 
 function keyOf({ event, destination }: Delivery): string {
