@@ -18,8 +18,8 @@ export interface ObjectJob {
   readonly listing: ObjectListing;
   /** Folder for what is written anew. */
   readonly temporary: string;
-  /** Objects that went away before they could be looked at. */
-  readonly vanished: string[];
+  /** Objects that went away before they could be looked at, and those that something was taken out of. */
+  readonly restless: string[];
 }
 
 export function temporaryFor({ temporary }: ObjectJob, file: string): string {

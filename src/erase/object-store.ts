@@ -89,7 +89,7 @@ export class ObjectErasure implements ErasableStore {
     const listed = await place.list();
     const { isArchive } = this.#options;
     const listing = await ObjectListing.open(place, listed, isArchive, () => this.#chain(store, run.signal));
-    const job: Job = { run, store, place, search, owners, listing, temporary, vanished: [] };
+    const job: Job = { run, store, place, search, owners, listing, temporary, restless: [] };
     const earlier = run.recorded.filter((item) => item.store === this.name);
     for (const item of earlier) await this.#finish(job, item);
     await this.#passes(job);
@@ -112,21 +112,27 @@ export class ObjectErasure implements ErasableStore {
     await this.#purge(job, item.item);
   }
 
-  /** What receivers and compactions have put since the list was made is looked at in a list made anew. */
+  /**
+   * What receivers and compactions have put since the list was made is looked at in a list made anew. The last list is one in which
+   * nothing had to be taken out: a compaction may have read an object before it was rewritten, and put its own after the list.
+   */
   async #passes(job: Job): Promise<void> {
     const seen = new Map<string, string>();
     for (let pass = 1; ; pass += 1) {
-      const vanished = await this.#pass(job, seen);
-      if (vanished.length === 0 && pass > 1) return;
+      const [restless] = await this.#pass(job, seen);
+      if (restless === undefined && pass > 1) return;
       if (pass < PASSES) continue;
       const reason = 'objects come and go faster than they can be searched';
-      if (vanished.length > 0)
-        job.run.leave(leftBy(this.name, vanished[0] ?? '', job.run.subjects, new Error(reason)));
+      if (restless !== undefined)
+        job.run.leave(leftBy(this.name, restless, job.run.subjects, new Error(reason)));
       return;
     }
   }
 
-  /** Looks at every object that is new, or has changed. @returns those that went away before they could be looked at */
+  /**
+   * Looks at every object that is new, or has changed.
+   * @returns those that went away before they could be looked at, and those that something was taken out of
+   */
   async #pass(job: Job, seen: Map<string, string>): Promise<readonly string[]> {
     const { place } = job;
     const { files, aside, parts, claims, temporary, manifest, others } = await place.list();
@@ -146,11 +152,11 @@ export class ObjectErasure implements ErasableStore {
       seen.set(file, version);
       due.push(file);
     }
-    const vanished: string[] = [];
+    const restless: string[] = [];
     place.expect(due);
     run.expected?.(due.filter(isSearched).length);
-    for (const file of due) await this.#eraseObject({ ...job, vanished }, file);
-    return vanished;
+    for (const file of due) await this.#eraseObject({ ...job, restless }, file);
+    return restless;
   }
 
   #isOthers(file: string): boolean {
@@ -171,7 +177,7 @@ export class ObjectErasure implements ErasableStore {
     } catch (error) {
       // That the store cannot be asked concerns all of it.
       if (run.signal.aborted || error instanceof MillraceError) throw error;
-      if (error instanceof StorageError && error.fault === 'missing') job.vanished.push(file);
+      if (error instanceof StorageError && error.fault === 'missing') job.restless.push(file);
       else if (error instanceof NotSearched) this.#leave(job, file, NOBODY, error.message);
       else run.leave(leftBy(this.name, search.redact(file), run.subjects, error));
     } finally {
@@ -226,6 +232,7 @@ export class ObjectErasure implements ErasableStore {
       await run.record({ ...item, removed: {} });
       return 'changed';
     }
+    job.restless.push(file);
     run.onStep('replaced');
     await listing.add(file, { ...rewrite, at });
     run.onStep('listed');

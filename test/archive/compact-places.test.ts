@@ -11,6 +11,8 @@ import type { ObjectStore } from '../../src/core/storage.ts';
 import { ObjectErasure } from '../../src/erase/object-store.ts';
 import { countFiles } from '../../src/reconcile/count-files.ts';
 import { newMasterKey } from '../../src/seal/master-key.ts';
+import { parseOptions } from '../../src/sinks/files/config.ts';
+import { createSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { erasing, makeErasable } from '../erase/objects-support.ts';
 import {
@@ -25,7 +27,7 @@ import {
 } from '../erase/support.ts';
 import { exported } from '../export/support.ts';
 import { inDuckDB, load } from '../load/support.ts';
-import { deliver, filesSink, signal, tempFolder } from '../sinks/support.ts';
+import { deliver, filesSink, makeContext, signal, tempFolder } from '../sinks/support.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import {
   ALL_IDS,
@@ -384,6 +386,68 @@ test('a compaction that begins and ends while an erasure runs brings nobody back
   expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
   expect(await verified(root, 's3')).toEqual([]);
 });
+
+test('a compaction that joins what a receiver has put since, and is done before the erasure is, brings nobody back', async () => {
+  const root = await copy();
+  const reached = Promise.withResolvers<void>();
+  const replaced = Promise.withResolvers<void>();
+  // It has read the new object and looked at it again, and stands still in front of its line.
+  const places = watched(root, async (request, key) => {
+    if (request !== 'putIfAbsent' || !key.startsWith('_manifest/000000000000/')) return;
+    reached.resolve();
+    await replaced.promise;
+  });
+  let lists = 0;
+  let compacting: Promise<unknown> | null = null;
+  const ended = async (): Promise<void> => {
+    replaced.resolve();
+    await compacting;
+  };
+  const { left } = await eraseFrom(root, 1, (store) => {
+    const list = store.list.bind(store);
+    store.list = async function* (prefix, ...more) {
+      if (prefix === '') lists += 1;
+      if (prefix === '' && lists === SECOND_LOOK) await putMore(root);
+      if (prefix === '' && lists > SECOND_LOOK) await ended();
+      yield* list(prefix, ...more);
+    };
+    const putIfMatch = store.putIfMatch.bind(store);
+    store.putIfMatch = async (...args) => {
+      if (lists === SECOND_LOOK && compacting === null) {
+        compacting = compacted(root, 's3', { places });
+        await reached.promise;
+      }
+      return putIfMatch(...args);
+    };
+    const head = store.head.bind(store);
+    store.head = async (key, ...more) => {
+      // The last look of an erasure is whether anybody compacts.
+      if (key === '_open/compaction.json' && compacting !== null) await ended();
+      return head(key, ...more);
+    };
+    return store;
+  });
+  expect(compacting).not.toBeNull();
+  expect(left).toEqual([]);
+  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
+  expect(await idsRead(root, 's3')).toEqual([...idsWithout(1), 'msg_2_8'].toSorted());
+});
+
+/** Lists that an erasure has made by its second look: one to begin with, and one for each look. */
+const SECOND_LOOK = 3;
+
+/** What another receiver puts. */
+async function putMore(root: string): Promise<void> {
+  const store = await openStore(join(root, 'store'));
+  const context = { ...makeContext(), openStore: () => Promise.resolve(store) };
+  const sink = createSink(parseOptions({ path: URL, spool: 'none' }), context);
+  await sink.open(signal);
+  await sink.send(
+    [1, 2].map((user) => ({ event: eventOf(user, 8, { headers: {} }), destination: null })),
+    signal,
+  );
+  await sink.close(signal);
+}
 
 test('an erasure that finds a killed compaction at its end looks again', async () => {
   const root = await copy();
