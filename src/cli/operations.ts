@@ -85,7 +85,13 @@ async function openShared(config: Config): Promise<OpenOperations> {
   const client = AdminClient.of(config);
   if (client !== null && (await client.isListening())) return remote(client);
   const journal = await openTopics(config);
-  const operations = createOperations({
+  const audit = new Audit(ownerFolder(config));
+  const operations = auditedOperations(operationsOn(journal, config), audit, 'command');
+  return { operations, close: () => journal.close() };
+}
+
+function operationsOn(journal: KafkaJournal, config: Config): Operations {
+  return createOperations({
     journal,
     validate: createValidatorFor(config),
     pid: null,
@@ -94,8 +100,26 @@ async function openShared(config: Config): Promise<OpenOperations> {
     dropSink: () => Promise.reject(usageError('sink drop needs journal.type: local')),
     schema: null,
   });
-  const audit = new Audit(ownerFolder(config));
-  return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };
+}
+
+/** What a reconciliation asks for. Topics are read here, whoever else runs: they are the same for everybody. */
+export async function withLedger<T>(
+  loaded: LoadedConfig,
+  work: (operations: Operations) => Promise<T>,
+): Promise<T> {
+  const { config } = loaded;
+  if (config.journal.type !== 'kafka') return withOperations(loaded, work);
+  const journal = await openTopics(config);
+  try {
+    const ledger = await journal.ledger();
+    return await work({
+      ...operationsOn(journal, config),
+      account: (since, until) => ledger.account(since, until, Object.keys(config.sinks)),
+      listHeads: (after) => ledger.heads(after),
+    });
+  } finally {
+    await journal.close();
+  }
 }
 
 const quiet = (): void => undefined;

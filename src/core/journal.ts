@@ -67,6 +67,10 @@ export interface EventHead {
   readonly replayed: boolean;
   /** Its content was erased. */
   readonly erased: boolean;
+  /** Of a log whose sinks do not stand at one seq each: the sinks that have not had it. */
+  readonly waits?: readonly string[];
+  /** Whether it may be an event that is there already, retried; left out: where `only` is given. */
+  readonly isPutBack?: boolean;
 }
 
 /**
@@ -97,6 +101,10 @@ export interface JournalAccount {
   readonly dropped: readonly { readonly id: string; readonly sink: string }[];
   /** Where each event was to go. */
   readonly routes: RouteRecord;
+  /** Not every seq is an event. */
+  readonly isSparse?: boolean;
+  /** What limits the account, in words. */
+  readonly notes?: readonly string[];
 }
 
 /** Selects quarantined events or dead letters; absent fields select all. */

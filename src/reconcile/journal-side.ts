@@ -75,10 +75,10 @@ export async function readJournal(
   let at = account.firstSeq - 1;
   let isFirst = true;
   const take = (head: EventHead): void => {
-    if (head.seq !== at + 1 && !isFirst) gap += head.seq - at - 1;
+    if (head.seq !== at + 1 && !isFirst && account.isSparse !== true) gap += head.seq - at - 1;
     isFirst = false;
     at = head.seq;
-    const { seq, id, type, only } = head;
+    const { seq, id, type, only, isPutBack = only !== null } = head;
     const inWindow = head.receivedAt >= window.since && head.receivedAt < window.until && !head.replayed;
     if (head.erased) {
       if (inWindow) erased += 1;
@@ -90,7 +90,7 @@ export async function readJournal(
     for (const [sink, certainty] of due) {
       // A sink that was added later begins at the journal's end of then.
       if (only === null && seq <= (started.get(sink) ?? 0)) continue;
-      const waits = seq > (cursors.get(sink) ?? 0);
+      const waits = head.waits?.includes(sink) ?? seq > (cursors.get(sink) ?? 0);
       if (waits && !configured.has(sink)) {
         const found = abandoned.get(sink) ?? { count: 0, ids: [] };
         found.count += 1;
@@ -101,7 +101,7 @@ export async function readJournal(
       sinks.add(sink);
       states.push([sink, waits ? 'waiting' : certainty === 'due' ? 'settled' : 'perhaps']);
     }
-    if (inWindow) ids.event(id, only !== null, states);
+    if (inWindow) ids.event(id, isPutBack, states);
   };
   for await (const heads of headsOf(operations, at, account.lastSeq, signal))
     for (const head of heads) take(head);
@@ -181,7 +181,7 @@ export function journalSide(
   const { erased, inQuarantine } = reading;
   const counted = (kind: CountKind): number =>
     account.counts.reduce((sum, count) => (count.kind === kind ? sum + count.n : sum), 0);
-  const notes: string[] = [];
+  const notes: string[] = [...(account.notes ?? [])];
   const released = counted('released');
   const left = retained + erased;
   const inAll = counted('accepted') + released;

@@ -129,7 +129,6 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
       /topic f\w+\.events: the brokers keep what it had until \d{4}-/,
     );
     for (const [args, why] of [
-      [['reconcile'], 'journal.type: kafka'],
       [['sink', 'drop', 'one'], 'journal.type: local'],
       [['drain', '--journal', 'x'], 'journal.type: kafka'],
     ] as const) {

@@ -16,7 +16,7 @@ import type { ServiceClient } from '../../service/client.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
-import { withOperations } from '../operations.ts';
+import { withLedger } from '../operations.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { collect, endInstant, instant, readAs } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
@@ -36,7 +36,8 @@ For every sink: received = delivered + waiting + dead + dropped + quarantined + 
 they were received, so the window is widened to whole hours. For a files sink the records in its files are counted; for other
 sinks, what they have confirmed. \`elsewhere\` was meant for other sinks, or for none; \`untold\` is past the journal's retention.
 Ids of missing events are listed. Asks the running receiver if there is one, otherwise reads the journal itself. Many ids
-are compared in a temporary file in TMPDIR: about 50 bytes for each event, and as many for each record.
+are compared in a temporary file in TMPDIR: about 50 bytes for each event, and as many for each record. With journal.type: kafka the
+topic is read, as far back as the brokers have it: --since must not be before that.
 
 --service also asks the service: the meals of the users in the archives, or of --user, for the days from --since to --until
 (days of the meals), compared with those in the archives and in --tables. --fill fetches only the missing meals, into tables
@@ -92,10 +93,6 @@ export function reconcileCommand(io: Io): Command {
     const loaded = await resolvedConfigOf(options, io);
     if (loaded.config.acknowledge === 'delivered' && options.service !== true)
       throw usageError('with acknowledge: delivered there is no journal to count from');
-    if (loaded.config.journal.type === 'kafka' && options.service !== true)
-      throw usageError(
-        'reconcile cannot count a journal with journal.type: kafka yet; --service can be used',
-      );
     const opener = await openerOf({ ...options, config: loaded.file }, io);
     const sinks = countedSinks(loaded.config, opener);
     if (options.service === true)
@@ -103,7 +100,7 @@ export function reconcileCommand(io: Io): Command {
     const window = windowOf(since, until, Date.now());
     const reading = filesRead(io);
     const report = await withPlaces(loaded.config.storage, (places) =>
-      withOperations(loaded, (operations) =>
+      withLedger(loaded, (operations) =>
         reconcile({
           operations,
           places,

@@ -14,7 +14,7 @@ export interface ErasedTopics {
 const STORE = 'journal';
 /** What brokers do unless they are told otherwise. */
 const WEEK = 604_800_000;
-const BROKERS_DELAY = 300_000;
+const [BROKERS_DELAY, FILE_DELAY] = [300_000, 60_000];
 
 /**
  * Takes users out of what can be taken out of: what is set aside, by tombstones. The receipt says until when the brokers keep
@@ -59,12 +59,17 @@ export async function eraseFromTopics(
 
 const PAGE = 200;
 
-/** When the last of what is in a topic now is gone, in words. */
 async function keptUntil(cluster: Cluster, topic: string): Promise<string> {
   const settings = await cluster.settings(topic).catch(() => null);
   if (settings === null) return 'for as long as they are told, which could not be asked';
+  return keptUntilBy(settings, Date.now());
+}
+
+/** When the last of what is in a topic now is gone, in words. @param settings of the topic, as brokers name them */
+export function keptUntilBy(settings: ReadonlyMap<string, string>, now: number): string {
   const number = (name: string, otherwise: number): number => Number(settings.get(name) ?? otherwise);
   const roll = number('segment.ms', WEEK);
+  const day = (ms: number): string => new Date(now + ms).toISOString();
   if (settings.get('cleanup.policy')?.includes('compact') === true) {
     const most = number('max.compaction.lag.ms', Number.MAX_SAFE_INTEGER);
     if (most > FAR) return 'until they compact it (max.compaction.lag.ms sets no end)';
@@ -72,12 +77,9 @@ async function keptUntil(cluster: Cluster, topic: string): Promise<string> {
   }
   const retention = number('retention.ms', WEEK);
   if (retention < 0) return 'for ever (retention.ms is -1)';
-  // A segment counts as as old as its youngest record.
-  return `until ${day(retention + roll + BROKERS_DELAY)} at the latest`;
+  if (retention + roll > FAR) return 'for more than a hundred years';
+  // A segment counts as as old as its youngest record; its file is left for a moment.
+  return `until ${day(retention + roll + BROKERS_DELAY + number('file.delete.delay.ms', FILE_DELAY))} at the latest`;
 }
 
 const FAR = 100 * 365 * 86_400_000;
-
-function day(ms: number): string {
-  return new Date(Date.now() + ms).toISOString();
-}

@@ -22,6 +22,7 @@ import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import { ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
 import { Keeper } from './keeper.ts';
+import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
 import { recordOf, type Extra } from './record.ts';
 import { Share, type ShareOptions } from './share.ts';
@@ -170,6 +171,12 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   retryDeadLetters(selection: Selection): Promise<number> {
     return this.#letters.retryDeadLetters(selection);
+  }
+
+  /** For one reconciliation. */
+  async ledger(): Promise<Ledger> {
+    const { dedupWindow: window } = this.#options;
+    return new Ledger({ ...this.#options, window }, await this.#topics.look());
   }
 
   heads(): Promise<never> {

@@ -11,6 +11,7 @@ import java.util.Set;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -53,6 +54,7 @@ public final class Oracle {
       case "create" -> create(words);
       case "allow" -> allow(words);
       case "grow" -> grow(words);
+      case "trim" -> trim(words);
       case "read" -> read(words[1], answer);
       case "write" -> write(words);
       case "committed" -> committed(words[1], answer);
@@ -85,6 +87,14 @@ public final class Oracle {
   private static void grow(String[] words) throws Exception {
     try (Admin admin = Admin.create(properties)) {
       admin.createPartitions(Map.of(words[1], NewPartitions.increaseTo(Integer.parseInt(words[2])))).all().get();
+    }
+  }
+
+  /** trim TOPIC PARTITION OFFSET: deletes what lies before it, as retention does */
+  private static void trim(String[] words) throws Exception {
+    try (Admin admin = Admin.create(properties)) {
+      TopicPartition partition = new TopicPartition(words[1], Integer.parseInt(words[2]));
+      admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(Long.parseLong(words[3])))).all().get();
     }
   }
 

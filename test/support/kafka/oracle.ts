@@ -45,6 +45,11 @@ export class KafkaOracle {
     await this.#ask(['grow', topic, String(partitions)]);
   }
 
+  /** Deletes what lies before an offset, as retention does. */
+  async trim(topic: string, partition: number, offset: number): Promise<void> {
+    await this.#ask(['trim', topic, String(partition), String(offset)]);
+  }
+
   /** All that lies in the topic, each partition in its order. */
   async read(topic: string): Promise<KafkaRecord[]> {
     return (await this.#ask(['read', topic])).map((line) => {

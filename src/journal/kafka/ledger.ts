@@ -1,0 +1,224 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { IsErased } from '../../core/ingest.ts';
+import type { CountKind, EventHead, HourCount, JournalAccount } from '../../core/journal.ts';
+import { parseTarget } from '../../core/route.ts';
+import { NO_ROUTES } from '../../core/route-record.ts';
+import { decodeDone, type Progress } from './claim.ts';
+import type { Cluster, Read } from './cluster.ts';
+import { readRange, recordAt } from './read-range.ts';
+import { keptOf, type Kept } from './record.ts';
+import { idsAt, PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
+
+export interface LedgerOptions extends Omit<WindowOptions, 'now'> {
+  readonly group: string;
+  readonly isErased: IsErased;
+}
+
+/** Offsets that a page is made of. */
+const PAGE = 8192;
+const HOUR = 3_600_000;
+const NEVER = new AbortController().signal;
+const NOT_COUNTED =
+  'counted from the topic: what was dropped from quarantine, or came from users who were erased, is not in it';
+
+/** What of one partition is counted; `base` offsets of other partitions come before it. */
+interface Span {
+  readonly partition: number;
+  readonly first: number;
+  readonly end: number;
+  readonly base: number;
+}
+
+/**
+ * The topic of events as a ledger, for one reconciliation: partition after partition, with what each record is by the order of
+ * the log, and for which sinks it waits. All of the moment at which `account` was asked.
+ */
+export class Ledger {
+  readonly #options: LedgerOptions;
+  readonly #cluster: Cluster;
+  readonly #progress = new Map<string, ReadonlyMap<number, Progress>>();
+  /** Filled while the heads are read: the log is read once. */
+  readonly #counts: HourCount[] = [];
+  readonly #places = new Map<string, number>();
+  #spans: readonly Span[] = [];
+  #lastSeq = 0;
+  #window = { since: 0, until: 0 };
+  #pages: AsyncGenerator<readonly EventHead[]> | null = null;
+
+  constructor(options: LedgerOptions, cluster: Cluster) {
+    this.#options = options;
+    this.#cluster = cluster;
+  }
+
+  /**
+   * @param sinks those that are configured
+   * @throws MillraceError usage when the brokers have deleted what came after `since`
+   */
+  async account(since: number, until: number, sinks: readonly string[]): Promise<JournalAccount> {
+    const { topic } = this.#options;
+    const { leaders } = await this.#cluster.topic(topic, true);
+    const all = [...leaders.keys()];
+    // Before the ends: what is confirmed lies before them.
+    for (const sink of sinks) await this.#progressOf(sink, all);
+    const first = await this.#cluster.offsets(topic, all, 'earliest');
+    const last = await this.#cluster.offsets(topic, all, 'latest');
+    let base = 0;
+    this.#spans = all.map((partition) => {
+      const [begin, end] = [first.get(partition) ?? 0, last.get(partition) ?? 0];
+      const span = { partition, first: begin, end, base };
+      base += end - begin;
+      return span;
+    });
+    this.#lastSeq = base;
+    this.#window = { since, until };
+    const begin = await this.#beginning();
+    if (since < begin)
+      throw new MillraceError(
+        'usage',
+        `the brokers have deleted events of before ${new Date(begin).toISOString()}: --since must not be before it`,
+      );
+    return {
+      firstSeq: 1,
+      lastSeq: base,
+      isSparse: true,
+      cursors: [],
+      counts: this.#counts,
+      countedSince: null,
+      started: [],
+      dropped: [],
+      routes: NO_ROUTES,
+      notes: [NOT_COUNTED],
+    };
+  }
+
+  /** The next page, in the order of their seqs; after the last of `account`, what has come since. */
+  async heads(after: number): Promise<readonly EventHead[]> {
+    if (after === 0) this.#pages = this.#read();
+    if (after >= this.#lastSeq) this.#pages = await this.#late();
+    for (;;) {
+      const next = await this.#pages?.next();
+      if (next === undefined || next.done === true) return [];
+      const page = next.value.filter(({ seq }) => seq > after);
+      if (page.length > 0) return page;
+    }
+  }
+
+  async *#read(): AsyncGenerator<readonly EventHead[]> {
+    const { topic } = this.#options;
+    for (const { partition, first, end, base } of this.#spans) {
+      const window = new PartitionWindow(partition, { ...this.#options, now: Date.now });
+      for (let from = first; from < end; from += PAGE) {
+        const to = Math.min(end, from + PAGE);
+        const records: [Read, Kept][] = [];
+        await readRange(this.#cluster, topic, partition, { from, to }, NEVER, (record) => {
+          const kept = keptOf(record);
+          if (kept !== null && this.#isEvent(window, kept, record)) records.push([record, kept]);
+        });
+        const all = this.#spans.map((each) => each.partition);
+        for (const sink of new Set(records.flatMap(([, { handling }]) => sinksOf(handling.only))))
+          await this.#progressOf(sink, all);
+        yield records.map(([{ offset }, kept]) => ({
+          ...headOf(kept, base + offset - first + 1),
+          erased: this.#options.isErased(kept.event),
+          waits: sinksOf(kept.handling.only).filter((sink) => this.#waits(sink, partition, offset)),
+        }));
+      }
+    }
+  }
+
+  /** What came after `account`: only that it did is of interest. */
+  async #late(): Promise<AsyncGenerator<readonly EventHead[]>> {
+    const { topic } = this.#options;
+    const partitions = this.#spans.map(({ partition }) => partition);
+    const ends = await this.#cluster.offsets(topic, partitions, 'latest');
+    const heads: EventHead[] = [];
+    for (const { partition, end } of this.#spans)
+      await readRange(
+        this.#cluster,
+        topic,
+        partition,
+        { from: end, to: ends.get(partition) ?? end },
+        NEVER,
+        (record) => {
+          const kept = keptOf(record);
+          if (kept !== null) heads.push(headOf(kept, this.#lastSeq + heads.length + 1));
+        },
+      );
+    return (async function* () {
+      if (heads.length > 0) yield heads;
+    })();
+  }
+
+  /** Notes and counts a record. @returns whether it is an event, and no repetition of one */
+  #isEvent(window: PartitionWindow, kept: Kept, record: Read): boolean {
+    const verdict = window.note(kept, idsAt(kept, record));
+    const { since, until } = this.#window;
+    const { receivedAt: at } = kept.event;
+    // What has a known id and other bytes is in quarantine, and counted there.
+    const kind =
+      verdict === 'duplicate' && kept.again === null
+        ? 'duplicates'
+        : verdict !== 'first'
+          ? null
+          : kept.again === null
+            ? 'accepted'
+            : kept.again.startsWith(RELEASED)
+              ? 'released'
+              : null;
+    if (kind !== null && at >= since && at < until) this.#count(at - (at % HOUR), kind);
+    return verdict === 'first';
+  }
+
+  #count(hour: number, kind: CountKind): void {
+    const key = `${kind} ${hour}`;
+    const place = this.#places.get(key) ?? this.#counts.push({ hour, kind, n: 0 }) - 1;
+    this.#places.set(key, place);
+    this.#counts[place] = { hour, kind, n: (this.#counts[place]?.n ?? 0) + 1 };
+  }
+
+  async #progressOf(sink: string, partitions: readonly number[]): Promise<void> {
+    if (this.#progress.has(sink)) return;
+    const { topic, group } = this.#options;
+    const { groups } = this.#cluster;
+    const name = `${group}.${sink}`;
+    const committed = await groups.committed(await groups.coordinator(name), name, topic, partitions);
+    const progress = Array.from(
+      committed,
+      ([partition, { offset, text }]) => [partition, decodeDone(offset, text)] as const,
+    );
+    this.#progress.set(sink, new Map(progress));
+  }
+
+  #waits(sink: string, partition: number, offset: number): boolean {
+    const progress = this.#progress.get(sink)?.get(partition);
+    if (progress === undefined) return true;
+    return offset >= progress.offset && !progress.done.some(({ from, to }) => offset >= from && offset < to);
+  }
+
+  /** Since when nothing has been deleted; 0 where nothing ever was. */
+  async #beginning(): Promise<number> {
+    const { topic } = this.#options;
+    let latest = 0;
+    for (const { partition, first, end } of this.#spans) {
+      if (first === 0) continue;
+      const record = first < end ? await recordAt(this.#cluster, topic, partition, first, NEVER) : null;
+      latest = Math.max(latest, record?.time ?? Date.now() - (await this.#retention()));
+    }
+    return latest;
+  }
+
+  async #retention(): Promise<number> {
+    const settings = await this.#cluster.settings(this.#options.topic).catch(() => null);
+    return Math.max(0, Number(settings?.get('retention.ms') ?? 0));
+  }
+}
+
+function headOf({ event, handling, again }: Kept, seq: number): EventHead {
+  const { id, type, receivedAt } = event;
+  const only = handling.only ?? [];
+  return { seq, id, type, receivedAt, only, replayed: false, erased: false, isPutBack: again !== null };
+}
+
+function sinksOf(only: readonly string[] | undefined): string[] {
+  return [...new Set(only?.map((target) => parseTarget(target).sink))];
+}
