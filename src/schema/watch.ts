@@ -20,9 +20,11 @@ const CHANGED = 'millrace.schema.changed';
 /** Share of the time that may go into looking at events, and how much of it at once, milliseconds. */
 const SHARE = 0.02;
 const BURST = 5;
-/** So many events of each type are looked at in each second, whatever that takes; of large ones the beginning. */
+/** So many events of each type are looked at in each second beyond that; of large ones the beginning. */
 const ALWAYS = 8;
 const ALWAYS_BYTES = 64 * 1024;
+/** Unless so many milliseconds were taken beyond it already: what is sent is not to decide what is spent. */
+const MOST_DEBT = 100;
 /** What is new gathers for so long before it is told, milliseconds. */
 const GATHERING = 200;
 /** How often it is noted how far it has looked, and times and counts, milliseconds. */
@@ -188,7 +190,7 @@ export class SchemaWatch implements IngestObserver {
     }
     if (this.#budget <= 0) {
       const looked = this.#inSecond.get(memory) ?? 0;
-      if (looked >= ALWAYS) {
+      if (looked >= ALWAYS || this.#budget < -MOST_DEBT) {
         this.#passed += 1;
         return;
       }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { memoryOf, textOf } from '../../src/schema/kept.ts';
 import { reportOf } from '../../src/schema/report.ts';
 import { eventOf, Learner, TYPE } from './support.ts';
@@ -191,6 +192,37 @@ const { document } = fc.letrec((tie) => ({
     fc.dictionary(name, tie('document'), { maxKeys: 5 }),
   ),
 }));
+
+test('of made-up events of all kinds no value is kept, and no food', () => {
+  const learner = new Learner();
+  const values = new Set<string>();
+  const gather = (value: unknown, key: string): void => {
+    if (typeof value === 'string' || typeof value === 'number') values.add(String(value));
+    else if (typeof value === 'object' && value !== null)
+      for (const [name, inside] of Object.entries(value)) {
+        gather(inside, name);
+        // The foods of a meal.
+        if (key === 'data' && name.includes(' ')) values.add(name);
+      }
+  };
+  for (let n = 0; n < 300; n += 1) {
+    const { body } = madeUpEvent(n);
+    const { event_type: type, ...document } = JSON.parse(body.toString()) as { event_type: string };
+    gather(document, '');
+    learner.see(eventOf(null, { type, body }));
+  }
+  expect(values.size).toBeGreaterThan(500);
+  const names = new Set(
+    textOf(learner.memory)
+      .match(/"(?:[^"\\]|\\.)*"/g)
+      ?.map((text) => text.slice(1, -1)),
+  );
+  const both = [...values].filter((value) => names.has(value));
+  expect(both).toEqual([]);
+  const foods = [...values].filter((value) => value.includes(' '));
+  expect(foods.length).toBeGreaterThan(0);
+  for (const food of foods) expect(textOf(learner.memory)).not.toContain(food);
+});
 
 test('nothing of a value is kept, nor a name that is data; what is kept is read back as it was', () => {
   fc.assert(
