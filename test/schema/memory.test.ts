@@ -199,16 +199,16 @@ test('of made-up events of all kinds no value is kept, and no food', () => {
   const gather = (value: unknown, key: string): void => {
     if (typeof value === 'string' || typeof value === 'number') values.add(String(value));
     else if (typeof value === 'object' && value !== null)
-      for (const [name, inside] of Object.entries(value)) {
-        gather(inside, name);
+      for (const [member, inside] of Object.entries(value)) {
+        gather(inside, member);
         // The foods of a meal.
-        if (key === 'data' && name.includes(' ')) values.add(name);
+        if (key === 'data' && member.includes(' ')) values.add(member);
       }
   };
   for (let n = 0; n < 300; n += 1) {
     const { body } = madeUpEvent(n);
-    const { event_type: type, ...document } = JSON.parse(body.toString()) as { event_type: string };
-    gather(document, '');
+    const { event_type: type, ...rest } = JSON.parse(body.toString()) as { event_type: string };
+    gather(rest, '');
     learner.see(eventOf(null, { type, body }));
   }
   expect(values.size).toBeGreaterThan(500);
