@@ -8,11 +8,14 @@ export type Room = Parameters<EventLog['read']>[1];
 const BACKLOG = 10_000;
 /** Milliseconds for which one event that comes in says that others will. */
 const RECENT = 100;
-/** Then so many are read at a time, these milliseconds apart; more of them where so many are in flight. */
+/**
+ * Then so many are read at a time, these milliseconds apart; more of them where so many are in flight. It is always more than one
+ * process takes in, or the sink would never catch up.
+ */
 const PAGE = 250;
 const APART = 5;
 const MANY = 2000;
-const FAR_APART = 25;
+const FAR_APART = 10;
 
 /**
  * Holds back a sink that catches up while events come in: what waits can wait a little longer, and a sender cannot. Both need

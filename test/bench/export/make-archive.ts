@@ -13,7 +13,7 @@ const PLAN: MealPlan = { seed: 7, sinceMs: Date.UTC(2025, 0, 1), days: DAYS, mea
 const TYPE = 'daily.data.meal.created';
 const RECEIVED = Date.UTC(2026, 10, 1);
 /** The level at which the files sink writes. */
-const GZIP_LEVEL = 4;
+const GZIP_LEVEL = 3;
 
 /** Writes an archive of meal events in gzip files of as many records each; returns its bytes before compression. */
 export async function makeArchive(
