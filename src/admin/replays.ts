@@ -32,6 +32,8 @@ const countsSchema = z.object({
   problems: z.number(),
   types: z.record(z.string(), z.number()),
   targets: z.record(z.string(), z.number()),
+  /** Nothing is left to resume; absent where it was only counted. */
+  complete: z.boolean().optional(),
 });
 
 export type ReplayCounts = z.output<typeof countsSchema>;
@@ -120,7 +122,7 @@ export class Replays {
 
   /** Begins to count what would go. @throws MillraceError usage */
   count(order: ReplayOrder): ReplayJob {
-    const args = [...this.#argsOf(order), '--dry-run'];
+    const args = this.#argsOf(order, ['--dry-run']);
     this.#mustHaveRoom();
     const id = `console-${randomBytes(9).toString('base64url')}`;
     const nothing = { isBegun: false, preview: null, result: null, detail: null };
@@ -149,22 +151,23 @@ export class Replays {
     const { order, isBegun } = this.get(id);
     if (isBegun && this.#noteIfOver(id)) return this.get(id);
     const state = join(this.#options.folder, id);
-    const args = [...this.#argsOf(order), '--id', id, '--state', state];
     this.#change(id, { state: 'running', isBegun: true, result: null, detail: null });
+    let args: string[];
     try {
+      const resume = this.#has(id, 'plan.json') ? ['--resume'] : [];
+      args = this.#argsOf(order, ['--id', id, '--state', state, ...resume]);
       mkdirSync(state, { recursive: true, mode: 0o700 });
       if (!isBegun) await writeDurably(this.#options.folder, `${id}.json`, JSON.stringify(order), 0o600);
     } catch (error) {
       this.#change(id, { state: 'failed', isBegun, detail: messageOf(error) });
       throw error;
     }
-    const isResumed = this.#has(id, 'plan.json');
-    this.#run(id, isResumed ? [...args, '--resume'] : args, ({ code, counts, detail }) => {
-      if (code === 3 && counts !== null && counts.refused + counts.problems === 0)
+    this.#run(id, args, ({ code, counts, detail }) => {
+      if (code === 3 && counts?.complete === false)
         return { state: 'interrupted', result: counts, detail: 'stopped; it continues where it was' };
       if (code !== 0 && code !== 3) return { state: code === null ? 'interrupted' : 'failed', detail };
       rmSync(join(this.#options.folder, `${id}.json`), { force: true });
-      return { state: 'done', result: counts, detail: code === 0 ? null : leftOf(counts) };
+      return { state: 'done', result: counts, detail: code === 0 ? null : leftOf(counts, state) };
     });
     return this.get(id);
   }
@@ -199,7 +202,7 @@ export class Replays {
     signal.removeEventListener('abort', kill);
   }
 
-  #argsOf({ from, to, types, since, until }: ReplayOrder): string[] {
+  #argsOf({ from, to, types, since, until }: ReplayOrder, more: readonly string[]): string[] {
     const sinks = this.#options.sinks();
     const input = from === 'journal' ? 'journal' : (sinks.get(from)?.archive ?? null);
     if (input === null) throw new MillraceError('usage', `${from} has no archive to replay from`);
@@ -209,13 +212,16 @@ export class Replays {
       throw new MillraceError('usage', `${target} is no sink that a replay can send to: ${able.join(', ')}`);
     const others = able.length === sinks.size ? [] : able.map((name) => `--sink=${name}`);
     return [
-      input,
       `--config=${this.#options.config}`,
       '--json',
       ...(to === null ? ['--routes', ...others] : [`--to=${to}`]),
       ...types.map((type) => `--type=${type}`),
       ...(since === undefined ? [] : [`--since=${since}`]),
       ...(until === undefined ? [] : [`--until=${until}`]),
+      ...more,
+      // A place on disk may begin with a dash.
+      '--',
+      input,
     ];
   }
 
@@ -302,7 +308,8 @@ async function endOf(child: ChildProcess): Promise<Ended> {
   return { code, counts, detail: reasonIn(await err) };
 }
 
-function leftOf(counts: ReplayCounts | null): string {
+function leftOf(counts: ReplayCounts | null, state: string): string {
   const { refused = 0, problems = 0 } = counts ?? {};
-  return `done, except for ${refused} refused and ${problems} that could not be read`;
+  const named = refused === 0 ? '' : `; ${join(state, 'refused.ndjson')} names them`;
+  return `done, except for ${refused} refused and ${problems} that could not be read${named}`;
 }

@@ -112,6 +112,15 @@ test('a replay is counted, sent once it is confirmed, stopped, and goes on after
   expect(new Set(target.ids())).toEqual(new Set(['msg_4', 'msg_5']));
   expect(readdirSync(join(folder, 'replay'))).toEqual([]);
 
+  // What a sink refuses is named, and the rest is done.
+  target.reply = () => 422;
+  const refused = await counted(order);
+  await ask(`/${refused.id}/start`, {});
+  expect((await untilState(refused.id, 'done')).detail).toMatch(
+    /^done, except for 2 refused .*refused\.ndjson/,
+  );
+  expect((await ask(`/${refused.id}/forget`, {})).status).toBe(200);
+
   // SIGTERM ends what runs, in order.
   target.reply = () => 'hang';
   const second = await counted(order);
