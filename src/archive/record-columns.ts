@@ -214,7 +214,14 @@ function appendText(out: ByteWriter, value: Uint8Array): void {
   out.append(QUOTES);
 }
 
+/** The last time that was asked for: events that came together are side by side. */
+const known = { micros: -1n, text: '' };
+
 /** @param micros since the epoch. @throws RangeError for what is no time */
 function timeOf(micros: bigint): string {
-  return new Date(Number(micros / 1000n)).toISOString();
+  if (micros !== known.micros) {
+    known.text = new Date(Number(micros / 1000n)).toISOString();
+    known.micros = micros;
+  }
+  return known.text;
 }

@@ -77,7 +77,8 @@ export class History {
   async add(): Promise<void> {
     const users = USERS.filter((user) => !this.erased.has(user));
     const path = this.kind === 'folder' ? pathOf(this.root, 'folder') : mkdtempSync(join(this.root, 'made-'));
-    const { sink } = filesSink(path, { rotate: { bytes: 1024 } });
+    const format = this.#pick(['ndjson', 'parquet']);
+    const { sink } = filesSink(path, { format, rotate: { bytes: 1024 } });
     await sink.open();
     for (let i = 0; i < 1 + Math.floor(this.random() * 3); i += 1) {
       const n = (this.#next += 1);
