@@ -103,8 +103,8 @@ async function play(
       sent: () => undefined,
       retried: () => undefined,
       died: () => undefined,
-      delivered: () => {
-        delivered += 1;
+      delivered: (_, deliveries) => {
+        delivered += deliveries.length;
         if (delivered === count) all.resolve();
       },
     },
