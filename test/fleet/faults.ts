@@ -87,14 +87,23 @@ export class Faults {
     });
   }
 
-  async pauseBroker(
-    broker = this.#pick(this.#cluster.brokers),
-    ms = 500 + this.#random() * 5000,
-  ): Promise<void> {
+  async pauseBroker(): Promise<void> {
+    const broker = this.#pick(this.#cluster.brokers);
     await this.#during('SIGSTOP of a broker', null, async () => {
       await broker.pause();
-      await wait(ms);
+      await wait(500 + this.#random() * 5000);
       broker.resume();
+    });
+  }
+
+  /** @param then what is done once they are all paused */
+  async pauseAllBrokers(ms: number, then: () => void): Promise<void> {
+    const { brokers } = this.#cluster;
+    await this.#during('SIGSTOP of all brokers', null, async () => {
+      await Promise.all(brokers.map((broker) => broker.pause()));
+      then();
+      await wait(ms);
+      for (const broker of brokers) broker.resume();
     });
   }
 

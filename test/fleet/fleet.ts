@@ -158,10 +158,12 @@ export class Fleet {
 
   /** Whether every sink has all that was acknowledged. */
   get isDelivered(): boolean {
-    return this.sinks.every((sink) => {
-      const given = new Set(this.given(sink));
-      return [...this.#noted].every((id) => given.has(id));
-    });
+    return this.sinks.every((sink) => this.isDeliveredTo(sink));
+  }
+
+  isDeliveredTo(sink: string): boolean {
+    const given = new Set(this.given(sink));
+    return [...this.#noted].every((id) => given.has(id));
   }
 
   /** What the judge says. */

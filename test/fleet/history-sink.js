@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 export const parseOptions = (options) => options;
 
 export function createSink(
-  { path, ms = 1, batch: batchCount = 50, refuse = null, holds = null, only = null },
+  { path, ms = 1, batch: batchCount = 50, refuse = null, holds = null, stalls = null, only = null },
   { name },
 ) {
   return {
@@ -21,6 +21,7 @@ export function createSink(
     open: () => Promise.resolve(),
     async send(batch) {
       await wait(ms);
+      if (stalls !== null && name === only) while (await exists(stalls)) await wait(50);
       if (holds !== null && name === only && (await exists(holds)))
         return batch.map(() => ({ status: 'retry', reason: 'held back' }));
       const lines = batch.map(
