@@ -1,5 +1,6 @@
 import type { Event, JournalEvent } from './event.ts';
 import type { IngestStore, InvalidReason } from './ingest.ts';
+import type { ReceiptAccount } from './receipt.ts';
 import type { Redaction } from './redaction.ts';
 import type { Route } from './route.ts';
 import type { RouteRecord } from './route-record.ts';
@@ -101,6 +102,8 @@ export interface JournalAccount {
   readonly dropped: readonly { readonly id: string; readonly sink: string }[];
   /** Where each event was to go. */
   readonly routes: RouteRecord;
+  /** The log of receipts that the events were entered in; left out where there was none. */
+  readonly receipts?: ReceiptAccount;
   /** Not every seq is an event. */
   readonly isSparse?: boolean;
   /** What limits the account, in words. */

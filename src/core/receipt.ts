@@ -22,6 +22,14 @@ export interface ReceiptLog {
   readonly seq: number;
 }
 
+/** Under this, and the id of a log, the journal has which entry its first event is: entry = seq + offset. */
+export const LOG_OFFSET = 'receipts/';
+
+/** The log of receipts in the account of a journal. */
+export interface ReceiptAccount extends ReceiptLog {
+  readonly offset: number;
+}
+
 /** Where the log of receipts ended at some time, as its signed checkpoint says it. */
 export interface LogHead {
   readonly origin: string;

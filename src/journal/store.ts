@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
 import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
-import type { ReceiptLog } from '../core/receipt.ts';
+import { LOG_OFFSET, type ReceiptLog } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { Appending, type Appended, type Batch } from './appending.ts';
@@ -264,7 +264,16 @@ export class Store {
   account(since: number, until: number): JournalAccount {
     const { firstSeq, lastSeq } = this.#events;
     const { all: cursors } = this.cursors;
-    return { firstSeq, lastSeq, cursors, routes: this.routes.read(), ...this.ledger.account(since, until) };
+    const log = this.receiptLog();
+    const offset = log === null ? null : this.checkpoints.load(LOG_OFFSET + log.id);
+    return {
+      firstSeq,
+      lastSeq,
+      cursors,
+      routes: this.routes.read(),
+      ...this.ledger.account(since, until),
+      ...(log === null || offset === null ? {} : { receipts: { ...log, offset: Number(offset) } }),
+    };
   }
 
   close(): void {

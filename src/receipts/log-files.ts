@@ -31,6 +31,8 @@ export const CHECKPOINT = 'checkpoint';
 /** The newest one that witnesses have signed too. */
 const COSIGNED = 'cosigned';
 const ENTRIES = 'entries';
+/** Names the log, so that another one in its place is noticed. */
+export const IDENTITY = 'log.json';
 
 /** Its files for who only reads them. */
 export class LogReader {
@@ -43,6 +45,12 @@ export class LogReader {
   /** The signed note; null when there is none yet. */
   checkpoint(): string | null {
     return readIfThere(join(this.#folder, CHECKPOINT));
+  }
+
+  /** What names this log; null when it has not begun. */
+  id(): string | null {
+    const text = readIfThere(join(this.#folder, IDENTITY));
+    return text === null ? null : (JSON.parse(text) as { readonly id: string }).id;
   }
 
   /** The newest one that witnesses have signed; null when there is none. */

@@ -2,15 +2,15 @@ import { randomFillSync, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { ENTRY_BYTES, SALT_BYTES, type ReceiptLog } from '../core/receipt.ts';
+import { ENTRY_BYTES, LOG_OFFSET, SALT_BYTES, type ReceiptLog } from '../core/receipt.ts';
 import type { ReceiptsStatus } from '../core/operations.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { makeFolder, readIfThere, syncFound } from '../lib/durable.ts';
+import { makeFolder, syncFound } from '../lib/durable.ts';
 import { own, type FileLock } from '../lib/file-lock.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import { Serial } from '../lib/serial.ts';
 import { ThreadPool } from '../lib/thread-pool.ts';
-import { LogReader } from './log-files.ts';
+import { IDENTITY, LogReader } from './log-files.ts';
 import type { Done, Job, LogDocument, Opening } from './job.ts';
 import { Witnesses, type Checkpoint } from './witnesses.ts';
 
@@ -43,9 +43,6 @@ export interface ReceiptsOptions extends Opening {
 const PAGE = 8192;
 /** Salts made at once. */
 const SALTS = 1024;
-const IDENTITY = 'log.json';
-/** Under this, and the identity of a log, the journal has which entry its first event is. */
-const OFFSET = 'receipts/';
 
 /**
  * The log of receipts of a running receiver. The journal's events are its entries, in their order: entry = seq + offset, so that
@@ -200,7 +197,7 @@ export class Receipts {
         `is not the log ${origin} that the journal's events were entered in: it was removed or replaced. ` +
           'Restore it; or begin a new log, with another receipts.origin',
       );
-    const key = OFFSET + this.#id;
+    const key = LOG_OFFSET + this.#id;
     const known = await journal.checkpoints.load(key);
     this.#offset = known === null ? size - journal.lastSeq - 1 : Number(known);
     if (known === null) await journal.checkpoints.save(key, String(this.#offset));
@@ -269,10 +266,10 @@ export class Receipts {
 /** Names a log for the journal, so that another one in its place is noticed. */
 async function identityOf(folder: string): Promise<string> {
   const path = join(folder, IDENTITY);
-  const known = readIfThere(path);
+  const known = new LogReader(folder).id();
   if (known !== null) {
     await syncFound(path);
-    return (JSON.parse(known) as { readonly id: string }).id;
+    return known;
   }
   const id = randomUUID();
   await writeOnce(path, Buffer.from(`${JSON.stringify({ id })}\n`));

@@ -8,6 +8,7 @@ import { countFiles, type FilesCount } from './count-files.ts';
 import { EventIds } from './event-ids.ts';
 import type { SinkIds } from './id-counter.ts';
 import { headsOf, journalSide, readJournal, type JournalSide } from './journal-side.ts';
+import { accountWithLog, type HeadReader } from './log-side.ts';
 import type { Difference, ReconcileReport, SinkAccount } from './report.ts';
 import type { Window } from './window.ts';
 
@@ -25,6 +26,8 @@ export interface ReconcileOptions {
   readonly operations: Operations;
   readonly sinks: readonly CountedSink[];
   readonly window: Window;
+  /** Reads how the log of receipts ends; null without one. */
+  readonly logHead: HeadReader | null;
   readonly signal: AbortSignal;
   readonly onFile?: (sink: string, file: string) => void;
 }
@@ -36,7 +39,9 @@ export interface ReconcileOptions {
  */
 export async function reconcile(options: ReconcileOptions): Promise<ReconcileReport> {
   const { operations, sinks: configured, window, signal } = options;
-  const account = await operations.account(window.since, window.until);
+  const { account, log, problem } = await accountWithLog(options.logHead, () =>
+    operations.account(window.since, window.until),
+  );
   const accepted = new AcceptedRoutes(account.routes);
   const ids = new EventIds();
   try {
@@ -63,6 +68,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     };
     const holes = 'the journal has holes: records are missing that retention did not remove';
     differ('journal_gap', null, side.gap, holes);
+    if (problem !== null) differ('log', null, problem.count, problem.detail);
     for (const [sink, { count, ids: first }] of side.abandoned) {
       const detail = `wait for ${sink}, which is not in the config: put it back, let a sink continue for it (continues), or drop it (millrace sink drop)`;
       differ('abandoned', sink, count, detail, first);
@@ -79,7 +85,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     });
     const { since, until } = window;
     const span = { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
-    return { ...span, sinks: accounts, nowhere: side.nowhere, differences, notes: side.notes };
+    return { ...span, sinks: accounts, nowhere: side.nowhere, log, differences, notes: side.notes };
   } finally {
     ids.close();
   }

@@ -28,9 +28,20 @@ export interface SinkAccount {
   readonly sealed: number;
 }
 
-/** `abandoned`: events wait for a sink that is not configured. `unplaced`: the counts of a sink do not add up. */
+/** `abandoned`: events wait for a sink that is not configured. `unplaced`: the counts of a sink do not add up. `log`: the log of receipts and
+ * the journal do not go together. */
 export type DifferenceCode =
-  'missing' | 'lost' | 'not_received' | 'unreadable' | 'journal_gap' | 'abandoned' | 'unplaced';
+  'missing' | 'lost' | 'not_received' | 'unreadable' | 'journal_gap' | 'abandoned' | 'unplaced' | 'log';
+
+/** How the log of receipts ended before the journal was counted. */
+export interface LogAccount {
+  readonly origin: string;
+  readonly size: number;
+  /** Base64. */
+  readonly root: string;
+  /** Events that the journal had by then, and the log did not: it takes them next. */
+  readonly waiting: number;
+}
 
 /** One thing that does not add up. */
 export interface Difference {
@@ -50,6 +61,8 @@ export interface ReconcileReport {
   readonly sinks: readonly SinkAccount[];
   /** Events that the routes they were accepted under sent to no sink at all. */
   readonly nowhere: number;
+  /** Null without receipts, or when it cannot be gone by: a difference says why. */
+  readonly log: LogAccount | null;
   readonly differences: readonly Difference[];
   /** What limits the answer, in words. */
   readonly notes: readonly string[];

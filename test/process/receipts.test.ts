@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
@@ -268,16 +268,52 @@ function readMaybeGzipped(path: string, encoding: BufferEncoding = 'utf8'): stri
 test('an older copy of the log, or another one in its place, is refused; a new name begins a new log', async () => {
   const { folder, config } = await configured();
   const log = join(folder, 'receipts');
+  const counted = async () => {
+    const { code, stdout, stderr } = await millrace(['reconcile', '--config', config, '--json']);
+    expect(stdout, stderr).not.toBe('');
+    const report = JSON.parse(stdout) as {
+      log: object | null;
+      differences: { code: string; count: number }[];
+    };
+    return {
+      exit: code,
+      log: report.log,
+      differences: report.differences.map((one) => [one.code, one.count]),
+    };
+  };
   let receiver = await ReceiverProcess.start(config);
   await proofs(receiver, await send(receiver, numbers(0, 20)));
+  // The running receiver is asked for its journal.
+  expect(await counted()).toMatchObject({ exit: 0, log: { size: 20, waiting: 0 } });
   await ended(receiver);
   cpSync(log, join(folder, 'older'), { recursive: true });
+  cpSync(join(folder, 'journal'), join(folder, 'older-journal'), { recursive: true });
   receiver = await ReceiverProcess.start(config);
   await proofs(receiver, await send(receiver, numbers(20, 20)));
   await ended(receiver);
   const refused = async () => (await millraceProcess(['serve', '--config', config])).stderr;
+  const none = { exit: 4, log: null };
+  // It names the head that is signed, and both sides of the comparison are looked at.
+  const [, size, root] = readFileSync(join(log, 'checkpoint'), 'utf8').split('\n');
+  expect(await counted()).toEqual({
+    exit: 0,
+    log: { origin: ORIGIN, size: 40, root, waiting: 0 },
+    differences: [],
+  });
+  expect(size).toBe('40');
+  const journal = join(folder, 'journal');
+  renameSync(journal, join(folder, 'newer-journal'));
+  renameSync(join(folder, 'older-journal'), journal);
+  expect((await counted()).differences).toContainEqual(['log', 20]);
+  rmSync(journal, { recursive: true });
+  renameSync(join(folder, 'newer-journal'), journal);
+  const newest = readFileSync(join(log, 'entries'));
+  writeFileSync(join(log, 'entries'), Buffer.from(newest).fill(1, 32, 33));
+  expect(await counted()).toEqual({ ...none, differences: [['log', 1]] });
   rmSync(log, { recursive: true });
+  expect(await counted()).toEqual({ ...none, differences: [['log', 1]] });
   cpSync(join(folder, 'older'), log, { recursive: true });
+  expect(await counted()).toEqual({ ...none, differences: [['log', 20]] });
   expect(await refused()).toContain('it is an older copy');
   rmSync(join(log, 'checkpoint'));
   expect(await refused()).toContain('it is an older copy');

@@ -73,6 +73,7 @@ function account(operations: Operations, path: string): Promise<ReconcileReport>
   const at = contractEvent(1).receivedAt;
   const hour = Math.floor(at / 3_600_000) * 3_600_000;
   return reconcile({
+    logHead: null,
     places: new Places(),
     operations,
     sinks: [{ name: 'archive', type: 'files', archive: { path } }],

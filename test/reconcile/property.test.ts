@@ -245,6 +245,7 @@ test('accounts and names are those of a count by hand, whatever became of the ev
     const place = join(folder, String((run += 1)));
     for (const sink of SINKS) writeFiles(join(place, sink), expected[sink].records);
     const report = await reconcile({
+      logHead: null,
       places: new Places(),
       operations: operationsOn(journal, world) as Operations,
       sinks: SINKS.map((name) => ({ name, type: 'files', archive: { path: join(place, name) } })),

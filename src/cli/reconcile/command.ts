@@ -7,7 +7,10 @@ import type { DescribedConfig } from '../../config/config.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
+import { receiptsPlace } from '../../receipts/place.ts';
+import { signedHead } from '../../receipts/signed-head.ts';
 import { countFiles } from '../../reconcile/count-files.ts';
+import type { HeadReader } from '../../reconcile/log-side.ts';
 import { MealIds } from '../../reconcile/meal-ids.ts';
 import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
 import { compareWithService } from '../../reconcile/service-side.ts';
@@ -35,7 +38,8 @@ For every sink: received = delivered + waiting + dead + dropped + quarantined + 
 + missing. An event's sinks are those that the routes named when it was accepted. The journal counts deliveries by the hour
 they were received, so the window is widened to whole hours. For a files sink the records in its files are counted; for other
 sinks, what they have confirmed. \`elsewhere\` was meant for other sinks, or for none; \`untold\` is past the journal's retention.
-Ids of missing events are listed. Asks the running receiver if there is one, otherwise reads the journal itself. Many ids
+Ids of missing events are listed. With receipts it names the signed head of their log (entries, root) that it went by, and the log must have
+an entry for each event up to there that the journal has numbered, and no more. Asks the running receiver if there is one, otherwise reads the journal itself. Many ids
 are compared in a temporary file in TMPDIR: about 50 bytes for each event, and as many for each record. With journal.type: kafka the
 topic is read, as far back as the brokers have it: --since must not be before that.
 
@@ -106,6 +110,7 @@ export function reconcileCommand(io: Io): Command {
           places,
           sinks,
           window,
+          logHead: headReader(loaded.config),
           signal: io.signal,
           onFile: (sink, file) => reading(sink, file),
         }),
@@ -114,6 +119,16 @@ export function reconcileCommand(io: Io): Command {
     print(io, options.json === true ? JSON.stringify(report, null, 2) : renderReconciliation(report));
     if (report.differences.length > 0) io.setExit(EXIT.difference);
   });
+}
+
+/** Null without receipts. What keeps it from being read is told beside what the rest comes to. */
+function headReader(config: DescribedConfig): HeadReader | null {
+  if (config.receipts.path === null) return null;
+  return async () => {
+    const place = await receiptsPlace(config, false);
+    if (place === null) throw new Error('the log has no name');
+    return signedHead(place.folder, place.verifier);
+  };
 }
 
 function countedSinks({ sinks }: DescribedConfig, opener: RecordOpener | undefined): CountedSink[] {

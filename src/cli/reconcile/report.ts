@@ -5,7 +5,7 @@ import { renderTable } from '../table.ts';
 
 /** A table of the sinks, then what limits the answer, then what does not add up. */
 export function renderReconciliation(report: ReconcileReport): string {
-  const { since, until, sinks, nowhere, differences, notes } = report;
+  const { since, until, sinks, nowhere, log, differences, notes } = report;
   const columns = [
     'received',
     'delivered',
@@ -32,6 +32,10 @@ export function renderReconciliation(report: ReconcileReport): string {
     if (sealed > 0) say(`${sink}: ${sealed} records stay sealed`);
   }
   if (nowhere > 0) lines.push(`nowhere    ${nowhere} events were sent to no sink by the routes at the time`);
+  if (log !== null) {
+    say(`log        ${log.origin}: ${log.size} entries, root ${log.root}`);
+    if (log.waiting > 0) say(`           ${log.waiting} events wait for their entry`);
+  }
   for (const text of notes) say(`note       ${text}`);
   for (const { code, sink, count, ids, detail } of differences) {
     say(`difference ${sink ?? 'journal'}: ${code}: ${count} ${detail}`);
