@@ -18,7 +18,7 @@ const SEQ_KEY = 'schema.seq';
 const SOURCE = 'schema';
 const CHANGED = 'millrace.schema.changed';
 /** Share of the time that may go into looking at events, and how much of it at once, milliseconds. */
-const SHARE = 0.02;
+const SHARE = 0.01;
 const BURST = 5;
 /** So many events of each type are looked at in each second beyond that; of large ones the beginning. */
 const ALWAYS = 8;
