@@ -15,12 +15,14 @@ import { parseVerifier, type NoteVerifier, type TreeHead } from '../receipts/not
 import { receiptsPlace } from '../receipts/place.ts';
 import { LogEntries } from '../receipts/prove.ts';
 import { parseProof, verifyProof } from '../receipts/proof-text.ts';
+import { witnessedHead, type WitnessedHead } from '../receipts/witnessed.ts';
 import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { option, readAs } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { StatusLine } from './status-line.ts';
+import { witnessOption } from './witness-option.ts';
 
 export const PROVE_HELP = `
 Examples:
@@ -33,14 +35,16 @@ gets all events; name several for a sink each. What still waits in the journal i
 what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
 cannot make one that receipts which were completed before agree with, nor one that the lines of the manifest do, which say how the log ended
 when they were written. An entry stands for an event's id, its time and its body: what else a line of the
-archive says is checked by \`archive verify\`.
+archive says is checked by \`archive verify\`. With --witness that witness must have signed the log, whole: whoever has the log's key could
+show each reader another log, or an older one, and a witness signs but one.
 
-Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 4 events are missing, named by their entries.`;
+Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 3 the witness has not signed all of the log, 4 events are missing, named by their entries.`;
 
 interface Options extends KeyOptions {
   readonly log?: string;
   readonly key?: NoteVerifier;
   readonly receipts?: string;
+  readonly witness?: readonly NoteVerifier[];
   readonly json?: boolean;
 }
 
@@ -56,9 +60,10 @@ export function proveCommand(io: Io): Command {
     .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
     .addOption(option('--key <key>', 'public key of the log', parseVerifier))
     .option('--receipts <file>', 'what a sender kept')
+    .addOption(witnessOption())
     .option(
       '--json',
-      'print one JSON object: {size, events, archived, erased, closed, missing, false_receipts, false_heads}',
+      'print one JSON object: {size, events, archived, erased, closed, missing, false_receipts, false_heads, witnessed}',
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
@@ -74,7 +79,11 @@ export function proveCommand(io: Io): Command {
       const said = await withPlaces(storageOf(options, io, paths), (places) =>
         headsIn(paths, places, verifier.name),
       );
-      const sizes = new Set([...kept.flatMap(({ head }) => head?.size ?? []), ...said.keys()]);
+      // Before the log is read, which may grow meanwhile.
+      const signed =
+        options.witness === undefined ? null : await witnessedHead(log, verifier, options.witness);
+      const wanted = [...kept.map(({ head }) => head), signed?.head].flatMap((head) => head?.size ?? []);
+      const sizes = new Set([...wanted, ...said.keys()]);
       const entries = await LogEntries.read(log, verifier, sizes);
       const counts = { archived: 0, erased: 0, closed: 0 };
       const status = new StatusLine(io);
@@ -112,10 +121,14 @@ export function proveCommand(io: Io): Command {
         missing,
         false_receipts: wrong,
         false_heads: heads,
+        witnessed: signed === null ? null : witnessedOf(signed, entries),
       };
       if (options.json === true) print(io, JSON.stringify(report));
       else show(io, report);
-      if (missing.length + wrong.length + heads.length > 0) io.setExit(EXIT.difference);
+      const { witnessed } = report;
+      if (missing.length + wrong.length + heads.length > 0 || witnessed?.other === true)
+        io.setExit(EXIT.difference);
+      else if (witnessed !== null && witnessed.entries < size) io.setExit(EXIT.partial);
     });
 }
 
@@ -173,6 +186,21 @@ function falseReceipt(
   return { id, detail: `is of a log that had ${head.size} entries, and other ones: this one was made again` };
 }
 
+/** How much of the log witnesses have signed. */
+interface WitnessedReport {
+  readonly entries: number;
+  /** Who and when, or why not. */
+  readonly detail: readonly string[];
+  /** What they have signed is another log, or more than there is of this one. */
+  readonly other: boolean;
+}
+
+function witnessedOf({ head, by, reason }: WitnessedHead, entries: LogEntries): WitnessedReport {
+  if (head === null) return { entries: 0, detail: reason === null ? [] : [reason], other: false };
+  const isSame = head.size === 0 || entries.roots.get(head.size)?.equals(head.root) === true;
+  return { entries: isSame ? head.size : 0, detail: by, other: !isSame };
+}
+
 interface Report {
   readonly size: number;
   readonly events: number;
@@ -183,12 +211,12 @@ interface Report {
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
   /** Of the log, as lines of a manifest have it. */
   readonly false_heads: readonly { readonly file: string; readonly size: number }[];
+  readonly witnessed: WitnessedReport | null;
 }
 
-function show(
-  io: Io,
-  { size, events, archived, erased, closed, missing, false_receipts: wrong, false_heads: heads }: Report,
-): void {
+function show(io: Io, report: Report): void {
+  const { size, events, archived, erased, closed, missing, witnessed } = report;
+  const { false_receipts: wrong, false_heads: heads } = report;
   print(io, `log        ${size} entries, ${events} of them events`);
   print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
   if (closed > 0)
@@ -201,6 +229,16 @@ function show(
       io,
       visible(`log        had ${had} entries when ${file} was listed, and other ones: it was made again`),
     );
-  if (missing.length + wrong.length + heads.length === 0) print(io, 'every event is accounted for');
+  if (witnessed !== null) {
+    const { entries, detail, other } = witnessed;
+    const what = other ? 'another log than this one' : `${entries} of ${size} entries`;
+    print(io, visible(`witnessed  ${[what, ...detail].join(', ')}`));
+  }
+  const isOther = witnessed?.other === true;
+  if (missing.length + wrong.length + heads.length === 0)
+    print(
+      io,
+      isOther ? 'the log is not the one that the witness has signed' : 'every event is accounted for',
+    );
   else print(io, `${missing.length} events are missing, ${wrong.length} receipts are not as the log has it`);
 }

@@ -11,6 +11,8 @@ export interface LogSource {
   key(): Promise<NoteVerifier | null>;
   /** The signed note; null when there is none. */
   checkpoint(): Promise<string | null>;
+  /** The newest one that witnesses have signed; null when there is none. */
+  cosigned(): Promise<string | null>;
   /** So many entries from one on; a multiple of 256 that is in the log. */
   entries(from: number, count: number): Promise<Buffer>;
   /** Proves an entry by the checkpoint of now; null when the log does not have it yet. */
@@ -39,6 +41,10 @@ class LocalLog implements LogSource {
 
   checkpoint(): Promise<string | null> {
     return Promise.resolve(this.#reader.checkpoint());
+  }
+
+  cosigned(): Promise<string | null> {
+    return Promise.resolve(this.#reader.cosigned());
   }
 
   entries(from: number, count: number): Promise<Buffer> {
@@ -70,6 +76,10 @@ class RemoteLog implements LogSource {
 
   async checkpoint(): Promise<string | null> {
     return (await this.#get('checkpoint'))?.toString() ?? null;
+  }
+
+  async cosigned(): Promise<string | null> {
+    return (await this.#get('cosigned'))?.toString() ?? null;
   }
 
   async entries(from: number, count: number): Promise<Buffer> {

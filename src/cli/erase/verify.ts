@@ -4,8 +4,8 @@ import { Command } from 'commander';
 import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { inspectArchive, type VerifyOptions } from '../../archive/verify.ts';
-import { EXIT, messageOf } from '../../core/errors.ts';
-import { entryOfRecord, type LogHead } from '../../core/receipt.ts';
+import { EXIT } from '../../core/errors.ts';
+import { entryOfRecord } from '../../core/receipt.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { isPublicKey } from '../../core/signature.ts';
 import { checkReceipt, type CheckedReceipt } from '../../erase/check-receipt.ts';
@@ -13,16 +13,16 @@ import { receiptsIn } from '../../erase/receipt.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { visible } from '../../lib/visible.ts';
 import { readProof } from '../../proof/open.ts';
-import { openLog, type LogSource } from '../../receipts/log-source.ts';
+import { openLog } from '../../receipts/log-source.ts';
 import { parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
 import { receiptsPlace } from '../../receipts/place.ts';
-import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
-import { scanLog } from '../../receipts/scan.ts';
 import { configOf } from '../config-options.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { collect, option, readAs } from '../options.ts';
 import { storageOf, withPlaces } from '../places.ts';
+import { witnessOption } from '../witness-option.ts';
+import { proofsOf } from './proofs.ts';
 
 const HELP = `
 Examples:
@@ -32,19 +32,20 @@ Examples:
 
 For who checks an erasure, and is not to learn whose it was. RECEIPT is a file of erasure.path/receipts. It must be as it was signed, and say
 nothing but what receipts say. With --log, each entry that it names must be in the signed log of receipts; --out keeps the proofs beside the
-receipt, and such a file is verified without the log. With --archive no record there may be one of these entries, no file may be as it was before
+receipt, and such a file is verified without the log. With --witness a proof counts only when that witness has signed its checkpoint. With --archive no record there may be one of these entries, no file may be as it was before
 the erasure, and everything must be as the manifest says. Records that are sealed without a key are counted: nobody can tell what they are.
 
 --public-key is the key of receipts, from \`millrace keys public\`; --key that of the log. Have both from a place you trust: without them the
 receipt and the log vouch for themselves. Who is meant cannot be told from a receipt: entries are salted, and the salts went with the
 events; subject_hash is keyed.
 
-Exit codes: 0 verified, 1 not readable, 2 usage or config, 4 a difference.`;
+Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 the witness has not signed some proofs, 4 a difference.`;
 
 interface Options extends KeyOptions {
   readonly publicKey?: readonly string[];
   readonly log?: string;
   readonly key?: NoteVerifier;
+  readonly witness?: readonly NoteVerifier[];
   readonly archive?: readonly string[];
   readonly out?: string;
   readonly json?: boolean;
@@ -59,11 +60,12 @@ export function eraseVerifyCommand(io: Io): Command {
     .option('--public-key <key>', 'key that signs receipts; may be repeated', collect)
     .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
     .addOption(option('--key <key>', 'public key of the log', parseVerifier))
+    .addOption(witnessOption())
     .option('--archive <place>', 'folder or URL of an archive; may be repeated', collect)
     .option('--out <file>', 'write the receipt with its proofs to this file')
     .option(
       '--json',
-      'print one JSON object: {receipt, signed_by, records_removed, not_searched, entries, proven, archives, differences}',
+      'print one JSON object: {receipt, signed_by, records_removed, not_searched, entries, proven, unwitnessed, archives, differences}',
     )
     .addHelpText('after', HELP)
     .action(async (file: string, given: Options, command: Command) => {
@@ -73,6 +75,7 @@ export function eraseVerifyCommand(io: Io): Command {
       if (options.json === true) print(io, JSON.stringify(report));
       else show(io, report);
       if (report.differences.length > 0) io.setExit(EXIT.difference);
+      else if (report.unwitnessed.length > 0) io.setExit(EXIT.partial);
     });
 }
 
@@ -93,6 +96,8 @@ interface Report {
   readonly entries: number;
   /** Null when they were not looked for. */
   readonly proven: number | null;
+  /** Entries whose proofs a witness has not signed, and which. */
+  readonly unwitnessed: readonly string[];
   readonly archives: readonly ArchiveReport[];
   readonly differences: readonly string[];
 }
@@ -113,11 +118,16 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
   const place = options.log ?? own?.folder;
   const log = place === undefined ? null : openLog(place);
   const entries = entriesOf(checked);
+  const { witness: witnesses = [] } = options;
+  if (witnesses.length > 0 && entries.length > 0 && log === null && given.proofs.size === 0)
+    throw usageError('--witness needs proofs: use --log, or a receipt that --out wrote');
+  const unwitnessed: string[] = [];
   const proofs = await proofsOf(
     entries,
     given.proofs,
-    { log, io, key: options.key ?? own?.verifier, head: receipt.log ?? null },
+    { log, io, key: options.key ?? own?.verifier, head: receipt.log ?? null, witnesses },
     differences,
+    unwitnessed,
   );
   const trust = {
     keys: trusted,
@@ -140,6 +150,7 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
     not_searched: receipt.not_searched,
     entries: entries.length,
     proven: proofs?.size ?? null,
+    unwitnessed,
     archives: found,
     differences,
   };
@@ -166,74 +177,6 @@ function receiptIn(file: string): { readonly text: string; readonly proofs: Read
 function entriesOf({ receipt }: CheckedReceipt): string[] {
   const all = receipt.items.flatMap(({ entries }) => (Array.isArray(entries) ? entries : []));
   return [...new Set(all.map(String))];
-}
-
-/** @returns a proof for each entry that has a sound one; null where there is nothing to prove them by */
-async function proofsOf(
-  entries: readonly string[],
-  known: ReadonlyMap<string, string>,
-  {
-    log,
-    key,
-    io,
-    head,
-  }: {
-    readonly log: LogSource | null;
-    readonly key: NoteVerifier | undefined;
-    readonly io: Io;
-    readonly head: LogHead | null;
-  },
-  differences: string[],
-): Promise<Map<string, string> | null> {
-  if (entries.length === 0 || (log === null && known.size === 0)) return null;
-  const verifier = key ?? (await log?.key()) ?? null;
-  if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
-  if (key === undefined) note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
-  const found = log === null ? known : await proofsIn(log, verifier, entries, head, differences);
-  const proven = new Map<string, string>();
-  for (const entry of entries) {
-    const proof = found.get(entry);
-    const reason = proof === undefined ? 'there is no proof of it' : problemOf(entry, proof, verifier);
-    if (reason === null && proof !== undefined) proven.set(entry, proof);
-    else differences.push(`entry ${entry} is not proven to be in the log ${verifier.name}: ${reason}`);
-  }
-  return proven;
-}
-
-async function proofsIn(
-  log: LogSource,
-  verifier: NoteVerifier,
-  entries: readonly string[],
-  head: LogHead | null,
-  differences: string[],
-): Promise<Map<string, string>> {
-  const wanted = new Set(entries);
-  const places = new Map<string, number>();
-  let root: string | null = null;
-  await scanLog(log, verifier, () => (index, entry, tree) => {
-    const text = entry.toString('base64');
-    if (wanted.has(text)) places.set(text, index);
-    if (index + 1 === head?.size) root = tree.root().toString('base64');
-  });
-  if (head !== null && head.size > 0 && head.origin === verifier.name && root !== head.root)
-    differences.push(
-      `the log had ${head.size} entries at the time of the receipt, and other ones: it was made again`,
-    );
-  const proofs = new Map<string, string>();
-  for (const [entry, index] of places) {
-    const proof = await log.proof(index);
-    if (proof !== null) proofs.set(entry, proof);
-  }
-  return proofs;
-}
-
-function problemOf(entry: string, text: string, verifier: NoteVerifier): string | null {
-  try {
-    const verdict = verifyProof(Buffer.from(entry, 'base64'), parseProof(text), verifier);
-    return verdict.ok ? null : verdict.reason;
-  } catch (error) {
-    return messageOf(error);
-  }
 }
 
 interface Looking extends Pick<VerifyOptions, 'trust' | 'signal'> {
@@ -266,7 +209,16 @@ async function look(
 }
 
 function show(io: Io, report: Report): void {
-  const { receipt, signed_by: by, records_removed: records, entries, proven, archives, differences } = report;
+  const {
+    receipt,
+    signed_by: by,
+    records_removed: records,
+    entries,
+    proven,
+    unwitnessed,
+    archives,
+    differences,
+  } = report;
   print(io, `receipt    ${receipt}: ${records} records removed, signed by ${by ?? 'nobody'}`);
   for (const item of report.not_searched) print(io, visible(`not searched by the erasure: ${item}`));
   const looked = proven === null ? 'not looked for: use --log' : `${proven} proven to be in the log`;
@@ -275,6 +227,9 @@ function show(io: Io, report: Report): void {
     const sealed = closed === 0 ? '' : `, ${closed} sealed without a key: what they are cannot be told`;
     print(io, visible(`archive    ${archive}: ${files} files, ${read} records${sealed}`));
   }
+  for (const one of unwitnessed) print(io, visible(`open       ${one}`));
   for (const one of differences) print(io, visible(`difference ${one}`));
-  print(io, differences.length === 0 ? 'the receipt is verified' : `${differences.length} differences`);
+  const verdict =
+    unwitnessed.length === 0 ? 'the receipt is verified' : 'a witness has not signed all proofs';
+  print(io, differences.length === 0 ? verdict : `${differences.length} differences`);
 }

@@ -5,16 +5,12 @@ import { EXIT, messageOf } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
 import { openLog, type LogSource } from '../../receipts/log-source.ts';
-import {
-  cosignaturesIn,
-  parseCosigner,
-  parseVerifier,
-  type NoteVerifier,
-  type TreeHead,
-} from '../../receipts/note.ts';
+import { parseVerifier, type NoteVerifier, type TreeHead } from '../../receipts/note.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
+import { witnessed } from '../../receipts/witnessed.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { collect, option, readAs } from '../options.ts';
+import { option, readAs } from '../options.ts';
+import { witnessOption } from '../witness-option.ts';
 
 const HELP = `
 Examples:
@@ -33,7 +29,7 @@ Exit codes: 0 every receipt is proven, 1 not readable, 2 usage, 3 some are not i
 interface Options {
   readonly log?: string;
   readonly key?: NoteVerifier;
-  readonly witness?: readonly string[];
+  readonly witness?: readonly NoteVerifier[];
   readonly out?: string;
   readonly json?: boolean;
 }
@@ -56,7 +52,7 @@ export function receiptCommand(io: Io): Command {
     .argument('<file>', 'receipts, one a line; - is standard input')
     .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
     .addOption(option('--key <key>', 'public key of the log', parseVerifier))
-    .option('--witness <key>', 'who must have signed the log too; may be repeated', collect)
+    .addOption(witnessOption())
     .option('--out <file>', 'write the receipts with their proofs to this file')
     .option('--json', 'print one JSON object: {proven, open, false, receipts}')
     .addHelpText('after', HELP)
@@ -71,11 +67,10 @@ export function receiptCommand(io: Io): Command {
         .split('\n')
         .filter((line) => line.trim() !== '');
       if (lines.length === 0) throw usageError(`${file} holds no receipt`);
-      const witnesses = (options.witness ?? []).map((key) => readAs('--witness', key, parseCosigner));
       const history = new History(log);
       const judged: Judged[] = [];
       for (const [index, line] of lines.entries())
-        judged.push(await judge(line, index, log, history, verifier, witnesses));
+        judged.push(await judge(line, index, log, history, verifier, options.witness ?? []));
       if (options.out !== undefined)
         await writeFile(options.out, judged.map(({ line }) => `${line}\n`).join(''), { flag: 'wx' });
       show(io, judged, options.json === true);
@@ -111,18 +106,10 @@ async function judge(
       return wrong(
         `the log is not the one that its proof is of: it had ${verdict.head.size} entries, and other ones`,
       );
-    const signed = witnesses.map(({ name, ...key }) => ({
-      name,
-      time: cosignaturesIn(parsed.checkpoint, { name, ...key })[0]?.time,
-    }));
-    const unsigned = signed.find(({ time }) => time === undefined);
-    if (unsigned !== undefined)
-      return { line, id, state: 'open', detail: `its proof is not signed by the witness ${unsigned.name}` };
+    const signed = witnessed(parsed.checkpoint, witnesses);
+    if (!signed.ok) return { line, id, state: 'open', detail: `its proof is ${signed.reason}` };
     const complete = JSON.stringify({ ...(JSON.parse(line) as object), proof });
-    const by = signed.map(
-      ({ name, time = 0 }) => `, signed by ${name} at ${new Date(time * 1000).toISOString()}`,
-    );
-    const detail = `entry ${kept.index} of ${verdict.head.size}${by.join('')}`;
+    const detail = [`entry ${kept.index} of ${verdict.head.size}`, ...signed.by].join(', ');
     return { line: complete, id, state: 'proven', detail };
   } catch (error) {
     return wrong(messageOf(error));

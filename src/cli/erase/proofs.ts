@@ -1,0 +1,82 @@
+import { messageOf } from '../../core/errors.ts';
+import type { LogHead } from '../../core/receipt.ts';
+import type { LogSource } from '../../receipts/log-source.ts';
+import type { NoteVerifier } from '../../receipts/note.ts';
+import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
+import { scanLog } from '../../receipts/scan.ts';
+import { witnessed } from '../../receipts/witnessed.ts';
+import { note, usageError, type Io } from '../io.ts';
+
+/** @returns a proof for each entry that has a sound one; null where there is nothing to prove them by */
+export async function proofsOf(
+  entries: readonly string[],
+  known: ReadonlyMap<string, string>,
+  {
+    log,
+    key,
+    io,
+    head,
+    witnesses,
+  }: {
+    readonly log: LogSource | null;
+    readonly key: NoteVerifier | undefined;
+    readonly io: Io;
+    readonly head: LogHead | null;
+    readonly witnesses: readonly NoteVerifier[];
+  },
+  differences: string[],
+  unwitnessed: string[],
+): Promise<Map<string, string> | null> {
+  if (entries.length === 0 || (log === null && known.size === 0)) return null;
+  const verifier = key ?? (await log?.key()) ?? null;
+  if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
+  if (key === undefined) note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
+  const found = log === null ? known : await proofsIn(log, verifier, entries, head, differences);
+  const proven = new Map<string, string>();
+  for (const entry of entries) {
+    const proof = found.get(entry);
+    const reason = proof === undefined ? 'there is no proof of it' : problemOf(entry, proof, verifier);
+    if (reason === null && proof !== undefined) {
+      const signed = witnessed(parseProof(proof).checkpoint, witnesses);
+      if (signed.ok) proven.set(entry, proof);
+      else unwitnessed.push(`entry ${entry}: its proof is ${signed.reason}`);
+    } else differences.push(`entry ${entry} is not proven to be in the log ${verifier.name}: ${reason}`);
+  }
+  return proven;
+}
+
+async function proofsIn(
+  log: LogSource,
+  verifier: NoteVerifier,
+  entries: readonly string[],
+  head: LogHead | null,
+  differences: string[],
+): Promise<Map<string, string>> {
+  const wanted = new Set(entries);
+  const places = new Map<string, number>();
+  let root: string | null = null;
+  await scanLog(log, verifier, () => (index, entry, tree) => {
+    const text = entry.toString('base64');
+    if (wanted.has(text)) places.set(text, index);
+    if (index + 1 === head?.size) root = tree.root().toString('base64');
+  });
+  if (head !== null && head.size > 0 && head.origin === verifier.name && root !== head.root)
+    differences.push(
+      `the log had ${head.size} entries at the time of the receipt, and other ones: it was made again`,
+    );
+  const proofs = new Map<string, string>();
+  for (const [entry, index] of places) {
+    const proof = await log.proof(index);
+    if (proof !== null) proofs.set(entry, proof);
+  }
+  return proofs;
+}
+
+function problemOf(entry: string, text: string, verifier: NoteVerifier): string | null {
+  try {
+    const verdict = verifyProof(Buffer.from(entry, 'base64'), parseProof(text), verifier);
+    return verdict.ok ? null : verdict.reason;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
