@@ -93,7 +93,7 @@ test('entries are the same made with the commit and read later, by the definitio
         again.close();
       },
     ),
-    { numRuns: 25 },
+    { numRuns: 8 },
   );
 });
 

@@ -110,6 +110,8 @@ function witnessNamed(name: string) {
   return { key: `${name}+${id.toString('hex')}+${typed.toString('base64')}`, cosign };
 }
 
+const askFor = (...who: { key: string }[]) => who.flatMap(({ key }) => ['--witness', key]);
+
 test('with --witness log and proofs count as far as the witness has signed them', async () => {
   const { folder, archive, config, theirs, victim } = await prepared();
   const receipt = await erase(config, victim, folder);
@@ -117,7 +119,6 @@ test('with --witness log and proofs count as far as the witness has signed them'
   const signer = readSigner(ORIGIN, readFileSync(join(folder, 'erasure', 'receipts.key'), 'utf8'));
   const witness = witnessNamed('witness.made-up.example/w1');
   const other = witnessNamed('witness.made-up.example/w2');
-  const by = (...who: { key: string }[]) => who.flatMap(({ key }) => ['--witness', key]);
   const prove = async (place: string, ...args: string[]) => {
     const from = ['--config', config, '--log', place, '--json'];
     const { code, stdout, stderr } = await millrace(['archive', 'prove', archive, ...from, ...args], { env });
@@ -126,27 +127,29 @@ test('with --witness log and proofs count as far as the witness has signed them'
     return [code, witnessed?.entries, witnessed?.other];
   };
   const count = theirs.length;
-  expect(await prove(log, ...by(witness))).toEqual([3, 0, false]);
+  expect(await prove(log, ...askFor(witness))).toEqual([3, 0, false]);
   const unsigned = join(folder, 'unsigned.json');
   expect(await verify(receipt, '--config', config, '--out', unsigned)).toMatchObject({ code: 0 });
-  expect(await verify(receipt, '--config', config, ...by(witness))).toMatchObject({ code: 3, proven: 0 });
+  expect(await verify(receipt, '--config', config, ...askFor(witness))).toMatchObject({ code: 3, proven: 0 });
 
   const checkpoint = readFileSync(join(log, 'checkpoint'), 'utf8');
   const cosigned = witness.cosign(checkpoint);
   writeFileSync(join(log, 'cosigned'), cosigned);
   expect(await prove(log)).toEqual([0, undefined, undefined]);
-  expect(await prove(log, ...by(witness))).toEqual([0, COUNT, false]);
-  expect(await prove(log, ...by(witness, other))).toEqual([3, 0, false]);
+  expect(await prove(log, ...askFor(witness))).toEqual([0, COUNT, false]);
+  expect(await prove(log, ...askFor(witness, other))).toEqual([3, 0, false]);
   const complete = join(folder, 'complete.json');
   const proven = { code: 0, proven: count, unwitnessed: [] };
-  expect(await verify(receipt, '--config', config, ...by(witness), '--out', complete)).toMatchObject(proven);
+  expect(await verify(receipt, '--config', config, ...askFor(witness), '--out', complete)).toMatchObject(
+    proven,
+  );
   const keys = await millrace(['keys', 'public', '--config', config], { env });
   const offline = ['--public-key', keys.stdout.trim(), '--key', verifierText(signer)];
-  expect(await verify(complete, ...offline, ...by(witness))).toMatchObject(proven);
+  expect(await verify(complete, ...offline, ...askFor(witness))).toMatchObject(proven);
   const open = { code: 3, proven: 0, differences: [] };
-  expect(await verify(complete, ...offline, ...by(other))).toMatchObject(open);
-  expect(await verify(unsigned, ...offline, ...by(witness))).toMatchObject(open);
-  const usage = await millrace(['erase', 'verify', receipt, ...offline, ...by(witness)], { env });
+  expect(await verify(complete, ...offline, ...askFor(other))).toMatchObject(open);
+  expect(await verify(unsigned, ...offline, ...askFor(witness))).toMatchObject(open);
+  const usage = await millrace(['erase', 'verify', receipt, ...offline, ...askFor(witness)], { env });
   expect([usage.code, usage.stderr]).toEqual([2, expect.stringContaining('--witness needs proofs')]);
 
   // What the witness has signed is not the log that is shown: it was made again, with the same entries and one more in front, or cut.
@@ -160,7 +163,7 @@ test('with --witness log and proofs count as far as the witness has signed them'
     await writer.checkpoint();
     writer.close();
     writeFileSync(join(place, 'cosigned'), cosigned);
-    expect(await prove(place, ...by(witness))).toEqual([4, 0, true]);
+    expect(await prove(place, ...askFor(witness))).toEqual([4, 0, true]);
   }
   // It has signed the beginning only; and a signature that is not under what the log has signed says nothing.
   const longer = join(folder, 'longer');
@@ -171,9 +174,9 @@ test('with --witness log and proofs count as far as the witness has signed them'
   await writer.checkpoint();
   writer.close();
   writeFileSync(join(longer, 'cosigned'), cosigned);
-  expect(await prove(longer, ...by(witness))).toEqual([3, COUNT, false]);
+  expect(await prove(longer, ...askFor(witness))).toEqual([3, COUNT, false]);
   writeFileSync(join(log, 'cosigned'), witness.cosign(checkpoint.replace(`\n${COUNT}\n`, '\n9\n')));
-  expect(await prove(log, ...by(witness))).toEqual([3, 0, false]);
+  expect(await prove(log, ...askFor(witness))).toEqual([3, 0, false]);
 });
 
 test('an auditor verifies an erasure, with the log or without, and nobody confirms a guess any more', async () => {

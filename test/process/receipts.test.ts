@@ -89,13 +89,13 @@ test.skipIf(LACKS_GO)(
   async () => {
     const { config } = await configured();
     let receiver = await ReceiverProcess.start(config);
-    const kept = await send(receiver, numbers(0, 300));
+    const kept = await send(receiver, numbers(0, 130));
     await receiver.kill('SIGKILL');
     receiver = await ReceiverProcess.start(config);
-    kept.push(...(await send(receiver, numbers(300, 300))));
+    kept.push(...(await send(receiver, numbers(130, 130))));
     await receiver.kill('SIGTERM');
     receiver = await ReceiverProcess.start(config);
-    kept.push(...(await send(receiver, numbers(600, 10))));
+    kept.push(...(await send(receiver, numbers(260, 4))));
     expect(new Set(kept.map(({ leaf }) => leaf)).size).toBe(kept.length);
     expect(kept.map(({ leaf }) => leaf).toSorted((a, b) => a - b)).toEqual(numbers(0, kept.length));
     const said = verifyInGo(await proofs(receiver, kept));
@@ -104,7 +104,7 @@ test.skipIf(LACKS_GO)(
     const { id, body } = kept[3]!;
     const again = await postSigned(receiver.url, body, { id });
     expect([again.status, again.headers['millrace-receipt']]).toEqual([200, undefined]);
-    expect((await fetch(new URL('/receipts/610', receiver.url))).status).toBe(404);
+    expect((await fetch(new URL('/receipts/264', receiver.url))).status).toBe(404);
     expect((await fetch(new URL('/receipts/tile/0/000', receiver.url))).status).toBe(200);
   },
 );

@@ -63,7 +63,7 @@ describe('a log', () => {
           expect(verifyProof(randomBytes(32), proof, signer).ok).toBe(false);
         }
       }),
-      { numRuns: 15 },
+      { numRuns: 6 },
     );
   });
 
