@@ -1,11 +1,12 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
+import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { findings, fits } from './axe.ts';
@@ -17,13 +18,9 @@ const LACK = lacksBrowser();
 
 describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () => {
   let browser: Browser;
+  let receiver: ServeProcess;
   beforeAll(async () => {
-    browser = await launchBrowser();
-  });
-  afterAll(() => browser.close());
-
-  test('an event is found by keyboard, and its way is told; axe finds nothing, on any size', async () => {
-    const folder = await temporaryFolder();
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-test-'));
     const config = writeConfig(folder, {
       sinks: {
         archive: { type: 'files', path: join(folder, 'archive') },
@@ -31,7 +28,15 @@ describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () =>
       },
       routes: [{ match: '*', to: ['archive', 'later:a-place'] }],
     });
-    const receiver = await ReceiverProcess.start(config);
+    receiver = new ServeProcess(config);
+    [browser] = await Promise.all([launchBrowser(), receiver.listening()]);
+    return async () => {
+      await Promise.all([browser.close(), receiver.kill('SIGKILL')]);
+      await rm(folder, { recursive: true });
+    };
+  });
+
+  test('an event is found by keyboard, and its way is told; axe finds nothing, on any size', async () => {
     const posts = Array.from({ length: 60 }, (_, n) =>
       postSigned(receiver.url, madeUpEvent(n).body, { id: `msg_${n}` }),
     );
@@ -91,5 +96,41 @@ describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () =>
       await until('its way', async () => (await other.locator('#details-way li').count()) === 4);
       expect([width, await faintTexts(other)]).toEqual([width, []]);
     }
+  });
+  test('what was found stays while the rest is asked for again and again, as an index that is made answers', async () => {
+    const { page } = await openPage(browser, receiver);
+    await says(page, '#state', 'Ready');
+    const found = (newest: number, count: number): object[] =>
+      Array.from({ length: count }, (_, n) => ({
+        key: newest - n,
+        id: `msg_${newest - n}`,
+        received_at: '2026-01-01T00:00:00.000Z',
+        event_type: 'made.up',
+        bytes: 1,
+        state: 'settled',
+      }));
+    const answers = [
+      { events: found(1000, 50), searched: 60, of: 1000, next: 951 },
+      { events: found(950, 3), searched: 60, of: 1000, next: null },
+      { events: found(950, 4), searched: 80, of: 1000, next: null },
+      // All is searched now, but each answer has its time: there is more.
+      { events: found(950, 5), searched: 1000, of: 1000, next: 500 },
+      { events: found(499, 6), searched: 1000, of: 1000, next: 300 },
+      { events: [], searched: 1000, of: 1000, next: null },
+    ];
+    const asked: unknown[] = [];
+    await page.route('**/api/search', async (route) => {
+      const { before } = route.request().postDataJSON() as { before?: number };
+      await route.fulfill({ json: answers[asked.push(before) - 1] });
+    });
+    await page.locator('#tab-search').click();
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    await says(page, '#search-note', '50 events and more, in 60 of 1,000 so far');
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await says(page, '#search-note', '61 events');
+    const rows = await page.locator('#search-table tbody .link').allTextContents();
+    const wanted = [...found(1000, 50), ...found(950, 5), ...found(499, 6)];
+    expect(rows).toEqual(wanted.map((event) => (event as { id: string }).id));
+    expect(asked).toEqual([undefined, 951, 951, 951, 500, 300]);
   });
 });

@@ -51,9 +51,10 @@ export class Search {
   async #ask(before = null) {
     this.#asked += 1;
     const asked = this.#asked;
-    let isMore = before !== null;
-    let found = 0;
-    for (let isFirst = true; ; isFirst = false) {
+    // Rows of the answers before this one: they stay, however often it is asked for.
+    let kept = before === null ? 0 : this.#count;
+    const end = kept + PAGE;
+    for (;;) {
       let page;
       try {
         page = await api.search({ ...this.#query, ...(before === null ? {} : { before }) });
@@ -62,7 +63,7 @@ export class Search {
         return;
       }
       if (asked !== this.#asked) return;
-      this.#show(page, isMore, isFirst);
+      this.#show(page, kept);
       if (page.searched < page.of && page.events.length < PAGE) {
         await new Promise((resolve) => {
           setTimeout(resolve, AGAIN);
@@ -70,19 +71,19 @@ export class Search {
         if (asked !== this.#asked) return;
         continue;
       }
-      found += page.events.length;
-      if (page.next === null || found >= PAGE) return;
+      if (page.next === null || this.#count >= end) return;
       // Too little was found in the time that one answer takes, and there is more to look through.
-      [before, isMore, isFirst] = [page.next, this.#count > 0, true];
+      [before, kept] = [page.next, this.#count];
     }
   }
 
-  #show({ events, searched, of, next }, isMore, isFirst) {
-    const rows = events.map((event) => this.#row(event));
-    if (isMore && isFirst) this.#body.append(...rows);
-    else this.#body.replaceChildren(...(rows.length === 0 ? [emptyRow(6, 'No event is like that.')] : rows));
-    this.#count = isMore && isFirst ? this.#count + events.length : events.length;
+  /** @param kept how many rows stand before those of this answer */
+  #show({ events, searched, of, next }, kept) {
+    this.#count = kept + events.length;
     this.#next = next;
+    for (const row of [...this.#body.rows].slice(kept)) row.remove();
+    this.#body.append(...events.map((event) => this.#row(event)));
+    if (this.#count === 0) this.#body.append(emptyRow(6, 'No event is like that.'));
     setHidden(this.#more, next === null);
     const whole = searched >= of ? '' : `, in ${format.count(searched)} of ${format.count(of)} so far`;
     setText(
