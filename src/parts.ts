@@ -7,6 +7,7 @@ import { createOperations } from './admin/operations.ts';
 import { startAdmin } from './admin/server.ts';
 import { Status } from './admin/status.ts';
 import { Replays, replaysFolder } from './admin/replays.ts';
+import type { SinkArchive } from './admin/files-api.ts';
 import type { SqlSource } from './admin/sql-api.ts';
 import { newToken, Tokens } from './admin/tokens.ts';
 import { warnOfReaders } from './config/private-folders.ts';
@@ -458,13 +459,16 @@ function makeReplays(system: System): Stop | void {
     config: file,
     tables: TABLES.ofEvents().map(({ definition }) => definition.name),
     isAllowed: () => plan.value.config.console.payloads,
-    archives: () =>
-      Object.entries(plan.value.config.sinks).flatMap(([sink, { description }]) => {
-        const { archive: path, keys } = description;
-        return path === undefined ? [] : [{ sink, path, isSealed: keys !== undefined }];
-      }),
+    archives: () => archivesOf(plan.value),
   };
   return (signal) => replays.close(signal);
+}
+
+function archivesOf({ config }: Plan): readonly SinkArchive[] {
+  return Object.entries(config.sinks).flatMap(([sink, { description }]) => {
+    const { archive: path, keys } = description;
+    return path === undefined ? [] : [{ sink, path, isSealed: keys !== undefined }];
+  });
 }
 
 async function openAdmin(system: System): Promise<Stop | void> {
@@ -474,6 +478,7 @@ async function openAdmin(system: System): Promise<Stop | void> {
   const admin = await startAdmin({
     ...system,
     ...config.admin,
+    archives: () => archivesOf(system.plan.value),
     flush: (names) => flushSinks(system, names),
     health: () => status.health(),
     metrics: () => status.metrics(),

@@ -11,6 +11,7 @@ import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
 import { createErasureApi } from './erasure-api.ts';
 import { consoleAccess } from './console-access.ts';
 import type { EventSearch } from './event-search.ts';
+import { filesApi, type SinkArchive } from './files-api.ts';
 import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
 import { sendProblem } from './problem.ts';
@@ -42,6 +43,8 @@ export interface AdminOptions {
   readonly console: ConsoleSource | null;
   /** Those that the console starts; null where none can be. */
   readonly replays: Replays | null;
+  /** Those whose files the console lists. */
+  readonly archives: () => readonly SinkArchive[];
   /** Null where no data can be read for the SQL page. */
   readonly sql: SqlSource | null;
   /** Has sinks close their open files; null names all of them. */
@@ -106,6 +109,7 @@ function createAdminApp(options: AdminOptions): Express {
     app.use('/api/console', consoleAccess(tokens));
     if (sql !== null)
       app.use('/api/console/sql', guard(tokens), express.json({ limit: '1mb' }), sqlApi(sql, audit));
+    app.use('/api/console/files', guard(tokens), filesApi(options.archives));
     app.use('/api/console', guard(tokens), consoleApi(source, audit));
   }
   if (erasures !== undefined)

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
 import { exitOf, lastLineOf, ownCommand, reasonIn } from '../lib/own-command.ts';
 import type { Audit } from './audit.ts';
+import type { SinkArchive } from './files-api.ts';
 import { whoOf } from './guard.ts';
 import { sendProblem } from './problem.ts';
 
@@ -14,16 +15,9 @@ export interface SqlSource {
   readonly config: string;
   /** Whether bodies may be shown: only then is anything given out. */
   readonly isAllowed: () => boolean;
-  readonly archives: () => readonly SqlArchive[];
+  readonly archives: () => readonly SinkArchive[];
   /** Tables that can be asked for. */
   readonly tables: readonly string[];
-}
-
-export interface SqlArchive {
-  readonly sink: string;
-  /** Path or URL. */
-  readonly path: string;
-  readonly isSealed: boolean;
 }
 
 const time = z.iso.datetime({ offset: true }).optional();

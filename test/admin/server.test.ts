@@ -48,6 +48,7 @@ async function start({
     flush: () => Promise.resolve([]),
     search: null,
     replays: null,
+    archives: () => [],
     sql: null,
     meter: { tail: new Tail(clock), recent: new RecentEvents() },
     health: () => ({ ready: true, checks: [], archives: [] }),

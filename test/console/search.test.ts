@@ -1,27 +1,42 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Browser } from 'playwright-core';
+import { request } from 'undici';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { writeConfig } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-import { findings, fits } from './axe.ts';
+import { findings, fits, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 const LACK = lacksBrowser();
 
-describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () => {
+/** Events as a search gives them. */
+function found(newest: number, count: number): { readonly id: string }[] {
+  return Array.from({ length: count }, (_, n) => ({
+    key: newest - n,
+    id: `msg_${newest - n}`,
+    received_at: '2026-01-01T00:00:00.000Z',
+    event_type: 'made.up',
+    bytes: 1,
+    state: 'settled',
+  }));
+}
+
+describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`, () => {
   let browser: Browser;
   let receiver: ServeProcess;
+  let config: string;
   beforeAll(async () => {
     const folder = await mkdtemp(join(tmpdir(), 'millrace-test-'));
-    const config = writeConfig(folder, {
+    config = writeConfig(folder, {
       sinks: {
         archive: { type: 'files', path: join(folder, 'archive') },
         later: { type: 'files', path: join(folder, 'later') },
@@ -100,15 +115,6 @@ describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () =>
   test('what was found stays while the rest is asked for again and again, as an index that is made answers', async () => {
     const { page } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
-    const found = (newest: number, count: number): object[] =>
-      Array.from({ length: count }, (_, n) => ({
-        key: newest - n,
-        id: `msg_${newest - n}`,
-        received_at: '2026-01-01T00:00:00.000Z',
-        event_type: 'made.up',
-        bytes: 1,
-        state: 'settled',
-      }));
     const answers = [
       { events: found(1000, 50), searched: 60, of: 1000, next: 951 },
       { events: found(950, 3), searched: 60, of: 1000, next: null },
@@ -130,7 +136,60 @@ describe.skipIf(LACK !== null)(`searching in the console${skipped(LACK)}`, () =>
     await says(page, '#search-note', '61 events');
     const rows = await page.locator('#search-table tbody .link').allTextContents();
     const wanted = [...found(1000, 50), ...found(950, 5), ...found(499, 6)];
-    expect(rows).toEqual(wanted.map((event) => (event as { id: string }).id));
+    expect(rows).toEqual(wanted.map(({ id }) => id));
     expect(asked).toEqual([undefined, 951, 951, 951, 500, 300]);
+  });
+  test('files of each archive are listed by keyboard, newest first; axe finds nothing, on any size', async () => {
+    for (const id of ['msg_first', 'msg_second']) {
+      expect((await postSigned(receiver.url, madeUpEvent(1).body, { id })).status).toBe(202);
+      await receiver.drained();
+      expect((await millrace(['flush', '--config', config])).code).toBe(0);
+    }
+    const { page, complaints } = await openPage(browser, receiver);
+    await says(page, '#state', 'Ready');
+    await page.locator('#tab-schema').focus();
+    await page.keyboard.press('ArrowRight');
+    await says(page, '#files [role=status]', /^\d files; 0 files open now\. As the manifest has them/);
+    const archive = join(dirname(config), 'archive');
+    const manifest = readFileSync(join(archive, '_manifest.jsonl'), 'utf8').trimEnd().split('\n');
+    const listed = manifest.map((line) => (JSON.parse(line) as { file: string }).file).toReversed();
+    expect(await page.locator('#files tbody code').allTextContents()).toEqual(listed);
+    await says(page, '#files tbody td[data-label=Records]', '1');
+    await says(page, '#files tbody td[data-label=State]', 'closed');
+    await page.getByLabel('Written by sink').selectOption('later');
+    await says(page, '#files tbody td[data-label=Records]', '1');
+    for (const [width, colorScheme] of SIZES) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.emulateMedia({ colorScheme });
+      await fits(page, `files ${width}`);
+    }
+
+    // More than one page holds, the newer of which were made of all the older.
+    const { file, ...rest } = JSON.parse(manifest[0] ?? '') as { file: string };
+    const names = Array.from({ length: 150 }, (_, n) => `old/${n}.ndjson.gz`);
+    const replaces = names.slice(0, 120).map((name) => ({ file: name, records: 1, bytes: 1, sha256: '' }));
+    const lines = [
+      ...[file, ...names].map((name) => ({ file: name, ...rest })),
+      { file: '<b>new</b>.ndjson.gz', ...rest, replaces },
+    ];
+    await writeFile(
+      join(archive, '_manifest.jsonl'),
+      lines.map((one) => `${JSON.stringify(one)}\n`).join(''),
+    );
+    await page.getByLabel('Written by sink').selectOption('archive');
+    await says(page, '#files tbody code', '<b>new</b>.ndjson.gz');
+    await says(page, '#files [role=status]', /^31 files and older ones/);
+    await page.getByRole('button', { name: 'Show older' }).press('Enter');
+    await says(page, '#files [role=status]', /^32 files;/);
+    await says(page, '#files tbody tr:last-child code', file);
+    expect(complaints).toEqual([]);
+
+    const answer = await request(`${receiver.adminUrl}/api/console/files?sink=nothing`);
+    expect(answer.statusCode).toBe(401);
+    await answer.body.dump();
+    const { authorization: headers } = receiver;
+    const unknown = await request(`${receiver.adminUrl}/api/console/files?sink=nothing`, { headers });
+    expect(unknown.statusCode).toBe(400);
+    await unknown.body.dump();
   });
 });

@@ -81,6 +81,8 @@ export const api = {
   body: (seq) => call(`/console/events/${seq}`),
   list: (what, query) => call(`/${what}?${new URLSearchParams(query)}`),
   search: (query) => post('/search', query),
+  files: (sink, before) =>
+    call(`/console/files?${new URLSearchParams(before === null ? { sink } : { sink, before })}`),
   way: (seq) => call(`/search/${seq}`),
   count: (what) => call(`/${what}/count`),
   replays: () => call('/replays'),

@@ -2,6 +2,7 @@ import { api, session, Unauthorised } from './api.js';
 import { Chart } from './chart.js';
 import { byId, h, setHidden, setText } from './dom.js';
 import { RecentEvents } from './events.js';
+import { Files } from './files.js';
 import * as format from './format.js';
 import { DEAD_LETTERS, Letters, QUARANTINE } from './letters.js';
 import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
@@ -25,6 +26,7 @@ const charts = {
 const recent = new RecentEvents();
 const lists = {
   schema: new Schema(),
+  files: new Files(),
   search: new Search(),
   quarantine: new Letters(QUARANTINE),
   'dead-letters': new Letters(DEAD_LETTERS),

@@ -1,0 +1,132 @@
+import { api } from './api.js';
+import { byId, cell, emptyRow, h, setHidden, setText } from './dom.js';
+import * as format from './format.js';
+
+const COLUMNS = ['File', 'State', 'Records', 'Bytes', 'Received'];
+const NUMBERS = new Set(['Records', 'Bytes']);
+const STATES = { closed: 'closed', compacted: 'compacted', kept: 'kept event', erased: 'after an erasure' };
+/** Questions for one click at most, where all that older lines name is gone. */
+const MOST_ASKED = 10;
+
+/** The files that sinks have closed, by the manifests of their archives. */
+export class Files {
+  #panel = byId('files');
+  #sink = h('select', {});
+  #note = h('p', { class: 'muted small', role: 'status' });
+  #body = h('tbody', {});
+  #more = h('button', { type: 'button', text: 'Show older', hidden: true });
+  #names = '';
+  #isDue = false;
+  #asked = 0;
+  #next = null;
+  /** Files that a newer line has named already, and those that were made into another one. */
+  #known = new Set();
+
+  constructor() {
+    const form = h(
+      'form',
+      { class: 'search', 'aria-label': 'Archive' },
+      h('label', {}, 'Written by sink', this.#sink),
+      h('button', { type: 'submit', text: 'Show the newest' }),
+    );
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#ask();
+    });
+    this.#sink.addEventListener('change', () => void this.#ask());
+    this.#more.addEventListener('click', () => void this.#ask(this.#next));
+    const heads = COLUMNS.map((text) =>
+      h('th', { scope: 'col', class: NUMBERS.has(text) && 'number', text }),
+    );
+    this.#panel.append(
+      form,
+      this.#note,
+      h(
+        'table',
+        { class: 'stack', 'aria-label': 'Files of the archive' },
+        h('thead', {}, h('tr', {}, ...heads)),
+        this.#body,
+      ),
+      this.#more,
+    );
+  }
+
+  update(state) {
+    const names = state.sinks.filter(({ type }) => type === 'files').map(({ sink }) => sink);
+    setHidden(byId('tab-files'), names.length === 0);
+    if (this.#names !== names.join('\n')) {
+      const chosen = this.#sink.value;
+      this.#names = names.join('\n');
+      this.#sink.replaceChildren(...names.map((name) => h('option', { value: name, text: name })));
+      if (names.includes(chosen)) this.#sink.value = chosen;
+      else this.#isDue = true;
+    }
+    if (!this.#isDue || this.#panel.hidden || names.length === 0) return;
+    this.#isDue = false;
+    void this.#ask();
+  }
+
+  refresh() {
+    this.#isDue = true;
+  }
+
+  async #ask(before = null) {
+    this.#asked += 1;
+    const asked = this.#asked;
+    const sink = this.#sink.value;
+    const known = before === null ? new Set() : this.#known;
+    const rows = [];
+    let page;
+    try {
+      for (let n = 0; n < MOST_ASKED && (n === 0 || (rows.length === 0 && page.next !== null)); n += 1) {
+        page = await api.files(sink, page === undefined ? before : page.next);
+        if (asked !== this.#asked) return;
+        rows.push(...page.files.filter((file) => counts(file, known)).map(rowOf));
+      }
+    } catch (error) {
+      if (asked === this.#asked) this.#fail(error, before);
+      return;
+    }
+    this.#known = known;
+    this.#next = page.next;
+    if (before === null) this.#body.replaceChildren();
+    this.#body.append(...rows);
+    const shown = this.#body.querySelectorAll('tr:not(.empty)').length;
+    if (shown === 0) this.#body.replaceChildren(emptyRow(COLUMNS.length, 'No file was closed yet.'));
+    setHidden(this.#more, page.next === null);
+    const open = page.parts === null ? '' : `; ${format.plural(page.parts, 'file')} open now`;
+    const files = `${format.plural(shown, 'file')}${page.next === null ? '' : ' and older ones'}`;
+    setText(this.#note, `${files}${open}. As the manifest has them; millrace archive verify checks it.`);
+  }
+
+  #fail(error, before) {
+    setText(this.#note, `The files could not be listed: ${error.message}`);
+    if (before !== null) return;
+    this.#body.replaceChildren();
+    setHidden(this.#more, true);
+  }
+}
+
+/** Lines come newest first, so the first that names a file is the one that counts. */
+function counts({ file, state, replaces }, known) {
+  const isNew = !known.has(file);
+  if (isNew) for (const name of [file, ...replaces]) known.add(name);
+  return isNew && state !== 'removed';
+}
+
+function rowOf({ file, state, records, bytes, first_received_at: first, last_received_at: last }) {
+  const texts = [
+    ['State', STATES[state]],
+    ['Records', records === null ? '–' : format.count(records)],
+    ['Bytes', format.bytes(bytes)],
+    ['Received', first === null ? '–' : `${format.moment(first)} – ${format.moment(last)}`],
+  ];
+  const name = cell('File', { className: 'wrap' });
+  name.append(h('code', { text: file }));
+  const others = texts.map(([label, text]) => {
+    const made = cell(label, { number: NUMBERS.has(label) });
+    setText(made, text);
+    return made;
+  });
+  return h('tr', {}, name, ...others);
+}
