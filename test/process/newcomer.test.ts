@@ -112,7 +112,7 @@ test.skipIf(lack !== null)(
     const { run } = await clone();
     const script = live.map((line) => (line === 'npm start' ? STARTED : line));
     const output = await run([...script, 'kill -- -$! || kill $!'].join('\n'));
-    const id = /accepted.*(msg_[\w-]+)/.exec(output)?.[1];
+    const id = /(?:accepted|delivered).*(msg_[\w-]+)/.exec(output)?.[1];
     const read = output.split('\n').filter((line) => line.startsWith('{"id":'));
     expect(read.map((line) => (JSON.parse(line) as { id: string }).id)).toContain(id);
   },
