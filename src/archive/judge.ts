@@ -92,11 +92,34 @@ export class LineJudge {
       if (receipt.state === 'forged' || (signed && receipt.state === 'unsigned'))
         return ['receipt_forged', `${where} was changed after it was signed`];
       const says = receipt.items.some(
-        ({ item, sha256_after: after }) =>
-          after === line.sha256 && (item === line.file || item.endsWith(`/${line.file}`)),
+        ({ item, sha256_after: after }) => after === line.sha256 && isNameOf(line.file, item),
       );
       if (!says) return ['receipt_differs', `${where} does not list such a change to ${line.file}`];
     }
     return null;
   }
+}
+
+/** Whether a receipt means this file: it names it from further up, and has `*` where an id stood. */
+function isNameOf(file: string, item: string): boolean {
+  if (item === file || item.endsWith(`/${file}`)) return true;
+  if (!item.includes('*')) return false;
+  const parts = item.split('/');
+  const own = file.split('/');
+  const tail = parts.slice(-own.length);
+  return parts.length >= own.length && tail.every((part, at) => fits(own[at] ?? '', part.split('*')));
+}
+
+/** Whether these stand in a text in this order, the first at its start and the last at its end. */
+function fits(text: string, [first = '', ...rest]: readonly string[]): boolean {
+  const last = rest.pop();
+  if (last === undefined) return text === first;
+  if (!text.startsWith(first)) return false;
+  let from = first.length;
+  for (const one of rest) {
+    const at = text.indexOf(one, from);
+    if (at === -1) return false;
+    from = at + one.length;
+  }
+  return text.length - from >= last.length && text.endsWith(last);
 }

@@ -10,12 +10,16 @@ export class IdSearch {
   /** What two chunks must overlap by, so that an id on the seam is found. */
   readonly overlap: number;
   readonly #needles: readonly Needle[];
+  /** The ids as names of files have them; longer ones first, for they may hold others. */
+  readonly #written: readonly RegExp[];
 
   constructor(subjects: readonly Subject[], mode: 'named' | 'anywhere' = 'named') {
     this.#needles = subjects.flatMap(({ id, request }) => {
       const marks = mode === 'named' ? marksOf(id) : [...new Set([id, ...marksOf(id)])];
       return marks.map((mark) => ({ text: mark.toLowerCase(), bytes: fold(Buffer.from(mark)), request }));
     });
+    const marks = new Set(subjects.flatMap(({ id }) => [id, ...marksOf(id)]));
+    this.#written = [...marks].sort((a, b) => b.length - a.length).map(writtenAs);
     this.overlap = Math.max(0, ...this.#needles.map(({ text }) => text.length * LONGEST_ESCAPE));
   }
 
@@ -29,12 +33,9 @@ export class IdSearch {
     return [...new Set(this.#standing(bytes))];
   }
 
-  /** The text without the ids, as a name that goes on record. */
+  /** The text without the ids, however their letters are written there: a name that goes on record. */
   redact(text: string): string {
-    return this.#needles.reduce((left, { text: id }) => {
-      const at = left.toLowerCase().indexOf(id);
-      return at === -1 ? left : `${left.slice(0, at)}*${left.slice(at + id.length)}`;
-    }, text);
+    return this.#written.reduce((left, pattern) => left.replace(pattern, '*'), text);
   }
 
   *#standing(hay: Buffer): Generator<string> {
@@ -62,4 +63,17 @@ const LONGEST_ESCAPE = 2 * (2 ** 7 + 5);
 /** One character a byte. Needle and hay are folded alike, so that it does not matter what becomes of other bytes. */
 function fold(bytes: Buffer): string {
   return bytes.toString('latin1').toLowerCase();
+}
+
+/** In any case, and with any of its characters percent-encoded, once or more often. An everyday word counts as a word only, a number as a part of a path. */
+function writtenAs(mark: string): RegExp {
+  const letters = Array.from(mark, (char) => {
+    const bytes = Array.from(Buffer.from(char), (byte) => `%(?:25)*${byte.toString(16).padStart(2, '0')}`);
+    return `(?:\\u{${(char.codePointAt(0) ?? 0).toString(16)}}|${bytes.join('')})`;
+  }).join('');
+  const isDistinct =
+    mark.startsWith('"') || marksOf(mark).some((one) => one === mark.toLowerCase() || one === mark);
+  if (isDistinct) return new RegExp(letters, 'giu');
+  const inside = /^\d+$/.test(mark) ? '[^/=.]' : '[\\p{L}\\p{N}]';
+  return new RegExp(`(?:(?<!${inside})|(?<=%[0-9a-f]{2}))${letters}(?!${inside})`, 'giu');
 }

@@ -13,6 +13,7 @@ import {
   type Subject,
 } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
+import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { makeFolder } from '../lib/durable.ts';
@@ -121,7 +122,12 @@ export class LocalErasures implements Erasures {
     users.reload();
     for (const subject of subjects) await users.block(subject, new Date(clock.now()).toISOString());
     onStep('blocked');
-    const left: LeftItem[] = [...((await settle?.(subjects)) ?? [])];
+    const search = new IdSearch(subjects);
+    const left: LeftItem[] = [];
+    // Names and messages go on record, and into logs.
+    const leave = (one: LeftItem): void =>
+      void left.push({ ...one, item: search.redact(one.item), reason: search.redact(one.reason) });
+    for (const one of (await settle?.(subjects)) ?? []) leave(one);
     const progress = new ProgressLog(folder);
     let files = 0;
     let bytes = 0;
@@ -133,7 +139,7 @@ export class LocalErasures implements Erasures {
         signal,
         recorded: progress.items,
         record: (item: Parameters<ProgressLog['add']>[0]) => progress.add(item),
-        leave: (item: LeftItem) => void left.push(item),
+        leave,
         expected: (count: number) => {
           total += count;
           tell();
@@ -152,19 +158,22 @@ export class LocalErasures implements Erasures {
       } catch (error) {
         if (signal.aborted)
           throw new MillraceError('interrupted', 'the next run continues it', { cause: error });
-        left.push(leftBy(store.name, '', subjects, error));
+        leave(leftBy(store.name, '', subjects, error));
       }
     }
     onStep('erased');
     for (const { store, item, requests, reason } of left)
       log.warn({ store, item, reason }, requests.length === 0 ? 'not searched' : 'not erased');
     const done = subjects.filter(({ request }) => !left.some(({ requests }) => requests.includes(request)));
+    if (done.length < subjects.length) await progress.redact(new IdSearch(done));
+    // A run that goes on with this one finds files by their names; a receipt has them without ids.
+    const items = progress.items.map((one) => ({ ...one, item: search.redact(one.item) }));
     const receipts: ErasureReceipt[] = [];
     for (const request of done) {
       const signing = await proof?.();
       const unsigned = receiptOf(request, {
         hash: users.hashOf(request),
-        items: progress.items,
+        items,
         stores: all.map(({ name }) => name),
         notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
         finishedAt: clock.now(),

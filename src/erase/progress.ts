@@ -1,14 +1,17 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasedItem } from '../core/erasure.ts';
+import type { IdSearch } from '../core/id-search.ts';
+import { OWNER_ONLY } from '../lib/durable.ts';
 import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
+import { writeDurably } from '../lib/new-file.ts';
 
 const FILE = 'progress.jsonl';
 
 /** What the requests that have begun have changed so far: a run that is ended anywhere is gone on with from here. */
 export class ProgressLog {
   readonly #folder: string;
-  readonly #items: ErasedItem[];
+  #items: ErasedItem[];
 
   /** @param folder the erasure folder */
   constructor(folder: string) {
@@ -30,6 +33,15 @@ export class ProgressLog {
   async add(item: ErasedItem): Promise<void> {
     await appendJsonLine(join(this.#folder, FILE), item);
     this.#items.push(item);
+  }
+
+  /** What is done leaves no id behind while other requests wait. */
+  async redact(search: IdSearch): Promise<void> {
+    const items = this.items.map((one) => ({ ...one, item: search.redact(one.item) }));
+    if (items.every(({ item }, at) => item === this.items[at]?.item)) return;
+    const text = items.map((one) => `${JSON.stringify(one)}\n`).join('');
+    await writeDurably(this.#folder, FILE, text, OWNER_ONLY);
+    this.#items = items;
   }
 
   /** All requests are done; the receipts say what this said. */

@@ -1,0 +1,97 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { verifyArchive } from '../../src/archive/verify.ts';
+import { IdSearch } from '../../src/core/id-search.ts';
+import { receiptsIn } from '../../src/erase/receipt.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { erasuresOver, folderStore, userId } from './support.ts';
+
+const ID = userId(17);
+
+/** What somebody sees who has a folder: every byte below it, and every name. */
+function allOf(folder: string): string {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      return `${path}\n${entry.isFile() ? readFileSync(path, 'latin1') : ''}`;
+    })
+    .join('\n')
+    .toLowerCase();
+}
+
+test.each([
+  [ID, `${ID}/x-${ID.toUpperCase()}.${ID.replaceAll('-', '')}`, '*/x-*.*'],
+  ['kim@made-up.example', 'u/kim%40made-up.example/Kim@made-up.example/kim%2540made-up.example', 'u/*/*/*'],
+  ['kim', 'kim/kimono/user=Kim/user%3Dkim/kim-1.ndjson', '*/kimono/user=*/user%3D*/*-1.ndjson'],
+  ['11', '11/dt=2026-11-22/user=11/11.ndjson', '*/dt=2026-11-22/user=*/*.ndjson'],
+])('a name without %s has it nowhere, however it is written', (id, name, redacted) => {
+  const subject = { request: 'a', by: 'user', id, team: null } as const;
+  expect(new IdSearch([subject]).redact(name)).toBe(redacted);
+});
+
+test('one id that holds another leaves nothing of it', () => {
+  const subjects = ['user-17', 'user-171'].map(
+    (id) => ({ request: id, by: 'user', id, team: null }) as const,
+  );
+  expect(new IdSearch(subjects).redact('user-171/user-17')).toBe('*/*');
+});
+
+test('no receipt, and nothing else of the erasure, names who was erased after a file was called after them', async () => {
+  const folder = await temporaryFolder();
+  const store = join(folder, 'store');
+  const erasure = join(folder, 'erasure');
+  const inner = join(store, 'exports', `${ID}-and-${ID}`);
+  mkdirSync(inner, { recursive: true });
+  const file = join(inner, `${ID.toUpperCase()}.ndjson`);
+  writeFileSync(file, `{"user_id":"${ID}"}\n{"user_id":"${userId(2)}"}\n`);
+  // One that waits for its own file, and keeps the plan of the run.
+  const odd = join(store, `${userId(3)}.txt`);
+  writeFileSync(odd, 'x');
+  const lines: string[] = [];
+  const told = (said: object, text: string) => void lines.push(JSON.stringify([said, text]));
+  const log = { info: told, warn: told, error: told };
+  const { erasures } = erasuresOver(erasure, [folderStore(store)], { log });
+  for (const n of [17, 3]) await erasures.request({ by: 'user', id: userId(n), team: null }, true);
+  const first = await erasures.run();
+  expect(first.receipts).toEqual([]);
+  expect(first.left).toHaveLength(2);
+  renameSync(inner, join(store, 'exports', 'plain'));
+  renameSync(
+    join(store, 'exports', 'plain', `${ID.toUpperCase()}.ndjson`),
+    join(store, 'exports', 'a.ndjson'),
+  );
+  const second = await erasures.run();
+  expect(second.receipts).toMatchObject([
+    { records_removed: 1, items: [{ item: 'exports/*-and-*/*.ndjson' }] },
+  ]);
+  expect(existsSync(odd)).toBe(true);
+  const everything =
+    allOf(folder) + lines.join('\n').toLowerCase() + JSON.stringify([first, second]).toLowerCase();
+  expect(everything).not.toContain(ID);
+});
+
+test('a receipt vouches for the change of a file that it does not name in full', async () => {
+  const folder = await temporaryFolder();
+  const erasure = join(folder, 'erasure');
+  const request = 'ab12';
+  mkdirSync(join(erasure, 'receipts'), { recursive: true });
+  const after = 'f'.repeat(64);
+  const archive = join(folder, 'archive');
+  mkdirSync(archive);
+  const line = (file: string) =>
+    `${JSON.stringify({ erasure: request, at: '2026-11-21T00:00:00.000Z', file, removed: 1, records: 0, bytes: 0, sha256: after, first_received_at: null, last_received_at: null, types: {}, previous: 'x' })}\n`;
+  const items = [
+    { store: 's', item: 'store/u-*/*.ndjson', removed: 1, sha256_before: after, sha256_after: after },
+  ];
+  writeFileSync(join(erasure, 'receipts', `${request}.json`), JSON.stringify({ receipt: request, items }));
+  for (const [file, found] of [
+    [`u-${ID}/${ID}.ndjson`, false],
+    [`v-${ID}/${ID}.ndjson`, true],
+  ] as const) {
+    writeFileSync(join(archive, '_manifest.jsonl'), line(file));
+    const trust = { keys: new Set<string>(), receipts: receiptsIn(erasure, new Set()) };
+    const { differences } = await verifyArchive(archive, { trust });
+    expect(differences.some(({ code }) => code === 'receipt_differs')).toBe(found);
+  }
+});
