@@ -85,8 +85,9 @@ async function seenInArchive(path: string, options: SeenOptions, io: Io): Promis
         client_user_id: clientUser,
       } = item.record;
       const receivedAt = Date.parse(received);
-      const known = memory.count(type, receivedAt);
-      if (known !== null) memory.look(known, { type, team, user, clientUser, receivedAt, body: item.body });
+      const event = { type, team, user, clientUser, receivedAt, body: item.body };
+      const known = memory.count(type, receivedAt, event);
+      if (known !== null) memory.look(known, event);
       records += 1;
       if (records % 1000 === 0) status.show(() => `${records} records: ${item.file}`);
     }

@@ -39,8 +39,8 @@ export class Field {
   items: Field | null = null;
   /** All names are data. */
   isMap = false;
-  /** Names that may be data: by how many objects they have been in, and in which first and last. In memory only. */
-  doubts: Map<string, { seen: number; since: number; within: number }> | null = null;
+  /** Members whose names may be data: each by itself, and among `values` as well. In memory only, and never shown. */
+  doubts: Map<string, Field> | null = null;
   /** It was folded into another. */
   isGone = false;
   /** Which member the next one is likely to be, as it was the last time: of an object's beginning, and behind this one. */
@@ -97,6 +97,38 @@ export class Field {
     if (other.items !== null) this.items = this.#one(this.items, other.items);
   }
 
+  /** What the other counted is no longer counted here, nor what is empty then. It was counted here as well. */
+  give(other: Field): void {
+    this.seen = Math.max(this.seen - other.seen, 0);
+    this.nulls -= other.nulls;
+    for (const kind of KINDS) this.kinds[kind] -= other.kinds[kind];
+    for (const member of other.members?.values() ?? []) {
+      const mine = this.members?.get(member.name ?? '') ?? this.values;
+      mine?.give(member);
+    }
+    if (other.values !== null) this.values?.give(other.values);
+    if (other.items !== null) this.items?.give(other.items);
+    for (const [name, member] of this.members ?? []) if (member.#isEmpty) this.#lose(name, member);
+    this.dropEmptyValues();
+    if (this.items !== null && this.items.#isEmpty) this.items = lost(this.items);
+  }
+
+  dropEmptyValues(): void {
+    if (this.values !== null && this.values.#isEmpty) this.values = lost(this.values);
+  }
+
+  get #isEmpty(): boolean {
+    return this.nulls <= 0 && KINDS.every((kind) => this.kinds[kind] <= 0);
+  }
+
+  #lose(name: string, member: Field): void {
+    this.members?.delete(name);
+    lost(member);
+    // A guess could lead to it.
+    this.head = null;
+    for (const other of this.members?.values() ?? []) other.next = null;
+  }
+
   noteKind(kind: Kind, at: number | undefined): void {
     if (at !== undefined) this.kindsSince[kind] = Math.min(at, this.kindsSince[kind] ?? at);
   }
@@ -123,4 +155,9 @@ export class Field {
     if (this.isMap) this.values = field;
     else (this.members ??= new Map()).set(member.name ?? '', field);
   }
+}
+
+function lost(field: Field): null {
+  for (const inside of field.all()) inside.isGone = true;
+  return null;
 }

@@ -52,7 +52,8 @@ function objectOf({ members }: Node, objects: number): JsonSchema {
     // Not by assignment: one may be called __proto__.
     properties: Object.fromEntries(named.map(([name, member]) => [nameOf(name), schemaOf(member)])),
     required,
-    additionalProperties: values === undefined ? false : schemaOf(values),
+    // Beside names a map can be no type of TypeScript: its entries' type would be that of the names as well.
+    additionalProperties: values === undefined ? false : named.length > 0 || schemaOf(values),
   };
 }
 

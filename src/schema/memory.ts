@@ -1,7 +1,9 @@
 import { nameKind } from '../warehouse/learned/infer/names.ts';
 import type { Event } from '../core/event.ts';
+import { TABLES } from '../warehouse/tables.ts';
 import { documentedMaps } from './documented.ts';
 import { Field, type Kind } from './field.ts';
+import { type Ids, namesAnId } from './ids.ts';
 import { walk } from './walk.ts';
 
 /** What is remembered, whatever comes: some megabytes. */
@@ -15,6 +17,8 @@ export interface Bounds {
 const BOUNDS: Bounds = { types: 500, fieldsOfType: 1000, fields: 20_000 };
 /** Of a document no more than so many bytes is looked at. */
 const MOST_BYTES = 1024 * 1024;
+
+const NO_IDS: Ids = { team: null, user: null, clientUser: null };
 
 /** What has been seen of the events of a type. */
 export interface TypeMemory {
@@ -61,8 +65,8 @@ export class SchemaMemory {
   }
 
   /** Counts an event of the type. @returns null when there are too many types */
-  count(type: string, at: number): TypeMemory | null {
-    const memory = this.#byName.get(type) ?? this.#find(type, at);
+  count(type: string, at: number, ids: Ids): TypeMemory | null {
+    const memory = this.#byName.get(type) ?? this.#find(type, at, ids);
     if (memory === null) return null;
     memory.seen += 1;
     memory.last = at;
@@ -97,8 +101,8 @@ export class SchemaMemory {
     this.fields += memory.fields;
   }
 
-  #find(name: string, at: number): TypeMemory | null {
-    const type = withoutData(name);
+  #find(name: string, at: number, ids: Ids): TypeMemory | null {
+    const type = withoutData(name, ids);
     const known = this.types.get(type);
     if (known === undefined && this.types.size >= this.#bounds.types) {
       this.isFull = true;
@@ -109,7 +113,9 @@ export class SchemaMemory {
       this.types.set(type, memory);
       this.#tell({ memory, field: null, kind: null });
     }
-    if (this.#byName.size < this.#bounds.types) this.#byName.set(name, memory);
+    // An id that is a word of other types, too, says nothing of the next event.
+    if (type === withoutData(name, NO_IDS) && this.#byName.size < this.#bounds.types)
+      this.#byName.set(name, memory);
     return memory;
   }
 
@@ -139,10 +145,11 @@ function newType(type: string, name: string, at: number): TypeMemory {
   };
 }
 
-/** `raw.6b0e9a52-….created` to `raw.*.created`. */
-function withoutData(type: string): string {
+/** `raw.6b0e9a52-….created` to `raw.*.created`. What the service documents has no data in its name. */
+function withoutData(type: string, ids: Ids): string {
+  if (TABLES.documentsOf(type).length > 0) return type;
   return type
     .split('.')
-    .map((part) => (nameKind(part) === 'data' ? '*' : part))
+    .map((part) => (nameKind(part) === 'data' || namesAnId(part, ids) ? '*' : part))
     .join('.');
 }

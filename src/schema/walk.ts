@@ -1,6 +1,4 @@
-import { isUniform, looksEverNew } from '../warehouse/learned/infer/maps.ts';
 import { nameKind } from '../warehouse/learned/infer/names.ts';
-import type { Envelope } from '../core/event.ts';
 import { NAMES } from '../core/member-names.ts';
 import {
   CLOSE_BRACE,
@@ -20,17 +18,19 @@ import {
   unexpected,
 } from '../lib/json-text.ts';
 import { Field, type Kind } from './field.ts';
+import { type Ids, namesAnId } from './ids.ts';
+import { seemsMap } from './maps.ts';
 
 /** Deeper values are stepped over. */
 const DEEPEST = 32;
 /** Names of one object that are fields; with more they are data. */
 const MOST_NAMES = 256;
-/** From so many names on it is asked whether they are data. */
-const ASKED_AT = 8;
 /** A name that may be data is a field when nearly all objects have it, and there were enough of them. */
 const ENOUGH = 20;
 const STEADY = 0.9;
 const MOST_DOUBTS = 64;
+/** Fields inside one that may become a field itself. */
+const MOST_ASIDE = 64;
 const [POINT, LOWER_E, UPPER_E, LETTER_N, LETTER_T, LETTER_F] = [0x2e, 0x65, 0x45, 0x6e, 0x74, 0x66];
 
 /** What a walk may do, and what it tells. */
@@ -43,13 +43,15 @@ export interface Walked {
   /** Ends before the first byte behind so many of a large document. */
   readonly most: number;
   /** Ids in it, which are no names of fields wherever they stand. */
-  readonly ids: Pick<Envelope, 'team' | 'user' | 'clientUser'>;
+  readonly ids: Ids;
   /** Places of objects whose names are data, as the service says. */
   readonly maps: ReadonlySet<string>;
   /** Whether one more field may be remembered. */
   readonly mayAdd: () => boolean;
   /** @param kind null for a field that is new; else it was there, and never was that */
   readonly tell: (field: Field, kind: Kind | null) => void;
+  /** Only counted in case that its name is none that is data. */
+  readonly isAside?: boolean;
   /** Fields that are no longer remembered apart from others. */
   readonly drop: (count: number) => void;
 }
@@ -82,6 +84,8 @@ class Walk {
   readonly #bytes: Buffer;
   readonly #at: number;
   readonly #most: number;
+  /** The member whose value comes next, when its name may be data. */
+  #doubt: Field | null = null;
 
   constructor(walked: Walked) {
     this.#walked = walked;
@@ -141,19 +145,35 @@ class Walk {
         }
       }
       const from = skipColon(bytes, end);
+      const doubt = this.#doubt;
+      this.#doubt = null;
       if (member === null) i = skipValue(bytes, from, 1);
       else {
-        // The same name once more in one object is no further object that has it.
-        if (member.within !== nth || member.name === null) member.seen += 1;
-        member.within = nth;
-        member.last = this.#at;
-        i = this.value(member, from, depth + 1);
+        i = this.#inside(member, from, nth, depth);
         if (member.name !== null) before = member;
+        if (doubt !== null) this.#aside(doubt, from, nth, depth);
       }
       i = skipWhite(bytes, i);
       if (bytes[i] === CLOSE_BRACE) return i + 1;
       i = skipComma(bytes, i);
     }
+  }
+
+  #inside(member: Field, from: number, nth: number, depth: number): number {
+    // The same name once more in one object is no further object that has it.
+    if (member.within !== nth || member.name === null) member.seen += 1;
+    member.within = nth;
+    member.last = this.#at;
+    return this.value(member, from, depth + 1);
+  }
+
+  /** Counts a member by itself that was counted among all those whose names are data. */
+  #aside(doubt: Field, from: number, nth: number, depth: number): void {
+    let left = MOST_ASIDE;
+    for (const _ of doubt.all()) left -= 1;
+    const mayAdd = () => (left -= 1) >= 0;
+    const silent = { ...this.#walked, isAside: true, mayAdd, tell: () => undefined, drop: () => undefined };
+    new Walk(silent).#inside(doubt, from, nth, depth);
   }
 
   #array(field: Field, at: number, depth: number): number {
@@ -194,7 +214,9 @@ class Walk {
     const name = JSON.parse(this.#bytes.toString('utf8', from, to)) as string;
     const known = field.members?.get(name);
     if (known !== undefined) return known;
-    if (field.isMap || this.#isData(field, name, nth)) return this.#values(field, nth);
+    if (field.isMap || this.#isData(field, name)) return this.#values(field, nth);
+    if (!NAMES.has(name) && nameKind(name) === 'doubtful')
+      return this.#steady(field, name, nth) ?? this.#values(field, nth);
     if ((field.members?.size ?? 0) >= MOST_NAMES) return this.#collapse(field, nth);
     const member = this.#new(name, field, nth);
     if (member === null) return null;
@@ -225,13 +247,49 @@ class Walk {
   }
 
   /** Whether the name says what somebody has, instead of what a format calls it. */
-  #isData(field: Field, name: string, nth: number): boolean {
+  #isData(field: Field, name: string): boolean {
     if (NAMES.has(name)) return this.#isDocumentedMap(field);
-    const { team, user, clientUser } = this.#walked.ids;
-    if (name === team || name === user || name === clientUser) return true;
-    const kind = nameKind(name);
-    if (kind === 'data' || this.#isDocumentedMap(field)) return true;
-    return kind === 'doubtful' && !isSteady(field, name, nth);
+    return namesAnId(name, this.#walked.ids) || nameKind(name) === 'data' || this.#isDocumentedMap(field);
+  }
+
+  /** A field whose name may be data, once it is in nearly all of enough objects; with all that was counted before. */
+  #steady(field: Field, name: string, nth: number): Field | null {
+    if (this.#walked.isAside === true) return null;
+    const doubts = (field.doubts ??= new Map<string, Field>());
+    let doubt = doubts.get(name);
+    if (doubt === undefined) {
+      if (doubts.size >= MOST_DOUBTS) forgetUnsteady(doubts, nth);
+      if (doubts.size >= MOST_DOUBTS) return null;
+      doubt = new Field(name, field, this.#walked.nth, nth, this.#at);
+      doubts.set(name, doubt);
+    }
+    this.#doubt = doubt;
+    if (!isSteady(doubt, nth) || !this.#mayAddAll(doubt)) return null;
+    this.#doubt = null;
+    doubts.delete(name);
+    (field.members ??= new Map()).set(name, doubt);
+    const { values } = field;
+    if (values !== null) {
+      const count = sizeOf(field);
+      values.give(doubt);
+      field.dropEmptyValues();
+      this.#walked.drop(count - sizeOf(field));
+    }
+    // What was there from the start is nothing new.
+    if (doubt.since > ENOUGH) this.#walked.tell(doubt, null);
+    return doubt;
+  }
+
+  #mayAddAll(doubt: Field): boolean {
+    let added = 0;
+    for (const _ of doubt.all()) {
+      if (!this.#walked.mayAdd()) {
+        this.#walked.drop(added);
+        return false;
+      }
+      added += 1;
+    }
+    return true;
   }
 
   #isDocumentedMap(field: Field): boolean {
@@ -250,31 +308,16 @@ class Walk {
   }
 }
 
-/** Names that do not stop coming, or stand for the same thing each time. */
-function seemsMap(field: Field): boolean {
-  const { members } = field;
-  if (members === null || members.size < ASKED_AT || [...members.keys()].every((name) => NAMES.has(name)))
-    return false;
-  return looksEverNew(field) || (isUniform(field) && !isRegular(field));
+/** Nearly all objects have it since the first of them; there are enough, counting this one. */
+function isSteady({ seen, since, within }: Field, nth: number): boolean {
+  const objects = nth - since + 1;
+  return objects >= ENOUGH && seen + (within === nth ? 0 : 1) >= objects * STEADY;
 }
 
-/** All objects have the same names. */
-function isRegular({ members, kinds }: Field): boolean {
-  return [...(members?.values() ?? [])].every(({ seen }) => seen === kinds.object);
-}
-
-/** Counts a name that may be data. @returns true when it has become a field */
-function isSteady(field: Field, name: string, nth: number): boolean {
-  field.doubts ??= new Map();
-  const doubt = field.doubts.get(name) ?? { seen: 0, since: nth, within: 0 };
-  if (doubt.seen === 0 && field.doubts.size >= MOST_DOUBTS) return false;
-  field.doubts.set(name, doubt);
-  if (doubt.within !== nth) doubt.seen += 1;
-  doubt.within = nth;
-  const objects = nth - doubt.since + 1;
-  if (objects < ENOUGH || doubt.seen < objects * STEADY) return false;
-  field.doubts.delete(name);
-  return true;
+/** Makes room for others. */
+function forgetUnsteady(doubts: Map<string, Field>, nth: number): void {
+  for (const [name, doubt] of doubts)
+    if (nth - doubt.since + 1 >= ENOUGH && !isSteady(doubt, nth)) doubts.delete(name);
 }
 
 /** Fields inside it. */

@@ -170,7 +170,7 @@ export class SchemaWatch implements IngestObserver {
     if ((event.source === SOURCE && event.type === CHANGED) || !this.#options.settings().enabled) return;
     try {
       if (seq > this.#seq) this.#seq = seq;
-      const memory = this.#memory.count(event.type, event.receivedAt);
+      const memory = this.#memory.count(event.type, event.receivedAt, event);
       this.#hasCounts = true;
       if (memory !== null) this.#lookAt(memory, event);
       this.#soon(SEQ_EVERY);

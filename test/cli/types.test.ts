@@ -20,6 +20,10 @@ const ODD = {
   __proto__x: true,
   from_dict: 1,
   list: [[{ a: 1 }]],
+  // Names beside such as are data.
+  labs: { id: 'x', VO2Max: 41.5, unit: 'ml' },
+  days: { total: 3, '2026-11-21': 1, '2026-11-22': { n: 2 } },
+  strange: { '': 1, 'a"b': true, 'a/b*~': null, '../x': [1], plain: 'y', $ref: 'z', '😀': 2 },
 };
 
 /** What `millrace schema --json` writes of made-up events, as a file, and the events. */

@@ -10,6 +10,10 @@ const at = (n: number) => `2026-01-0${n}T00:00:00.000Z`;
 /** Letters, another each time. */
 const letters = (n: number) => String(n).replaceAll(/\d/g, (digit) => 'abcdefghij'[Number(digit)] ?? '');
 
+/** Five names, other ones each time. */
+const some = (nth: number) =>
+  Object.fromEntries(Array.from({ length: 5 }, (_, n) => [`w${letters(nth * 5 + n)}`, n]));
+
 test('the first event of a type is told as such, and each new field and kind once', () => {
   const learner = new Learner();
   learner.see(eventOf({ a: 1, b: { c: null } }), eventOf({ a: 1, b: { c: null } }));
@@ -85,7 +89,81 @@ test('a name in capitals is a field once it is in nearly all of enough objects, 
   for (let n = 0; n < 19; n += 1) learner.see(eventOf({ Calories: 1 }));
   expect(learner.paths()).toEqual(['/*']);
   learner.see(eventOf({ Calories: 1 }), eventOf({ Calories: 1 }));
-  expect(learner.paths()).toEqual(['/*', '/Calories']);
+  expect(learner.paths()).toEqual(['/Calories']);
+});
+
+test('names in capitals that were there from the start are fields with all that was counted, and nothing new', () => {
+  const learner = new Learner();
+  for (let n = 0; n < 30; n += 1)
+    learner.see(
+      eventOf({ data: { VO2Max: n, BMI: { value: n / 4, unit: 'x' } } }, { receivedAt: day(n + 1) }),
+    );
+  expect(learner.told).toEqual([TYPE]);
+  const fields = reportOf(learner.memory, true).types[0]?.fields ?? [];
+  expect(fields.map(({ path }) => path).sort()).toEqual([
+    '/data',
+    '/data/BMI',
+    '/data/BMI/unit',
+    '/data/BMI/value',
+    '/data/VO2Max',
+  ]);
+  expect(fields.map(({ share, first_seen: first }) => [share, first])).toEqual(fields.map(() => [1, at(1)]));
+  expect(fields.find(({ path }) => path === '/data/VO2Max')?.kinds).toEqual({ integer: 30 });
+  expect(learner.memory.fields).toBe(5);
+  // One that comes later is news, once it is known to be a field.
+  for (let n = 0; n < 30; n += 1) learner.see(eventOf({ data: { VO2Max: n, BMI: { value: 1.5 }, HRV: 1 } }));
+  expect(learner.told).toEqual([TYPE, '/data/*', '/data/HRV']);
+});
+
+test('an object of many plain names has fields, in the first event and later; a new one is told', () => {
+  const learner = new Learner();
+  const plain = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`plain${letters(n)}`, 1]));
+  learner.see(eventOf({ data: plain }));
+  expect(learner.paths()).toHaveLength(31);
+  for (let n = 0; n < 30; n += 1) learner.see(eventOf({ data: plain }));
+  learner.see(eventOf({ data: { ...plain, glucose: 1 } }));
+  expect(learner.told).toEqual([TYPE, '/data/glucose']);
+  // A release that adds as many again says nothing of names that go on changing.
+  const more = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`more${letters(n)}`, { value: 1 }]));
+  learner.see(eventOf({ data: { ...plain, ...more } }));
+  expect(learner.paths()).toHaveLength(1 + 30 + 1 + 80);
+});
+
+test('names of few objects are not yet those of a map, many that go on changing are', () => {
+  const learner = new Learner();
+  for (let n = 0; n < 19; n += 1) learner.see(eventOf({ map: some(n) }));
+  expect(learner.paths()).toHaveLength(1 + 95);
+  for (let n = 19; n < 22; n += 1) learner.see(eventOf({ map: some(n) }));
+  expect(learner.paths()).toEqual(['/map', '/map/*']);
+  expect(learner.memory.fields).toBe(2);
+});
+
+test.each([
+  ['BobbyClient', 'the id in other capitals'],
+  ['steps_of_bobbyclient', 'the id at the end'],
+  ['bobbyclientSteps', 'the id in front'],
+  ['steps_of_t1', 'a short id as a word'],
+])('a name such as %s is folded: %s', (name) => {
+  const learner = new Learner();
+  const ids = { clientUser: 'bobbyClient', team: 't1' };
+  const type = `raw.${name}.created`;
+  learner.see(eventOf({ [name]: 1, latest1: 1 }, ids), eventOf({}, { ...ids, type }));
+  expect(learner.paths()).toEqual(['/*', '/latest1']);
+  expect([...learner.memory.types.keys()]).toEqual([TYPE, 'raw.*.created']);
+});
+
+test('an id that is a word of documented types folds none of them', () => {
+  const learner = new Learner();
+  learner.see(eventOf({}, { type: 'daily.data.sleep.created', clientUser: 'sleep', team: 'daily' }));
+  learner.see(
+    eventOf({}, { type: 'made.up.thing', clientUser: 'thing' }),
+    eventOf({}, { type: 'made.up.thing' }),
+  );
+  expect([...learner.memory.types.keys()]).toEqual([
+    'daily.data.sleep.created',
+    'made.up.*',
+    'made.up.thing',
+  ]);
 });
 
 test('foods of a meal are data whatever they are called, as the service documents it', () => {

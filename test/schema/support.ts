@@ -21,7 +21,7 @@ export class Learner {
 
   see(...events: readonly Event[]): void {
     for (const event of events) {
-      const known = this.memory.count(event.type, event.receivedAt);
+      const known = this.memory.count(event.type, event.receivedAt, event);
       if (known !== null) this.memory.look(known, event);
     }
   }
