@@ -1,9 +1,11 @@
+import { tmpdir } from 'node:os';
 import { pipeline, type Duplex } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { formOf } from '../core/archive.ts';
+import { PARQUET_EXTENSION } from '../core/archive.ts';
 import type { Compression } from '../core/compression.ts';
+import { folderError } from '../core/errors.ts';
 import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
-import { SpooledBytes } from '../lib/spooled-bytes.ts';
+import { SpooledBytes, SpoolError } from '../lib/spooled-bytes.ts';
 import type { Bytes } from './place.ts';
 
 const CHUNK = 512 * 1024;
@@ -26,7 +28,8 @@ export interface WhileReading {
 /**
  * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
  * @param wanted `passesOver` as `cutLines` has it
- * @throws an error of zlib or of the reader of Parquet when the file is damaged or cut short, or what the place throws
+ * @throws an error of zlib or of the reader of Parquet when the file is damaged or cut short; what the place throws; MillraceError
+ *   folder_unwritable when the temporary folder cannot take a Parquet file
  */
 export async function* fileLines(
   place: Bytes,
@@ -62,7 +65,7 @@ export async function* fileChunks(
     size += chunk.length;
     onBytes?.(chunk);
   });
-  if (formOf(file) === 'parquet') {
+  if (file.endsWith(PARQUET_EXTENSION)) {
     yield* recordsIn(source, onPages);
     return;
   }
@@ -85,11 +88,15 @@ async function* recordsIn(
   onPages: WhileReading['onPages'],
 ): AsyncGenerator<Buffer> {
   const { fromParquet } = await import('./from-parquet.ts');
-  const bytes = await SpooledBytes.of(source);
+  let bytes: SpooledBytes | null = null;
   try {
+    bytes = await SpooledBytes.of(source);
     yield* fromParquet(bytes, onPages);
+  } catch (error) {
+    // A machine without room there must not look like a damaged file.
+    throw error instanceof SpoolError ? folderError(`temporary folder (TMPDIR) ${tmpdir()}`, error) : error;
   } finally {
-    await bytes.close();
+    await bytes?.close();
   }
 }
 

@@ -41,6 +41,9 @@ export const DATA_EXTENSIONS = {
   parquet: '.records.parquet',
 } as const;
 
+/** Ends the name of every Parquet file, so that `*.parquet` reads it with those of the archive. */
+export const PARQUET_EXTENSION = '.parquet';
+
 export type FileForm = keyof typeof DATA_EXTENSIONS;
 
 export const FILE_FORMS = Object.keys(DATA_EXTENSIONS) as readonly FileForm[];

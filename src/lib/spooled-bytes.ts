@@ -7,6 +7,11 @@ import { writeAll } from './durable.ts';
 /** More than this lies on the disk. */
 const IN_MEMORY = 16 * 2 ** 20;
 
+/** The temporary folder cannot take what is spooled, or does not give it back: that says nothing of the bytes. */
+export class SpoolError extends Error {
+  override readonly name = 'SpoolError';
+}
+
 /**
  * Bytes that came in order, to be read anywhere. Many lie in a temporary file that loses its name at once, so that it is gone with
  * the process, however that ends, and nobody else can open it.
@@ -20,7 +25,7 @@ export class SpooledBytes {
     this.byteLength = byteLength;
   }
 
-  /** Takes all there is. @throws what the source throws; the system's error when the temporary folder cannot take it */
+  /** Takes all there is. @throws what the source throws; SpoolError */
   static async of(source: AsyncIterable<Buffer>, inMemory = IN_MEMORY): Promise<SpooledBytes> {
     let held: Buffer[] = [];
     let length = 0;
@@ -30,9 +35,9 @@ export class SpooledBytes {
         held.push(chunk);
         length += chunk.length;
         if (file === null && length <= inMemory) continue;
-        file ??= await openNameless();
+        file ??= await spooling(openNameless());
         const all = Buffer.concat(held);
-        await writeAll(file, all, length - all.length);
+        await spooling(writeAll(file, all, length - all.length));
         held = [];
       }
       return new SpooledBytes(file ?? Buffer.concat(held), length);
@@ -42,17 +47,25 @@ export class SpooledBytes {
     }
   }
 
-  /** A copy. @throws Error when it would go beyond the end */
+  /** A copy. @throws RangeError when it would go beyond the end; SpoolError */
   async slice(from: number, to = this.byteLength): Promise<ArrayBuffer> {
     if (from < 0 || to > this.byteLength || to < from) throw new RangeError(`no bytes ${from} to ${to}`);
     const bytes = new Uint8Array(to - from);
     if (this.#where instanceof Uint8Array) bytes.set(this.#where.subarray(from, to));
-    else await readAll(this.#where, bytes, from);
+    else await spooling(readAll(this.#where, bytes, from));
     return bytes.buffer;
   }
 
   async close(): Promise<void> {
     if (!(this.#where instanceof Uint8Array)) await this.#where.close();
+  }
+}
+
+async function spooling<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new SpoolError(error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 
