@@ -85,7 +85,10 @@ describe('verifyArchive', () => {
     expect(found).toContain('file_extra foreign.parquet');
     expect(found).toContain('file_extra dt=2026-01-01/part.parquet');
     const problems = (await items(path)).filter(({ kind }) => kind === 'problem');
-    expect(problems.map((problem) => problem.file)).toEqual(['dt=2026-01-01/part.parquet', 'foreign.parquet']);
+    expect(problems.map((problem) => problem.file)).toEqual([
+      'dt=2026-01-01/part.parquet',
+      'foreign.parquet',
+    ]);
   });
 
   it('says nothing of a file that the temporary folder cannot take', async () => {

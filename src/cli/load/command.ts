@@ -30,6 +30,9 @@ loaded once is kept up to date by every later load; if it is a learned one, each
 
 A password is best kept out of the command line: set PGPASSWORD, or use a ~/.pgpass file. DuckDB files need the package
 @duckdb/node-api beside millrace; with --follow the file is closed between rounds, so that others can read it.
+No query finds rows that were removed after an erasure, but DuckDB keeps their bytes in free blocks of the file until it writes over
+them. To be rid of them, copy the database into a new file (ATTACH, COPY FROM DATABASE) or load the archive into a new one, and delete the
+old file.
 BigQuery needs @google-cloud/bigquery beside millrace, a dataset, and the sign-in of gcloud or GOOGLE_APPLICATION_CREDENTIALS.
 Loads into it were tested against a stand-in written from the API's reference, not against Google. Of two loads at the same
 time the one that commits second fails. Deleted rows stay in BigQuery's time travel and fail-safe for up to 14 days.
