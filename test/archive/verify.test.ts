@@ -104,7 +104,9 @@ describe('verifyArchive', () => {
     await handle.close();
     const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
     const write = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'write').mockRejectedValueOnce(full);
-    onTestFinished(() => void write.mockRestore());
+    onTestFinished(() => {
+      write.mockRestore();
+    });
     await expect(verifyArchive(path)).rejects.toMatchObject({
       code: 'folder_unwritable',
       message: expect.stringContaining('ENOSPC'),
