@@ -4,16 +4,22 @@ import type { Selection } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import { SET_ASIDE } from './audit.ts';
+import { sendProblem } from './problem.ts';
 
 /**
  * The admin API that the commands and the console use.
  * @param operationsOf what whoever asks may see and do
+ * @param mayShow whether whoever asks may see bodies
  */
-export function createApi(operationsOf: (response: Response) => Operations): Router {
+export function createApi(
+  operationsOf: (response: Response) => Operations,
+  mayShow: (response: Response) => boolean,
+): Router {
   const api = express.Router();
   api.get('/status', async (_request, response) => void response.json(await operationsOf(response).status()));
   api.get('/schema', async (_request, response) => void response.json(await operationsOf(response).schema()));
   api.get('/events', async (request, response) => {
+    if (!mayShow(response)) return refuseBodies(response);
     response.json(await operationsOf(response).listEvents(selectionOf(request.query)));
   });
   api.get('/heads', async (request, response) => {
@@ -26,6 +32,7 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
   for (const [kind, { list, retry, drop }] of Object.entries(SET_ASIDE)) {
     api.get(`/${kind}`, async (request, response) => {
       const bodies = request.query['bodies'] === 'true';
+      if (bodies && !mayShow(response)) return refuseBodies(response);
       response.json(await operationsOf(response)[list](selectionOf(request.query), bodies));
     });
     api.get(`/${kind}/count`, async (request, response) => {
@@ -44,6 +51,10 @@ export function createApi(operationsOf: (response: Response) => Operations): Rou
     response.json(await operationsOf(response).dropSink(sink));
   });
   return api;
+}
+
+function refuseBodies(response: Response): void {
+  sendProblem(response, 403, 'forbidden', 'console.payloads is not set: bodies are not shown');
 }
 
 /** How many of what is set aside are counted. */

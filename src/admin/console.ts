@@ -13,8 +13,9 @@ export interface ConsoleSource {
    * @param after number of the newest recent event the page has
    */
   state(since: number, after: number): Promise<object>;
-  /** The body of an event that is still in the journal; null when it is not. Absent unless bodies may be shown. */
-  readonly body?: (seq: number) => Promise<{ readonly id: string; readonly body: Buffer } | null>;
+  /** The body of an event that is still in the journal; null when it is not. Undefined unless bodies may be shown now. */
+  readonly body?:
+    ((seq: number) => Promise<{ readonly id: string; readonly body: Buffer } | null>) | undefined;
 }
 
 /** The page itself: files as they are, without a build step. It holds nothing secret; what it asks for is guarded. */

@@ -135,7 +135,10 @@ function createAdminApp(options: AdminOptions): Express {
     '/api',
     guard(tokens),
     express.json(),
-    createApi((response) => auditedOperations(operations, audit, whoOf(response))),
+    createApi(
+      (response) => auditedOperations(operations, audit, whoOf(response)),
+      (response) => whoOf(response) !== 'console' || source?.body !== undefined,
+    ),
   );
   app.use((_request, response) => sendProblem(response, 404, 'not_found', 'no such path'));
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {

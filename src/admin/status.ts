@@ -132,8 +132,15 @@ export class Status {
   /** What the console is shown. */
   get console(): ConsoleSource {
     const state: ConsoleSource['state'] = (since, after) => this.#consoleState(since, after);
-    if (!this.#options.plan.value.config.console.payloads) return { state };
-    return { state, body: (seq) => this.#bodyOf(seq) };
+    const body: ConsoleSource['body'] = (seq) => this.#bodyOf(seq);
+    const { plan } = this.#options;
+    return {
+      state,
+      // A reload can turn them off.
+      get body() {
+        return plan.value.config.console.payloads ? body : undefined;
+      },
+    };
   }
 
   async #consoleState(since: number, after: number): Promise<object> {

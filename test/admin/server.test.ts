@@ -129,6 +129,36 @@ test('without a token nobody gets in, whether one is configured or not, and heal
   expect((await fetch(`${await start()}/api/status`, { headers: CONFIG })).status).toBe(401);
 });
 
+const noBody = () => Promise.resolve(null);
+
+test('a session of the console is shown bodies only where it may see them; the token of commands is', async () => {
+  const paths = ['/api/events?limit=1', '/api/quarantine?bodies=true', '/api/dead-letters?bodies=true'];
+  let isShown = false;
+  const source: ConsoleSource = {
+    ...CONSOLE,
+    get body() {
+      return isShown ? noBody : undefined;
+    },
+  };
+  const url = await start({ console: source });
+  const json = { ...OWNER, 'content-type': 'application/json' };
+  const ask = async (path: string, headers: Record<string, string>, sent: object): Promise<unknown> =>
+    (
+      await fetch(`${url}/api/console/${path}`, { method: 'POST', headers, body: JSON.stringify(sent) })
+    ).json();
+  const { code } = (await ask('links', json, {})) as { code: string };
+  const { token } = (await ask('sessions', json, { code })) as { token: string };
+  const session = { authorization: `Bearer ${token}` };
+  const statuses = (headers: Record<string, string>, asked: readonly string[]) =>
+    Promise.all(asked.map(async (path) => (await fetch(url + path, { headers })).status));
+  expect(await statuses(session, paths)).toEqual([403, 403, 403]);
+  expect(await statuses(session, ['/api/quarantine', '/api/dead-letters?bodies=false'])).toEqual([200, 200]);
+  expect(await statuses(OWNER, paths)).not.toContain(403);
+  // As a reload does.
+  isShown = true;
+  expect(await statuses(session, paths)).not.toContain(403);
+});
+
 /** With a Host header of one's own, which `fetch` does not allow. */
 async function askAs(host: string, url: string): Promise<number> {
   const { statusCode, body } = await request(url, { headers: { host, ...OWNER } });
