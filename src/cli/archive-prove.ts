@@ -5,8 +5,8 @@ import { listArchive, type Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { EXIT, messageOf } from '../core/errors.ts';
-import { entryOfRecord } from '../core/receipt.ts';
-import { erasedEntries } from '../erase/receipt.ts';
+import { entryOfRecord, type LogHead } from '../core/receipt.ts';
+import { erasedEntries, openEntries, type ErasedEntries } from '../erase/receipt.ts';
 import { visible } from '../lib/visible.ts';
 import { readProof } from '../proof/open.ts';
 import { parseKept, type KeptReceipt } from '../receipts/kept.ts';
@@ -38,7 +38,7 @@ when they were written. An entry stands for an event's id, its time and its body
 archive says is checked by \`archive verify\`. With --witness that witness must have signed the log, whole: whoever has the log's key could
 show each reader another log, or an older one, and a witness signs but one.
 
-Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 3 the witness has not signed all of the log, 4 events are missing, named by their entries.`;
+Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 3 an erasure is not done, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
 
 interface Options extends KeyOptions {
   readonly log?: string;
@@ -63,7 +63,7 @@ export function proveCommand(io: Io): Command {
     .addOption(witnessOption())
     .option(
       '--json',
-      'print one JSON object: {size, events, archived, erased, closed, missing, false_receipts, false_heads, witnessed}',
+      'print one JSON object: {size, events, archived, erased, closed, missing, open, false_receipts, false_heads, witnessed}',
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
@@ -79,11 +79,14 @@ export function proveCommand(io: Io): Command {
       const said = await withPlaces(storageOf(options, io, paths), (places) =>
         headsIn(paths, places, verifier.name),
       );
+      const erasures =
+        config === null ? [] : [...erasedEntries(config.erasure.path, readProof(config).trusted)];
+      for (const { file, head } of erasures) if (head?.origin === verifier.name) said.push({ file, head });
       // Before the log is read, which may grow meanwhile.
       const signed =
         options.witness === undefined ? null : await witnessedHead(log, verifier, options.witness);
       const wanted = [...kept.map(({ head }) => head), signed?.head].flatMap((head) => head?.size ?? []);
-      const sizes = new Set([...wanted, ...said.keys()]);
+      const sizes = new Set([...wanted, ...said.map(({ head }) => head.size)]);
       const entries = await LogEntries.read(log, verifier, sizes);
       const counts = { archived: 0, erased: 0, closed: 0 };
       const status = new StatusLine(io);
@@ -102,16 +105,23 @@ export function proveCommand(io: Io): Command {
           }
         }
       });
+      const open: OpenErasure[] = [];
       if (config !== null) {
-        const { trusted } = readProof(config);
-        for (const entry of erasedEntries(config.erasure.path, trusted))
+        for (const entry of erasures.flatMap((one) => one.entries))
           if (entries.account(entry)) counts.erased += 1;
+        for (const { id, entries: taken } of openEntries(config.erasure.path)) {
+          const count = taken.filter((entry) => entries.account(entry)).length;
+          if (count > 0) open.push({ request: id, entries: count });
+        }
       }
-      const wrong = kept.flatMap((one) => falseReceipt(one, entries) ?? []);
+      const wrong = [
+        ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
+        ...erasures.flatMap((one) => falseErasure(one, entries, verifier.name)),
+      ];
       const missing = [...entries.missing()];
-      const heads = [...said].flatMap(([head, { file, root }]) => {
-        const isSame = head === 0 || entries.roots.get(head)?.toString('base64') === root;
-        return isSame ? [] : [{ file, size: head }];
+      const heads = said.flatMap(({ file, head: { size: had, root } }) => {
+        const isSame = had === 0 || entries.roots.get(had)?.toString('base64') === root;
+        return isSame ? [] : [{ file, size: had }];
       });
       const { size } = entries.head;
       const report = {
@@ -119,6 +129,7 @@ export function proveCommand(io: Io): Command {
         events: entries.events,
         ...counts,
         missing,
+        open,
         false_receipts: wrong,
         false_heads: heads,
         witnessed: signed === null ? null : witnessedOf(signed, entries),
@@ -128,24 +139,26 @@ export function proveCommand(io: Io): Command {
       const { witnessed } = report;
       if (missing.length + wrong.length + heads.length > 0 || witnessed?.other === true)
         io.setExit(EXIT.difference);
-      else if (witnessed !== null && witnessed.entries < size) io.setExit(EXIT.partial);
+      else if (open.length > 0 || (witnessed !== null && witnessed.entries < size)) io.setExit(EXIT.partial);
     });
 }
 
-/** What the manifests say of the log: how it ended when a line was written. By size, and a file each that it stands beside. */
-async function headsIn(
-  paths: readonly string[],
-  places: Places,
-  origin: string,
-): Promise<Map<number, { readonly file: string; readonly root: string }>> {
-  const heads = new Map<number, { readonly file: string; readonly root: string }>();
+/** How the log ended at some time, and what says so. */
+interface SaidHead {
+  readonly file: string;
+  readonly head: LogHead;
+}
+
+/** What the manifests say of the log: how it ended when a line was written. Each head once, with a file that it stands beside. */
+async function headsIn(paths: readonly string[], places: Places, origin: string): Promise<SaidHead[]> {
+  const heads = new Map<string, SaidHead>();
   for (const path of paths) {
     const onEntry = ({ file, log }: ManifestLine): void => {
-      if (log?.origin === origin) heads.set(log.size, { file, root: log.root });
+      if (log?.origin === origin) heads.set(`${log.size} ${log.root}`, { file, head: log });
     };
     await readManifest(await listArchive(path, places), { onEntry });
   }
-  return heads;
+  return [...heads.values()];
 }
 
 /** What a sender kept: a receipt, and what the checkpoint of its proof says; or why it is none. */
@@ -186,6 +199,26 @@ function falseReceipt(
   return { id, detail: `is of a log that had ${head.size} entries, and other ones: this one was made again` };
 }
 
+/** An erasure whose receipt names entries that the log, as the receipt says it was, did not have yet. */
+function falseErasure(
+  { file, head, entries: erased }: ErasedEntries,
+  entries: LogEntries,
+  origin: string,
+): { readonly id: string; readonly detail: string }[] {
+  if (head?.origin !== origin) return [];
+  const late = erased
+    .map((entry) => entries.placeOf(entry))
+    .find((place) => place !== null && place >= head.size);
+  if (late === undefined) return [];
+  return [{ id: file, detail: `names entry ${late} of a log that had ${head.size} entries` }];
+}
+
+/** An erasure that is not done, and what it has taken out so far. */
+interface OpenErasure {
+  readonly request: string;
+  readonly entries: number;
+}
+
 /** How much of the log witnesses have signed. */
 interface WitnessedReport {
   readonly entries: number;
@@ -208,6 +241,7 @@ interface Report {
   readonly erased: number;
   readonly closed: number;
   readonly missing: readonly number[];
+  readonly open: readonly OpenErasure[];
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
   /** Of the log, as lines of a manifest have it. */
   readonly false_heads: readonly { readonly file: string; readonly size: number }[];
@@ -215,7 +249,7 @@ interface Report {
 }
 
 function show(io: Io, report: Report): void {
-  const { size, events, archived, erased, closed, missing, witnessed } = report;
+  const { size, events, archived, erased, closed, missing, open, witnessed } = report;
   const { false_receipts: wrong, false_heads: heads } = report;
   print(io, `log        ${size} entries, ${events} of them events`);
   print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
@@ -223,6 +257,11 @@ function show(io: Io, report: Report): void {
     print(io, `closed     ${closed} sealed records without a key: what they are of cannot be told`);
   for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));
   for (const index of missing.slice(0, NAMED)) print(io, `missing    entry ${index}`);
+  for (const { request, entries: taken } of open)
+    print(
+      io,
+      `open       erasure ${request} has taken out ${taken} events and is not done: \`millrace erase --run\` says why`,
+    );
   if (missing.length > NAMED) print(io, `missing    and ${missing.length - NAMED} more`);
   for (const { file, size: had } of heads)
     print(
@@ -238,7 +277,11 @@ function show(io: Io, report: Report): void {
   if (missing.length + wrong.length + heads.length === 0)
     print(
       io,
-      isOther ? 'the log is not the one that the witness has signed' : 'every event is accounted for',
+      isOther
+        ? 'the log is not the one that the witness has signed'
+        : open.length > 0
+          ? 'an erasure is not done'
+          : 'every event is accounted for',
     );
   else print(io, `${missing.length} events are missing, ${wrong.length} receipts are not as the log has it`);
 }

@@ -67,7 +67,12 @@ export type ReceiptFile =
   | { readonly state: 'missing' }
   | { readonly state: 'under_way' }
   | { readonly state: 'forged' }
-  | { readonly state: 'signed' | 'unsigned'; readonly items: ErasureReceipt['items'] };
+  | {
+      readonly state: 'signed' | 'unsigned';
+      readonly items: ErasureReceipt['items'];
+      /** How the log of receipts ended then; null where it does not say. */
+      readonly log: LogHead | null;
+    };
 
 /** The receipts of an installation. */
 export interface Receipts {

@@ -54,7 +54,7 @@ export function checkReceipt(text: string, trusted: ReadonlySet<string>): Checke
     throw new RangeError('is not JSON');
   }
   const parsed = RECEIPT.safeParse(value);
-  if (!isRecord(value) || !Array.isArray(value['items']))
+  if (!isRecord(value) || !isListOf(value['items'], isRecord) || !isListOf(value['not_searched'], isText))
     throw new RangeError('is not the receipt of an erasure');
   const { state, by } = checkSigned('receipt', JSON.stringify(value));
   const problems: string[] = [];
@@ -68,6 +68,14 @@ export function checkReceipt(text: string, trusted: ReadonlySet<string>): Checke
   if (parsed.success && sum(receipt) !== receipt.records_removed)
     problems.push(`it counts ${receipt.records_removed} records, and its items ${sum(receipt)}`);
   return { receipt, signedBy: by, problems };
+}
+
+function isListOf(value: unknown, is: (one: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(is);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
 }
 
 function sum({ items }: ErasureReceipt): number {

@@ -2,9 +2,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import type { ReceiptFile, Receipts } from '../core/proof.ts';
-import type { LogHead } from '../core/receipt.ts';
-import { isWaiting } from './requests.ts';
+import { ENTRY_BYTES, type LogHead } from '../core/receipt.ts';
+import { ProgressLog } from './progress.ts';
+import { isWaiting, Requests } from './requests.ts';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
+import { isRecord } from '../lib/is-record.ts';
 import { isMissing, makeFolder, OWNER_ONLY } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
@@ -94,22 +96,49 @@ function readReceipt(folder: string, id: string, trusted: ReadonlySet<string>): 
     const { state, by } = checkSigned('receipt', JSON.stringify(value));
     if (state === 'invalid' || (by !== null && trusted.size > 0 && !trusted.has(by)))
       return { state: 'forged' };
-    if (value.receipt !== id || !Array.isArray(value.items)) return { state: 'forged' };
-    return { state: state === 'valid' ? 'signed' : 'unsigned', items: value.items };
+    if (
+      value.receipt !== id ||
+      !Array.isArray(value.items) ||
+      !(value.items as readonly unknown[]).every(isRecord)
+    )
+      return { state: 'forged' };
+    return { state: state === 'valid' ? 'signed' : 'unsigned', items: value.items, log: value.log ?? null };
   } catch {
     return { state: 'forged' };
   }
 }
 
-/** Entries of the log of receipts that erasures have put on record: signed receipts alone count. */
-export function* erasedEntries(folder: string, trusted: ReadonlySet<string>): Generator<Buffer> {
+/** What an erasure has put on record of the log of receipts. */
+export interface ErasedEntries {
+  /** The receipt. */
+  readonly file: string;
+  /** How the log ended then; null where the receipt does not say. */
+  readonly head: LogHead | null;
+  readonly entries: readonly Buffer[];
+}
+
+/** Signed receipts alone count. */
+export function* erasedEntries(folder: string, trusted: ReadonlySet<string>): Generator<ErasedEntries> {
   for (const name of namesIn(join(folder, FOLDER))) {
     if (!name.endsWith('.json')) continue;
     const found = readReceipt(folder, name.slice(0, -'.json'.length), trusted);
     if (found.state !== 'signed') continue;
-    for (const { entries = [] } of found.items)
-      for (const entry of entries) yield Buffer.from(entry, 'base64');
+    const entries = found.items.flatMap((item) => item.entries ?? []);
+    yield { file: join(folder, FOLDER, name), head: found.log, entries: decoded(entries) };
   }
+}
+
+/** What erasures that have begun and are not done have taken out so far: there is no receipt that vouches for it. */
+export function* openEntries(
+  folder: string,
+): Generator<{ readonly id: string; readonly entries: readonly Buffer[] }> {
+  const { items } = new ProgressLog(folder);
+  for (const { request: id, begun_at: begun } of new Requests(folder).list())
+    if (begun !== null) yield { id, entries: decoded(items.flatMap(({ entries }) => entries?.[id] ?? [])) };
+}
+
+function decoded(entries: readonly string[]): Buffer[] {
+  return entries.map((entry) => Buffer.from(entry, 'base64')).filter(({ length }) => length === ENTRY_BYTES);
 }
 
 function namesIn(folder: string): string[] {

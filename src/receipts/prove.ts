@@ -52,6 +52,11 @@ export class LogEntries {
     return found.length > 0;
   }
 
+  /** The first place of an entry; null when it has none. */
+  placeOf(entry: Buffer): number | null {
+    return this.#find(entry)[0] ?? null;
+  }
+
   /** Whether this is the entry at this place. */
   isAt(index: number, entry: Buffer): boolean {
     return index < this.head.size && this.#isKept(index, entry);

@@ -1,8 +1,9 @@
-import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
+import { signJson } from '../../src/core/signature.ts';
 import { LogWriter } from '../../src/receipts/log-files.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -275,4 +276,82 @@ test('of a sealed archive, the receipt names what the destroyed keys had sealed:
   }
   expect(missing).toHaveLength(1);
   expect(sent.find(({ leaf }) => leaf === missing[0])?.user).not.toBe(victim);
+});
+
+test('a receipt that is signed and says what cannot be is a difference, and an erasure that waits is named', async () => {
+  const { folder, archive, config, theirs, victim } = await prepared();
+  const inWay = join(archive, `${victim}.txt`);
+  writeFileSync(inWay, 'made up');
+  const waiting = await millrace(['erase', victim, '--now', '--config', config, '--json'], { env });
+  const { left } = JSON.parse(waiting.stdout) as { left: { requests: string[] }[] };
+  const prove = async () => {
+    const { code, stdout } = await millrace(['archive', 'prove', archive, '--config', config, '--json'], {
+      env,
+    });
+    return { code, ...(JSON.parse(stdout) as { missing: number[] }) };
+  };
+  expect(await prove()).toMatchObject({
+    code: 3,
+    missing: [],
+    erased: 0,
+    open: [{ request: left[0]!.requests[0], entries: theirs.length }],
+  });
+  rmSync(inWay);
+  const { stdout } = await millrace(['erase', '--run', '--config', config, '--json'], { env });
+  const { receipts } = JSON.parse(stdout) as { receipts: { receipt: string }[] };
+  const receipt = join(folder, 'erasure', 'receipts', `${receipts[0]!.receipt}.json`);
+  expect(await prove()).toMatchObject({ code: 0, open: [], erased: theirs.length });
+
+  const log = join(folder, 'receipts');
+  const logKey = verifierText(
+    readSigner(ORIGIN, readFileSync(join(folder, 'erasure', 'receipts.key'), 'utf8')),
+  );
+  const key = createPrivateKey(readFileSync(join(folder, 'erasure', 'manifest.key')));
+  const publicKey = String(createPublicKey(key).export({ format: 'jwk' }).x);
+  const by = ['--public-key', publicKey, '--key', logKey];
+  const {
+    signed_by: _,
+    signature: __,
+    ...plain
+  } = JSON.parse(readFileSync(receipt, 'utf8')) as {
+    log: { size: number; root: string };
+    items: object[];
+  } & Record<string, unknown>;
+  const forged = join(folder, 'forged.json');
+  const forge = (changes: object): string => {
+    const text = signJson('receipt', JSON.stringify({ ...plain, ...changes }), { key, publicKey });
+    writeFileSync(forged, text);
+    return text;
+  };
+  const bundle = join(folder, 'bundle.json');
+  // Proofs that are left out prove nothing.
+  for (const proofs of [{}, [], undefined]) {
+    writeFileSync(bundle, JSON.stringify({ receipt: JSON.parse(forge({})) as object, proofs }));
+    expect(await verify(bundle, ...by)).toMatchObject({ code: 4, proven: 0 });
+  }
+  // Entries from after the time of the receipt; and another log, by a receipt that names no entries.
+  const early = { ...plain.log, size: 0 };
+  forge({ log: early });
+  expect((await verify(forged, ...by, '--log', log)).differences.join()).toContain('which had 0 at the time');
+  const bare = { records_removed: 0, items: [] };
+  const other = { ...plain.log, root: Buffer.alloc(32).toString('base64') };
+  forge({ ...bare });
+  expect((await verify(forged, ...by, '--log', log)).code).toBe(0);
+  forge({ ...bare, log: other });
+  expect((await verify(forged, ...by, '--log', log)).code).toBe(4);
+  const receiptNow = readFileSync(receipt);
+  for (const [changes, found] of [
+    [{ log: early }, { code: 4, false_receipts: [{ id: receipt }] }],
+    [{ log: other }, { code: 4, false_heads: [{ file: receipt }] }],
+  ] as const) {
+    writeFileSync(receipt, forge(changes));
+    expect(await prove()).toMatchObject(found);
+  }
+  writeFileSync(receipt, receiptNow);
+  forge({ items: [null] });
+  const ended = await millrace(['erase', 'verify', forged, ...by], { env });
+  expect([ended.code, ended.stderr]).toEqual([
+    2,
+    expect.stringContaining('is not the receipt of an erasure'),
+  ]);
 });

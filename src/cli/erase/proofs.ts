@@ -7,7 +7,7 @@ import { scanLog } from '../../receipts/scan.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
 import { note, usageError, type Io } from '../io.ts';
 
-/** @returns a proof for each entry that has a sound one; null where there is nothing to prove them by */
+/** @returns a proof for each entry that has a sound one; null where neither a log nor its key was given, or the receipt says nothing of a log */
 export async function proofsOf(
   entries: readonly string[],
   known: ReadonlyMap<string, string>,
@@ -27,7 +27,12 @@ export async function proofsOf(
   differences: string[],
   unwitnessed: string[],
 ): Promise<Map<string, string> | null> {
-  if (entries.length === 0 || (log === null && known.size === 0)) return null;
+  if (
+    log === null
+      ? entries.length === 0 || (known.size === 0 && key === undefined)
+      : entries.length === 0 && head === null
+  )
+    return null;
   const verifier = key ?? (await log?.key()) ?? null;
   if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
   if (key === undefined) note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
@@ -37,6 +42,11 @@ export async function proofsOf(
     const proof = found.get(entry);
     const reason = proof === undefined ? 'there is no proof of it' : problemOf(entry, proof, verifier);
     if (reason === null && proof !== undefined) {
+      const { index } = parseProof(proof);
+      if (head?.origin === verifier.name && index >= head.size)
+        differences.push(
+          `entry ${entry} is number ${index} of the log, which had ${head.size} at the time of the receipt`,
+        );
       const signed = witnessed(parseProof(proof).checkpoint, witnesses);
       if (signed.ok) proven.set(entry, proof);
       else unwitnessed.push(`entry ${entry}: its proof is ${signed.reason}`);
@@ -57,7 +67,7 @@ async function proofsIn(
   let root: string | null = null;
   await scanLog(log, verifier, () => (index, entry, tree) => {
     const text = entry.toString('base64');
-    if (wanted.has(text)) places.set(text, index);
+    if (wanted.has(text) && !places.has(text)) places.set(text, index);
     if (index + 1 === head?.size) root = tree.root().toString('base64');
   });
   if (head !== null && head.size > 0 && head.origin === verifier.name && root !== head.root)

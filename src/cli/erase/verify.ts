@@ -222,7 +222,7 @@ function show(io: Io, report: Report): void {
   print(io, `receipt    ${receipt}: ${records} records removed, signed by ${by ?? 'nobody'}`);
   for (const item of report.not_searched) print(io, visible(`not searched by the erasure: ${item}`));
   const looked = proven === null ? 'not looked for: use --log' : `${proven} proven to be in the log`;
-  print(io, entries === 0 ? 'entries    none: receipts were off' : `entries    ${entries}, ${looked}`);
+  print(io, `entries    ${entries === 0 ? 'none' : `${entries}, ${looked}`}`);
   for (const { archive, files, records: read, closed } of archives) {
     const sealed = closed === 0 ? '' : `, ${closed} sealed without a key: what they are cannot be told`;
     print(io, visible(`archive    ${archive}: ${files} files, ${read} records${sealed}`));
