@@ -114,7 +114,7 @@ describe('--repair of an archive in a store', () => {
     const signer = newSigner();
     const noted: string[] = [];
     const heads = { of: () => null, note: (root: string) => Promise.resolve(void noted.push(root)) };
-    const proof = () => Promise.resolve({ signer, heads } as unknown as Proof);
+    const proof = () => Promise.resolve({ signer, heads, logHead: () => null } as unknown as Proof);
     const before = await keysIn(store);
     await repair({ proof });
     const key = (await keysIn(store)).find((each) => !before.includes(each)) ?? '';
