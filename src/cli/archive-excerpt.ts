@@ -52,6 +52,8 @@ export function excerptCommand(io: Io): Command {
 
 async function excerpt(path: string, options: Options, io: Io): Promise<void> {
   const { table, since, until, type: types, limit, maxBytes, json = false } = options;
+  if (since !== undefined && until !== undefined && since >= until)
+    throw usageError('--since must be before --until: nothing is received in between');
   const config = configIfAny(options, io)?.config ?? null;
   const tables = await tablesWith(config?.tables ?? []);
   const made = tables.get(table)?.document.events;
