@@ -97,6 +97,7 @@ export class Receipts {
       witnesses: options.witnesses,
       prove: async (old, size) =>
         (await this.#thread.run({ ...look, between: [old, size] })).consistency ?? [],
+      kept: new LogReader(folder).cosigned(),
       keep: async (cosigned) => void (await this.#thread.run({ ...look, cosigned })),
       log: options.log,
       now: () => options.clock.monotonic(),

@@ -33,8 +33,10 @@ export function parseWitness(text: string): { readonly url: URL; readonly key: N
 class Witness {
   readonly key: NoteVerifier;
   readonly #url: URL;
-  /** Entries it has signed, as far as is known here. */
+  /** Entries it has signed, as its signature has proven here. */
   size = 0;
+  /** Entries that it says it has signed. */
+  #known = 0;
   trouble: string | null = null;
   /** Monotonic milliseconds before which it is not asked again. */
   pause = 0;
@@ -43,34 +45,37 @@ class Witness {
     ({ url: this.#url, key: this.key } = parseWitness(text));
   }
 
-  /** @returns its signature lines @throws Error that says why there are none */
-  async cosign(
-    { note, size }: Checkpoint,
-    prove: ProveConsistency,
-    signal: AbortSignal,
-  ): Promise<readonly string[]> {
+  /** @returns its signature line @throws Error that says why there are none */
+  async cosign({ note, size }: Checkpoint, prove: ProveConsistency, signal: AbortSignal): Promise<string> {
     for (let tries = 1; ; tries += 1) {
-      const hashes = await prove(this.size, size);
-      const body = [`old ${this.size}`, ...hashes, '', note].join('\n');
+      const hashes = await prove(this.#known, size);
+      const body = [`old ${this.#known}`, ...hashes, '', note].join('\n');
       const answer = await fetch(this.#url, { method: 'POST', body, signal, redirect: 'error' });
       const said = await textOf(answer);
       if (answer.status === 200) {
-        const lines = cosignaturesIn(`${note}${said}`, this.key).map(({ line }) => line);
-        if (lines.length === 0) throw new Error(`its answer has no signature of ${this.key.name}`);
+        const line = this.signatureIn(note, said);
+        if (line === null) throw new Error(`its answer has no signature of ${this.key.name}`);
         this.size = size;
-        return lines;
+        this.#known = size;
+        return line;
       }
       const known = answer.status === 409 && /^\d{1,15}\n?$/.test(said) ? Number(said) : null;
       if (known !== null && known > size)
         throw new Error(`it has signed ${known} entries, and the log has ${size}: the log is an older copy`);
-      if (known === null || known === this.size || tries > 1) {
+      if (known === null || known === this.#known || tries > 1) {
         const isOther = answer.status === 422 || answer.status === 409;
         throw new Error(
           `it answered ${answer.status}${isOther ? ': this is not the log it has signed' : ''}`,
         );
       }
-      this.size = known;
+      this.#known = known;
     }
+  }
+
+  /** Its line among these, if it has signed this note: other lines are not held against it, they could be another text. */
+  signatureIn(note: string, lines: string): string | null {
+    const signatures = lines.split('\n').filter((line) => line.startsWith('— '));
+    return cosignaturesIn(`${note}${signatures.join('\n')}\n`, this.key)[0]?.line ?? null;
   }
 }
 
@@ -88,7 +93,9 @@ export interface WitnessesOptions {
   /** As the config names them. */
   readonly witnesses: readonly string[];
   readonly prove: ProveConsistency;
-  /** Takes a checkpoint with the signatures of a round. */
+  /** The note that was kept last; null when there is none. */
+  readonly kept?: string | null;
+  /** Takes a checkpoint with all signatures that are there of it. */
   readonly keep: (note: string) => Promise<void>;
   readonly log: SinkLog;
   /** Monotonic milliseconds. */
@@ -98,13 +105,19 @@ export interface WitnessesOptions {
 /**
  * Has others sign the checkpoints of a log: whoever has its key cannot show each reader another log then, nor an older one.
  *
- * Rounds, one at a time: all witnesses are asked for one checkpoint at once. Nothing waits for a round.
+ * Rounds, one at a time: all witnesses are asked for one checkpoint at once, and what one has signed stays with it. Nothing waits for a round.
  */
 export class Witnesses {
   readonly #options: WitnessesOptions;
   readonly #witnesses: readonly Witness[];
   readonly #stop = new AbortController();
   #round: Promise<void> | null = null;
+  /** The note that is signed now, and the lines of those that have. */
+  #note: string | null = null;
+  #lines = new Map<Witness, string>();
+  /** Whose lines are in what is kept. */
+  #keptBy: ReadonlySet<Witness> = new Set();
+  #last = '';
 
   /** @throws RangeError for a text that names no witness */
   constructor(options: WitnessesOptions) {
@@ -132,24 +145,55 @@ export class Witnesses {
   }
 
   async #ask(checkpoint: Checkpoint, due: readonly Witness[]): Promise<void> {
-    const { prove, keep, log } = this.#options;
+    const { prove } = this.#options;
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(PATIENCE)]);
-    const answers = due.map((witness) =>
-      witness.cosign(checkpoint, prove, signal).then(
-        (lines) => this.#heard(witness, null, lines),
-        (error: unknown) => this.#heard(witness, error, []),
-      ),
-    );
-    const lines = (await Promise.all(answers)).flat();
-    if (lines.length === 0) return;
-    await keep(`${checkpoint.note}${lines.map((line) => `${line}\n`).join('')}`).catch((error: unknown) =>
+    if (this.#note !== checkpoint.note) this.#begin(checkpoint.note);
+    const asked = new Set(due);
+    const answers = due.map(async (witness) => {
+      try {
+        this.#lines.set(witness, await witness.cosign(checkpoint, prove, signal));
+        this.#heard(witness, null);
+      } catch (error) {
+        this.#heard(witness, error);
+      }
+      asked.delete(witness);
+      await this.#keep([...asked]);
+    });
+    await Promise.all(answers);
+  }
+
+  #begin(note: string): void {
+    const { kept } = this.#options;
+    this.#note = note;
+    this.#lines = new Map();
+    if (kept?.startsWith(note) !== true) return;
+    for (const witness of this.#witnesses) {
+      const line = witness.signatureIn(note, kept.slice(note.length));
+      if (line !== null) this.#lines.set(witness, line);
+    }
+  }
+
+  /**
+   * Nobody's answer is waited for, but of those that have signed what is kept and answer as a rule: without them readers who ask for
+   * several witnesses would find fewer.
+   * @param asked those that have not answered
+   */
+  async #keep(asked: readonly Witness[]): Promise<void> {
+    const { keep, log } = this.#options;
+    const mayCome = asked.some((witness) => this.#keptBy.has(witness) && witness.trouble === null);
+    const by = new Set(this.#lines.keys());
+    const note = `${this.#note ?? ''}${[...this.#lines.values()].map((line) => `${line}\n`).join('')}`;
+    if (mayCome || by.size === 0 || note === this.#last) return;
+    this.#keptBy = by;
+    this.#last = note;
+    await keep(note).catch((error: unknown) =>
       log.warn({ err: error }, 'the signatures of witnesses could not be kept'),
     );
   }
 
-  #heard(witness: Witness, error: unknown, lines: readonly string[]): readonly string[] {
+  #heard(witness: Witness, error: unknown): void {
     const { log, now } = this.#options;
-    if (this.#stop.signal.aborted) return lines;
+    if (this.#stop.signal.aborted) return;
     const { name } = witness.key;
     const had = witness.trouble;
     witness.trouble = error === null ? null : messageOf(error);
@@ -158,6 +202,5 @@ export class Witnesses {
       log.error({ witness: name, reason: witness.trouble }, 'a witness did not sign the log of receipts');
     if (witness.trouble === null && had !== null)
       log.info({ witness: name }, 'the witness signs the log of receipts again');
-    return lines;
   }
 }

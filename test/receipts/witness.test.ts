@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { noteSigner, signNote, verifierText } from '../../src/receipts/note.ts';
@@ -193,5 +193,99 @@ test('answers that are no signature are kept nowhere, and one that never comes h
   answer = null;
   witnesses.ask({ note, size: 1 });
   await witnesses.stop();
+  expect(kept).toEqual([]);
+});
+
+/** A witness of which each answer is made by hand. */
+async function witnessBy(
+  name: string,
+  answer: (line: (note: string, signed?: string) => string, body: string) => [number, string] | null,
+) {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const typed = Buffer.concat([
+    Buffer.of(4),
+    publicKey.export({ type: 'spki', format: 'der' }).subarray(-32),
+  ]);
+  const id = createHash('sha256').update(`${name}\n`).update(typed).digest().subarray(0, 4);
+  const line = (note: string, signed = note.slice(0, note.indexOf('\n\n') + 1)): string => {
+    const time = Buffer.from('00000000654e0a00', 'hex');
+    const text = `cosignature/v1\ntime ${time.readBigUInt64BE()}\n${signed}`;
+    const bytes = Buffer.concat([id, time, sign(null, Buffer.from(text), privateKey)]);
+    return `— ${name} ${bytes.toString('base64')}\n`;
+  };
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => {
+      const [status, text] = answer(line, body.slice(body.indexOf('\n\n') + 2)) ?? [0, ''];
+      if (status !== 0) response.writeHead(status).end(text);
+    });
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { line, text: `http://127.0.0.1:${port} ${name}+${id.toString('hex')}+${typed.toString('base64')}` };
+}
+
+function askedOf(witnesses: readonly string[], keptBefore: string | null = null) {
+  const kept: string[] = [];
+  let now = 0;
+  const asked = new Witnesses({
+    witnesses,
+    prove: () => Promise.resolve([]),
+    kept: keptBefore,
+    keep: async (text) => void kept.push(text),
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+    now: () => (now += 10_000),
+  });
+  onTestFinished(() => asked.stop());
+  return { asked, kept };
+}
+
+function checkpointOf(size: number) {
+  const signer = noteSigner(ORIGIN, generateKeyPairSync('ed25519').privateKey);
+  return { note: signNote(`${ORIGIN}\n${size}\n${Buffer.alloc(32).toString('base64')}\n`, signer), size };
+}
+
+test('what a witness has signed stays, whoever signs later, hangs, or begins again', async () => {
+  let isBack = false;
+  const good = await witnessBy('good', (line, note) => [200, line(note)]);
+  const late = await witnessBy('late', (line, note) => (isBack ? [200, line(note)] : [500, '']));
+  const hanging = await witnessBy('hanging', () => null);
+  const checkpoint = checkpointOf(3);
+  const one = askedOf([good.text, late.text]);
+  one.asked.ask(checkpoint);
+  await until('the good one', () => one.kept.length === 1);
+  isBack = true;
+  await until('the other', () => {
+    one.asked.ask(checkpoint);
+    return one.kept.length === 2;
+  });
+  expect(one.kept[1]).toBe(checkpoint.note + good.line(checkpoint.note) + late.line(checkpoint.note));
+  // After a restart, with the first one gone.
+  const again = askedOf([late.text, hanging.text, good.text.replace(/:\d+/, ':1')], one.kept[1]);
+  const started = performance.now();
+  again.asked.ask(checkpoint);
+  await until('it again', () => again.kept.length > 0);
+  expect(performance.now() - started).toBeLessThan(4000);
+  for (const { line } of [good, late]) expect(again.kept[0]).toContain(line(checkpoint.note));
+});
+
+test('only a signature of the note itself counts as signed entries', async () => {
+  const checkpoint = checkpointOf(3);
+  const other = checkpointOf(2);
+  const lying = await witnessBy('lying', (line, note) => {
+    // What stands before the last empty line of note and answer is what this is a signature of.
+    const paragraph = line(note, `${note}another text\n`);
+    return [200, `another text\n\n${paragraph}${line(other.note)}`];
+  });
+  const typed = await witnessBy('typed', () => [409, '2\n']);
+  const { asked, kept } = askedOf([lying.text, typed.text]);
+  asked.ask(checkpoint);
+  await until('both to have answered', () => asked.status().every(({ trouble }) => trouble !== null));
+  expect(asked.status().map(({ entries }) => entries)).toEqual([0, 0]);
   expect(kept).toEqual([]);
 });
