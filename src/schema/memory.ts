@@ -12,9 +12,11 @@ export interface Bounds {
   /** Of one type, and of all of them. */
   readonly fieldsOfType: number;
   readonly fields: number;
+  /** Names that may be data, with what stands in them, that are counted beside the fields until it is known. */
+  readonly doubts: number;
 }
 
-const BOUNDS: Bounds = { types: 500, fieldsOfType: 1000, fields: 20_000 };
+const BOUNDS: Bounds = { types: 500, fieldsOfType: 1000, fields: 20_000, doubts: 10_000 };
 /** Of a document no more than so many bytes is looked at. */
 const MOST_BYTES = 1024 * 1024;
 
@@ -58,10 +60,12 @@ export class SchemaMemory {
   fields = 0;
   /** There were more types than are remembered. */
   isFull = false;
+  /** Fields counted beside the others as their names may be data, since they were last forgotten. */
+  #doubts = 0;
 
-  constructor(tell: (first: FirstSeen) => void = () => undefined, bounds: Bounds = BOUNDS) {
+  constructor(tell: (first: FirstSeen) => void = () => undefined, bounds: Partial<Bounds> = {}) {
     this.#tell = tell;
-    this.#bounds = bounds;
+    this.#bounds = { ...BOUNDS, ...bounds };
   }
 
   /** Counts an event of the type. @returns null when there are too many types */
@@ -76,6 +80,7 @@ export class SchemaMemory {
   /** Looks at an event that was counted. @param most of its bytes */
   look(memory: TypeMemory, event: Looked, most = MOST_BYTES): void {
     memory.looked += 1;
+    if (this.#doubts >= this.#bounds.doubts) this.#forgetDoubts();
     walk(memory.root, {
       nth: memory.looked,
       at: event.receivedAt,
@@ -84,6 +89,7 @@ export class SchemaMemory {
       ids: event,
       maps: memory.maps,
       mayAdd: () => this.#mayAdd(memory),
+      mayDoubt: () => (this.#doubts += 1) <= this.#bounds.doubts,
       tell: (field, kind) => {
         // Its type is news enough.
         if (memory.looked > 1) this.#tell({ memory, field, kind });
@@ -117,6 +123,12 @@ export class SchemaMemory {
     if (type === withoutData(name, NO_IDS) && this.#byName.size < this.#bounds.types)
       this.#byName.set(name, memory);
     return memory;
+  }
+
+  /** Those that steadily come are counted anew; the others were what takes the room. */
+  #forgetDoubts(): void {
+    this.#doubts = 0;
+    for (const { root } of this.types.values()) for (const field of root.all()) field.doubts = null;
   }
 
   #mayAdd(memory: TypeMemory): boolean {

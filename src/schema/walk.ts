@@ -48,6 +48,8 @@ export interface Walked {
   readonly maps: ReadonlySet<string>;
   /** Whether one more field may be remembered. */
   readonly mayAdd: () => boolean;
+  /** Whether one more may be counted whose name may be data. */
+  readonly mayDoubt: () => boolean;
   /** @param kind null for a field that is new; else it was there, and never was that */
   readonly tell: (field: Field, kind: Kind | null) => void;
   /** Only counted in case that its name is none that is data. */
@@ -171,7 +173,8 @@ class Walk {
   #aside(doubt: Field, from: number, nth: number, depth: number): void {
     let left = MOST_ASIDE;
     for (const _ of doubt.all()) left -= 1;
-    const mayAdd = () => (left -= 1) >= 0;
+    const { mayDoubt } = this.#walked;
+    const mayAdd = () => (left -= 1) >= 0 && mayDoubt();
     const silent = { ...this.#walked, isAside: true, mayAdd, tell: () => undefined, drop: () => undefined };
     new Walk(silent).#inside(doubt, from, nth, depth);
   }
@@ -259,7 +262,7 @@ class Walk {
     let doubt = doubts.get(name);
     if (doubt === undefined) {
       if (doubts.size >= MOST_DOUBTS) forgetUnsteady(doubts, nth);
-      if (doubts.size >= MOST_DOUBTS) return null;
+      if (doubts.size >= MOST_DOUBTS || !this.#walked.mayDoubt()) return null;
       doubt = new Field(name, field, this.#walked.nth, nth, this.#at);
       doubts.set(name, doubt);
     }

@@ -114,7 +114,7 @@ it('takes a head for lost only when no segment holds it, however many were put a
   };
   const error = (_fields: unknown, message?: string): void => void said.push(String(message));
   const signer = newSigner();
-  const proof = () => Promise.resolve({ signer, heads } as unknown as Proof);
+  const proof = () => Promise.resolve({ signer, heads, logHead: () => null } as unknown as Proof);
   const store = new MemoryStore();
   const open = async (): Promise<ManifestChain> => {
     const chain = new ManifestChain({ store, writer, log: { ...log, error }, folder: null, signal, proof });

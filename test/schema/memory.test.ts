@@ -229,6 +229,24 @@ test('fields are bounded, of a type and of all; what is remembered goes on being
   expect(learner.memory.types.get(TYPE)?.root.members?.get('aa')?.seen).toBe(2);
 });
 
+test('names that may be data are bounded too, however many places have them; those that steadily come are fields all the same', () => {
+  const learner = new Learner({ doubts: 50 });
+  const doubts = () =>
+    [...(learner.memory.types.get(TYPE)?.root.all() ?? [])].reduce(
+      (sum, { doubts: own }) =>
+        sum + [...(own?.values() ?? [])].reduce((all, field) => all + [...field.all()].length, 0),
+      0,
+    );
+  const place = (n: number) =>
+    Object.fromEntries(Array.from({ length: 9 }, (_, m) => [`W${letters(n * 9 + m)}`, { a: 1 }]));
+  for (let n = 0; n < 40; n += 1) {
+    learner.see(eventOf({ one: place(3 * n), two: place(3 * n + 1), three: [place(3 * n + 2)] }));
+    expect(doubts()).toBeLessThanOrEqual(50);
+  }
+  for (let n = 0; n < 60; n += 1) learner.see(eventOf({ VO2Max: 1 }, { type: 'other' }));
+  expect(learner.paths('other')).toEqual(['/VO2Max']);
+});
+
 test.each([
   ['no JSON', '{"a":1,'],
   ['no comma', '{"a":1 "b":2}'],
