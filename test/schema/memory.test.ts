@@ -14,6 +14,10 @@ const letters = (n: number) => String(n).replaceAll(/\d/g, (digit) => 'abcdefghi
 const some = (nth: number) =>
   Object.fromEntries(Array.from({ length: 5 }, (_, n) => [`w${letters(nth * 5 + n)}`, n]));
 
+/** Nine names in capitals, other ones each time. */
+const capitals = (nth: number) =>
+  Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`W${letters(nth * 9 + n)}`, { a: 1 }]));
+
 test('the first event of a type is told as such, and each new field and kind once', () => {
   const learner = new Learner();
   learner.see(eventOf({ a: 1, b: { c: null } }), eventOf({ a: 1, b: { c: null } }));
@@ -237,10 +241,8 @@ test('names that may be data are bounded too, however many places have them; tho
         sum + [...(own?.values() ?? [])].reduce((all, field) => all + [...field.all()].length, 0),
       0,
     );
-  const place = (n: number) =>
-    Object.fromEntries(Array.from({ length: 9 }, (_, m) => [`W${letters(n * 9 + m)}`, { a: 1 }]));
   for (let n = 0; n < 40; n += 1) {
-    learner.see(eventOf({ one: place(3 * n), two: place(3 * n + 1), three: [place(3 * n + 2)] }));
+    learner.see(eventOf({ one: capitals(3 * n), two: capitals(3 * n + 1), three: [capitals(3 * n + 2)] }));
     expect(doubts()).toBeLessThanOrEqual(50);
   }
   for (let n = 0; n < 60; n += 1) learner.see(eventOf({ VO2Max: 1 }, { type: 'other' }));
