@@ -32,7 +32,7 @@ async function setting() {
     },
     routes: [{ match: '*', to: ['own'] }],
     // It notes in the journal what it has seen, while the journal's size is compared.
-    schema: false,
+    schema: { enabled: false },
   });
   const replay = async (input: string, to: string, ...args: string[]): Promise<string[]> => {
     const { code, stderr } = await millrace(['replay', input, '--to', to, '--config', config, ...args]);
