@@ -83,6 +83,8 @@ class History {
   /** Nothing new is sent. */
   #isQuiet = false;
   #variant = 0;
+  /** Times that the power has gone. */
+  #cuts = 0;
   /** Whether it ever had another config. */
   #hasChanged = false;
   /** That of a reload that is under way. */
@@ -179,7 +181,7 @@ class History {
       case 'power cut':
         this.#do('power cut');
         await this.#end();
-        world.disk.cut(random);
+        this.#cut();
         return this.#start();
       case 'stop':
         this.#do('stop');
@@ -241,7 +243,7 @@ class History {
 
   /** Now and then what has begun is killed in the middle, or the power goes. */
   #mayKill(): void {
-    const { scheduler, disk } = this.#world;
+    const { scheduler } = this.#world;
     const { random } = scheduler;
     if (this.#isOver || !random.chance(this.#character.killed)) return;
     const life = this.#life;
@@ -250,12 +252,18 @@ class History {
       if (this.#life !== life || life === null || this.#isOver) return;
       this.#do(isCut ? 'power cut in the middle' : 'kill in the middle');
       this.kill();
-      if (isCut) disk.cut(random);
+      if (isCut) this.#cut();
       // The file has been written: who starts next has it, or somebody has put the old one back.
       if (this.#pending !== null && random.chance(0.5)) this.#variant = this.#pending;
       this.#pending = null;
       void this.#start().catch((error: unknown) => this.#say(String(error)));
     });
+  }
+
+  #cut(): void {
+    const { disk, scheduler } = this.#world;
+    this.#cuts += 1;
+    disk.cut(scheduler.random);
   }
 
   /** The config is changed between two starts. */
@@ -410,8 +418,10 @@ class History {
     const requests = new Requests(`${this.#folder}/erasure`);
     const subject = { by: 'user', id: userOf(user), team: null } as const;
     for (let tries = 0; ; tries += 1) {
+      const cuts = this.#cuts;
       const asked = await requests.add(subject, START + scheduler.now, 0).catch(() => null);
-      if (asked !== null) return;
+      // The power that goes ends the operator's command too: what it had not said before was never said.
+      if (asked !== null && this.#cuts === cuts) return;
       if (tries > 5) this.#world.trouble = 0;
       await this.#sleep(1000);
     }
