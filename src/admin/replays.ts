@@ -154,7 +154,7 @@ export class Replays {
     this.#change(id, { state: 'running', isBegun: true, result: null, detail: null });
     let args: string[];
     try {
-      const resume = this.#has(id, 'plan.json') ? ['--resume'] : [];
+      const resume = existsSync(join(state, 'plan.json')) ? ['--resume'] : [];
       args = this.#argsOf(order, ['--id', id, '--state', state, ...resume]);
       mkdirSync(state, { recursive: true, mode: 0o700 });
       if (!isBegun) await writeDurably(this.#options.folder, `${id}.json`, JSON.stringify(order), 0o600);
@@ -268,14 +268,6 @@ export class Replays {
       return readdirSync(this.#options.folder).flatMap((name) => NAME.exec(name)?.[1] ?? []);
     } catch {
       return [];
-    }
-  }
-
-  #has(id: string, file: string): boolean {
-    try {
-      return readdirSync(join(this.#options.folder, id)).includes(file);
-    } catch {
-      return false;
     }
   }
 

@@ -24,6 +24,7 @@ export async function* fromParquet(
     ...(repetition_type === undefined ? {} : { repetition_type }),
     ...(num_children === undefined ? {} : { num_children }),
   }));
+  const all = { ...metadata, schema, row_groups: [...metadata.row_groups] };
   const damaged: number[] = [];
   let rowStart = 0;
   for (const [nth, group] of metadata.row_groups.entries()) {
@@ -31,7 +32,6 @@ export async function* fromParquet(
     const held = await heldGroup(file, group);
     if (held === null) damaged.push(nth);
     else {
-      const all = { ...metadata, schema, row_groups: [...metadata.row_groups] };
       const options = { file: held, metadata: all, compressors: DECOMPRESS, utf8: false };
       const scan = await parquetScan({ ...options, geoparquet: false, useOffsetIndex: false });
       const columns: unknown[][] = [];

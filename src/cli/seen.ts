@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readArchive } from '../archive/read.ts';
+import { eventOfRecord } from '../core/archive-record.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { SchemaReport, SchemaType } from '../core/schema.ts';
 import { isRecord } from '../lib/is-record.ts';
@@ -77,16 +78,8 @@ async function seenInArchive(path: string, options: SeenOptions, io: Io): Promis
           name(`${item.file}${item.line === null ? '' : `:${item.line}`}: ${item.reason}`);
         continue;
       }
-      const {
-        event_type: type,
-        received_at: received,
-        team_id: team,
-        user_id: user,
-        client_user_id: clientUser,
-      } = item.record;
-      const receivedAt = Date.parse(received);
-      const event = { type, team, user, clientUser, receivedAt, body: item.body };
-      const known = memory.count(type, receivedAt, event);
+      const event = eventOfRecord(item.record, item.body);
+      const known = memory.count(event.type, event.receivedAt, event);
       if (known !== null) memory.look(known, event);
       records += 1;
       if (records % 1000 === 0) status.show(() => `${records} records: ${item.file}`);

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isRecord } from '../lib/is-record.ts';
 import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE } from '../lib/json-text.ts';
 import type { ArchiveRecord } from './archive.ts';
+import { deliveryIdOf } from './delivery-id.ts';
 import type { Event } from './event.ts';
 
 const LINE_FEED = 10;
@@ -12,6 +13,21 @@ const REPLACEMENT = 'fffd';
 /** Where the fields before the event end. No quote stands bare inside a JSON string, so the first one is the one. */
 const EVENT_KEY = Buffer.from('},"event":');
 const BASE64_KEY = Buffer.from(',"body_base64":"');
+
+/** The event that a record was made of; `receivedAt` is NaN where that is no time. */
+export function eventOfRecord(record: ArchiveRecord, body: Buffer): Event {
+  return {
+    id: deliveryIdOf(record.id),
+    source: record.source,
+    type: record.event_type,
+    team: record.team_id,
+    user: record.user_id,
+    clientUser: record.client_user_id,
+    receivedAt: Date.parse(record.received_at),
+    headers: record.headers,
+    body,
+  };
+}
 
 /** The records of some events, each with its line feed, in one buffer. Costs about 2 µs for an event of 1 KB. */
 export function formatRecords(events: readonly Event[]): Buffer {

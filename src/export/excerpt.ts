@@ -1,9 +1,7 @@
 import { readManifest } from '../archive/manifest.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { readListed } from '../archive/read.ts';
-import type { ArchiveRecord } from '../core/archive.ts';
-import { parseRecord } from '../core/archive-record.ts';
-import type { Event } from '../core/event.ts';
+import { eventOfRecord, parseRecord } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { IsErased } from '../core/ingest.ts';
 import type { Tables } from '../warehouse/tables.ts';
@@ -96,7 +94,7 @@ export async function writeExcerpt(
       continue;
     }
     const { record, text, body } = item;
-    if (!isWanted(record, selection, takes) || isErased(eventOf(record, body))) continue;
+    if (!isWanted(record, selection, takes) || isErased(eventOfRecord(record, body))) continue;
     if (facts.records === order.most.records || bytes + text.length > order.most.bytes) {
       facts.cut = true;
       break;
@@ -131,30 +129,6 @@ async function* itemsOf(
   );
   for await (const items of readListed(listing, parseRecord, { places, parts: true, skip, signal }))
     yield* items;
-}
-
-/** As far as it tells whose it is. */
-function eventOf(record: ArchiveRecord, body: Buffer): Event {
-  const {
-    id,
-    source,
-    event_type: type,
-    team_id: team,
-    user_id: user,
-    client_user_id: clientUser,
-    headers,
-  } = record;
-  return {
-    id,
-    source,
-    type,
-    team,
-    user,
-    clientUser,
-    receivedAt: Date.parse(record.received_at),
-    headers,
-    body,
-  };
 }
 
 /** Takes a file's bytes as they come. */

@@ -11,16 +11,23 @@ export function sha256(bytes: Uint8Array): Buffer {
   return hash('sha256', bytes, 'buffer');
 }
 
-/** @param entry of `HASH_BYTES` */
+/** @throws RangeError for an entry that has not `HASH_BYTES` */
 export function leafHash(entry: Uint8Array): Buffer {
-  LEAF.set(entry, 1);
+  put(LEAF, 1, entry);
   return sha256(LEAF);
 }
 
+/** @throws RangeError for what is no hash */
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
-  NODE.set(left, 1);
-  NODE.set(right, 1 + HASH_BYTES);
+  put(NODE, 1, left);
+  put(NODE, 1 + HASH_BYTES, right);
   return sha256(NODE);
+}
+
+/** Of a shorter one the rest would be what was hashed before. */
+function put(into: Buffer, at: number, part: Uint8Array): void {
+  if (part.length !== HASH_BYTES) throw new RangeError(`${part.length} bytes are no hash of ${HASH_BYTES}`);
+  into.set(part, at);
 }
 
 /** Root of a tree without leaves. */

@@ -1,6 +1,4 @@
-import type { ArchiveRecord } from '../core/archive.ts';
-import { parseRecord } from '../core/archive-record.ts';
-import { deliveryIdOf } from '../core/delivery-id.ts';
+import { eventOfRecord, parseRecord } from '../core/archive-record.ts';
 import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
 import { isSealed, parseSealed, SEALED_REASONS, type RecordOpener } from '../core/sealed-record.ts';
@@ -89,10 +87,10 @@ export class LineReader {
   #takeRecord(line: Buffer): Taken {
     const parsed = parseRecord(line);
     if (!parsed.ok) return parsed;
-    const receivedAt = Date.parse(parsed.record.received_at);
-    if (Number.isNaN(receivedAt)) return { ok: false, reason: 'received_at is not a time' };
     // A copy: a whole chunk of the file must not be kept for the sake of one event in it.
-    return this.#selected(eventOf(parsed.record, receivedAt, Buffer.from(parsed.body)), receivedAt);
+    const event = eventOfRecord(parsed.record, Buffer.from(parsed.body));
+    if (Number.isNaN(event.receivedAt)) return { ok: false, reason: 'received_at is not a time' };
+    return this.#selected(event, event.receivedAt);
   }
 
   #takeForeign(line: Buffer, time: number): Taken {
@@ -118,18 +116,4 @@ const NO_END = { ok: false, reason: 'the line has no end' } as const;
 /** Whether the line begins as the files sink begins every line: then what is wrong with it is damage. */
 function isRecord(line: Buffer): boolean {
   return isAt(line, 0, ID) && isAt(line, endOfText(line, ID.length), SOURCE);
-}
-
-function eventOf(record: ArchiveRecord, receivedAt: number, body: Buffer): Event {
-  return {
-    id: deliveryIdOf(record.id),
-    source: record.source,
-    type: record.event_type,
-    team: record.team_id,
-    user: record.user_id,
-    clientUser: record.client_user_id,
-    receivedAt,
-    headers: record.headers,
-    body,
-  };
 }

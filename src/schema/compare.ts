@@ -87,7 +87,7 @@ function ofWhole({ type, first_seen, last_seen }: SchemaType, is: 'new' | 'gone'
   return { type, is, first_seen, last_seen, new: [], gone: [], kinds: [] };
 }
 
-function changeOf({ path, kinds, first_seen, last_seen }: SchemaField): FieldChange {
+export function changeOf({ path, kinds, first_seen, last_seen }: SchemaField): FieldChange {
   return { path, kinds: Object.keys(kinds), first_seen, last_seen };
 }
 

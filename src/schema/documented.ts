@@ -1,7 +1,7 @@
 import type { SchemaReport } from '../core/schema.ts';
 import type { Column, ColumnType } from '../warehouse/definition.ts';
 import { TABLES } from '../warehouse/tables.ts';
-import { kindChange, type TypeDrift } from './compare.ts';
+import { changeOf, kindChange, type TypeDrift } from './compare.ts';
 
 /**
  * Paths of members that the service documents as maps whose names are words of people, such as the foods of a meal: inside an
@@ -37,9 +37,7 @@ export function changesToDocumented({ types }: SchemaReport): TypeDrift[] {
         is: 'changed',
         first_seen: type.first_seen,
         last_seen: type.last_seen,
-        new: added.map(({ path, kinds: is, first_seen, last_seen }) => {
-          return { path, kinds: Object.keys(is), first_seen, last_seen };
-        }),
+        new: added.map(changeOf),
         gone: gone.map(([path, is]) => {
           return { path, kinds: is === ANY ? ['any'] : is, first_seen: null, last_seen: null };
         }),

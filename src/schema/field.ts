@@ -70,6 +70,13 @@ export class Field {
     for (const field of this.inside()) yield* field.all();
   }
 
+  /** Fields inside it. */
+  get size(): number {
+    let size = -1;
+    for (const _ of this.all()) size += 1;
+    return size;
+  }
+
   /** JSON Pointer with `*` for each item and each member whose name is data, as `redact` takes it; empty for the document. */
   get path(): string {
     if (this.around === null) return '';

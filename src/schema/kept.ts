@@ -53,10 +53,7 @@ export function restoreFrom(text: string, memory: SchemaMemory): void {
   if (version !== 1) throw new Error(`the memory is of version ${String(version)}`);
   const restored = types.map(({ root: kept, ...type }) => {
     const root = fieldOf(kept, null, null);
-    let fields = -1;
-    for (const _ of root.all()) fields += 1;
-    const maps = documentedMaps(type.type);
-    return { ...type, root, fields, maps };
+    return { ...type, root, fields: root.size, maps: documentedMaps(type.type) };
   });
   // All of it or nothing.
   memory.isFull = isFull;

@@ -171,8 +171,7 @@ class Walk {
 
   /** Counts a member by itself that was counted among all those whose names are data. */
   #aside(doubt: Field, from: number, nth: number, depth: number): void {
-    let left = MOST_ASIDE;
-    for (const _ of doubt.all()) left -= 1;
+    let left = MOST_ASIDE - 1 - doubt.size;
     const { mayDoubt } = this.#walked;
     const mayAdd = () => (left -= 1) >= 0 && mayDoubt();
     const silent = { ...this.#walked, isAside: true, mayAdd, tell: () => undefined, drop: () => undefined };
@@ -240,10 +239,10 @@ class Walk {
   }
 
   #collapse(field: Field, nth: number): Field | null {
-    const count = sizeOf(field);
+    const count = field.size;
     const had = field.values !== null;
     field.collapse();
-    this.#walked.drop(count - sizeOf(field));
+    this.#walked.drop(count - field.size);
     const { values } = field;
     if (values !== null && !had) this.#walked.tell(values, null);
     return values ?? this.#values(field, nth);
@@ -273,10 +272,10 @@ class Walk {
     (field.members ??= new Map()).set(name, doubt);
     const { values } = field;
     if (values !== null) {
-      const count = sizeOf(field);
+      const count = field.size;
       values.give(doubt);
       field.dropEmptyValues();
-      this.#walked.drop(count - sizeOf(field));
+      this.#walked.drop(count - field.size);
     }
     // What was there from the start is nothing new.
     if (doubt.since > ENOUGH) this.#walked.tell(doubt, null);
@@ -321,13 +320,6 @@ function isSteady({ seen, since, within }: Field, nth: number): boolean {
 function forgetUnsteady(doubts: Map<string, Field>, nth: number): void {
   for (const [name, doubt] of doubts)
     if (nth - doubt.since + 1 >= ENOUGH && !isSteady(doubt, nth)) doubts.delete(name);
-}
-
-/** Fields inside it. */
-function sizeOf(field: Field): number {
-  let size = -1;
-  for (const _ of field.all()) size += 1;
-  return size;
 }
 
 function isAt(bytes: Buffer, from: number, key: Buffer): boolean {

@@ -1,13 +1,13 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { DuckDBInstance } from '@duckdb/node-api';
 import { compactArchive, type CompactOptions, type CompactReport } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { makeErasable, type Format } from '../erase/objects-support.ts';
+import { queryDuckdb } from '../support/duckdb.ts';
 
 export const KINDS = ['folder', 's3'] as const;
 export type Kind = (typeof KINDS)[number];
@@ -124,11 +124,6 @@ export async function idsInFiles(root: string, kind: Kind): Promise<string[]> {
 
 /** DuckDB asks the footer which row groups can have such a time, and reads those. */
 async function idsInParquet(path: string): Promise<string[]> {
-  const connection = await (await DuckDBInstance.create(':memory:')).connect();
-  try {
-    const all = `SELECT id FROM read_parquet('${path}') WHERE received_at > '2000-01-01' AND id >= 'msg_'`;
-    return (await connection.runAndReadAll(all)).getRowsJson().map(([id]) => id as string);
-  } finally {
-    connection.closeSync();
-  }
+  const all = `SELECT id FROM read_parquet('${path}') WHERE received_at > '2000-01-01' AND id >= 'msg_'`;
+  return (await queryDuckdb(all)).map(([id]) => id as string);
 }

@@ -1,16 +1,7 @@
-import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, it } from 'vitest';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
 import { deliver, filesSink, signal, tempFolder } from '../sinks/support.ts';
-
-async function query(sql: string): Promise<unknown[][]> {
-  const connection = await (await DuckDBInstance.create(':memory:')).connect();
-  try {
-    return (await connection.runAndReadAll(sql)).getRowsJson();
-  } finally {
-    connection.closeSync();
-  }
-}
+import { queryDuckdb } from '../support/duckdb.ts';
 
 describe('DuckDB reads an archive', () => {
   it.each(['none', 'gzip', 'zstd'])('%s, with its Hive folders, without options', async (compress) => {
@@ -24,7 +15,7 @@ describe('DuckDB reads an archive', () => {
     await sink.close(signal);
     await sink.open();
     await sink.send(deliver(46, 5), signal);
-    const rows = await query(
+    const rows = await queryDuckdb(
       `SELECT dt, hour, type, event_type, team, team_id, count(*)::INT FROM read_json('${path}/**/*.ndjson*')
        GROUP BY ALL ORDER BY 7`,
     );
@@ -48,10 +39,10 @@ describe('DuckDB reads an archive', () => {
     await sink.send([{ event: contractEvent(99, { type: '../x\ud800' }), destination: '../../y' }], signal);
     await sink.close(signal);
     const columns = `columns = {id: 'VARCHAR', user_id: 'VARCHAR', event: 'JSON'}`;
-    expect(await query(`SELECT count(*)::INT FROM read_json('${path}/**/*.ndjson*', ${columns})`)).toEqual([
-      [bodies.length + 1],
-    ]);
-    expect(await query(`SELECT count(*)::INT FROM read_json('${path}/**/*.ndjson*')`)).toEqual([
+    expect(
+      await queryDuckdb(`SELECT count(*)::INT FROM read_json('${path}/**/*.ndjson*', ${columns})`),
+    ).toEqual([[bodies.length + 1]]);
+    expect(await queryDuckdb(`SELECT count(*)::INT FROM read_json('${path}/**/*.ndjson*')`)).toEqual([
       [bodies.length + 1],
     ]);
   });

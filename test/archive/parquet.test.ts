@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fileChunks } from '../../src/archive/file-lines.ts';
@@ -13,15 +12,7 @@ import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts
 import { deltalake, lacksDeltalake } from '../delta/deltalake.ts';
 import { skipped } from '../support/requirements.ts';
 import { deliver, filesSink, items, records, signal, tempFolder } from '../sinks/support.ts';
-
-async function query(sql: string): Promise<unknown[][]> {
-  const connection = await (await DuckDBInstance.create(':memory:')).connect();
-  try {
-    return (await connection.runAndReadAll(sql)).getRowsJson();
-  } finally {
-    connection.closeSync();
-  }
-}
+import { queryDuckdb } from '../support/duckdb.ts';
 
 async function linesOf(bytes: Buffer): Promise<Buffer> {
   const chunks = async function* (): AsyncGenerator<Buffer> {
@@ -91,7 +82,7 @@ describe('records in a Parquet file', () => {
     const bytes = await parquetOf(lines, 'zstd');
     const path = join(tempFolder(), 'made-up.records.parquet');
     writeFileSync(path, bytes);
-    const groups = await query(
+    const groups = await queryDuckdb(
       `SELECT DISTINCT row_group_id, row_group_num_rows::INT FROM parquet_metadata('${path}') ORDER BY 1`,
     );
     expect(groups.length).toBeGreaterThan(2);
@@ -107,7 +98,7 @@ describe('records in a Parquet file', () => {
     await expect(linesOf(Buffer.alloc(0))).rejects.toThrow('not a Parquet file, or cut short');
     await expect(linesOf(Buffer.from('PAR1 made up PAR1'))).rejects.toThrow('its footer is damaged');
     const path = join(tempFolder(), 'x.parquet');
-    await query(`COPY (SELECT 'msg_1' AS id, now() AS received_at) TO '${path}'`);
+    await queryDuckdb(`COPY (SELECT 'msg_1' AS id, now() AS received_at) TO '${path}'`);
     await expect(linesOf(readFileSync(path))).rejects.toThrow('not a Parquet file of archive records');
   });
 
@@ -184,7 +175,7 @@ describe('an archive of Parquet files', () => {
   it('is read by DuckDB without options, with types, Hive folders, and every body', async () => {
     const path = await archive();
     const from = `read_parquet('${path}/**/*.parquet')`;
-    const types = await query(`DESCRIBE SELECT * FROM ${from}`);
+    const types = await queryDuckdb(`DESCRIBE SELECT * FROM ${from}`);
     expect(Object.fromEntries(types.map(([name, type]) => [name, type]))).toMatchObject({
       id: 'VARCHAR',
       received_at: 'TIMESTAMP WITH TIME ZONE',
@@ -192,9 +183,11 @@ describe('an archive of Parquet files', () => {
       dt: 'DATE',
     });
     const body = `coalesce(body_base64, to_base64(encode(event)))`;
-    expect(await query(`SELECT id, ${body} FROM ${from} ORDER BY received_at`)).toEqual(expected());
-    expect(await query(`SELECT event->>'$.data.id' FROM ${from} WHERE id = 'msg_7'`)).toEqual([['meal-7']]);
-    const ms = await query(
+    expect(await queryDuckdb(`SELECT id, ${body} FROM ${from} ORDER BY received_at`)).toEqual(expected());
+    expect(await queryDuckdb(`SELECT event->>'$.data.id' FROM ${from} WHERE id = 'msg_7'`)).toEqual([
+      ['meal-7'],
+    ]);
+    const ms = await queryDuckdb(
       `SELECT epoch_ms(received_at)::VARCHAR FROM ${from} WHERE user_id = 'user-3' LIMIT 1`,
     );
     expect(ms).toEqual([[String(contractEvent(3).receivedAt)]]);

@@ -1,8 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { firstLack, lacksProgram, type Lack } from '../support/requirements.ts';
+import { buildGo } from './build-go.ts';
 
 /** What a proof is of, as the other program takes it. */
 export interface Claim {
@@ -11,16 +8,7 @@ export interface Claim {
   readonly proof: string;
 }
 
-function built(): { readonly lack: Lack; readonly program: string } {
-  const program = join(mkdtempSync(join(tmpdir(), 'millrace-verifier-')), 'verifier');
-  const lack = firstLack(lacksProgram('go'));
-  if (lack !== null) return { lack, program };
-  const cwd = join(import.meta.dirname, 'verifier');
-  const { status } = spawnSync('go', ['build', '-o', program, '.'], { cwd, stdio: 'ignore' });
-  return { lack: status === 0 ? null : 'needs golang.org/x/mod', program };
-}
-
-const { lack, program } = built();
+const { lack, program } = buildGo('.');
 
 /** Why Go cannot verify here, or null. */
 export const LACKS_GO = lack;

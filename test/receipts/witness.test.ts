@@ -1,7 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -14,24 +13,16 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
-import { firstLack, lacksProgram, skipped, type Lack } from '../support/requirements.ts';
+import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
+import { buildGo } from './build-go.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
 const ORIGIN = 'made-up.example/events';
 
-function built(): { readonly lack: Lack; readonly program: string } {
-  const program = join(mkdtempSync(join(tmpdir(), 'millrace-witness-')), 'witness');
-  const lack = firstLack(lacksProgram('go'));
-  if (lack !== null) return { lack, program };
-  const cwd = join(import.meta.dirname, 'verifier');
-  const { status } = spawnSync('go', ['build', '-o', program, './witness'], { cwd, stdio: 'ignore' });
-  return { lack: status === 0 ? null : 'needs golang.org/x/mod', program };
-}
-
-const { lack, program } = built();
+const { lack, program } = buildGo('./witness');
 
 /** Starts the witness, which is a program in Go that shares nothing with ours. */
 async function startWitness(key: string, state: string, address = '127.0.0.1:0') {

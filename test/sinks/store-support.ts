@@ -3,13 +3,13 @@ import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import { StorageError, type ObjectStore, type StorageFault } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
 import { makeContext, type TestContext } from './support.ts';
+import { queryDuckdb } from '../support/duckdb.ts';
 
 export const URL = 's3://made-up/archive';
 
@@ -121,16 +121,14 @@ async function recordsInParquet(key: string, bytes: Buffer): Promise<Found[]> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   const path = join(folder, 'records.parquet');
   writeFileSync(path, bytes);
-  const connection = await (await DuckDBInstance.create(':memory:')).connect();
   try {
     const body = 'coalesce(body_base64, to_base64(encode(event)))';
     const sql = `SELECT id, strftime(received_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ'), ${body} FROM '${path}'`;
-    return (await connection.runAndReadAll(sql)).getRowsJson().map((row) => {
+    return (await queryDuckdb(sql)).map((row) => {
       const [id, receivedAt, base64] = row as string[];
       return { id: id!, file: key, receivedAt: receivedAt!, body: Buffer.from(base64!, 'base64') };
     });
   } finally {
-    connection.closeSync();
     rmSync(folder, { recursive: true });
   }
 }

@@ -59,6 +59,14 @@ export function keyed(parent, items, keyOf, create) {
   }
 }
 
+/** A table with these columns. One without a name has buttons; those of `numbers` stand to the right. */
+export function table(attributes, columns, body, numbers = new Set()) {
+  const heads = columns.map((text) =>
+    text === '' ? h('td') : h('th', { scope: 'col', class: numbers.has(text) && 'number', text }),
+  );
+  return h('table', attributes, h('thead', {}, h('tr', {}, ...heads)), body);
+}
+
 /** One cell of a table. On a phone rows are stacked, and each cell is named by its column. */
 export function cell(label, { number = false, className = '' } = {}) {
   return h('td', {

@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { ask, toast } from './dialog.js';
-import { byId, cell, emptyRow, h, keyed, setText } from './dom.js';
+import { byId, cell, emptyRow, h, keyed, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const WAITING = ['Request', 'Whose', 'Team', 'Due', 'State', ''];
@@ -44,16 +44,7 @@ export class Erasures {
     this.#panel.append(
       form,
       this.#note,
-      h(
-        'table',
-        { class: 'stack', 'aria-label': 'Erasures that wait' },
-        h(
-          'thead',
-          {},
-          h('tr', {}, ...WAITING.map((text) => (text === '' ? h('td') : h('th', { scope: 'col', text })))),
-        ),
-        this.#body,
-      ),
+      table({ class: 'stack', 'aria-label': 'Erasures that wait' }, WAITING, this.#body),
     );
   }
 

@@ -1,5 +1,5 @@
 import { api } from './api.js';
-import { byId, cell, emptyRow, h, setHidden, setText } from './dom.js';
+import { byId, cell, emptyRow, h, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const COLUMNS = ['File', 'State', 'Records', 'Bytes', 'Received'];
@@ -35,18 +35,10 @@ export class Files {
     });
     this.#sink.addEventListener('change', () => void this.#ask());
     this.#more.addEventListener('click', () => void this.#ask(this.#next));
-    const heads = COLUMNS.map((text) =>
-      h('th', { scope: 'col', class: NUMBERS.has(text) && 'number', text }),
-    );
     this.#panel.append(
       form,
       this.#note,
-      h(
-        'table',
-        { class: 'stack', 'aria-label': 'Files of the archive' },
-        h('thead', {}, h('tr', {}, ...heads)),
-        this.#body,
-      ),
+      table({ class: 'stack', 'aria-label': 'Files of the archive' }, COLUMNS, this.#body, NUMBERS),
       this.#more,
     );
   }

@@ -1,7 +1,7 @@
 import { api } from './api.js';
 import { detailsButton, showDetails } from './details.js';
 import { ask, toast } from './dialog.js';
-import { byId, cell, h, keyed, setHidden, setText } from './dom.js';
+import { byId, cell, h, keyed, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 import { typesOf } from './replay.js';
 
@@ -61,16 +61,7 @@ export class Letters {
     const columns = ['Since', 'Type', ...(this.#hasSink ? ['Sink'] : []), 'Why', 'User', 'Id', ''];
     this.#panel.append(
       h('div', { class: 'toolbar' }, this.#note, h('span', { class: 'buttons' }, ...this.#all)),
-      h(
-        'table',
-        { class: 'compact' },
-        h(
-          'thead',
-          {},
-          h('tr', {}, ...columns.map((text) => (text === '' ? h('td') : h('th', { scope: 'col', text })))),
-        ),
-        this.#body,
-      ),
+      table({ class: 'compact' }, columns, this.#body),
       this.#more,
     );
   }

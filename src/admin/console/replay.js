@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { ask, toast } from './dialog.js';
-import { byId, cell, emptyRow, h, keyed, setHidden, setText } from './dom.js';
+import { byId, cell, emptyRow, h, keyed, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const TONES = {
@@ -53,16 +53,7 @@ export class Replays {
     this.#panel.append(
       form,
       this.#note,
-      h(
-        'table',
-        { class: 'stack', 'aria-label': 'Replays' },
-        h(
-          'thead',
-          {},
-          h('tr', {}, ...COLUMNS.map((text) => (text === '' ? h('td') : h('th', { scope: 'col', text })))),
-        ),
-        this.#body,
-      ),
+      table({ class: 'stack', 'aria-label': 'Replays' }, COLUMNS, this.#body),
     );
   }
 

@@ -2,7 +2,7 @@ import { messageOf } from '../../core/errors.ts';
 import type { LogHead } from '../../core/receipt.ts';
 import type { LogSource } from '../../receipts/log-source.ts';
 import type { NoteVerifier } from '../../receipts/note.ts';
-import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
+import { parseProof, verifyProof, type Proof } from '../../receipts/proof-text.ts';
 import { scanLog } from '../../receipts/scan.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
 import { note, usageError, type Io } from '../io.ts';
@@ -39,18 +39,19 @@ export async function proofsOf(
   const found = log === null ? known : await proofsIn(log, verifier, entries, head, differences);
   const proven = new Map<string, string>();
   for (const entry of entries) {
-    const proof = found.get(entry);
-    const reason = proof === undefined ? 'there is no proof of it' : problemOf(entry, proof, verifier);
-    if (reason === null && proof !== undefined) {
-      const { index } = parseProof(proof);
-      if (head?.origin === verifier.name && index >= head.size)
-        differences.push(
-          `entry ${entry} is number ${index} of the log, which had ${head.size} at the time of the receipt`,
-        );
-      const signed = witnessed(parseProof(proof).checkpoint, witnesses);
-      if (signed.ok) proven.set(entry, proof);
-      else unwitnessed.push(`entry ${entry}: its proof is ${signed.reason}`);
-    } else differences.push(`entry ${entry} is not proven to be in the log ${verifier.name}: ${reason}`);
+    const proof = proofIn(found.get(entry) ?? null, entry, verifier);
+    if (typeof proof === 'string') {
+      differences.push(`entry ${entry} is not proven to be in the log ${verifier.name}: ${proof}`);
+      continue;
+    }
+    const { index, checkpoint } = proof;
+    if (head?.origin === verifier.name && index >= head.size)
+      differences.push(
+        `entry ${entry} is number ${index} of the log, which had ${head.size} at the time of the receipt`,
+      );
+    const signed = witnessed(checkpoint, witnesses);
+    if (signed.ok) proven.set(entry, proof.text);
+    else unwitnessed.push(`entry ${entry}: its proof is ${signed.reason}`);
   }
   return proven;
 }
@@ -82,10 +83,17 @@ async function proofsIn(
   return proofs;
 }
 
-function problemOf(entry: string, text: string, verifier: NoteVerifier): string | null {
+/** A sound proof of the entry, or why it is none. */
+function proofIn(
+  text: string | null,
+  entry: string,
+  verifier: NoteVerifier,
+): (Proof & { readonly text: string }) | string {
+  if (text === null) return 'there is no proof of it';
   try {
-    const verdict = verifyProof(Buffer.from(entry, 'base64'), parseProof(text), verifier);
-    return verdict.ok ? null : verdict.reason;
+    const proof = parseProof(text);
+    const verdict = verifyProof(Buffer.from(entry, 'base64'), proof, verifier);
+    return verdict.ok ? { ...proof, text } : verdict.reason;
   } catch (error) {
     return messageOf(error);
   }
