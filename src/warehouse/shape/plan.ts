@@ -109,7 +109,6 @@ export class Fields {
     else if (before.other === null && before.slot >= 0 && slot >= 0)
       this.#members.set(name, { ...before, other: { slot, type } });
     else throw new Error(`two columns read ${pathOf(this.path, name)}`);
-    this.#spread();
   }
 
   inner(name: string): Fields {
@@ -145,17 +144,17 @@ export class Fields {
     return this.#members.get(JSON.parse(canonicalString(bytes, from, to).toString()) as string);
   }
 
-  /** Takes the smallest table of hashes in which no two members meet. */
-  #spread(): void {
+  /** Once all members are there, here and inside: takes the smallest table of hashes in which no two of them meet. */
+  spread(): void {
     const members = [...this.#members.values()];
-    for (let size = 8; ; size *= 2) {
-      const byHash = Array.from<Field | undefined>({ length: size }).fill(undefined);
-      for (const member of members) byHash[hashOf(member.name) & (size - 1)] = member;
-      if (byHash.filter((member) => member !== undefined).length < members.length) continue;
-      this.#byHash = byHash;
-      this.#mask = size - 1;
-      return;
-    }
+    for (const { fields } of members) fields?.spread();
+    const hashes = members.map(({ name }) => hashOf(name));
+    let size = 8;
+    while (new Set(hashes.map((hash) => hash & (size - 1))).size < members.length) size *= 2;
+    const byHash = Array.from<Field | undefined>({ length: size }).fill(undefined);
+    for (const [at, member] of members.entries()) byHash[(hashes[at] ?? 0) & (size - 1)] = member;
+    this.#byHash = byHash;
+    this.#mask = size - 1;
   }
 }
 
@@ -207,6 +206,7 @@ export function planRow(
     parent.add({ name, slot: -1, type: 'json', fields: null, nested: plan });
     return plan;
   });
+  fields.spread();
   const slotOf = (of: string): number =>
     own.findIndex(({ from }) => typeof from === 'object' && 'of' in from && from.of === of);
   const planned = (column: Column): ColumnPlan => {
