@@ -9,6 +9,8 @@ import { Scene } from './scene.ts';
 
 /** Cycles on one journal and its archives; then everything is checked, and the next history begins with new ones. */
 const HISTORY = 5;
+/** The same for what is broken on purpose: one fault should be enough to find it, and is audited at once. */
+const BROKEN_HISTORY = 1;
 /** Histories that may fail before a run is given up. */
 const ENOUGH = 5;
 /** Findings of one history that are printed. */
@@ -39,7 +41,12 @@ export async function run(
         broken,
       });
       await load.forget(broken && campaign.breaksAnswers === true);
-      const done = await history(campaign, scene, Math.min(HISTORY, cycles - sum.cycles), signal);
+      const done = await history(
+        campaign,
+        scene,
+        Math.min(broken ? BROKEN_HISTORY : HISTORY, cycles - sum.cycles),
+        signal,
+      );
       sum.cycles += done;
       sum.faults += scene.faults;
       sum.acknowledged += scene.events.filter(({ acknowledged }) => acknowledged).length;
