@@ -231,6 +231,7 @@ async function openShared(system: System): Promise<KafkaJournal> {
     handOver: (sink, signal) => handOver(system, sink, signal),
     flushSink: (sink) => void system.sinks.flush(sink).catch(() => undefined),
     isErased: users.isErased,
+    openStore: (place) => openPlace(place, config.storage),
     log,
   });
 }

@@ -9,6 +9,7 @@ import { dropSink } from '../deliver/delivery.ts';
 import { parseTarget } from '../core/route.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
+import { openStore } from '../storage/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
@@ -134,6 +135,7 @@ export function openTopics(config: Config): Promise<KafkaJournal> {
     handOver: () => Promise.resolve(),
     flushSink: quiet,
     isErased: ErasedUsers.open(config.erasure.path).isErased,
+    openStore: (place) => openStore(place, config.storage),
     log: { info: quiet, warn: quiet, error: quiet },
   });
 }

@@ -97,7 +97,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/types': ['schema', 'warehouse'],
   'cli/webhooks': ['config', 'sandbox', 'service', 'verify'],
   config: ['journal', 'service', 'sinks', 'sources', 'storage'],
-  journal: ['sinks'],
+  journal: ['seal', 'sinks'],
   archive: ['parquet', 'storage', 'warehouse'],
   delta: ['parquet'],
   parquet: ['warehouse'],

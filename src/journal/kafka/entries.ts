@@ -1,6 +1,7 @@
 import type { JournalEvent } from '../../core/event.ts';
+import type { KeyUse } from '../../seal/shared-keys.ts';
 import type { Claim, Progress, Stretch } from './claim.ts';
-import { nothingAt } from './record.ts';
+import { nothingAt, type SharedEvent } from './record.ts';
 
 /** An event on its way to one sink, or the place of one that is none for it. */
 interface Entry {
@@ -12,6 +13,8 @@ interface Entry {
   readonly bytes: number;
   /** Deliveries that the sink has still to confirm. */
   open: number;
+  /** The key that it was sealed with. */
+  readonly use: KeyUse | null;
   /** It was not sent, for others may have its partition. */
   withheld: boolean;
 }
@@ -21,6 +24,12 @@ export class Entries {
   #all: Entry[] = [];
   #firstSeq = 1;
   #bytes = 0;
+  readonly #stateOf: (use: KeyUse) => 'good' | 'gone' | 'unsure';
+
+  /** @param stateOf whether what a key sealed may be sent */
+  constructor(stateOf: (use: KeyUse) => 'good' | 'gone' | 'unsure') {
+    this.#stateOf = stateOf;
+  }
 
   get lastSeq(): number {
     return this.#firstSeq + this.#all.length - 1;
@@ -40,14 +49,15 @@ export class Entries {
     claim: Claim,
     partition: number,
     offset: number,
-    event: Omit<JournalEvent, 'seq'> | null,
+    event: Omit<SharedEvent, 'seq'> | null,
     open: number,
   ): void {
     const seq = this.lastSeq + 1;
     const bytes = event?.body.length ?? 0;
     this.#bytes += bytes;
     const placed = event === null ? nothingAt(seq) : { ...event, seq };
-    this.#all.push({ partition, offset, claim, event: placed, bytes, open, withheld: false });
+    const use = event?.use ?? null;
+    this.#all.push({ partition, offset, claim, event: placed, bytes, open, use, withheld: false });
   }
 
   /**
@@ -74,6 +84,11 @@ export class Entries {
   maySend(seq: number): boolean {
     const entry = this.#all[seq - this.#firstSeq];
     if (entry === undefined) return false;
+    const state = entry.use === null ? 'good' : this.#stateOf(entry.use);
+    // Its user was erased, wherever that was: the sink passes it.
+    if (state === 'gone') return false;
+    // Nobody knows whether: it is read again once that can be asked.
+    if (state === 'unsure') entry.claim.end();
     if (!entry.claim.isHeld) entry.withheld = true;
     return !entry.withheld;
   }

@@ -1,5 +1,6 @@
 import { Owners, type ErasureRun } from '../../core/erasure.ts';
 import { USER_MALFORMED } from '../../core/ingest.ts';
+import type { SharedKeys } from '../../seal/shared-keys.ts';
 import type { Cluster } from './cluster.ts';
 import type { SetAsideTopic } from './set-aside.ts';
 
@@ -8,6 +9,8 @@ export interface ErasedTopics {
   readonly events: string;
   /** By the name of the topic. */
   readonly setAside: ReadonlyMap<string, SetAsideTopic>;
+  /** Those that records are sealed with; null where they are not. */
+  readonly keys: SharedKeys | null;
   readonly connect: () => Promise<Cluster>;
 }
 
@@ -17,16 +20,24 @@ const WEEK = 604_800_000;
 const [BROKERS_DELAY, FILE_DELAY] = [300_000, 60_000];
 
 /**
- * Takes users out of what can be taken out of: what is set aside, by tombstones. The receipt says until when the brokers keep
- * what they have nevertheless.
+ * Destroys the keys of users, which nothing of theirs in a topic can be opened without, and takes out what can be taken out:
+ * what is set aside, by tombstones. The receipt says until when the brokers keep what is not sealed.
  */
-export async function eraseFromTopics(
-  { events, setAside, connect }: ErasedTopics,
-  { subjects, signal, record, leave, onStep }: ErasureRun,
-): Promise<void> {
+export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Promise<void> {
+  const { events, setAside, keys, connect } = topics;
+  const { subjects, signal, record, leave, onStep } = run;
+  // First: a crash after them leaves nothing to read.
+  if (keys !== null) await destroyKeys(keys, run);
+  const ownedBy = keys?.owned(subjects);
   const owners = new Owners(subjects);
   for (const [topic, aside] of setAside) {
     const removed: Record<string, number> = {};
+    for (const { key, name } of await aside.sealed()) {
+      signal.throwIfAborted();
+      const requests = ownedBy?.(name) ?? [];
+      if (requests.length > 0) await aside.remove(key);
+      for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
+    }
     for (let after = 0; ;) {
       signal.throwIfAborted();
       const page = await aside.list({ after, limit: PAGE }, true);
@@ -44,13 +55,16 @@ export async function eraseFromTopics(
       await record({ store: STORE, item: topic, removed, sha256_before: null, sha256_after: null });
     onStep(`topic ${topic}`);
   }
+  await keys?.settled(signal);
+  onStep('keys settled');
   const cluster = await connect();
   for (const topic of [events, ...setAside.keys()]) {
     const until = await keptUntil(cluster, topic);
     const reason = 'brokers delete whole segments, by their age';
+    const what = keys === null ? 'what it had' : 'what it had that names no user, or was not sealed,';
     leave({
       store: STORE,
-      item: `topic ${topic}: the brokers keep what it had ${until}`,
+      item: `topic ${topic}: the brokers keep ${what} ${until}`,
       requests: [],
       reason,
     });
@@ -58,6 +72,32 @@ export async function eraseFromTopics(
 }
 
 const PAGE = 200;
+const KEYS = 'keys of its topics';
+
+async function destroyKeys(
+  keys: SharedKeys,
+  { subjects, signal, recorded, record, leave, onStep }: ErasureRun,
+): Promise<void> {
+  for (const subject of subjects) {
+    const { request } = subject;
+    const isRecorded = recorded.some(
+      (one) => one.store === STORE && one.item === KEYS && request in one.removed,
+    );
+    const before = async (count: number): Promise<void> => {
+      if (isRecorded) return;
+      const removed = { [request]: count };
+      await record({ store: STORE, item: KEYS, removed, sha256_before: null, sha256_after: null });
+      onStep('recorded');
+    };
+    for (const kept of await keys.destroy(subject, signal, before, onStep))
+      leave({
+        store: STORE,
+        item: `${KEYS} (${kept})`,
+        requests: [],
+        reason: 'the store still keeps it; it goes with the store’s own rule',
+      });
+  }
+}
 
 async function keptUntil(cluster: Cluster, topic: string): Promise<string> {
   const settings = await cluster.settings(topic).catch(() => null);

@@ -20,6 +20,13 @@ export function fingerprintOf(source: string, key: string, body: Buffer): Finger
   return print;
 }
 
+/** What is to be kept of a record's id: what the log has, and nothing that was decided about it. */
+export interface IdAt {
+  readonly print: Buffer;
+  readonly second: number;
+  readonly offset: number;
+}
+
 export type Verdict = 'first' | 'duplicate' | 'reused';
 
 /**

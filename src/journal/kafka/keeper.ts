@@ -1,19 +1,21 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { Event } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
+import type { KeyUse } from '../../seal/shared-keys.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
+import type { Kept } from './record.ts';
 import type { Seen } from './reading.ts';
 import { Share, type ShareOptions } from './share.ts';
-import { CHUNK, chunkKey, encodeChunk, type IdAt } from './window.ts';
+import type { IdAt } from './ids.ts';
+import { CHUNK, chunkKey, encodeChunk } from './window.ts';
 
 export interface KeeperOptions extends Pick<
   ShareOptions,
-  'group' | 'topic' | 'windowTopic' | 'session' | 'window' | 'maxBytes' | 'connect'
+  'group' | 'topic' | 'windowTopic' | 'session' | 'window' | 'maxBytes' | 'connect' | 'records'
 > {
   /** Writes to the window's topic, to the partition of the same number. */
   readonly append: (partition: number, message: Message) => Promise<void>;
-  readonly quarantineReused: (event: Event, dedupKey: string) => Promise<void>;
+  readonly quarantineReused: (kept: Kept, use: KeyUse | null) => Promise<void>;
   readonly log: SinkLog;
 }
 
@@ -61,14 +63,14 @@ export class Keeper {
     await this.#share.stop(signal);
   }
 
-  #see({ partition, offset, kept, ids, verdict }: Seen): void {
-    if (kept === null)
+  #see({ partition, offset, kept, looked, ids, verdict }: Seen): void {
+    if (looked.outline === null)
       this.#options.log.warn(
         { topic: this.#options.topic, partition, offset },
         'a record that no millrace has written is passed over',
       );
-    else if (verdict === 'reused')
-      this.#tasks.push(() => this.#options.quarantineReused(kept.event, kept.dedupKey));
+    else if (verdict === 'reused' && kept !== null)
+      this.#tasks.push(() => this.#options.quarantineReused(kept, looked.use));
     const first = offset - (offset % CHUNK);
     let chunk = this.#chunks.get(partition);
     // One that was begun in its middle is left out: whoever needs it reads the log itself.

@@ -1,11 +1,13 @@
 import type { ErasureRun } from '../../core/erasure.ts';
 import type { Event } from '../../core/event.ts';
+import type { KeyUse } from '../../seal/shared-keys.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import type { DeadLetter, QuarantinedEvent, Selection } from '../../core/journal.ts';
 import { formatTarget } from '../../core/route.ts';
 import { eraseFromTopics } from './erasure.ts';
 import { fingerprintOf } from './ids.ts';
-import { recordOf, type Extra, type SharedEvent } from './record.ts';
+import type { Extra, SharedEvent } from './record.ts';
+import type { Records } from './records.ts';
 import { SetAsideTopic, type Aside } from './set-aside.ts';
 import type { Topics, TopicsOptions } from './topics.ts';
 import { RELEASED, RETRIED } from './window.ts';
@@ -13,24 +15,26 @@ import { RELEASED, RETRIED } from './window.ts';
 /** Characters of what a dead letter says. */
 const LONGEST_REASON = 1000;
 
-/** Sends what was set aside on its way again. */
-export type SendAgain = (event: Event, extra: Extra) => Promise<void>;
+/** Sends what was set aside on its way again. @param use the key that it was sealed with */
+export type SendAgain = (event: Event, extra: Extra, use: KeyUse | null) => Promise<void>;
 
 /** What is kept until a person decides: the quarantine and the dead letters of a fleet, each in a topic. */
 export class Letters {
   readonly #options: TopicsOptions;
   readonly #topics: Topics;
+  readonly #records: Records;
   readonly #sendAgain: SendAgain;
   readonly #quarantine: SetAsideTopic;
   readonly #deadLetters: SetAsideTopic;
 
-  constructor(options: TopicsOptions, topics: Topics, sendAgain: SendAgain) {
+  constructor(options: TopicsOptions, topics: Topics, records: Records, sendAgain: SendAgain) {
     this.#options = options;
     this.#topics = topics;
+    this.#records = records;
     this.#sendAgain = sendAgain;
     const connect = () => topics.look();
-    this.#quarantine = new SetAsideTopic(options.quarantineTopic, topics.quarantine, connect);
-    this.#deadLetters = new SetAsideTopic(options.deadLetterTopic, topics.deadLetters, connect);
+    this.#quarantine = new SetAsideTopic(options.quarantineTopic, topics.quarantine, records, connect);
+    this.#deadLetters = new SetAsideTopic(options.deadLetterTopic, topics.deadLetters, records, connect);
   }
 
   async counts(): Promise<{ quarantined: number; deadLetters: number }> {
@@ -56,7 +60,7 @@ export class Letters {
     // Somebody else has taken it out.
     if (found === undefined) return;
     const { dedupKey } = found.kept;
-    await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${key}` });
+    await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${key}` }, found.use);
     await this.#quarantine.remove(key);
   }
 
@@ -69,10 +73,13 @@ export class Letters {
   }
 
   async retryDeadLetters(selection: Selection): Promise<number> {
-    const letters = await this.listDeadLetters(selection);
-    for (const { key, sink, destination, diedAt, event } of letters) {
+    const found = await this.#deadLetters.list(selection, true);
+    const letters = found.flatMap((aside) =>
+      letterOf(aside).map((letter) => ({ ...letter, use: aside.use })),
+    );
+    for (const { key, sink, destination, diedAt, event, use } of letters) {
       const handling = { ...event.handling, only: [formatTarget({ sink, destination })] };
-      await this.#sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` });
+      await this.#sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` }, use);
       await this.#deadLetters.remove(key);
     }
     return letters.length;
@@ -81,27 +88,30 @@ export class Letters {
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
     const print = fingerprintOf(event.source, event.id, event.body).toString('hex');
     // One that is retried and refused once more is another one: the earlier is about to be taken out.
-    const { again = null }: SharedEvent = event;
+    const { again = null, use = null }: SharedEvent = event;
     const key = Buffer.from(JSON.stringify([letter.sink, letter.destination, print, again]));
     const { sink, destination, code, reason, attempts, diedAt } = letter;
     const extra: Extra = {
       handling: event.handling,
       letter: { sink, destination, code, reason: shortened(reason), attempts, diedAt },
     };
-    await this.#topics.deadLetters.append(key, recordOf(event, key, extra));
+    await this.#records.append({ appender: this.#topics.deadLetters, place: key, key }, event, extra, use);
   }
 
-  /** @param room bytes that its batch must have left */
+  /**
+   * @param room bytes that its batch must have left
+   * @param use the key that it was sealed with, where it was
+   */
   async addQuarantined(
     event: Event,
     reasons: readonly InvalidReason[],
     dedupKey: string,
-    room: number | null = null,
-  ): Promise<void> {
+    { room = null, use = null }: { readonly room?: number | null; readonly use?: KeyUse | null } = {},
+  ): Promise<'appended' | 'erased'> {
     const print = fingerprintOf(event.source, dedupKey, event.body);
     const key = Buffer.from(print.toString('hex'));
-    const message = recordOf(event, key, { reasons, dedupKey });
-    await this.#topics.quarantine.append(key, message, room);
+    const to = { appender: this.#topics.quarantine, place: key, key, room };
+    return this.#records.append(to, event, { reasons, dedupKey }, use);
   }
 
   async erase(run: ErasureRun): Promise<void> {
@@ -110,7 +120,8 @@ export class Letters {
       [quarantineTopic, this.#quarantine],
       [deadLetterTopic, this.#deadLetters],
     ]);
-    await eraseFromTopics({ events, setAside, connect: () => this.#topics.look() }, run);
+    const { keys } = this.#records;
+    await eraseFromTopics({ events, setAside, keys, connect: () => this.#topics.look() }, run);
   }
 }
 

@@ -1,3 +1,8 @@
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import type { ObjectStore } from '../../core/storage.ts';
+import { parseMasterKey } from '../../seal/master-key.ts';
+import type { SharedKeys } from '../../seal/shared-keys.ts';
 import { connectionOf, type KafkaJournal as Section } from './config.ts';
 import type { KafkaJournal, KafkaJournalOptions } from './store.ts';
 
@@ -10,10 +15,12 @@ export async function openKafkaJournal(
   parts: Pick<
     KafkaJournalOptions,
     'maxWaiting' | 'targetsOf' | 'sinks' | 'handOver' | 'flushSink' | 'isErased' | 'log'
-  >,
+  > & { readonly openStore: (place: string) => Promise<ObjectStore> },
 ): Promise<KafkaJournal> {
   const { KafkaJournal: Journal } = await import('./store.ts');
-  const journal = new Journal({ ...section, ...parts, connection: connectionOf(section) });
+  const { Records } = await import('./records.ts');
+  const records = new Records(await openKeys(section, parts));
+  const journal = new Journal({ ...section, ...parts, connection: connectionOf(section), records });
   try {
     await journal.open();
   } catch (error) {
@@ -21,4 +28,21 @@ export async function openKafkaJournal(
     throw error;
   }
   return journal;
+}
+
+/** The keys that records are sealed with; null where they are not. @throws MillraceError keys_unusable, master_key_wrong */
+async function openKeys(
+  { encrypt: { store: place, masterKey }, session: lease }: Section,
+  { openStore, log }: { readonly openStore: (place: string) => Promise<ObjectStore>; readonly log: SinkLog },
+): Promise<SharedKeys | null> {
+  if (place === null || masterKey === null) return null;
+  const { SharedKeys: Keys } = await import('../../seal/shared-keys.ts');
+  const store = await openStore(place);
+  try {
+    return await Keys.open({ store, master: parseMasterKey(masterKey), lease, log });
+  } catch (error) {
+    await store.close();
+    if (error instanceof MillraceError) throw error;
+    throw new MillraceError('keys_unusable', `journal.encrypt.store: ${messageOf(error)}`, { cause: error });
+  }
 }

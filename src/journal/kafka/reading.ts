@@ -8,9 +8,10 @@ import { decodeDone, type Claim, type Progress } from './claim.ts';
 import type { Cluster, Fetched } from './cluster.ts';
 import type { Entries } from './entries.ts';
 import type { Committed } from './groups.ts';
-import type { Verdict } from './ids.ts';
-import { keptOf, type Kept } from './record.ts';
-import { idsAt, PartitionWindow, type IdAt } from './window.ts';
+import type { IdAt, Verdict } from './ids.ts';
+import type { Kept, SharedEvent } from './record.ts';
+import type { Looked, Records } from './records.ts';
+import { PartitionWindow } from './window.ts';
 
 export interface ReadingOptions {
   /** Of the sink; what else reads here has a name that no sink can have. */
@@ -24,6 +25,7 @@ export interface ReadingOptions {
   readonly maxBytes: number;
   /** Asks the sink to confirm what it holds. */
   readonly flushSink: () => void;
+  readonly records: Records;
   /** What became of each record; for whoever keeps the window. */
   readonly onRecord?: (record: Seen) => void;
   readonly log: SinkLog;
@@ -33,8 +35,9 @@ export interface ReadingOptions {
 export interface Seen {
   readonly partition: number;
   readonly offset: number;
-  /** Null for one that nobody here has written. */
+  /** Null for one that nobody here has written, or that nobody can open any more. */
   readonly kept: Kept | null;
+  readonly looked: Looked;
   readonly ids: readonly IdAt[];
   readonly verdict: Verdict;
 }
@@ -131,16 +134,25 @@ export class Reading {
       const all = await reading.fetch(leader, topic, from, { bytes: FETCH_BYTES, wait: FETCH_WAIT });
       if (!claim.isHeld) return;
       let isMoved = false;
+      let failure: { readonly error: unknown } | null = null;
       for (const fetched of all) {
         if (fetched.error === 'OFFSET_OUT_OF_RANGE') await this.#passDeleted(fetched, what);
         else if (fetched.error !== 'NONE') isMoved = true;
         else {
-          const { partition } = fetched;
-          this.#take(claim, fetched, done.get(partition) ?? { offset: 0, done: [] });
+          const { partition, records } = fetched;
+          const looked = await this.#options.records.open(records).catch((error: unknown) => {
+            // Those behind it in the answer are of other partitions.
+            failure = { error };
+            return null;
+          });
+          if (!claim.isHeld) return;
+          if (looked === null) continue;
+          this.#take(claim, fetched, looked, done.get(partition) ?? { offset: 0, done: [] });
           positions.set(partition, fetched.next);
         }
       }
       this.#around.wake();
+      if (failure !== null) throw (failure as { error: unknown }).error;
       if (isMoved) return;
     }
   }
@@ -160,24 +172,25 @@ export class Reading {
     positions.set(partition, earliest);
   }
 
-  #take(claim: Claim, { partition, records }: Fetched, { done }: Progress): void {
+  #take(claim: Claim, { partition, records }: Fetched, all: readonly Looked[], { done }: Progress): void {
     const { name, onRecord } = this.#options;
     const window = this.#windows.get(partition);
     let stretch = 0;
-    for (const record of records) {
-      const { offset } = record;
-      const kept = keptOf(record);
-      const ids = kept === null ? [] : idsAt(kept, record);
-      const verdict = kept === null ? 'first' : (window?.note(kept, ids) ?? 'first');
-      onRecord?.({ partition, offset, kept, ids, verdict });
+    for (const [index, looked] of all.entries()) {
+      const offset = records[index]?.offset ?? 0;
+      const { outline, kept, use } = looked;
+      const verdict = outline === null ? 'first' : (window?.note(outline) ?? 'first');
+      onRecord?.({ partition, offset, kept, looked, ids: outline?.ids ?? [], verdict });
       while ((done[stretch]?.to ?? Infinity) <= offset) stretch += 1;
       const isDone = (done[stretch]?.from ?? Infinity) <= offset;
       const targets =
         kept === null || verdict !== 'first' || isDone
           ? 0
           : (kept.handling.only ?? []).filter((target) => parseTarget(target).sink === name).length;
-      const event =
-        kept === null || targets === 0 ? null : { ...kept.event, handling: kept.handling, again: kept.again };
+      const event: Omit<SharedEvent, 'seq'> | null =
+        kept === null || targets === 0
+          ? null
+          : { ...kept.event, handling: kept.handling, again: kept.again, use };
       this.#around.entries.add(claim, partition, offset, event, targets);
     }
   }

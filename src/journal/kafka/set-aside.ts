@@ -1,9 +1,11 @@
 import type { Selection } from '../../core/journal.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { Appender } from './appender.ts';
-import type { Cluster } from './cluster.ts';
+import type { KeyUse } from '../../seal/shared-keys.ts';
+import type { Cluster, Read } from './cluster.ts';
 import { readRange } from './read-range.ts';
-import { keptOf, type Kept } from './record.ts';
+import type { Kept } from './record.ts';
+import type { Looked, Records } from './records.ts';
 
 /** What is kept in a topic of its own until a person decides. */
 export interface Aside {
@@ -11,9 +13,15 @@ export interface Aside {
   readonly key: number;
   readonly kept: Kept;
   readonly bodyBytes: number;
+  /** The key that it was sealed with. */
+  readonly use: KeyUse | null;
 }
 
-interface Entry extends Aside {
+interface Entry extends Omit<Aside, 'kept'> {
+  /** Null for what nobody can open any more. */
+  readonly kept: Kept | null;
+  /** Name of that key. */
+  readonly name: string | null;
   readonly partition: number;
   readonly offset: number;
   /** Key of the record, under which a tombstone takes it out. */
@@ -31,20 +39,22 @@ export class SetAsideTopic {
   readonly #topic: string;
   readonly #appender: Appender;
   readonly #connect: () => Promise<Cluster>;
+  readonly #records: Records;
   readonly #serial = new Serial();
   readonly #entries = new Map<string, Entry>();
   readonly #positions = new Map<number, number>();
   #partitions = 0;
 
-  constructor(topic: string, appender: Appender, connect: () => Promise<Cluster>) {
+  constructor(topic: string, appender: Appender, records: Records, connect: () => Promise<Cluster>) {
     this.#topic = topic;
     this.#appender = appender;
+    this.#records = records;
     this.#connect = connect;
   }
 
   async count(): Promise<number> {
     await this.#update();
-    return this.#entries.size;
+    return this.#open.length;
   }
 
   /** In the order of their keys. @param bodies false leaves them out */
@@ -54,7 +64,7 @@ export class SetAsideTopic {
   ): Promise<readonly Aside[]> {
     await this.#update();
     const wanted = keys === undefined ? null : new Set(keys);
-    const found = [...this.#entries.values()]
+    const found = this.#open
       .filter(
         ({ key, kept }) =>
           key > after &&
@@ -67,14 +77,29 @@ export class SetAsideTopic {
     if (!bodies) return found;
     const cluster = await this.#connect();
     const whole: Aside[] = [];
-    for (const entry of found) {
-      const { partition, offset } = entry;
-      await readRange(cluster, this.#topic, partition, { from: offset, to: offset + 1 }, NEVER, (record) => {
-        const kept = keptOf(record);
-        if (kept !== null) whole.push({ key: entry.key, kept, bodyBytes: entry.bodyBytes });
-      });
+    for (const { partition, offset, key, bodyBytes } of found) {
+      const read: Read[] = [];
+      const range = { from: offset, to: offset + 1 };
+      await readRange(cluster, this.#topic, partition, range, NEVER, (record) => read.push(record));
+      for (const { kept, use } of await this.#records.open(read))
+        if (kept !== null) whole.push({ key, kept, bodyBytes, use });
     }
     return whole;
+  }
+
+  /** What is sealed, whether it can be opened or not. */
+  async sealed(): Promise<readonly { readonly key: number; readonly name: string }[]> {
+    await this.#update();
+    return [...this.#entries.values()].flatMap(({ key, name }) => (name === null ? [] : [{ key, name }]));
+  }
+
+  get #open(): (Aside & Pick<Entry, 'partition' | 'offset'>)[] {
+    return [...this.#entries.values()].flatMap((entry) => {
+      const { kept, use } = entry;
+      return kept === null || (use !== null && this.#records.stateOf(use) === 'gone')
+        ? []
+        : [{ ...entry, kept }];
+    });
   }
 
   /** Takes them out. @returns how many */
@@ -102,33 +127,31 @@ export class SetAsideTopic {
         const from = this.#positions.get(partition) ?? 0;
         const to = ends.get(partition) ?? 0;
         if (from >= to) continue;
-        await readRange(
-          cluster,
-          this.#topic,
-          partition,
-          { from, to },
-          NEVER,
-          ({ key: recordKey, offset, ...record }) => {
-            if (recordKey === null) return;
-            const name = recordKey.toString('latin1');
-            const kept = record.value === null ? null : keptOf(record);
-            this.#entries.delete(name);
-            if (kept === null) return;
-            const bodyBytes = kept.event.body.length;
-            const light = { ...kept, event: { ...kept.event, body: EMPTY } };
-            const key = offset * this.#partitions + partition + 1;
-            this.#entries.set(name, {
-              key,
-              kept: light,
-              bodyBytes,
-              partition,
-              offset,
-              recordKey: Buffer.from(recordKey),
-            });
-          },
-        );
+        const read: Read[] = [];
+        await readRange(cluster, this.#topic, partition, { from, to }, NEVER, (record) => read.push(record));
+        const looked = await this.#records.open(read);
+        for (const [index, record] of read.entries()) this.#note(partition, record, looked[index]);
         this.#positions.set(partition, to);
       }
+    });
+  }
+
+  #note(partition: number, { key: recordKey, offset, value }: Read, looked: Looked | undefined): void {
+    if (recordKey === null) return;
+    const id = recordKey.toString('latin1');
+    this.#entries.delete(id);
+    // A tombstone, or a stranger's.
+    if (value === null || looked === undefined || looked.outline === null) return;
+    const { kept, use, name } = looked;
+    this.#entries.set(id, {
+      key: offset * this.#partitions + partition + 1,
+      kept: kept === null ? null : { ...kept, event: { ...kept.event, body: EMPTY } },
+      bodyBytes: kept?.event.body.length ?? 0,
+      partition,
+      offset,
+      recordKey: Buffer.from(recordKey),
+      use,
+      name,
     });
   }
 }

@@ -40,7 +40,7 @@ interface Held {
  */
 export class Share implements EventLog {
   readonly #options: ShareOptions;
-  readonly #entries = new Entries();
+  readonly #entries: Entries;
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #room = new Bell();
   readonly #abort = new AbortController();
@@ -51,6 +51,7 @@ export class Share implements EventLog {
 
   constructor(options: ShareOptions) {
     this.#options = options;
+    this.#entries = new Entries((use) => options.records.stateOf(use));
     this.#reading = new Reading(options, {
       entries: this.#entries,
       room: this.#room,

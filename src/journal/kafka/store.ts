@@ -19,12 +19,14 @@ import type {
 } from '../../core/journal.ts';
 import { formatTarget, type Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
+import type { KeyUse } from '../../seal/shared-keys.ts';
 import { ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
 import { Keeper } from './keeper.ts';
 import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
-import { recordOf, type Extra } from './record.ts';
+import type { Extra } from './record.ts';
+import type { Records } from './records.ts';
 import { Share, type ShareOptions } from './share.ts';
 import { TopicStatus } from './status.ts';
 import { Topics, type TopicsOptions } from './topics.ts';
@@ -44,6 +46,7 @@ export interface KafkaJournalOptions extends TopicsOptions {
   readonly flushSink: (sink: string) => void;
   /** Whether an event is of a user who was erased: nothing of it is set aside. */
   readonly isErased: IsErased;
+  readonly records: Records;
 }
 
 /** Ids of what this process had confirmed that are remembered, so that it can say that one is a repetition. */
@@ -72,9 +75,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
   constructor(options: KafkaJournalOptions) {
     this.#options = options;
     this.#topics = new Topics(options);
-    this.#letters = new Letters(options, this.#topics, async (event, extra) => {
+    this.#letters = new Letters(options, this.#topics, options.records, async (event, extra, use) => {
       // Looked at anew, it may turn out to be of a user who has been erased since.
-      if (!options.isErased(event)) await this.#append(event, extra);
+      if (!options.isErased(event)) await this.#append(event, extra, null, use);
     });
     this.#status = new TopicStatus(options, () => this.#topics.look(), this.#letters);
   }
@@ -90,9 +93,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
     this.#keeper = new Keeper({
       ...this.#shareOptions('_window'),
       append: (partition, message) => this.#topics.window.append(partition, message),
-      quarantineReused: async (event, dedupKey) => {
+      quarantineReused: async ({ event, dedupKey }, use) => {
         if (this.#options.isErased(event)) return;
-        await this.#letters.addQuarantined(event, [ID_REUSED], dedupKey);
+        await this.#letters.addQuarantined(event, [ID_REUSED], dedupKey, { use });
       },
     });
     await this.#keeper.start();
@@ -113,7 +116,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     { dedupKey = event.id }: IngestOptions = {},
   ): Promise<AppendResult> {
     return this.#unlessRecent('quarantined', event, dedupKey, () =>
-      this.#letters.addQuarantined(event, reasons, dedupKey, ROOM),
+      this.#letters.addQuarantined(event, reasons, dedupKey, { room: ROOM }),
     );
   }
 
@@ -143,6 +146,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
       ...Array.from(this.#shares.values(), (share) => share.stop(signal)),
     ]);
     await this.#topics.close();
+    await this.#options.records.keys?.close();
   }
 
   status(): Promise<JournalStatus> {
@@ -226,12 +230,19 @@ export class KafkaJournal implements EventStore, ErasableStore {
     if (!this.#options.isErased(letter.event)) await this.#letters.addDeadLetter(letter);
   }
 
-  async #append(event: Event, { handling = {}, ...extra }: Extra, room: number | null = null): Promise<void> {
-    const only = this.#options.targetsOf({ type: event.type, handling }).map(formatTarget);
-    const key = event.user === null || event.user === '' ? null : Buffer.from(event.user.toWellFormed());
-    const message = recordOf(event, key, { ...extra, handling: { ...handling, only } });
-    // What is of no user is found again by its id.
-    await this.#topics.events.append(key ?? Buffer.from(event.id), message, room);
+  #append(
+    event: Event,
+    { handling = {}, ...extra }: Extra,
+    room: number | null = null,
+    use: KeyUse | null = null,
+  ): Promise<'appended' | 'erased'> {
+    const { targetsOf, records } = this.#options;
+    const only = targetsOf({ type: event.type, handling }).map(formatTarget);
+    const user = event.user === null || event.user === '' ? null : Buffer.from(event.user.toWellFormed());
+    // What is of no user is found again by its id; and a sealed record says nothing of whose it is.
+    const to = { appender: this.#topics.events, place: user ?? Buffer.from(event.id), room };
+    const key = records.keys === null ? user : null;
+    return records.append({ ...to, key }, event, { ...extra, handling: { ...handling, only } }, use);
   }
 
   /** @param kind what it becomes: what was quarantined may be accepted later, and the other way round */
@@ -239,12 +250,12 @@ export class KafkaJournal implements EventStore, ErasableStore {
     kind: 'accepted' | 'quarantined',
     { source, body }: Event,
     dedupKey: string,
-    append: () => Promise<void>,
+    append: () => Promise<'appended' | 'erased'>,
   ): Promise<AppendResult> {
     const key = `${kind} ${source.length}:${source}${dedupKey}`;
     const digest = hash('sha256', body, 'base64');
     if (this.#recent.get(key) === digest) return DUPLICATE;
-    await append();
+    if ((await append()) === 'erased') return ERASED;
     this.#recent.delete(key);
     this.#recent.set(key, digest);
     // A Map keeps the order of insertion: the first is the oldest.
@@ -258,7 +269,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   #shareOptions(sink: string): ShareOptions {
     const { group, dedupWindow, maxWaiting, handOver, flushSink, ...options } = this.#options;
-    const { topic, windowTopic, session, connection, timeout, log } = options;
+    const { topic, windowTopic, session, connection, timeout, log, records } = options;
     return {
       name: sink,
       group: `${group}.${sink}`,
@@ -271,6 +282,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
       handOver: (signal) => handOver(sink, signal),
       flushSink: () => flushSink(sink),
       addDeadLetter: (letter) => this.addDeadLetter(letter),
+      records,
       log,
     };
   }

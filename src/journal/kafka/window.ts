@@ -1,8 +1,10 @@
+import type { Event } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Cluster, Read } from './cluster.ts';
-import { FINGERPRINT_BYTES, fingerprintOf, Ids, type Verdict } from './ids.ts';
+import { FINGERPRINT_BYTES, fingerprintOf, Ids, type IdAt, type Verdict } from './ids.ts';
 import { readRange, recordAt } from './read-range.ts';
-import { keptOf, type Kept } from './record.ts';
+import { keptOf, type Extra, type Kept } from './record.ts';
+import { outsideOf, sealedIds } from './sealed.ts';
 
 /** Records of `topic` whose ids lie together in one record of `windowTopic`. */
 export const CHUNK = 4096;
@@ -24,27 +26,49 @@ export interface WindowOptions {
   readonly log: SinkLog;
 }
 
-/** What is to be kept of a record's id: what the log has, and nothing that was decided about it. */
-export interface IdAt {
+/** What the window has to know of a record, whoever can open it. */
+export interface Outline {
+  readonly ids: readonly IdAt[];
+  /** A person has sent it on its way again. */
+  readonly isAgain: boolean;
+}
+
+/** An id of what is about to be written. */
+export interface IdOf {
   readonly print: Buffer;
-  readonly second: number;
-  readonly offset: number;
+  /** Null: that of its record. */
+  readonly second: number | null;
 }
 
 /**
  * Of a record that a person has sent on its way again, what it was retried as comes first: several who retry the same at once
  * mean it once. What was in quarantine until then has an id that nobody has noted.
  */
-export function idsAt(
-  { event, dedupKey, again }: Kept,
-  { offset, time }: Pick<Read, 'offset' | 'time'>,
-): readonly IdAt[] {
+export function idsOf({
+  event,
+  dedupKey = event.id,
+  again = null,
+}: Pick<Extra, 'dedupKey' | 'again'> & { readonly event: Event }): readonly IdOf[] {
   const print = fingerprintOf(event.source, dedupKey, event.body);
-  const own = { print, second: secondOf(event.receivedAt), offset };
+  const own = { print, second: secondOf(event.receivedAt) };
   if (again === null) return [own];
   // No source has this name.
-  const retried = { print: fingerprintOf('', again, event.body), second: secondOf(time), offset };
+  const retried = { print: fingerprintOf('', again, event.body), second: null };
   return again.startsWith(RELEASED) ? [retried, own] : [retried];
+}
+
+/** The same of what was read. */
+export function idsAt(kept: Kept, { offset, time }: Pick<Read, 'offset' | 'time'>): readonly IdAt[] {
+  return idsOf(kept).map(({ print, second }) => ({ print, second: second ?? secondOf(time), offset }));
+}
+
+/** Null for a record that nobody here has written. */
+export function outlineOf(record: Read): Outline | null {
+  const outside = outsideOf(record);
+  if (outside === 'damaged') return null;
+  if (outside !== null) return { ids: sealedIds(outside, record), isAgain: outside.again };
+  const kept = keptOf(record);
+  return kept === null ? null : { ids: idsAt(kept, record), isAgain: kept.again !== null };
 }
 
 /** Beginning of what a record is retried as. */
@@ -90,13 +114,13 @@ export class PartitionWindow {
   }
 
   /** Notes the record, and says what it is. */
-  note(kept: Kept, ids: readonly IdAt[]): Verdict {
+  note({ ids, isAgain }: Outline): Verdict {
     const [verdict = 'first'] = ids.map(({ print, second, offset }) => {
       if (offset >= this.#to) this.#to = offset + 1;
       return this.#ids.note(print, second, offset);
     });
     // Retried under the number of something else: the topic of what is set aside has been made anew since.
-    return kept.again !== null && verdict === 'reused' ? 'first' : verdict;
+    return isAgain && verdict === 'reused' ? 'first' : verdict;
   }
 
   /** Reads what lies within the window before an offset, as far as it is not known. Throws when it cannot be read. */
@@ -176,9 +200,8 @@ export class PartitionWindow {
 
   async #readLog(cluster: Cluster, from: number, to: number, signal: AbortSignal): Promise<number> {
     await readRange(cluster, this.#options.topic, this.partition, { from, to }, signal, (record) => {
-      const kept = keptOf(record);
-      if (kept === null) return;
-      for (const { print, second, offset } of idsAt(kept, record)) this.#ids.note(print, second, offset);
+      for (const { print, second, offset } of outlineOf(record)?.ids ?? [])
+        this.#ids.note(print, second, offset);
     });
     return to;
   }

@@ -1,0 +1,232 @@
+import type { KeyObject } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Ownership, Subject } from '../core/erasure.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import type { SinkLog } from '../core/sink.ts';
+import type { ObjectStore } from '../core/storage.ts';
+import { DestroyedKeys } from './destroyed-keys.ts';
+import { KeyPlace, type Owned } from './key-place.ts';
+
+/** Keys remembered; beyond, they are asked for again. */
+const REMEMBERED = 20_000;
+/** Looks within a lease. */
+const LOOKS = 4;
+
+/** A key in use. */
+export interface KeyUse {
+  /** Name of its object. */
+  readonly name: string;
+  /** 32 hex digits, random. */
+  readonly id: string;
+  readonly key: KeyObject;
+  /** How often it had lost track of what is destroyed when it was asked for. */
+  readonly era: number;
+}
+
+export interface SharedKeysOptions {
+  readonly store: ObjectStore;
+  readonly master: Buffer;
+  /** Milliseconds for which a key may be used without having looked whether it is destroyed. */
+  readonly lease: number;
+  readonly log: SinkLog;
+}
+
+/**
+ * The keys of sealed records for the many processes of a fleet, in one place.
+ *
+ * A key is durable before anybody is handed it. Destroying one puts a mark in its place, then its id on the list that every
+ * process looks at, then waits for a lease: by then each has looked, or does not use its keys until it has. So after an
+ * erasure no process opens or seals anything with the key, one that was paused meanwhile included.
+ */
+export class SharedKeys {
+  readonly #options: SharedKeysOptions;
+  readonly #place: KeyPlace;
+  readonly #destroyed: DestroyedKeys;
+  /** By id, and the ids by name. */
+  readonly #keys = new Map<string, KeyObject>();
+  readonly #ids = new Map<string, string>();
+  readonly #names = new Map<string, string>();
+  /** What is asked for now, by name. */
+  readonly #asked = new Map<string, Promise<Owned>>();
+  #looking: Promise<void> | null = null;
+  /** Monotonic time at which the last look began. */
+  #lookedAt = -Infinity;
+  #era = 0;
+  readonly #timer: NodeJS.Timeout;
+  #isSilent = false;
+
+  private constructor(options: SharedKeysOptions, place: KeyPlace) {
+    this.#options = options;
+    this.#place = place;
+    this.#destroyed = new DestroyedKeys(options.store);
+    this.#timer = setInterval(() => void this.#watch(), options.lease / LOOKS).unref();
+  }
+
+  /** @throws MillraceError master_key_wrong, keys_unusable; StorageError */
+  static async open(options: SharedKeysOptions): Promise<SharedKeys> {
+    const keys = new SharedKeys(options, await KeyPlace.open(options.store, options.master));
+    try {
+      await keys.#look();
+    } catch (error) {
+      await keys.close();
+      throw error;
+    }
+    return keys;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#looking?.catch(() => undefined);
+    await this.#options.store.close();
+  }
+
+  /** The key of an owner, made where there is none. */
+  async keyOf(owner: Ownership): Promise<KeyUse> {
+    await this.#current();
+    const name = this.#nameOf(owner);
+    for (;;) {
+      const id = this.#ids.get(name);
+      const key = id === undefined ? undefined : this.#keys.get(id);
+      if (id !== undefined && key !== undefined && !this.#destroyed.has(id))
+        return { name, id, key, era: this.#era };
+      await this.#ask(name, () => this.#place.make(name));
+    }
+  }
+
+  /** The key that a record names; `destroyed` when that was done on purpose. @throws MillraceError keys_unusable */
+  async find(name: string, id: string): Promise<KeyUse | 'destroyed'> {
+    await this.#current();
+    if (this.#destroyed.has(id)) return 'destroyed';
+    const known = this.#keys.get(id);
+    if (known !== undefined) return { name, id, key: known, era: this.#era };
+    const era = this.#era;
+    const found = await this.#ask(name, () => this.#place.read(name));
+    if (this.#destroyed.has(id)) return 'destroyed';
+    if (found.id === id && found.key !== null) return { name, id, key: found.key, era };
+    // A key is durable before its first record is.
+    throw new MillraceError(
+      'keys_unusable',
+      `${this.#options.store.url} has no key ${id}, nor the mark of its destruction: is it the place that the record was sealed from?`,
+    );
+  }
+
+  /** `gone`: it is destroyed. `unsure`: nobody has looked for too long, and it must not be used. */
+  stateOf({ id, era }: Pick<KeyUse, 'id' | 'era'>): 'good' | 'gone' | 'unsure' {
+    if (this.#destroyed.has(id)) return 'gone';
+    return this.#isCurrent && era === this.#era ? 'good' : 'unsure';
+  }
+
+  /** Whether a key is still there now, looked at within the lease. */
+  async isGone(use: KeyUse): Promise<boolean> {
+    await this.#current();
+    if (this.stateOf(use) === 'unsure') return (await this.find(use.name, use.id)) === 'destroyed';
+    return this.#destroyed.has(use.id);
+  }
+
+  /** Says of the name that a record has which requests own it. */
+  owned(subjects: readonly Subject[]): (name: string) => readonly string[] {
+    return this.#place.isOwned(subjects);
+  }
+
+  /**
+   * Destroys every key of a subject.
+   * @param before told how many there are before the first is touched, if there are any
+   * @returns what the store still keeps of them by rules of its own
+   */
+  async destroy(
+    subject: Subject,
+    signal: AbortSignal,
+    before: (keys: number) => Promise<void>,
+    onStep: (step: string) => void = () => undefined,
+  ): Promise<readonly string[]> {
+    const names = await Array.fromAsync(this.#place.ownedBy(subject, signal));
+    let active = 0;
+    for (const name of names) if ((await this.#place.read(name)).key !== null) active += 1;
+    if (active > 0) await before(active);
+    const ids: string[] = [];
+    const left: string[] = [];
+    for (const name of names) {
+      signal.throwIfAborted();
+      const { owned, kept } = await this.#place.destroy(name);
+      ids.push(...owned.destroyed);
+      left.push(...kept);
+      onStep('key destroyed');
+    }
+    // Also those of before: who destroyed them may have been killed here.
+    if (ids.length > 0) await this.#destroyed.publish(ids);
+    await this.#look();
+    onStep('keys listed');
+    return left;
+  }
+
+  /** Until nobody uses what is on the list. */
+  async settled(signal: AbortSignal): Promise<void> {
+    await wait(this.#options.lease, undefined, { signal });
+  }
+
+  get #isCurrent(): boolean {
+    return performance.now() - this.#lookedAt < this.#options.lease;
+  }
+
+  async #current(): Promise<void> {
+    while (!this.#isCurrent) await this.#look();
+  }
+
+  async #watch(): Promise<void> {
+    const { store, log } = this.#options;
+    try {
+      await this.#look();
+      this.#isSilent = false;
+    } catch (error) {
+      if (!this.#isSilent)
+        log.warn({ keys: store.url, error: messageOf(error) }, 'the keys of sealed events cannot be reached');
+      this.#isSilent = true;
+    }
+  }
+
+  #look(): Promise<void> {
+    this.#looking ??= this.#lookNow().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  async #lookNow(): Promise<void> {
+    const began = performance.now();
+    if (!(await this.#destroyed.look())) {
+      this.#era += 1;
+      this.#keys.clear();
+      this.#ids.clear();
+    }
+    for (const id of this.#keys.keys()) if (this.#destroyed.has(id)) this.#keys.delete(id);
+    this.#lookedAt = began;
+  }
+
+  async #ask(name: string, work: () => Promise<Owned>): Promise<Owned> {
+    const era = this.#era;
+    const asked = this.#asked.get(name) ?? work().finally(() => this.#asked.delete(name));
+    this.#asked.set(name, asked);
+    const owned = await asked;
+    const { id, key, destroyed } = owned;
+    for (const each of destroyed) this.#destroyed.add(each);
+    if (id === null || key === null || era !== this.#era || this.#destroyed.has(id)) return owned;
+    if (this.#keys.size >= REMEMBERED) {
+      this.#keys.clear();
+      this.#ids.clear();
+    }
+    this.#keys.set(id, key);
+    this.#ids.set(name, id);
+    return owned;
+  }
+
+  /** Three hashes each time would take as long as sealing. */
+  #nameOf({ team, user, clientUser }: Ownership): string {
+    const plain = JSON.stringify([team, user, clientUser]);
+    let name = this.#names.get(plain);
+    if (name !== undefined) return name;
+    name = this.#place.nameOf({ team, user, clientUser });
+    if (this.#names.size >= REMEMBERED) this.#names.clear();
+    this.#names.set(plain, name);
+    return name;
+  }
+}

@@ -1,0 +1,180 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { kill } from 'node:process';
+import { expect, onTestFinished, test } from 'vitest';
+import { newMasterKey } from '../../src/seal/master-key.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { childEnvironment, MAIN, millrace } from '../support/millrace.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+import { Fleet, type FleetOptions } from './fleet.ts';
+import { keysIn, opened } from './unseal.js';
+
+const body = (user: string, type: string): Buffer =>
+  Buffer.from(JSON.stringify({ event_type: type, team_id: 'team', user_id: user, client_user_id: user }));
+
+const topicsOf = (fleet: Fleet): string[] =>
+  ['events', 'quarantine', 'dead-letters'].map((name) => `${fleet.name}.${name}`);
+
+const eraseWith = async (fleet: Fleet, name: string): Promise<string> => {
+  const { code, stdout, stderr } = await millrace(['erase', 'gone', '--now', '--config', fleet.config(name)]);
+  // Done, but for what is not sealed, which nobody can search.
+  expect({ code, stderr }).toEqual({
+    code: 3,
+    stderr: expect.not.stringContaining('not erased') as unknown,
+  });
+  return `${stdout}${stderr}`;
+};
+
+describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) => {
+  const master = newMasterKey();
+  const makeFleet = async (options: Partial<FleetOptions> = {}): Promise<{ fleet: Fleet; keys: string }> => {
+    const folder = options.folder ?? (await temporaryFolder());
+    const keys = join(folder, 'keys-of-all');
+    const journal = { encrypt: { store: keys, masterKey: master } };
+    const fleet = new Fleet({
+      folder,
+      addresses,
+      oracle,
+      sinks: ['one'],
+      session: '2s',
+      journal,
+      ...options,
+    });
+    await fleet.createTopics();
+    onTestFinished(() => fleet.stop());
+    return { fleet, keys };
+  };
+
+  const readAll = async (fleet: Fleet) =>
+    (await Promise.all(topicsOf(fleet).map((topic) => oracle.read(topic)))).flat();
+  test('nothing of who was erased can be read, by two at once; the others have all, in order, once', async () => {
+    const folder = await temporaryFolder();
+    const holds = join(folder, 'holds');
+    const sink = { refuse: 'unwanted.created', holds, only: 'one' };
+    const { fleet, keys } = await makeFleet({ folder, sink });
+    fleet.envelope = { teams: ['team'] };
+    const both = [await fleet.start('b1', 'both'), await fleet.start('b2', 'both')];
+    const urls = (): string[] => both.map(({ url }) => url);
+    for (const user of ['gone', 'stays']) {
+      await postSigned(both[0]!.url, body(user, 'unwanted.created'), { id: `msg_refused_${user}` });
+      const foreign = Buffer.from(String(body(user, 'a.created')).replace('"team"', '"other"'));
+      expect((await postSigned(both[1]!.url, foreign, { id: `msg_foreign_${user}` })).json['status']).toBe(
+        'quarantined',
+      );
+    }
+    await until('both dead letters', async () => (await oracle.read(topicsOf(fleet)[2]!)).length === 2);
+    // These wait, opened, in the memory of those that deliver.
+    writeFileSync(holds, '');
+    for (let n = 0; n < 4; n += 1) for (const user of ['gone', 'stays']) await fleet.send(user, urls, 1);
+    await until('the sink to be tried', async () => {
+      const all = await Promise.all(both.map(async (each) => (await each.status()).sinks[0]?.retried ?? 0));
+      return all.some((retried) => retried > 0);
+    });
+    const before = await readAll(fleet);
+    for (const { key, value, headers } of before)
+      for (const word of ['gone', 'stays', 'team', 'created'])
+        expect(
+          `${key?.toString('latin1')}${value?.toString('latin1')}${JSON.stringify(headers)}`,
+        ).not.toContain(word);
+    const sent = before.length;
+    expect(opened(before, keysIn(keys, master))).toBe(sent);
+
+    // By two of which neither knows of the other, nor do those who deliver.
+    const said = await Promise.all([eraseWith(fleet, 'x1'), eraseWith(fleet, 'x2')]);
+    for (const text of said) expect(text).toMatch(/what it had that names no user, or was not sealed/);
+    await eraseWith(fleet, 'x1');
+    const left = keysIn(keys, master);
+    expect(opened(before, left)).toBe(sent / 2);
+    expect(opened(await readAll(fleet), left)).toBe(sent / 2);
+
+    rmSync(holds);
+    for (let n = 0; n < 3; n += 1) await fleet.send('stays', urls, 1);
+    await until(
+      'all of the other',
+      () => fleet.given('one').filter((id) => id.includes('stays')).length >= 8,
+    );
+    await Promise.all(both.map((each) => each.kill('SIGTERM')));
+    // From the log, of which a half cannot be opened; and what came before is known.
+    both.splice(0, 2, await fleet.start('b3', 'both'));
+    const again = Buffer.from(
+      JSON.stringify({
+        event_type: 'daily.data.steps.updated',
+        team_id: 'team',
+        user_id: 'stays',
+        client_user_id: 'stays',
+        number: 2,
+      }),
+    );
+    expect((await postSigned(both[0]!.url, again, { id: 'msg_stays_2' })).status).toBe(202);
+    await fleet.send('stays', urls, 1);
+    await until('the last', () => fleet.given('one').includes('msg_stays_8'));
+    const ids = fleet.given('one').filter((id) => !id.includes('refused'));
+    expect(ids).toEqual(Array.from({ length: 8 }, (_, n) => `msg_stays_${n + 1}`));
+    for (const what of ['quarantine', 'dead-letters']) {
+      const { stdout } = await millrace([what, 'list', '--json', '--config', fleet.config('x1')]);
+      const found = stdout.split('\n').filter((line) => line !== '');
+      expect(found.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([
+        what === 'quarantine' ? 'msg_foreign_stays' : 'msg_refused_stays',
+      ]);
+    }
+    await millrace(['dead-letters', 'retry', '--all', '--config', fleet.config('x1')]);
+    await until('it again', () => fleet.given('one').filter((id) => id === 'msg_refused_stays').length === 2);
+  });
+
+  test('who erases is killed, who delivers stands still: it is completed, and nothing of the user is sent', async () => {
+    const folder = await temporaryFolder();
+    const holds = join(folder, 'holds');
+    const { fleet, keys } = await makeFleet({ folder, sink: { holds, only: 'one' } });
+    writeFileSync(holds, '');
+    const zombie = await fleet.start('d1', 'both');
+    for (const user of ['gone', 'stays'])
+      for (let n = 0; n < 3; n += 1) await fleet.send(user, () => [zombie.url]);
+    await until('the sink to be tried', async () => (await zombie.status()).sinks[0]?.retried !== 0);
+    kill(zombie.pid, 'SIGSTOP');
+    const args = [MAIN, 'erase', 'gone', '--now', '--config', fleet.config('x1')];
+    const erasing = spawn(process.execPath, args, { env: childEnvironment(), stdio: 'ignore' });
+    await until('keys to be listed', () => existsSync(join(keys, 'destroyed')));
+    erasing.kill('SIGKILL');
+    expect(await once(erasing, 'exit')).toEqual([null, 'SIGKILL']);
+    const { code } = await millrace(['erase', '--run', '--config', fleet.config('x1')]);
+    expect(code).toBe(3);
+    expect(opened(await oracle.read(fleet.topic), keysIn(keys, master))).toBe(3);
+    rmSync(holds);
+    kill(zombie.pid, 'SIGCONT');
+    await until('the others', () => fleet.given('one').length >= 3);
+    await fleet.send('stays', () => [zombie.url]);
+    await until('what came behind', () => fleet.given('one').includes('msg_stays_4'));
+    expect(fleet.given('one').filter((id) => id.includes('gone'))).toEqual([]);
+  });
+
+  test('without the keys, or with others, nothing is passed over', async () => {
+    const { fleet } = await makeFleet();
+    const receiver = await fleet.start('r1', 'receive');
+    await fleet.send('u', () => [receiver.url]);
+    const { encrypt: _, ...journal } = fleet.journal as { encrypt: object };
+    const other = join(fleet.folder, 'others');
+    for (const [encrypt, why] of [
+      [{}, 'journal.encrypt is missing'],
+      [{ store: other, masterKey: master }, 'has no key'],
+    ] as const) {
+      const unsealed = new Fleet({
+        folder: await temporaryFolder(),
+        addresses,
+        oracle,
+        sinks: ['one'],
+        journal: { ...journal, encrypt },
+      });
+      onTestFinished(() => unsealed.stop());
+      const deliverer = await unsealed.start('d1', 'deliver');
+      await until('it to say so', () => deliverer.stderr.includes(why));
+      await deliverer.kill('SIGKILL');
+    }
+    await fleet.start('d1', 'deliver');
+    await until('it to be delivered', () => fleet.isDelivered);
+    expect(fleet.given('one')).toEqual(['msg_u_1']);
+  });
+});
