@@ -1,9 +1,8 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { DeadLetter, Journal, QuarantinedEvent } from '../core/journal.ts';
 import type { EventSummary, SinkStatus } from '../core/operations.ts';
-import { pagesOf } from '../core/page.ts';
 import type { Target } from '../core/route.ts';
-import { isOfUser, type FoundEvent, type SearchQuery, type SearchResult } from '../core/search.ts';
+import type { FoundEvent, SearchQuery, SearchResult } from '../core/search.ts';
 import type { Attempt } from '../metrics/deliveries.ts';
 
 /** Where an event is now. Of one that has passed all its sinks only its dead letters say more than `settled`. */
@@ -63,9 +62,9 @@ export interface EventSearchOptions {
   readonly attemptsOf: (seq: number) => readonly Attempt[];
 }
 
-/** How many of what is set aside are looked through. */
-const MOST_SET_ASIDE = 100_000;
-/** Milliseconds that one answer looks on for, where the state has to be asked of each event. */
+/** Keys of what is set aside that are looked through at once: the journal writes nothing meanwhile. */
+const SET_ASIDE = 10_000;
+/** Milliseconds that one answer looks on for, where there may be nothing to be found for long. */
 const LONGEST = 150;
 
 /** Finds events for a person, and says what became of each. */
@@ -111,7 +110,7 @@ export class EventSearch {
     const { journal, find, targetsOf, routeOf, sinks, attemptsOf } = this.#options;
     const [event] = seq < 1 ? [] : await journal.read(seq - 1, { count: 1, bytes: 1 });
     if (event?.seq !== seq || event.handling.erased === true || event.id === '') return null;
-    const [noted] = (await find({ after: seq - 1, before: seq + 1, limit: 1 })).events;
+    const [noted] = (await find({ after: seq - 1, before: seq + 1, limit: 1, journaled: true })).events;
     const cursors = await this.#cursors();
     const letters = await journal.listDeadLetters({ id: event.id, limit: 1000 }, false);
     const attempts = attemptsOf(seq);
@@ -146,27 +145,27 @@ export class EventSearch {
     return targets.some(({ sink }) => (cursors.get(sink) ?? 0) < event.seq) ? 'waiting' : 'settled';
   }
 
-  /** They are few, and each is looked at. */
   async #findSetAside(state: 'dead' | 'quarantined', query: SearchQuery): Promise<SearchPage> {
     const { journal } = this.#options;
-    const found: FoundSummary[] = [];
-    let searched = 0;
-    const pages =
+    const list = (newestOf: SearchQuery): Promise<readonly (DeadLetter | QuarantinedEvent)[]> =>
       state === 'dead'
-        ? pagesOf((part) => journal.listDeadLetters(part, false), {})
-        : pagesOf((part) => journal.listQuarantine(part, false), {});
-    for await (const page of pages) {
-      searched += page.length;
-      for (const one of page) {
-        const event = eventIn(one);
-        if (!isMeant(event, one.key, query)) continue;
-        found.push({ ...summaryOf({ ...event, seq: one.key, bytes: one.bodyBytes ?? 0 }), state });
-        if (found.length > query.limit) found.shift();
-      }
-      if (searched >= MOST_SET_ASIDE) break;
+        ? journal.listDeadLetters({ newestOf }, false)
+        : journal.listQuarantine({ newestOf }, false);
+    const { after = 0, limit } = query;
+    const end = performance.now() + LONGEST;
+    const [newest] = await list({ before: query.before, limit: 1 });
+    const from = (newest?.key ?? 0) + 1;
+    const found: FoundSummary[] = [];
+    let before = from;
+    while (before > after + 1 && found.length < limit && performance.now() <= end) {
+      const least = Math.max(after, before - SET_ASIDE - 1);
+      const page = await list({ ...query, after: least, before, limit: limit - found.length });
+      for (const one of page) found.push({ ...summaryOf(setAsideIn(one)), state });
+      // A page may be short of its limit, because its bytes are bounded.
+      before = page.at(-1)?.key ?? least + 1;
     }
-    const next = found.length < query.limit ? null : (found[0]?.key ?? null);
-    return { events: found.toReversed(), searched, of: searched, next };
+    const searched = from - before;
+    return { events: found, searched, of: searched, next: before > after + 1 ? before : null };
   }
 }
 
@@ -215,18 +214,9 @@ const MOST_OTHERS = 1000;
 
 const NOTHING = Buffer.alloc(0);
 
-type Envelope = Omit<FoundEvent, 'seq' | 'bytes' | 'journaledAt'>;
-
-function eventIn(one: DeadLetter | QuarantinedEvent): Envelope {
-  return 'event' in one ? one.event : one;
-}
-
-function isMeant(event: Envelope, key: number, query: SearchQuery): boolean {
-  const { id, user, type = '', since = 0, until = Infinity, after = 0, before = Infinity } = query;
-  if (id !== undefined && event.id !== id) return false;
-  if (user !== undefined && !isOfUser(event, user)) return false;
-  if (!event.type.startsWith(type) || key <= after || key >= before) return false;
-  return event.receivedAt >= since && event.receivedAt < until;
+function setAsideIn(one: DeadLetter | QuarantinedEvent): Summarised {
+  const event = 'event' in one ? one.event : one;
+  return { ...event, seq: one.key, bytes: one.bodyBytes ?? 0 };
 }
 
 type Addressed = { readonly sink: string; readonly destination: string | null };

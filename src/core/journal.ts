@@ -3,6 +3,7 @@ import type { IngestStore, InvalidReason } from './ingest.ts';
 import type { ReceiptAccount } from './receipt.ts';
 import type { Redaction } from './redaction.ts';
 import type { Route } from './route.ts';
+import type { SearchQuery } from './search.ts';
 import type { RouteRecord } from './route-record.ts';
 import type { CheckpointStore } from './source.ts';
 
@@ -121,6 +122,12 @@ export interface Selection {
   readonly after?: number;
 }
 
+/** Also by what a person looks for. */
+export interface SetAsideSelection extends Selection {
+  /** Those that are meant, newest first; `before` and `after` are keys. */
+  readonly newestOf?: SearchQuery;
+}
+
 /** The routes events are accepted under, kept with the events. */
 export interface RouteKeeper {
   /** What is appended after this has been answered goes by these routes; what was before, by those before. */
@@ -196,12 +203,12 @@ export interface Journal extends EventStore {
    * A page: as many as `limit` asks for and an answer should hold, none at the end.
    * @param bodies false leaves the bodies on disk
    */
-  listDeadLetters(selection: Selection, bodies?: boolean): Promise<readonly DeadLetter[]>;
+  listDeadLetters(selection: SetAsideSelection, bodies?: boolean): Promise<readonly DeadLetter[]>;
   /** Puts them back for the sink that refused them; returns how many. */
   retryDeadLetters(selection: Selection): Promise<number>;
   dropDeadLetters(selection: Selection): Promise<number>;
   /** A page, as of dead letters. */
-  listQuarantine(selection: Selection, bodies?: boolean): Promise<readonly QuarantinedEvent[]>;
+  listQuarantine(selection: SetAsideSelection, bodies?: boolean): Promise<readonly QuarantinedEvent[]>;
   /** Moves one event out of quarantine into the journal proper. */
   release(key: number, event: Event): Promise<void>;
   dropQuarantine(selection: Selection): Promise<number>;

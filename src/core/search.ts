@@ -16,6 +16,8 @@ export interface SearchQuery {
   readonly before?: number | undefined;
   /** Types whose events are passed over, but for those that say themselves where they go. */
   readonly without?: readonly string[] | undefined;
+  /** Also says when each was written to the journal, which takes reading back to the beginning of its commit. */
+  readonly journaled?: true;
   readonly limit: number;
 }
 
@@ -38,9 +40,9 @@ export interface FoundEvent {
   readonly user: string | null;
   readonly clientUser: string | null;
   readonly bytes: number;
-  /** Milliseconds since the epoch: when it was read off the wire, and when it was written to the journal. */
+  /** Milliseconds since the epoch: when it was read off the wire, and when it was written to the journal, where asked for. */
   readonly receivedAt: number;
-  readonly journaledAt: number;
+  readonly journaledAt?: number;
   /** Its targets, where it says them itself. */
   readonly only?: readonly string[];
   readonly replayId?: string;

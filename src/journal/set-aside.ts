@@ -1,7 +1,9 @@
 import type Database from 'better-sqlite3';
 import type { InvalidReason } from '../core/ingest.ts';
-import type { DeadLetter, Selection } from '../core/journal.ts';
+import type { DeadLetter, Selection, SetAsideSelection } from '../core/journal.ts';
+import { canonicalId } from '../core/named-ids.ts';
 import { formatTarget } from '../core/route.ts';
+import type { SearchQuery } from '../core/search.ts';
 import { EVENT_COLUMNS, ROW_COLUMNS } from './database.ts';
 import { bodiesOf, eventOf, packRows, type EventRow, type Handled, type Packed } from './rows.ts';
 
@@ -40,6 +42,7 @@ export class SetAside {
 
   constructor(db: Database.Database) {
     this.#db = db;
+    db.function('canonical', { deterministic: true }, (id) => (id === null ? null : canonicalId(String(id))));
     this.#quarantine = db.prepare(insertInto('quarantine'));
     this.#add = db.prepare(insertInto('dead_letters'));
     this.#isThere = db.prepare(
@@ -67,7 +70,7 @@ export class SetAside {
     this.#add.run(sink, destination, code, reason, attempts, diedAt, seq, ...row, body);
   }
 
-  list(selection: Selection, bodies: boolean): LetterPage<LetterRow> {
+  list(selection: SetAsideSelection, bodies: boolean): LetterPage<LetterRow> {
     return pageOf(this.#select('dead_letters', selection, bodies), bodies, (about) => {
       const [sink, destination, code, reason, attempts, diedAt, seq] = about as AboutLetter;
       return { sink, destination, code, reason, attempts, diedAt, seq };
@@ -75,7 +78,7 @@ export class SetAside {
   }
 
   listQuarantine(
-    selection: Selection,
+    selection: SetAsideSelection,
     bodies: boolean,
   ): LetterPage<{ readonly reasons: readonly InvalidReason[] }> {
     return pageOf(this.#select('quarantine', selection, bodies), bodies, ([reasons]) => {
@@ -125,17 +128,18 @@ export class SetAside {
   }
 
   /** A page whose bytes are bounded: bodies of 10 MiB, a hundred at a time, would not fit into memory. */
-  #select(table: Table, selection: Selection, bodies: boolean): Found[] {
+  #select(table: Table, selection: SetAsideSelection, bodies: boolean): Found[] {
     const { where, values } = conditions(table, selection);
     const about = ABOUT[table];
+    const { newestOf, limit = newestOf?.limit ?? 100 } = selection;
     // Without bodies SQLite reads no page of them.
     const rows = this.#db
       .prepare(
         `SELECT key, length(body), ${about.join()}, ${ROW_COLUMNS}, ${bodies ? 'body' : `x''`}
-         FROM ${table} ${where} ORDER BY key LIMIT ?`,
+         FROM ${table} ${where} ORDER BY key ${newestOf === undefined ? '' : 'DESC'} LIMIT ?`,
       )
       .raw()
-      .iterate(...values, selection.limit ?? 100) as IterableIterator<[number, number, ...unknown[]]>;
+      .iterate(...values, limit) as IterableIterator<[number, number, ...unknown[]]>;
     const page: Found[] = [];
     let bytes = 0;
     for (const [key, size, ...rest] of rows) {
@@ -179,9 +183,8 @@ function pageOf<About extends object>(
   };
 }
 
-function conditions(table: Table, selection: Selection): { where: string; values: unknown[] } {
-  const parts: string[] = [];
-  const values: unknown[] = [];
+function conditions(table: Table, selection: SetAsideSelection): { where: string; values: unknown[] } {
+  const [parts, values] = selection.newestOf === undefined ? [[], []] : meantBy(selection.newestOf);
   if (selection.keys !== undefined) {
     parts.push('key IN (SELECT value FROM json_each(?))');
     values.push(JSON.stringify(selection.keys));
@@ -199,4 +202,19 @@ function conditions(table: Table, selection: Selection): { where: string; values
     values.push(selection.sink);
   }
   return { where: parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`, values };
+}
+
+function meantBy({ id, user, type, since, until, after, before }: SearchQuery): [string[], unknown[]] {
+  const canonical = user === undefined ? undefined : canonicalId(user);
+  const conditions: readonly (readonly [string, unknown])[] = [
+    ['id = ?', id],
+    ['? IN (canonical(user), canonical(client_user))', canonical],
+    ['instr(type, ?) = 1', type],
+    ['received_at >= ?', since],
+    ['received_at < ?', until],
+    ['key > ?', after],
+    ['key < ?', before],
+  ];
+  const given = conditions.filter(([, value]) => value !== undefined);
+  return [given.map(([text]) => text), given.map(([, value]) => value)];
 }

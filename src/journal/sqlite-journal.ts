@@ -4,7 +4,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
 import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core/journal.ts';
-import type { QuarantinedEvent, Selection } from '../core/journal.ts';
+import type { QuarantinedEvent, Selection, SetAsideSelection } from '../core/journal.ts';
 import type { ReceiptLog } from '../core/receipt.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { BufferPool } from '../lib/buffer-pool.ts';
@@ -194,7 +194,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     );
   }
 
-  async listDeadLetters(selection: Selection, bodies = true): Promise<readonly DeadLetter[]> {
+  async listDeadLetters(selection: SetAsideSelection, bodies = true): Promise<readonly DeadLetter[]> {
     const { about, ...packed } = await this.#store.setAside.list(selection, bodies);
     const seqs = about.map(({ seq }) => seq);
     return unpack(packed, seqs).map((event, index) => {
@@ -209,7 +209,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     return count;
   }
 
-  async listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
+  async listQuarantine(selection: SetAsideSelection, bodies = true): Promise<readonly QuarantinedEvent[]> {
     const { about, ...packed } = await this.#store.setAside.listQuarantine(selection, bodies);
     return unpack(packed).map((event, index) => ({ ...event, ...(about[index] as (typeof about)[number]) }));
   }

@@ -4,8 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
 import type { SearchQuery } from '../../src/core/search.ts';
 import type { EraseStep } from '../../src/journal/erase.ts';
-import { SearchIndex } from '../../src/journal/search/search-index.ts';
+import { readStretch, SearchIndex } from '../../src/journal/search/search-index.ts';
 import { JournalSearch } from '../../src/journal/search/search.ts';
+import { pack } from '../../src/journal/rows.ts';
 import type { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -44,10 +45,16 @@ function indexOf(folder: string): SearchIndex {
   return index;
 }
 
-function build(index: SearchIndex, store: Store): void {
-  const { firstSeq, lastSeq } = store.status(NOW);
-  index.build(firstSeq, lastSeq, Infinity);
+/** Reads as the other thread does, a chunk at a time, each handed over. */
+function build(index: SearchIndex, folder: string, { firstSeq, lastSeq }: Span): void {
+  index.look(firstSeq, lastSeq);
+  for (let next = index.next(); next !== null; next = index.next()) {
+    const read = readStretch(folder, next);
+    index.add(structuredClone(read, { transfer: [read.chunk.buffer] }));
+  }
 }
+
+type Span = { readonly firstSeq: number; readonly lastSeq: number };
 
 /** Newest first, as anyone would look through them. */
 function expected(events: ReadonlyMap<number, Event>, query: SearchQuery): number[] {
@@ -98,17 +105,85 @@ test('it finds what looking through all of them finds, over many segments, and a
   const events = fill(store, 0, 500);
   for (const more of [0, 1, 150]) {
     for (const [seq, event] of fill(store, events.size, more)) events.set(seq, event);
-    build(index, store);
+    // The last of them are read by who looks for them.
+    index.follow(1, events.size, Infinity);
+    build(index, folder, store.status(NOW));
     expect(index.isComplete).toBe(true);
     for (const query of QUERIES)
       expect([query, seqsOf(index, query)]).toEqual([query, expected(events, query)]);
   }
   expect(readdirSync(folder).filter((name) => name.endsWith('.seg')).length).toBeGreaterThan(3);
-  const { events: [found], searched, of } = index.find({ ...ALL, id: 'msg_17' }); // prettier-ignore
+  const { events: [found], searched, of } = index.find({ ...ALL, id: 'msg_17', journaled: true }); // prettier-ignore
   expect([searched, of]).toEqual([events.size, events.size]);
   const { headers: _headers, body, ...envelope } = eventOf(17);
   expect(found).toEqual({ ...envelope, seq: 18, bytes: body.length, journaledAt: NOW });
 });
+
+test('an index of several chunks in one segment, handed over between threads, finds the same', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder);
+  const events = new Map<number, Event>();
+  const user = 'one who has nearly all';
+  for (let n = 0; n < 36_000; n += 1000) {
+    const batch = Array.from({ length: 1000 }, (_, k) => {
+      const { clientUser, ...event } = eventOf(n + k);
+      return {
+        ...event,
+        user: k % 50 === 0 ? user : event.user,
+        clientUser: k % 25 === 0 ? user : clientUser,
+      };
+    });
+    const seqs = store.append(batchOf(batch), NOW);
+    for (const [index, seq] of seqs.entries()) events.set(seq, batch[index] as Event);
+  }
+  const index = indexOf(folder);
+  index.follow(1, 10_000, Infinity);
+  build(index, folder, store.status(NOW));
+  const { firstSeq, lastSeq } = store.status(NOW);
+  expect([firstSeq, lastSeq, index.isComplete]).toEqual([1, 36_000, true]);
+  const queries: readonly SearchQuery[] = [
+    { ...ALL, id: 'msg_32768' },
+    { ...ALL, user },
+    { limit: 60, user, before: 32_900, type: 'daily.' },
+    { ...ALL, since: NOW + 32_700 * 700, until: NOW + 32_800 * 700 },
+    { limit: 9, after: 32_765, before: 32_772 },
+    { limit: 3, type: 'nothing' },
+  ];
+  for (const query of queries)
+    expect([query, seqsOf(index, query)]).toEqual([query, expected(events, query)]);
+  const [late] = index.find({ limit: 1, id: 'msg_35999', journaled: true }).events;
+  expect(late).toMatchObject({ seq: 36_000, journaledAt: NOW });
+});
+
+test('what is set aside is found newest first, whoever it is of and however that is written', async () => {
+  const folder = await temporaryFolder();
+  const { setAside } = openStore(folder);
+  const id = '00000000-0000-4000-8000-00000000abcd';
+  const events = Array.from({ length: 60 }, (_, n) => {
+    const event = eventOf(n);
+    return n % 9 === 0 ? { ...event, user: n % 2 === 0 ? id : `{${id.toUpperCase()}}` } : event;
+  });
+  for (const event of events) {
+    const { rows, ...rest } = pack([{ event }]);
+    setAside.add({ ...LETTER, seq: 0 }, { rows, ...rest });
+    setAside.quarantine('[]', rows[0]!, event.body);
+  }
+  const byKey = new Map(events.map((event, n) => [n + 1, event]));
+  for (const query of [...QUERIES, { limit: 3, user: id }, { ...ALL, before: 50, after: 20, user: id }]) {
+    const wanted =
+      query.user === id
+        ? [55, 46, 37, 28, 19, 10, 1]
+            .filter((key) => key < (query.before ?? 99) && key > (query.after ?? 0))
+            .slice(0, query.limit)
+        : expected(byKey, query);
+    const letters = setAside.list({ newestOf: query }, false).about;
+    expect([query, letters.map(({ key }) => key)]).toEqual([query, wanted]);
+    const quarantined = setAside.listQuarantine({ newestOf: query }, true).about;
+    expect([query, quarantined.map(({ key }) => key)]).toEqual([query, wanted]);
+  }
+});
+
+const LETTER = { sink: 's', destination: null, code: 'c', reason: 'r', attempts: 1, diedAt: NOW };
 
 test('the newest are there first, and the answer says of how many it is', async () => {
   const folder = await temporaryFolder();
@@ -116,7 +191,7 @@ test('the newest are there first, and the answer says of how many it is', async 
   const events = fill(store, 0, 700);
   const index = indexOf(folder);
   const { firstSeq, lastSeq } = store.status(NOW);
-  index.build(firstSeq, lastSeq, 0);
+  index.follow(firstSeq, lastSeq, 0);
   const { events: found, searched, of } = index.find(ALL);
   expect(of).toBe(events.size);
   expect(found).toHaveLength(searched);
@@ -124,7 +199,8 @@ test('the newest are there first, and the answer says of how many it is', async 
   expect(searched).toBeLessThan(of);
   const oldest = Math.min(...found.map(({ seq }) => seq));
   expect(oldest).toBeGreaterThan(of / 2);
-  while (!index.isComplete) index.build(firstSeq, lastSeq, 0);
+  build(index, folder, { firstSeq, lastSeq });
+  expect(index.isComplete).toBe(true);
   expect(seqsOf(index, ALL)).toEqual(expected(events, ALL));
 });
 
@@ -136,7 +212,7 @@ test('a user is found however the UUID is written, in the event and in the quest
   const events = spelt.map((user, n) => ({ ...eventOf(n), user }));
   const seqs = store.append(batchOf(events), NOW);
   const index = indexOf(folder);
-  build(index, store);
+  build(index, folder, store.status(NOW));
   for (const user of [id, id.toUpperCase()])
     expect(seqsOf(index, { ...ALL, user })).toEqual([seqs[1], seqs[0]]);
 });
@@ -146,14 +222,14 @@ test('what was removed with its segment, or erased, is found no more', async () 
   const store = openStore(folder, SMALL);
   const events = fill(store, 0, 700);
   const index = indexOf(folder);
-  build(index, store);
+  build(index, folder, store.status(NOW));
   store.cursors.open('made-up');
   store.cursors.move([['made-up', 400]]);
   while (store.maintain(NOW + 10 ** 9));
   const { firstSeq } = store.status(NOW);
   expect(firstSeq).toBeGreaterThan(100);
   for (const seq of events.keys()) if (seq < firstSeq) events.delete(seq);
-  build(index, store);
+  build(index, folder, store.status(NOW));
   expect(seqsOf(index, { ...ALL, user: 'user-3' })).toEqual(expected(events, { ...ALL, user: 'user-3' }));
   expect(index.find({ ...ALL, id: 'msg_0' }).events).toEqual([]);
 
@@ -162,7 +238,7 @@ test('what was removed with its segment, or erased, is found no more', async () 
     step = store.eraser.perform(subjects, step);
   for (const [seq, { user }] of events) if (user === 'user-3') events.delete(seq);
   for (const fresh of [index, indexOf(folder)]) {
-    build(fresh, store);
+    build(fresh, folder, store.status(NOW));
     expect(seqsOf(fresh, { ...ALL, user: 'user-3' })).toEqual([]);
     expect(seqsOf(fresh, ALL)).toEqual(expected(events, ALL));
   }
@@ -175,10 +251,10 @@ test('what is being written, and what a crash has left behind the last commit, i
   const last = readdirSync(folder).findLast((name) => name.endsWith('.seg')) ?? '';
   appendFileSync(join(folder, last), Buffer.alloc(4096, 0xf7));
   const index = indexOf(folder);
-  build(index, store);
+  build(index, folder, store.status(NOW));
   expect(seqsOf(index, ALL)).toEqual(expected(events, ALL));
   // What is not committed yet is not found, even where it lies there already.
-  index.build(1, 40, Infinity);
+  index.follow(1, 40, Infinity);
   expect(seqsOf(index, { limit: 1 })).toEqual([40]);
 });
 

@@ -1,28 +1,43 @@
-import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
-import { join } from 'node:path';
-import { canonicalId } from '../../core/named-ids.ts';
 import { isOfUser, type FoundEvent, type SearchQuery, type SearchResult } from '../../core/search.ts';
-import { decodeSegmentHeader, RECORD_HEADER, SEGMENT_HEADER } from '../segments/format.ts';
+import { SEGMENT_HEADER } from '../segments/format.ts';
 import { textsAt } from '../segments/records.ts';
 import { segmentsIn } from '../segments/segment.ts';
-import { type FoundRecord, readFully, Walker } from '../segments/walker.ts';
-import { Columns, type Row, TypeNumbers, type Wanted } from './columns.ts';
+import { Chunk, type ChunkData, type Wanted } from './chunk.ts';
+import { hashOf, hashOfUser, SegmentReader } from './segment-reader.ts';
 
-/** A segment that is open for reading beside the thread that writes it, and how far it was read. */
+/** A segment, and how far it was read. */
 interface Source {
   readonly name: string;
-  readonly fd: number;
-  readonly salt: number;
-  readonly columns: Columns;
+  readonly reader: SegmentReader;
+  readonly chunks: Chunk[];
   at: number;
   /** All that it has of the events up to this seq was read; what is damaged is not. */
   doneTo: number;
+  /** Another thread reads on in it. */
+  isTaken: boolean;
 }
 
-const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
-/** Items between two looks at the clock. */
-const AT_ONCE = 256;
+/** A part of a segment that is still to be read. */
+export interface Stretch {
+  readonly name: string;
+  readonly at: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  /** The segment is being written. */
+  readonly isLast: boolean;
+  /** What hashes begin with. */
+  readonly seed: number;
+}
+
+/** A stretch, or as much of it as fits into one chunk. */
+export interface ReadStretch {
+  readonly stretch: Stretch;
+  readonly chunk: ChunkData;
+  readonly at: number;
+  /** Up to which seq the segment has no more than this. */
+  readonly doneTo: number;
+}
 
 /**
  * Finds events of a journal, which another thread writes, by what stands in their heads. The index is in memory only, made
@@ -32,7 +47,6 @@ const AT_ONCE = 256;
 export class SearchIndex {
   readonly #path: string;
   readonly #seed = randomInt(1, 2 ** 32);
-  readonly #types = new TypeNumbers();
   /** In order. */
   #sources: Source[] = [];
   #lastSeq = 0;
@@ -45,188 +59,176 @@ export class SearchIndex {
 
   /** Whether all up to `lastSeq` is in it. */
   get isComplete(): boolean {
-    const newest = this.#sources.at(-1);
-    return this.#sources.every((source) => this.#isRead(source, source === newest));
-  }
-
-  #isRead({ doneTo, columns }: Source, isLast: boolean): boolean {
-    return doneTo >= this.#lastSeq || (isLast ? columns.nextSeq > this.#lastSeq : doneTo === Infinity);
+    return this.#sources.every((source) => this.#isRead(source));
   }
 
   /**
-   * Reads on for so long at most, newest segment first.
+   * Reads what has come at last, for so long at most.
    * @param firstSeq of the oldest event that is kept, and `lastSeq` of the newest that is committed
    */
-  build(firstSeq: number, lastSeq: number, ms: number): void {
-    this.#firstSeq = firstSeq;
-    this.#lastSeq = lastSeq;
-    this.#look();
-    const end = performance.now() + ms;
+  follow(firstSeq: number, lastSeq: number, ms: number): void {
+    this.look(firstSeq, lastSeq);
     const newest = this.#sources.at(-1);
-    for (const source of this.#sources.toReversed()) {
-      const isLast = source === newest;
-      for (let hasMore = !this.#isRead(source, isLast); hasMore;) {
-        hasMore = this.#read(source, isLast);
-        if (!hasMore) source.doneTo = isLast ? this.#lastSeq : Infinity;
-        if (performance.now() > end) return;
-        hasMore &&= !this.#isRead(source, isLast);
-      }
-    }
-  }
-
-  find(query: SearchQuery): SearchResult {
-    const { after = 0, before = Infinity, limit } = query;
-    const wanted = this.#wanted(query);
-    const events: FoundEvent[] = [];
-    const least = Math.max(after, this.#firstSeq - 1);
-    for (const source of this.#sources.toReversed()) {
-      for (const seq of source.columns.matches(wanted, least, Math.min(before, this.#lastSeq + 1))) {
-        const event = this.#eventOf(source, seq);
-        if (event === null || !isMeant(event, query)) continue;
-        events.push(event);
-        if (events.length === limit) break;
-      }
-      if (events.length === limit) break;
-    }
-    const kept = this.#sources.map(({ columns: { firstSeq, nextSeq } }) =>
-      Math.max(0, Math.min(nextSeq - 1, this.#lastSeq) - Math.max(firstSeq, this.#firstSeq) + 1),
-    );
-    const of = Math.max(0, this.#lastSeq - this.#firstSeq + 1);
-    const searched = this.isComplete ? of : kept.reduce((sum, count) => sum + count, 0);
-    return { events, searched, of };
-  }
-
-  close(): void {
-    for (const { fd } of this.#sources) closeSync(fd);
-    this.#sources = [];
+    if (newest === undefined || newest.isTaken) return;
+    const limits = { lastSeq, isLast: true, end: performance.now() + ms };
+    for (let hasTime = true; hasTime && !this.#isRead(newest); hasTime = performance.now() <= limits.end)
+      Object.assign(newest, newest.reader.fill(chunkOf(newest), newest.at, this.#seed, limits));
   }
 
   /** Takes up new segments, and lets go of those that were removed. */
-  #look(): void {
+  look(firstSeq: number, lastSeq: number): void {
+    this.#firstSeq = firstSeq;
+    this.#lastSeq = lastSeq;
     const names = new Set(segmentsIn(this.#path));
-    for (const gone of this.#sources.filter(({ name }) => !names.has(name))) closeSync(gone.fd);
+    for (const gone of this.#sources.filter(({ name }) => !names.has(name))) gone.reader.close();
     const known = new Map(this.#sources.map((source) => [source.name, source]));
     this.#sources = [...names].flatMap((name) => known.get(name) ?? this.#open(name) ?? []);
   }
 
-  /** Null for one that is removed at this moment, or whose header is damaged. */
-  #open(name: string): Source | null {
-    let fd: number;
-    try {
-      fd = openSync(join(this.#path, name), constants.O_RDONLY | NO_FOLLOW);
-    } catch {
-      return null;
-    }
-    const bytes = Buffer.alloc(SEGMENT_HEADER);
-    const header = readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
-    if (header === null) {
-      closeSync(fd);
-      return null;
-    }
-    const { salt, firstSeq } = header;
-    return { name, fd, salt, columns: new Columns(firstSeq), at: SEGMENT_HEADER, doneTo: 0 };
+  /** What another thread reads next, newest first; null when there is nothing. It is `add`ed then. */
+  next(): Stretch | null {
+    const source = this.#sources.findLast((one) => !one.isTaken && !this.#isRead(one));
+    if (source === undefined) return null;
+    source.isTaken = true;
+    const { name, at } = source;
+    const [lastSeq, seed] = [this.#lastSeq, this.#seed];
+    return { name, at, firstSeq: nextSeqOf(source), lastSeq, isLast: source === this.#sources.at(-1), seed };
   }
 
-  /** Reads a little of a segment. @returns false at its end, as far as it is committed */
-  #read(source: Source, isLast: boolean): boolean {
-    const walker = this.#walker(source, source.at);
-    for (let n = 0; n < AT_ONCE || walker.isNear(); n += 1) {
-      // What lies behind the last commit is being written right now, and no damage.
-      const isCommitted = !isLast || source.columns.nextSeq <= this.#lastSeq;
-      const item = isCommitted ? walker.next() : walker.sound();
-      if (item === null) return false;
-      if (item.kind === 'frame') source.columns.noteFrame(item.firstSeq, item.at);
-      if (item.kind === 'record') {
-        if (item.seq > this.#lastSeq) return false;
-        source.columns.add(item.seq, this.#rowOf(item, walker));
+  /** @throws Error when nothing could be read of a segment that is still there */
+  add({ stretch, chunk, at, doneTo }: ReadStretch): void {
+    const source = this.#sources.find(({ name }) => name === stretch.name);
+    // Removed meanwhile.
+    if (source === undefined) return;
+    if (chunk.count === 0 && doneTo === 0) throw new Error(`${stretch.name} cannot be read`);
+    if (chunk.count > 0) source.chunks.push(new Chunk(chunk));
+    Object.assign(source, { at, doneTo, isTaken: false });
+  }
+
+  find(query: SearchQuery): SearchResult {
+    const events = this.#eventsOf(query);
+    const of = Math.max(0, this.#lastSeq - this.#firstSeq + 1);
+    const searched = this.isComplete
+      ? of
+      : this.#sources.reduce((sum, source) => sum + this.#countOf(source), 0);
+    return { events, searched, of };
+  }
+
+  close(): void {
+    for (const { reader } of this.#sources) reader.close();
+    this.#sources = [];
+  }
+
+  #eventsOf(query: SearchQuery): FoundEvent[] {
+    const { after = 0, before = Infinity, limit } = query;
+    const wanted = this.#wanted(query);
+    const events: FoundEvent[] = [];
+    const least = Math.max(after, this.#firstSeq - 1);
+    const most = Math.min(before, this.#lastSeq + 1);
+    for (const source of this.#sources.toReversed()) {
+      for (const chunk of source.chunks.toReversed()) {
+        for (const seq of chunk.matches(wanted, least, most)) {
+          const event = eventOf(source, chunk, seq, query);
+          if (event === null || !isMeant(event, query)) continue;
+          events.push(event);
+          if (events.length === limit) return events;
+        }
       }
-      source.at = walker.at;
     }
-    return true;
+    return events;
   }
 
-  #walker({ fd, salt }: Source, at: number): Walker {
-    return new Walker({ fd, salt, end: fstatSync(fd).size, at, upto: 0 });
+  /** Events of the journal that were read. */
+  #countOf({ chunks, reader: { firstSeq } }: Source): number {
+    const last = chunks.at(-1);
+    if (last === undefined) return 0;
+    return Math.max(0, Math.min(last.nextSeq - 1, this.#lastSeq) - Math.max(firstSeq, this.#firstSeq) + 1);
   }
 
-  #rowOf(item: FoundRecord, walker: Walker): Row {
-    const second = Math.floor(item.receivedAt / 1000);
-    const nobody = { id: 0, user: 0, clientUser: 0, type: this.#types.of(''), second };
-    if (item.erased) return nobody;
-    const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
-    try {
-      const { id, head } = textsAt(bytes, pos, item);
-      const [type, , user, clientUser, , handling] = head;
-      return {
-        id: this.#hash(id),
-        user: this.#hashOf(user),
-        clientUser: this.#hashOf(clientUser),
-        type: this.#types.of(type, handling?.only !== undefined),
-        second,
-      };
-    } catch {
-      return nobody;
-    }
+  #isRead(source: Source): boolean {
+    const { doneTo } = source;
+    const isLast = source === this.#sources.at(-1);
+    return doneTo >= this.#lastSeq || (isLast ? nextSeqOf(source) > this.#lastSeq : doneTo === Infinity);
   }
 
-  /** The event itself; null when its record is erased or damaged. */
-  #eventOf(source: Source, seq: number): FoundEvent | null {
-    const from = source.columns.placeBefore(seq);
-    if (from === null) return null;
-    const walker = this.#walker(source, from);
-    let journaledAt = 0;
-    for (let item = walker.next(); item !== null; item = walker.next()) {
-      if (item.kind === 'frame') journaledAt = item.writtenAt;
-      if (item.kind !== 'record' || item.seq < seq) continue;
-      if (item.seq > seq || item.erased || !walker.isWhole(item)) return null;
-      const { bytes, pos } = walker.whole(item);
-      const { source: name, id, head } = textsAt(bytes, pos, item);
-      const [type, team, user, clientUser, , handling] = head;
-      const { receivedAt, bodyBytes } = item;
-      return {
-        seq,
-        id,
-        source: name,
-        type,
-        team,
-        user,
-        clientUser,
-        bytes: bodyBytes,
-        receivedAt,
-        journaledAt,
-        ...(handling?.only === undefined ? {} : { only: handling.only }),
-        ...(handling?.replayId === undefined ? {} : { replayId: handling.replayId }),
-        ...(handling?.trace === undefined ? {} : { trace: handling.trace.traceparent.slice(3, 35) }),
-      };
-    }
-    return null;
+  #open(name: string): Source | null {
+    const reader = SegmentReader.open(this.#path, name);
+    return reader === null
+      ? null
+      : { name, reader, chunks: [], at: SEGMENT_HEADER, doneTo: 0, isTaken: false };
   }
 
   #wanted({ id, user, type = '', since, until, without = [] }: SearchQuery): Wanted {
     return {
-      id: this.#hash(id ?? null),
-      user: this.#hashOf(user ?? null),
-      types: type === '' && without.length === 0 ? null : this.#types.wanted(type, without),
+      id: hashOf(this.#seed, id ?? null),
+      user: hashOfUser(this.#seed, user ?? null),
+      type,
+      without: new Set(without),
       since: since === undefined ? 0 : Math.floor(since / 1000),
       until: until === undefined ? Infinity : Math.floor(until / 1000),
     };
   }
+}
 
-  #hashOf(user: string | null): number {
-    return this.#hash(user === null ? null : canonicalId(user));
-  }
-
-  /** 0 for nothing, and never for something. */
-  #hash(text: string | null): number {
-    if (text === null) return 0;
-    let hash = this.#seed;
-    for (let at = 0; at < text.length; at += 1)
-      hash = Math.imul(hash ^ text.charCodeAt(at), 0x0100_0193) ^ (hash >>> 15);
-    return hash >>> 0 || 1;
+/** Reads a stretch for an index in another thread; nothing of a segment that was removed meanwhile. */
+export function readStretch(path: string, stretch: Stretch): ReadStretch {
+  const chunk = Chunk.from(stretch.firstSeq);
+  const reader = SegmentReader.open(path, stretch.name);
+  if (reader === null) return { stretch, chunk: chunk.data, at: stretch.at, doneTo: 0 };
+  try {
+    const read = reader.fill(chunk, stretch.at, stretch.seed, { ...stretch, end: Infinity });
+    return { stretch, chunk: chunk.data, ...read };
+  } finally {
+    reader.close();
   }
 }
 
-/** What the columns cannot tell: two texts may have one hash. */
+function nextSeqOf({ chunks, reader }: Source): number {
+  return chunks.at(-1)?.nextSeq ?? reader.firstSeq;
+}
+
+/** The chunk that takes the next event. */
+function chunkOf(source: Source): Chunk {
+  const last = source.chunks.at(-1);
+  if (last !== undefined && !last.isFull) return last;
+  const chunk = Chunk.from(nextSeqOf(source));
+  source.chunks.push(chunk);
+  return chunk;
+}
+
+/** The event itself; null when its record is erased or damaged. */
+function eventOf(source: Source, chunk: Chunk, seq: number, query: SearchQuery): FoundEvent | null {
+  const found = source.reader.recordAt(chunk.placeOf(seq), seq);
+  if (found === null) return null;
+  const { source: name, id, head } = textsAt(found.bytes, found.pos, found);
+  const [type, team, user, clientUser, , handling] = head;
+  const { receivedAt, bodyBytes } = found;
+  return {
+    seq,
+    id,
+    source: name,
+    type,
+    team,
+    user,
+    clientUser,
+    bytes: bodyBytes,
+    receivedAt,
+    ...(query.journaled === true ? { journaledAt: journaledAt(source, seq) } : {}),
+    ...(handling?.only === undefined ? {} : { only: handling.only }),
+    ...(handling?.replayId === undefined ? {} : { replayId: handling.replayId }),
+    ...(handling?.trace === undefined ? {} : { trace: handling.trace.traceparent.slice(3, 35) }),
+  };
+}
+
+function journaledAt({ reader, chunks }: Source, seq: number): number {
+  for (const chunk of chunks.toReversed()) {
+    const from = chunk.frameBefore(seq);
+    if (from !== null) return reader.writtenAt(from, seq);
+  }
+  return 0;
+}
+
+/** What a chunk cannot tell: two texts may have one hash. */
 function isMeant(event: FoundEvent, { id, user, type, since, until, without }: SearchQuery): boolean {
   if (event.only === undefined && without?.includes(event.type) === true) return false;
   if (id !== undefined && event.id !== id) return false;

@@ -1,11 +1,11 @@
 import type { SearchQuery, SearchResult } from '../../core/search.ts';
 import { ThreadPool } from '../../lib/thread-pool.ts';
-import type { SearchAnswer, SearchJob } from './search-thread.ts';
+import type { FindingAnswer, FindingJob } from './finding-thread.ts';
+import type { ReadStretch, Stretch } from './search-index.ts';
 
-type Pool = ThreadPool<SearchJob, SearchAnswer>;
+type Finder = ThreadPool<FindingJob, FindingAnswer>;
+type Reader = ThreadPool<Stretch, ReadStretch>;
 
-/** Milliseconds that one job reads on for: a search that comes meanwhile waits so long. */
-const SLICE = 100;
 /** Milliseconds after the last search at which the index is forgotten. */
 const IDLE = 15 * 60_000;
 
@@ -13,15 +13,17 @@ const IDLE = 15 * 60_000;
 export type Span = () => Promise<{ readonly firstSeq: number; readonly lastSeq: number }>;
 
 /**
- * Searches a journal in a thread of its own, which begins with the first search: who never searches pays nothing.
+ * Searches a journal in a thread of its own, which begins with the first search: who never searches pays nothing. What has
+ * come at last it reads itself. All else is read by another thread, which gives way to receiving where cores are short: an
+ * answer never waits for it.
  *
  * Modes: idle ⇄ indexed (a thread has the index; it ends when nobody has searched for a while). Either → closed.
  */
 export class JournalSearch {
   readonly #path: string;
   readonly #span: Span;
-  #pool: Pool | null = null;
-  #isBuilding = false;
+  #finder: Finder | null = null;
+  #reader: Reader | null = null;
   #timer: NodeJS.Timeout | null = null;
   #isClosed = false;
 
@@ -34,35 +36,41 @@ export class JournalSearch {
   async find(query: SearchQuery): Promise<SearchResult> {
     if (this.#isClosed) throw new Error('the search has ended');
     this.#keepAlive();
-    if (this.#pool === null || this.#pool.hasEnded) this.#pool = newPool(this.#path);
-    const pool = this.#pool;
-    const { result, isComplete } = await this.#run(pool, query);
-    if (!isComplete) void this.#build(pool);
+    if (this.#finder === null || this.#finder.hasEnded) this.#finder = newPool('finding', this.#path);
+    const finder = this.#finder;
+    const { result, isComplete } = await this.#run(finder, { query, read: null });
+    if (!isComplete && finder === this.#finder) void this.#read(finder);
     if (result === null) throw new Error('a search has a result');
     return result;
   }
 
-  /** Ends the thread. */
+  /** Ends the threads. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#forget();
   }
 
-  async #run(pool: Pool, query: SearchQuery | null): Promise<SearchAnswer> {
+  async #run(finder: Finder, job: Pick<FindingJob, 'query' | 'read'>): Promise<FindingAnswer> {
     const { firstSeq, lastSeq } = await this.#span();
-    return pool.run({ firstSeq, lastSeq, ms: SLICE, query });
+    const handOver = job.read === null ? [] : [job.read.chunk.buffer];
+    return finder.run({ firstSeq, lastSeq, ...job }, handOver);
   }
 
   /** Reads on until the index has all. Whoever searches again is told what is wrong. */
-  async #build(pool: Pool): Promise<void> {
-    if (this.#isBuilding) return;
-    this.#isBuilding = true;
+  async #read(finder: Finder): Promise<void> {
+    if (this.#reader !== null) return;
+    const reader: Reader = newPool('reading', this.#path);
+    this.#reader = reader;
     try {
-      while (!pool.hasEnded && !(await this.#run(pool, null)).isComplete);
+      for (let read: ReadStretch | null = null; ;) {
+        const { next } = await this.#run(finder, { query: null, read });
+        if (next === null) break;
+        read = await reader.run(next);
+      }
+      this.#reader = null;
+      await reader.close();
     } catch {
-      await this.#forget();
-    } finally {
-      this.#isBuilding = false;
+      if (this.#reader === reader) await this.#forget();
     }
   }
 
@@ -73,13 +81,14 @@ export class JournalSearch {
 
   async #forget(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
-    const pool = this.#pool;
-    this.#pool = null;
-    await pool?.close();
+    const threads = [this.#finder, this.#reader];
+    this.#finder = null;
+    this.#reader = null;
+    await Promise.all(threads.map((thread) => thread?.close()));
   }
 }
 
-function newPool(path: string): Pool {
-  const program = import.meta.url.endsWith('.ts') ? './search-thread.ts' : './search-thread.js';
-  return new ThreadPool(new URL(program, import.meta.url), path, 1);
+function newPool<Work, Result>(name: 'finding' | 'reading', path: string): ThreadPool<Work, Result> {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  return new ThreadPool(new URL(`./${name}-thread.${extension}`, import.meta.url), path, 1);
 }

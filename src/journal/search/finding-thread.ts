@@ -1,0 +1,44 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { SearchQuery, SearchResult } from '../../core/search.ts';
+import type { Answer } from '../../lib/thread-pool.ts';
+import { type ReadStretch, SearchIndex, type Stretch } from './search-index.ts';
+
+/** Milliseconds that a search reads on for, what has come at last. */
+const SLICE = 50;
+
+/** What the thread is asked: to look for something, or to take what was read and to say what is to be read next. */
+export interface FindingJob {
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly query: SearchQuery | null;
+  readonly read: ReadStretch | null;
+}
+
+export interface FindingAnswer {
+  readonly result: SearchResult | null;
+  readonly isComplete: boolean;
+  readonly next: Stretch | null;
+}
+
+const port = parentPort;
+if (port === null) throw new Error('searching runs as a worker thread only');
+
+const index = new SearchIndex(workerData as string);
+
+function answerTo({ firstSeq, lastSeq, query, read }: FindingJob): FindingAnswer {
+  if (query === null) {
+    index.look(firstSeq, lastSeq);
+    if (read !== null) index.add(read);
+    return { result: null, isComplete: index.isComplete, next: index.next() };
+  }
+  index.follow(firstSeq, lastSeq, SLICE);
+  return { result: index.find(query), isComplete: index.isComplete, next: null };
+}
+
+port.on('message', (job: FindingJob) => {
+  try {
+    port.postMessage({ ok: true, value: answerTo(job) } satisfies Answer<FindingAnswer>);
+  } catch (error) {
+    port.postMessage({ ok: false, error } satisfies Answer<FindingAnswer>);
+  }
+});

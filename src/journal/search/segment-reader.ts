@@ -1,0 +1,148 @@
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { canonicalId } from '../../core/named-ids.ts';
+import { decodeSegmentHeader, RECORD_HEADER, SEGMENT_HEADER } from '../segments/format.ts';
+import { textsAt } from '../segments/records.ts';
+import { type FoundRecord, readFully, Walker } from '../segments/walker.ts';
+import type { Chunk, Row } from './chunk.ts';
+
+const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
+/** Items between two looks at the clock. */
+const AT_ONCE = 256;
+/** Bytes read at once for one event. */
+const ONE = 4096;
+
+/** How far one reads, and for how long. */
+export interface ReadLimits {
+  /** The newest that is committed. */
+  readonly lastSeq: number;
+  /** The segment is being written. */
+  readonly isLast: boolean;
+  /** As `performance.now()` has it. */
+  readonly end: number;
+}
+
+/** A segment that is open for reading, beside the thread that writes it. */
+export class SegmentReader {
+  readonly firstSeq: number;
+  readonly #fd: number;
+  readonly #salt: number;
+
+  private constructor(fd: number, salt: number, firstSeq: number) {
+    this.#fd = fd;
+    this.#salt = salt;
+    this.firstSeq = firstSeq;
+  }
+
+  /** Null for one that is removed at this moment, or whose header is damaged. */
+  static open(folder: string, name: string): SegmentReader | null {
+    let fd: number;
+    try {
+      fd = openSync(join(folder, name), constants.O_RDONLY | NO_FOLLOW);
+    } catch {
+      return null;
+    }
+    const bytes = Buffer.alloc(SEGMENT_HEADER);
+    const header = readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
+    if (header !== null) return new SegmentReader(fd, header.salt, header.firstSeq);
+    closeSync(fd);
+    return null;
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  /**
+   * Reads the heads of events into a chunk until it is full, the time is up, or there is nothing more that is committed.
+   * @param at where an item begins
+   * @returns where the next one begins, and up to which seq there is nothing more; 0 when there is
+   */
+  fill(
+    chunk: Chunk,
+    at: number,
+    seed: number,
+    { lastSeq, isLast, end }: ReadLimits,
+  ): { readonly at: number; readonly doneTo: number } {
+    const walker = this.#walker(at);
+    let next = at;
+    for (let n = 1; !chunk.isFull; n += 1) {
+      if (n % AT_ONCE === 0 && performance.now() > end) return { at: next, doneTo: 0 };
+      // What lies behind the last commit is being written right now, and no damage.
+      const isCommitted = !isLast || chunk.nextSeq <= lastSeq;
+      const item = isCommitted ? walker.next() : walker.sound();
+      if (item === null) return { at: next, doneTo: isLast ? lastSeq : Infinity };
+      if (item.kind === 'frame') chunk.noteFrame(item.firstSeq, item.at);
+      if (item.kind === 'record') {
+        if (item.seq > lastSeq) return { at: next, doneTo: lastSeq };
+        // What is damaged in between is nobody's.
+        while (chunk.nextSeq < item.seq && !chunk.isFull) chunk.push(null);
+        if (chunk.isFull) return { at: next, doneTo: 0 };
+        if (item.seq === chunk.nextSeq) chunk.push(rowOf(item, walker, seed));
+      }
+      next = walker.at;
+    }
+    return { at: next, doneTo: 0 };
+  }
+
+  /** The record that begins here, whole; null when it is another one, erased or damaged. */
+  recordAt(at: number, seq: number): FoundRecord | null {
+    const walker = this.#walker(at, ONE);
+    const item = walker.sound();
+    if (item?.kind !== 'record' || item.seq !== seq || item.erased) return null;
+    const record = walker.whole(item);
+    return walker.isWhole(record) ? record : null;
+  }
+
+  /** When the frame was written that a record is in. @param from where a frame begins, at or before it */
+  writtenAt(from: number, seq: number): number {
+    const walker = this.#walker(from);
+    let writtenAt = 0;
+    for (let item = walker.next(); item !== null; item = walker.next()) {
+      if (item.kind === 'frame') ({ writtenAt } = item);
+      if (item.kind === 'record' && item.seq >= seq) break;
+    }
+    return writtenAt;
+  }
+
+  #walker(at: number, keeping?: number): Walker {
+    const options = { fd: this.#fd, salt: this.#salt, end: fstatSync(this.#fd).size, at, upto: 0 };
+    return new Walker(keeping === undefined ? options : { ...options, keeping });
+  }
+}
+
+/** Null for what nobody can look for. */
+function rowOf(item: FoundRecord, walker: Walker, seed: number): Row | null {
+  if (item.erased) return null;
+  const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
+  try {
+    const { id, head } = textsAt(bytes, pos, item);
+    const [type, , user, clientUser, , handling] = head;
+    return {
+      id: hashOf(seed, id),
+      user: hashOfUser(seed, user),
+      clientUser: hashOfUser(seed, clientUser),
+      type,
+      isExplicit: handling?.only !== undefined,
+      second: Math.floor(item.receivedAt / 1000),
+      at: item.at,
+    };
+  } catch {
+    return null;
+  }
+}
+
+export function hashOfUser(seed: number, user: string | null): number {
+  return hashOf(seed, user === null ? null : canonicalId(user));
+}
+
+/** 0 for nothing, and never for something. */
+export function hashOf(seed: number, text: string | null): number {
+  if (text === null) return 0;
+  let hash = seed;
+  for (let at = 0; at < text.length; at += 1)
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x0100_0193) ^ (hash >>> 15);
+  // The first bits and the last are used apart: both have to depend on all of the text.
+  hash = Math.imul(hash ^ (hash >>> 16), 0x7feb_352d);
+  return (hash ^ (hash >>> 15)) >>> 0 || 1;
+}
