@@ -206,7 +206,7 @@ function conditions(table: Table, selection: SetAsideSelection): { where: string
 
 function meantBy({ id, user, type, since, until, after, before }: SearchQuery): [string[], unknown[]] {
   const canonical = user === undefined ? undefined : canonicalId(user);
-  const conditions: readonly (readonly [string, unknown])[] = [
+  const parts: readonly (readonly [string, unknown])[] = [
     ['id = ?', id],
     ['? IN (canonical(user), canonical(client_user))', canonical],
     ['instr(type, ?) = 1', type],
@@ -215,6 +215,6 @@ function meantBy({ id, user, type, since, until, after, before }: SearchQuery): 
     ['key > ?', after],
     ['key < ?', before],
   ];
-  const given = conditions.filter(([, value]) => value !== undefined);
+  const given = parts.filter(([, value]) => value !== undefined);
   return [given.map(([text]) => text), given.map(([, value]) => value)];
 }

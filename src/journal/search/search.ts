@@ -84,7 +84,7 @@ export class JournalSearch {
     const threads = [this.#finder, this.#reader];
     this.#finder = null;
     this.#reader = null;
-    await Promise.all(threads.map((thread) => thread?.close()));
+    await Promise.all(threads.flatMap((thread) => thread?.close() ?? []));
   }
 }
 
