@@ -134,6 +134,7 @@ export function auditedErasures(erasures: Erasures, audit: Audit, who: Asker): E
       return result;
     },
     list: () => erasures.list(),
+    progress: () => erasures.progress?.() ?? Promise.resolve(null),
     run: async () => {
       const result = await erasures.run();
       await note(

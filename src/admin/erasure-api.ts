@@ -13,6 +13,9 @@ export function createErasureApi(erasuresOf: (response: Response) => Erasures): 
   api.post('/cancel', async (request, response) => {
     response.json(await erasuresOf(response).cancel(subjectOf(request.body)));
   });
+  api.get('/progress', async (_request, response) => {
+    response.json((await erasuresOf(response).progress?.()) ?? null);
+  });
   api.post('/run', async (_request, response) => void response.json(await erasuresOf(response).run()));
   return api;
 }

@@ -149,6 +149,7 @@ export class AdminClient {
       list: () => this.ask('GET', '/erasures'),
       // It answers when it is done, which takes as long as reading the archive does.
       run: () => this.ask('POST', '/erasures/run', {}, 0),
+      progress: () => this.ask('GET', '/erasures/progress'),
     };
   }
 }

@@ -60,9 +60,14 @@ export class StatusLine {
 
   /** A line that stays. */
   note(line: string): void {
+    this.clear();
+    note(this.#io, line);
+  }
+
+  /** Takes away the line that would be written over: something else is shown next. */
+  clear(): void {
     if (this.#open) this.#io.stderr.write(OVER);
     this.#open = false;
-    note(this.#io, line);
   }
 
   /** Notes so many lines of one kind, and then only that there are more. */

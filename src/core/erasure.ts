@@ -225,6 +225,8 @@ export interface Erasures {
   list(): Promise<{ readonly waiting: readonly ErasureRequest[]; readonly erased: readonly ErasedUser[] }>;
   /** Performs what is due. */
   run(): Promise<ErasureResult>;
+  /** How far the run is that is running; null when none is. Left out where who runs it is told. */
+  progress?(): Promise<ErasureProgress | null>;
 }
 
 /** An error of one item, as what was left. */

@@ -88,6 +88,7 @@ export class RunningErasures implements Erasures {
   #running: Promise<unknown> = Promise.resolve();
   readonly #runs = new Set<Promise<unknown>>();
   #activity: Activity | null = null;
+  #progress: ErasureProgress | null = null;
 
   constructor(local: LocalErasures, parts: RunningParts) {
     this.#local = local;
@@ -139,10 +140,18 @@ export class RunningErasures implements Erasures {
     } catch (error) {
       show('failed', 0, messageOf(error));
       throw error;
+    } finally {
+      this.#progress = null;
     }
   }
 
-  progressed({ store, stores, files, total }: ErasureProgress): void {
+  progress(): Promise<ErasureProgress | null> {
+    return Promise.resolve(this.#progress);
+  }
+
+  progressed(progress: ErasureProgress): void {
+    this.#progress = progress;
+    const { store, stores, files, total } = progress;
     if (this.#activity === null) return;
     // Of the stores that come later nobody knows yet how many files they have.
     const news = {

@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Audit, auditedErasures } from '../../admin/audit.ts';
 import type { Config, ResolvedConfig } from '../../config/config.ts';
 import { isLocal } from '../../journal/local.ts';
 import { MillraceError } from '../../core/errors.ts';
-import type { Erasures } from '../../core/erasure.ts';
+import type { ErasureProgress, Erasures } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { createErasures } from '../../erase/stores.ts';
 import { ownerFolder } from '../../journal/owner.ts';
@@ -27,29 +28,60 @@ export async function withErasures<T>(
 ): Promise<T> {
   const { config } = loaded;
   const client = AdminClient.of(config);
-  if (client !== null && (await client.isListening())) return work(client.erasures());
+  const status = new StatusLine(io);
+  if (client !== null && (await client.isListening())) return work(watched(client.erasures(), status));
   let opened: Promise<OpenJournal | null> | null = null;
   const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
-  const status = new StatusLine(io);
   const erasures = createErasures({
     plan: new Cell(loaded),
     users: ErasedUsers.open(config.erasure.path),
     journal: () => (opened ??= journalOf(config)),
     proof: openProof(config),
     log: { info: () => undefined, warn: () => undefined, error: say },
-    onProgress: ({ store, stores, files, total, bytes }) =>
-      status.show(
-        () =>
-          `store ${store} of ${stores}: searched ${files}/${total} files, ${formatAmount(bytes)}${status.pace(files, total)}`,
-      ),
+    onProgress: (progress) => show(status, progress),
     signal: io.signal,
   });
   try {
-    return await work(auditedErasures(erasures, new Audit(ownerFolder(config)), 'command'));
+    const audited = auditedErasures(erasures, new Audit(ownerFolder(config)), 'command');
+    return await work({ ...audited, run: () => audited.run().finally(() => status.clear()) });
   } finally {
     const journal = await (opened as Promise<OpenJournal | null> | null)?.catch(() => null);
     await journal?.close();
   }
+}
+
+/** Milliseconds between two questions how far a receiver is. */
+const ASK_EVERY = 500;
+
+/** The erasures of a running receiver, which is asked how far it is while it runs them. */
+function watched(erasures: Erasures, status: StatusLine): Erasures {
+  const watch = async (signal: AbortSignal): Promise<void> => {
+    for (;;) {
+      await sleep(ASK_EVERY, undefined, { signal });
+      const progress = await erasures.progress?.();
+      if (progress && !signal.aborted) show(status, progress);
+    }
+  };
+  const run = async (): ReturnType<Erasures['run']> => {
+    const abort = new AbortController();
+    // A receiver that does not tell how far it is runs them all the same.
+    const watching = watch(abort.signal).catch(() => undefined);
+    try {
+      return await erasures.run();
+    } finally {
+      abort.abort();
+      await watching;
+      status.clear();
+    }
+  };
+  return { ...erasures, run };
+}
+
+function show(status: StatusLine, { store, stores, files, total, bytes }: ErasureProgress): void {
+  status.show(
+    () =>
+      `store ${store} of ${stores}: searched ${files}/${total} files, ${formatAmount(bytes)}${status.pace(files, total)}`,
+  );
 }
 
 type OpenJournal = SqliteJournal | KafkaJournal;

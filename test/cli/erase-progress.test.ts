@@ -1,0 +1,79 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable, Writable } from 'node:stream';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Io } from '../../src/cli/io.ts';
+import { runProgram } from '../../src/cli/program.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { writeConfig } from '../support/millrace.ts';
+
+const RESULT = { receipts: [], left: [], files_searched: 40, bytes_searched: 4000 };
+
+/** A receiver's admin API, whose erasure has searched ten files more each time that it is asked. */
+async function startErasing(knowsProgress: boolean): Promise<{ port: number; asked: () => number }> {
+  let asked = 0;
+  let finish = (): void => undefined;
+  const server = createServer((request, response) => {
+    const answer = (status: number, body: unknown): void => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    };
+    const { url } = request;
+    if (url === '/livez') return answer(200, {});
+    if (url === '/api/erasures') return answer(200, { request: 'made-up', due_at: '2026-11-23T00:00:00Z' });
+    if (url === '/api/erasures/run') finish = () => answer(200, RESULT);
+    if (url !== '/api/erasures/progress') return;
+    asked += 1;
+    if (asked === 3 || !knowsProgress) setImmediate(finish);
+    if (!knowsProgress) return answer(404, { code: 'not_found', detail: 'made up' });
+    answer(200, asked === 1 ? null : { store: 1, stores: 2, files: asked * 10, total: 40, bytes: 4096 });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => void server.close());
+  return { port: (server.address() as AddressInfo).port, asked: () => asked };
+}
+
+async function erase(port: number): Promise<{ said: string; exit: number }> {
+  const config = writeConfig(await temporaryFolder(), {
+    acknowledge: 'delivered' as unknown as object,
+    admin: { port, token: 'made-up-token-for-this-test' },
+    sinks: { out: { type: 'stdout' } },
+  });
+  let said = '';
+  let exit = 0;
+  const stderr = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      said += String(chunk);
+      done();
+    },
+  });
+  const io: Io = {
+    stdout: new Writable({ write: (_chunk, _encoding, done) => done() }),
+    stderr: Object.assign(stderr, { isTTY: true }),
+    stdin: Readable.from([]),
+    env: { NO_COLOR: '1' },
+    signal: new AbortController().signal,
+    onHangUp: () => undefined,
+    onUncaught: () => undefined,
+    setExit: (code) => (exit = code),
+  };
+  await runProgram(io, ['erase', 'made-up-user', '--now', '--config', config]);
+  return { said, exit };
+}
+
+test('an erasure that a running receiver performs is shown with its rate and the time left', async () => {
+  const { port, asked } = await startErasing(true);
+  const { said, exit } = await erase(port);
+  expect(exit).toBe(0);
+  expect(asked()).toBeGreaterThanOrEqual(3);
+  expect(said).toMatch(/store 1 of 2: searched 20\/40 files, 4.1 kB/);
+  expect(said).toMatch(/searched 30\/40 files, 4.1 kB, [\d.]+\/s, .*left/);
+  // What follows begins on a line of its own.
+  expect(said).toMatch(/left\r\u001b\[Knothing is due\n$/);
+});
+
+test('a receiver that does not tell how far it is erases all the same', async () => {
+  const { port } = await startErasing(false);
+  expect(await erase(port)).toEqual({ said: 'nothing is due\n', exit: 0 });
+});
