@@ -9,8 +9,10 @@ import { Agent, request } from 'undici';
 import { stringify } from 'yaml';
 import { MADE_UP_TEAM, madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
-import { run, serve, stop, type Places } from './program.ts';
+import { freePorts, run, serve, stop, type Places, type Ports } from './program.ts';
 
+/** Milliseconds that a page or an answer may take. */
+const PATIENCE = 60_000;
 /** Which of the events that the target gets it refuses. */
 const REFUSED = 40;
 const STRANGER = '00000000-0000-4000-8000-000000000009';
@@ -30,21 +32,24 @@ export async function consolePictures({ main, folder, docs }: Places, seconds: n
     target.listen(0, '127.0.0.1', resolve);
   });
   const own = join(folder, 'console');
-  const webhooks = prepare(own, (target.address() as AddressInfo).port);
+  const ports = await freePorts();
+  prepare(own, ports, (target.address() as AddressInfo).port);
+  const webhooks = `http://127.0.0.1:${ports.server}/webhooks`;
   const serving = await serve(main, own);
   const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
   });
   try {
-    const page = await browser.newPage({ viewport: { width: 1120, height: 1000 } });
+    const page = await browser.newPage({ viewport: { width: 1120, height: 1220 } });
+    page.setDefaultTimeout(PATIENCE);
     const [link = ''] = /http\S+/.exec(await run(main, own, ['console'])) ?? [];
     await page.goto(link);
     await page.locator('#tile-rate').waitFor();
     // Events go on while the pictures are taken.
     const sending = events(webhooks, seconds + 10);
     await Promise.race([sending, sleep(seconds * 1000)]);
-    for (const colorScheme of ['light', 'dark'] as const) await picture(page, colorScheme, docs);
+    for (const colorScheme of ['light', 'dark'] as const) await pictures(page, colorScheme, docs);
     await sending;
   } finally {
     await browser.close();
@@ -55,14 +60,14 @@ export async function consolePictures({ main, folder, docs }: Places, seconds: n
 }
 
 /** As few connections as a sender keeps. */
-const SENDER = new Agent({ connections: 8 });
+const SENDER = new Agent({ connections: 8, headersTimeout: PATIENCE, bodyTimeout: PATIENCE });
 
-/** Writes a config. @returns where deliveries go */
-function prepare(folder: string, port: number): string {
+/** Writes a config. @param port of the target of one sink */
+function prepare(folder: string, { server, admin }: Ports, port: number): void {
   mkdirSync(join(folder, 'config'), { recursive: true });
   const config = {
-    server: { host: '127.0.0.1', port: 8099 },
-    admin: { port: 9099 },
+    server: { host: '127.0.0.1', port: server },
+    admin: { port: admin },
     signing: { secrets: [SECRET] },
     envelope: { teams: [MADE_UP_TEAM] },
     sinks: {
@@ -80,7 +85,6 @@ function prepare(folder: string, port: number): string {
     ],
   };
   writeFileSync(join(folder, 'config/millrace.yaml'), stringify(config));
-  return 'http://127.0.0.1:8099/webhooks';
 }
 
 /** More and fewer a second, in waves; now and then one of a stranger's team, or signed with another secret. */
@@ -109,9 +113,35 @@ async function post(url: string, id: string, body: Buffer, secret: string): Prom
   await answer.body.dump();
 }
 
-async function picture(page: Page, colorScheme: 'light' | 'dark', docs: string): Promise<void> {
+/** The overview, then what two of its tabs show. */
+async function pictures(page: Page, colorScheme: 'light' | 'dark', docs: string): Promise<void> {
   await page.emulateMedia({ colorScheme });
+  await page.locator('#tab-events').click();
+  await page.mouse.move(0, 0);
   // The chart is drawn in the new colours with the next figures.
   await sleep(2500);
+  await page.locator('html').evaluate((root) => root.scrollTo(0, 0));
   await page.screenshot({ path: join(docs, `console-${colorScheme}.png`) });
+  const tabs = page.locator('section', { has: page.locator('#tab-search') });
+  await page.locator('#tab-search').click();
+  await page.locator('#search-type').fill('labtest.');
+  await page.locator('#search button[type=submit]').click();
+  await page.locator('#search-table tbody button').nth(8).waitFor();
+  await page.getByText(/^50 events and more$/).waitFor();
+  await tabs.evaluate((section) => {
+    // Below the header, which stays at the top.
+    section.style.scrollMarginTop = '72px';
+    section.scrollIntoView();
+  });
+  const { x, y, width } = (await tabs.boundingBox()) ?? { x: 0, y: 0, width: 1120 };
+  // A page of events is more than a picture needs.
+  await page.screenshot({
+    path: join(docs, `console-search-${colorScheme}.png`),
+    clip: { x, y, width, height: 580 },
+  });
+  await page.locator('#search-table tbody button').first().click();
+  const details = page.locator('dialog#details');
+  await details.getByText('archive').first().waitFor();
+  await details.screenshot({ path: join(docs, `console-event-${colorScheme}.png`) });
+  await page.keyboard.press('Escape');
 }

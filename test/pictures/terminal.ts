@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import { COLUMNS, run, serve, stop, type Places } from './program.ts';
+import { COLUMNS, freePorts, run, serve, stop, type Places } from './program.ts';
 
 /** Begins a terminal's codes for colours and bold, which end with `m`. */
 const ESCAPE = '\u001B[';
@@ -26,9 +26,13 @@ export async function terminalPicture({ main, folder, docs }: Places): Promise<v
     lines.push(prompt(args), ...linesOf(await run(main, own, args)), '');
   };
   await show(['init', '--yes']);
-  // Other ports than those that are likely to be taken here.
+  // The usual ports may be taken here; the picture shows those.
+  const ports = await freePorts();
   const config = join(own, 'config/millrace.yaml');
-  writeFileSync(config, `${readFileSync(config, 'utf8')}server: { port: 8098 }\nadmin: { port: 9098 }\n`);
+  writeFileSync(
+    config,
+    `${readFileSync(config, 'utf8')}server: { port: ${ports.server} }\nadmin: { port: ${ports.admin} }\n`,
+  );
   const serving = await serve(main, own);
   try {
     lines.push(`${prompt(['serve'])} &`, ...linesOf(serving.shown()), '');
@@ -38,7 +42,10 @@ export async function terminalPicture({ main, folder, docs }: Places): Promise<v
   } finally {
     await stop(serving);
   }
-  writeFileSync(join(docs, 'terminal.svg'), svg(lines));
+  const shown = lines.map((line) =>
+    line.replaceAll(String(ports.server), '8080').replaceAll(String(ports.admin), '9090'),
+  );
+  writeFileSync(join(docs, 'terminal.svg'), svg(shown));
 }
 
 function linesOf(printed: string): string[] {

@@ -21,6 +21,8 @@ export class Search {
   #next = null;
   #count = 0;
   #asked = 0;
+  /** The last answer that the rows were made of. */
+  #shown = '';
   #payloads = false;
 
   constructor() {
@@ -64,7 +66,8 @@ export class Search {
       }
       if (asked !== this.#asked) return;
       this.#show(page, kept);
-      if (page.searched < page.of && page.events.length < PAGE) {
+      // A full page, too, gives way to newer events while the index is being made.
+      if (page.searched < page.of) {
         await new Promise((resolve) => {
           setTimeout(resolve, AGAIN);
         });
@@ -81,8 +84,12 @@ export class Search {
   #show({ events, searched, of, next }, kept) {
     this.#count = kept + events.length;
     this.#next = next;
-    for (const row of [...this.#body.rows].slice(kept)) row.remove();
-    this.#body.append(...events.map((event) => this.#row(event)));
+    const shown = JSON.stringify([kept, events]);
+    if (shown !== this.#shown || this.#count === 0) {
+      for (const row of [...this.#body.rows].slice(kept)) row.remove();
+      this.#body.append(...events.map((event) => this.#row(event)));
+    }
+    this.#shown = shown;
     if (this.#count === 0) this.#body.append(emptyRow(6, 'No event is like that.'));
     setHidden(this.#more, next === null);
     const whole = searched >= of ? '' : `, in ${format.count(searched)} of ${format.count(of)} so far`;

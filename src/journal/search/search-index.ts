@@ -57,6 +57,11 @@ export class SearchIndex {
     this.#path = path;
   }
 
+  /** Nothing was read yet. */
+  get isEmpty(): boolean {
+    return this.#sources.every(({ chunks }) => chunks.length === 0);
+  }
+
   /** Whether all up to `lastSeq` is in it. */
   get isComplete(): boolean {
     return this.#sources.every((source) => this.#isRead(source));
