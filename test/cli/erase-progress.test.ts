@@ -12,7 +12,7 @@ const RESULT = { receipts: [], left: [], files_searched: 40, bytes_searched: 400
 /** A receiver's admin API, whose erasure has searched ten files more each time that it is asked. */
 async function startErasing(knowsProgress: boolean): Promise<{ port: number; asked: () => number }> {
   let asked = 0;
-  let finish = (): void => undefined;
+  let finish: (() => void) | null = null;
   const server = createServer((request, response) => {
     const answer = (status: number, body: unknown): void => {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -23,7 +23,7 @@ async function startErasing(knowsProgress: boolean): Promise<{ port: number; ask
     if (url === '/api/erasures/run') finish = () => answer(200, RESULT);
     if (url !== '/api/erasures/progress') return;
     asked += 1;
-    if (asked === 3 || !knowsProgress) setImmediate(finish);
+    if (asked === 3 || !knowsProgress) setImmediate(() => finish?.());
     if (!knowsProgress) return answer(404, { code: 'not_found', detail: 'made up' });
     answer(200, asked === 1 ? null : { store: 1, stores: 2, files: asked * 10, total: 40, bytes: 4096 });
   });
@@ -70,7 +70,7 @@ test('an erasure that a running receiver performs is shown with its rate and the
   expect(said).toMatch(/store 1 of 2: searched 20\/40 files, 4.1 kB/);
   expect(said).toMatch(/searched 30\/40 files, 4.1 kB, [\d.]+\/s, .*left/);
   // What follows begins on a line of its own.
-  expect(said).toMatch(/left\r\u001b\[Knothing is due\n$/);
+  expect(said.endsWith('left\r\u001b[Knothing is due\n')).toBe(true);
 });
 
 test('a receiver that does not tell how far it is erases all the same', async () => {
