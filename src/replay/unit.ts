@@ -9,6 +9,8 @@ import type { Taken } from './line-reader.ts';
 export type Unit =
   | FileUnit
   | { readonly kind: 'journal'; readonly after: number; readonly upTo: number }
+  /** A partition of a journal that a fleet shares. */
+  | { readonly kind: 'topic'; readonly partition: number; readonly after: number; readonly upTo: number }
   | { readonly kind: 'quarantine' | 'dead-letters' }
   /** Something that was found and cannot be read. */
   | { readonly kind: 'unreadable'; readonly where: string; readonly reason: string };
@@ -97,6 +99,11 @@ export class StepMaker {
   passTo(line: number): void {
     this.#read += line - this.#at;
     this.#at = line;
+  }
+
+  /** All up to this one is covered. */
+  reach(at: number): void {
+    this.#at = at;
   }
 
   take(at: number, where: string, taken: Taken, letter: Letter = {}): void {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
+import { newMasterKey } from '../../src/seal/master-key.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnKafka, type KafkaCluster } from '../support/kafka/cluster.ts';
 import { seededRandom } from '../support/random.ts';
@@ -15,6 +16,8 @@ const FAULTS = Number(process.env['MILLRACE_FLEET_FAULTS'] ?? 12);
 const SEED = Number(process.env['MILLRACE_FLEET_SEED'] ?? 1);
 /** A folder where histories and logs are kept; without it they are gone with their test. */
 const KEPT = process.env['MILLRACE_FLEET_KEEP'] ?? null;
+/** With `1` what lies in the topics is sealed. */
+const SEALED = process.env['MILLRACE_FLEET_SEALED'] === '1';
 const USERS = 24;
 
 const historyFolder = async (): Promise<string> => {
@@ -103,7 +106,9 @@ describeOnKafka(
     ): Promise<{ fleet: Fleet; faults: Faults }> => {
       const folder = await historyFolder();
       const sink = { ms, batch: 5, ...(stalls === undefined ? {} : { stalls: join(folder, stalls), only }) };
-      const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink, session });
+      const encrypt = { store: join(folder, 'keys'), masterKey: newMasterKey() };
+      const journal = SEALED ? { encrypt } : {};
+      const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink, session, journal });
       await fleet.createTopics();
       onTestFinished(() => fleet.stop());
       const random = seededRandom(SEED);

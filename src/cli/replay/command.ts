@@ -19,7 +19,7 @@ Examples:
   millrace replay ./data/archive --to hubs --type labtest. --since 2026-11-01 --until 2026-11-07 --dry-run
   millrace replay ./data/archive --to hubs --type labtest. --since 2026-11-01 --until 2026-11-07 --rate 500/s
   millrace replay ./data/archive --to hubs … --resume       after an interruption: the same command, and --resume
-  millrace replay journal --to topics:new-topic             what the journal still holds
+  millrace replay journal --to topics:new-topic             what the journal still holds, be it a topic of a fleet
   millrace replay dead-letters --sink hubs --to archive     a copy; \`dead-letters retry\` redelivers them instead
   millrace replay ./from-elsewhere --routes --pseudonymise --config test-system.yaml
 
@@ -79,7 +79,8 @@ export function replayCommand(io: Io): Command {
         const onChanged = (where: string): void =>
           note(io, `${where} has changed since: replayed again from its first line, under the same ids`);
         await withPlaces(loaded.config.storage, async (places) => {
-          const parts = { loaded, opener, ask: store.ask, places, onPassedOver, onChanged };
+          const topicLog = (): ReturnType<ReplayStore['topicLog']> => store.topicLog();
+          const parts = { loaded, opener, ask: store.ask, topicLog, places, onPassedOver, onChanged };
           const work = replayWork(order, parts);
           if (flags.dryRun === true) await count(work, flags, io);
           else render(await runReplay(work, flags, io), work, flags, io);

@@ -2,7 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { LoadedConfig } from '../../config/config.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { AskStore } from '../../replay/read-store.ts';
-import type { OpenOperations } from '../operations.ts';
+import type { TopicLog } from '../../replay/read-topic.ts';
+import type { OpenOperations, openTopics } from '../operations.ts';
 
 /** A receiver that restarts is away for a moment: tries, and milliseconds between them. */
 const TRIES = { count: 30, every: 1000 };
@@ -12,6 +13,7 @@ export class ReplayStore {
   readonly #loaded: LoadedConfig;
   readonly #signal: AbortSignal;
   #open: OpenOperations | null = null;
+  #topics: Awaited<ReturnType<typeof openTopics>> | null = null;
 
   constructor(loaded: LoadedConfig, signal: AbortSignal) {
     this.#loaded = loaded;
@@ -32,7 +34,18 @@ export class ReplayStore {
     }
   };
 
+  /** The journal of a fleet, which is read here whoever runs; null where it is not one. */
+  async topicLog(): Promise<TopicLog | null> {
+    const { config } = this.#loaded;
+    if (config.journal.type !== 'kafka') return null;
+    this.#topics ??= await (await import('../operations.ts')).openTopics(config);
+    return this.#topics.sharedLog();
+  }
+
   async close(): Promise<void> {
+    const topics = this.#topics;
+    this.#topics = null;
+    await topics?.close();
     const open = this.#open;
     this.#open = null;
     await open?.close();

@@ -6,6 +6,7 @@ import { destinationsOf, type Destinations } from '../../replay/destinations.ts'
 import { listPath, type Listing } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
 import { listStore, StoreReader, type AskStore } from '../../replay/read-store.ts';
+import { listTopic, readTopic, type TopicLog, type TopicUnit } from '../../replay/read-topic.ts';
 import type { ReadUnit } from '../../replay/replay.ts';
 import { StepMaker, type Step, type Unit } from '../../replay/unit.ts';
 import { explicitTargets } from '../../route/explicit.ts';
@@ -31,6 +32,8 @@ export interface ReplayParts {
   /** Opens sealed records. */
   readonly opener: RecordOpener | undefined;
   readonly ask: AskStore;
+  /** The journal of a fleet; null where it is on a machine. */
+  readonly topicLog: () => Promise<TopicLog | null>;
   /** Where archives are opened. */
   readonly places: Places;
   readonly onPassedOver: Listing['onPassedOver'];
@@ -57,17 +60,19 @@ export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
 
 async function* listInputs(
   { inputs, selection }: ReplayOrder,
-  { ask, places, onPassedOver }: ReplayParts,
+  { ask, topicLog, places, onPassedOver }: ReplayParts,
 ): AsyncGenerator<Unit> {
   for (const input of inputs) {
+    const log = input.kind === 'store' && input.name === 'journal' ? await topicLog() : null;
     if (input.kind === 'path') yield* listPath(input.path, { places, selection, onPassedOver });
+    else if (log !== null) yield* listTopic(log, selection);
     else yield await listStore(input.name, ask);
   }
 }
 
 function readerOf(
   { selection, sinks }: ReplayOrder,
-  { loaded, opener, ask, places, onChanged }: ReplayParts,
+  { loaded, opener, ask, topicLog, places, onChanged }: ReplayParts,
   { isErased }: ErasedUsers,
 ): Pick<ReplayWork, 'read' | 'expect'> {
   const { type, team, user, clientUser, maxDepth } = loaded.config.envelope;
@@ -80,7 +85,8 @@ function readerOf(
     read: (unit, from, signal) => {
       if (unit.kind === 'file') return files.read(unit, from, signal);
       if (unit.kind === 'unreadable') return unreadable(unit.where, unit.reason);
-      return stores.read(unit, from, signal);
+      if (unit.kind !== 'topic') return stores.read(unit, from, signal);
+      return topic(unit, from, { log: topicLog, selection, isErased, signal });
     },
     expect: (unit) => {
       if (unit.kind === 'file') files.expect(unit);
@@ -92,4 +98,14 @@ async function* unreadable(where: string, reason: string): AsyncGenerator<Step> 
   const step = new StepMaker(1);
   step.problem(where, reason);
   yield step.made();
+}
+
+async function* topic(
+  unit: TopicUnit,
+  from: number,
+  { log, ...around }: Parameters<typeof readTopic>[3] & { readonly log: ReplayParts['topicLog'] },
+): AsyncGenerator<Step> {
+  const opened = await log();
+  if (opened === null) yield* unreadable('journal', 'journal.type is not kafka any more');
+  else yield* readTopic(opened, unit, from, around);
 }

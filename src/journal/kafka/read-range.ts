@@ -34,10 +34,30 @@ export async function readRange(
   cluster: Cluster,
   topic: string,
   partition: number,
-  { from, to }: { readonly from: number; readonly to: number },
+  range: { readonly from: number; readonly to: number },
   signal: AbortSignal,
   use: (record: Read) => void,
 ): Promise<void> {
+  for await (const { records } of pagesOf(cluster, topic, partition, range, signal))
+    for (const record of records) use(record);
+}
+
+/** The same, as the brokers give them. */
+export interface Page {
+  readonly records: readonly Read[];
+  /** Where it was begun to read: further on than asked for, where brokers have deleted what was there. */
+  readonly from: number;
+  /** Where to go on. */
+  readonly next: number;
+}
+
+export async function* pagesOf(
+  cluster: Cluster,
+  topic: string,
+  partition: number,
+  { from, to }: { readonly from: number; readonly to: number },
+  signal: AbortSignal,
+): AsyncGenerator<Page> {
   let anew = false;
   for (let at = from, tries = 0; at < to;) {
     signal.throwIfAborted();
@@ -53,7 +73,7 @@ export async function readRange(
       if (earliest <= at) return;
       at = earliest;
     } else if (fetched !== undefined && fetched.error === 'NONE' && fetched.next > at) {
-      for (const record of fetched.records) if (record.offset < to) use(record);
+      yield { records: fetched.records.filter(({ offset }) => offset < to), from: at, next: fetched.next };
       at = fetched.next;
       tries = 0;
     } else {

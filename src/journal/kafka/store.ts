@@ -27,6 +27,7 @@ import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
 import type { Extra } from './record.ts';
 import type { Records } from './records.ts';
+import { SharedLog } from './shared-log.ts';
 import { Share, type ShareOptions } from './share.ts';
 import { TopicStatus } from './status.ts';
 import { Topics, type TopicsOptions } from './topics.ts';
@@ -181,6 +182,12 @@ export class KafkaJournal implements EventStore, ErasableStore {
   async ledger(): Promise<Ledger> {
     const { dedupWindow: window } = this.#options;
     return new Ledger({ ...this.#options, window }, await this.#topics.look());
+  }
+
+  /** For who reads each event once. */
+  async sharedLog(): Promise<SharedLog> {
+    const { dedupWindow: window } = this.#options;
+    return new SharedLog({ ...this.#options, window }, await this.#topics.look());
   }
 
   heads(): Promise<never> {

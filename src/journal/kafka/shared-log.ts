@@ -1,0 +1,76 @@
+import type { Event } from '../../core/event.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import type { Cluster } from './cluster.ts';
+import { pagesOf } from './read-range.ts';
+import type { Records } from './records.ts';
+import { PartitionWindow, RETRIED } from './window.ts';
+
+export interface SharedLogOptions {
+  readonly topic: string;
+  readonly windowTopic: string;
+  /** Milliseconds that an id is remembered. */
+  readonly window: number;
+  readonly records: Records;
+  readonly log: SinkLog;
+}
+
+/** Clocks are set back now and then: milliseconds by which a record can say that it is older than its event. */
+const SLACK = 60_000;
+
+/** The topic of events, for who reads each event once: repetitions, and what is in quarantine, are passed over. */
+export class SharedLog {
+  readonly #options: SharedLogOptions;
+  readonly #cluster: Cluster;
+
+  constructor(options: SharedLogOptions, cluster: Cluster) {
+    this.#options = options;
+    this.#cluster = cluster;
+  }
+
+  /**
+   * What there is now, by partition; numbers are offsets plus one.
+   * @param since milliseconds since the epoch: what was received before is left out, as far as whole stretches of it are
+   */
+  async spans(
+    since: number | null,
+  ): Promise<readonly { readonly partition: number; readonly after: number; readonly upTo: number }[]> {
+    const { topic } = this.#options;
+    const all = [...(await this.#cluster.topic(topic, true)).leaders.keys()];
+    const first = await this.#cluster.offsets(topic, all, since === null ? 'earliest' : since - SLACK);
+    const last = await this.#cluster.offsets(topic, all, 'latest');
+    return all.flatMap((partition) => {
+      const [after, upTo] = [first.get(partition) ?? -1, last.get(partition) ?? 0];
+      return after < 0 || after >= upTo ? [] : [{ partition, after, upTo }];
+    });
+  }
+
+  async *pages(
+    partition: number,
+    { after, upTo }: { readonly after: number; readonly upTo: number },
+    signal: AbortSignal,
+  ): AsyncGenerator<{
+    readonly upTo: number;
+    readonly removed: number;
+    readonly found: readonly { readonly at: number; readonly event: Event | 'erased' }[];
+  }> {
+    const { topic, records } = this.#options;
+    const window = new PartitionWindow(partition, { ...this.#options, now: Date.now });
+    // What came before says what of it are repetitions, wherever the reading begins.
+    await window.cover(this.#cluster, after, signal);
+    let from = after;
+    for await (const page of pagesOf(this.#cluster, topic, partition, { from, to: upTo }, signal)) {
+      const looked = await records.open(page.records);
+      const found: { at: number; event: Event | 'erased' }[] = [];
+      for (const [index, { outline, kept }] of looked.entries()) {
+        if (outline === null || window.note(outline) !== 'first') continue;
+        // A dead letter that is sent once more stands behind the event that it was made of.
+        if (kept?.again?.startsWith(RETRIED) === true) continue;
+        found.push({ at: (page.records[index]?.offset ?? 0) + 1, event: kept?.event ?? 'erased' });
+      }
+      const end = Math.min(page.next, upTo);
+      yield { upTo: end, removed: page.from - from, found };
+      from = end;
+    }
+    if (from < upTo) yield { upTo, removed: upTo - from, found: [] };
+  }
+}
