@@ -99,9 +99,7 @@ async function recorded(count: number): Promise<string[][]> {
 }
 
 /** The model, and beside it a module for each list of histories. */
-async function modelWith(
-  modules: Readonly<Record<string, readonly (readonly string[])[]>>,
-): Promise<Model> {
+async function modelWith(modules: Readonly<Record<string, readonly (readonly string[])[]>>): Promise<Model> {
   const journal = readFileSync(join(ROOT, 'src/journal/model/journal.qnt'), 'utf8');
   const instance = /import journal\([^)]*\)\.\*/.exec(journal)?.[0] ?? '';
   const nothing = `action nothing: bool = all {

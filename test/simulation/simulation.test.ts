@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Ended, millraceProcess } from '../support/millrace.ts';
 
 /** Histories of a run of the tests; set MILLRACE_SIMULATIONS and MILLRACE_SEED for more, or others. */
-const HISTORIES = process.env['MILLRACE_SIMULATIONS'] ?? '25';
+const HISTORIES = process.env['MILLRACE_SIMULATIONS'] ?? '12';
 const SEED = process.env['MILLRACE_SEED'] ?? '1';
 
 /** Seeds that have found something wrong with the receiver; a change of the program can make other histories of them. */
