@@ -82,6 +82,23 @@ describe('files sink after kill -9', () => {
     expect((await ids(path)).filter((id) => id === 'msg_11')).toHaveLength(4);
   });
 
+  it('never takes an event for one that a crash left behind, whose id it has with other bytes', async () => {
+    const path = tempFolder();
+    crash(path, 'open');
+    const { sink } = filesSink(path);
+    await sink.open();
+    const [{ event } = { event: null }] = deliver(11, 1);
+    const body = Buffer.from(JSON.stringify({ ...JSON.parse(String(event?.body)), other: 'bytes' }));
+    await sink.send(deliver(11, 1), signal);
+    for (let n = 0; n < 2; n += 1)
+      await sink.send(
+        deliver(11, 1).map((one) => ({ ...one, event: { ...one.event, body } })),
+        signal,
+      );
+    expect((await ids(path, true)).filter((id) => id === 'msg_11')).toHaveLength(3);
+    await sink.close(signal);
+  });
+
   it('fault 5: cuts torn ends off parts and manifest, removes temporary files, and says so', async () => {
     const path = tempFolder();
     crash(path, 'open');

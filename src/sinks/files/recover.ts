@@ -1,8 +1,7 @@
 import { readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PART_EXTENSION, SENT_EXTENSION, type FileForm } from '../../core/archive.ts';
-import { parseHead } from '../../core/archive-record.ts';
-import type { Event } from '../../core/event.ts';
+import { parseHead, parseRecord } from '../../core/archive-record.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { readPlain } from '../../lib/durable.ts';
@@ -10,7 +9,7 @@ import { cutLines } from '../../lib/lines.ts';
 import { holeIn } from '../../lib/tail.ts';
 import { Part, PartStats, type PartPlace } from './part.ts';
 import { removePart } from './finish.ts';
-import { identityOf } from './recovered-ids.ts';
+import { identityOf, type Identified } from './recovered-ids.ts';
 import type { RecoveredPart, Recovery } from './target.ts';
 import { isLockFile } from './writer-folders.ts';
 
@@ -141,8 +140,8 @@ interface FoundLine {
   /** As the manifest counts it. */
   readonly type: string;
   readonly receivedAt: string;
-  /** Null for a sealed record that stays closed: its user is erased, or the keys are not given any more. */
-  readonly event: Pick<Event, 'id' | 'source' | 'type' | 'user'> | null;
+  /** Null for a sealed record that stays closed: its user is erased, or the keys are not given any more; and for one without its body. */
+  readonly event: Identified | null;
 }
 
 /** Null for what is no record. */
@@ -151,7 +150,9 @@ function readLine(line: Buffer, opener: RecordOpener | null): FoundLine | null {
     const record = parseHead(line)?.record;
     if (record === undefined) return null;
     const { id, source, event_type: type, user_id: user, received_at: receivedAt } = record;
-    return { type, receivedAt, event: { id, source, type, user } };
+    const whole = parseRecord(line);
+    const event = whole.ok ? { id, source, type, user, body: whole.body } : null;
+    return { type, receivedAt, event };
   }
   const sealed = parseSealed(line);
   if (sealed === null) return null;

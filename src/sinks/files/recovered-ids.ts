@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Event } from '../../core/event.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { destinationLevelOf } from './partition.ts';
@@ -9,14 +10,15 @@ interface Remembered {
   readonly resumed: Set<Part>;
 }
 
-/** What tells one event from another: ids from a source are unique within one user and one event type only. */
-export function identityOf({
-  id,
-  source,
-  type,
-  user,
-}: Pick<Event, 'id' | 'source' | 'type' | 'user'>): string {
-  return JSON.stringify([id, source, type, user]);
+/** Of an event, what tells it from others. */
+export type Identified = Pick<Event, 'id' | 'source' | 'type' | 'user' | 'body'>;
+
+/**
+ * Ids from a source are unique within one user and one event type only. One that comes with other bytes is another event: it was quarantined,
+ * and a person may have put it back.
+ */
+export function identityOf({ id, source, type, user, body }: Identified): string {
+  return JSON.stringify([id, source, type, user, hash('sha256', body, 'base64')]);
 }
 
 /**
