@@ -1,28 +1,37 @@
-import { EMPTY_ROOT, nodeHash } from './hashing.ts';
-import { rootOf, TILE_WIDTH } from './tiles.ts';
+import { EMPTY_ROOT, HASH_BYTES, nodeHash, writeLeafHash, writeNodeHash } from './hashing.ts';
+import { hashesIn, rootOf, TILE_WIDTH } from './tiles.ts';
 
 /** 256^6 entries are more than there will be. */
 export const LEVELS = 6;
 
+/** A tile that is not whole yet. */
+interface OpenTile {
+  readonly hashes: Buffer;
+  count: number;
+}
+
 /** A tree that grows at its end: of each level of tiles the hashes that make no whole tile yet. */
 export class Frontier {
-  readonly #open: Buffer[][];
+  readonly #open: readonly OpenTile[];
   readonly #onTile: (level: number, root: Buffer) => void;
 
   /**
    * @param onTile told of each tile that is whole, from level 0 on, and its root
-   * @param open what there is already, by level
+   * @param open what there is already, by level: hashes, one after the other
    */
-  constructor(
-    onTile: (level: number, root: Buffer) => void = () => undefined,
-    open: readonly Buffer[][] = [],
-  ) {
+  constructor(onTile: (level: number, root: Buffer) => void = () => undefined, open: readonly Buffer[] = []) {
     this.#onTile = onTile;
-    this.#open = Array.from({ length: LEVELS }, (_, level) => open[level] ?? []);
+    this.#open = Array.from({ length: LEVELS }, (_, level) => {
+      const hashes = Buffer.alloc(TILE_WIDTH * HASH_BYTES);
+      return { hashes, count: (open[level]?.copy(hashes) ?? 0) / HASH_BYTES };
+    });
   }
 
-  push(leaf: Buffer): void {
-    this.#push(0, leaf);
+  /** @param entries among which it stands at `at` */
+  push(entries: Buffer, at: number): void {
+    const tile = this.#open[0] as OpenTile;
+    writeLeafHash(entries, at, tile.hashes, tile.count * HASH_BYTES);
+    this.#grown(0, tile);
   }
 
   root(): Buffer {
@@ -34,23 +43,30 @@ export class Frontier {
     return root ?? EMPTY_ROOT;
   }
 
-  #push(level: number, hash: Buffer): void {
-    const open = this.#open[level] as Buffer[];
-    open.push(hash);
-    if (open.length < TILE_WIDTH) return;
-    const root = rootOf(open);
-    open.length = 0;
+  #grown(level: number, tile: OpenTile): void {
+    tile.count += 1;
+    if (tile.count < TILE_WIDTH) return;
+    const { hashes } = tile;
+    // Over the hashes themselves, which nobody needs any more.
+    for (let pairs = TILE_WIDTH / 2; pairs >= 1; pairs /= 2)
+      for (let pair = 0; pair < pairs; pair += 1)
+        writeNodeHash(hashes, 2 * pair * HASH_BYTES, hashes, pair * HASH_BYTES);
+    tile.count = 0;
+    const root = Buffer.from(hashes.subarray(0, HASH_BYTES));
     this.#onTile(level, root);
-    this.#push(level + 1, root);
+    const above = this.#open[level + 1] as OpenTile;
+    above.hashes.set(root, above.count * HASH_BYTES);
+    this.#grown(level + 1, above);
   }
 }
 
 /** Roots of the complete subtrees that these hashes make, from the lowest up: the rightmost one is the smallest. */
-function peaksOf(hashes: readonly Buffer[]): Buffer[] {
+function peaksOf({ hashes, count }: OpenTile): Buffer[] {
+  const all = hashesIn(hashes.subarray(0, count * HASH_BYTES));
   const peaks: Buffer[] = [];
-  for (let size = 1, end = hashes.length; end > 0; size *= 2) {
-    if ((hashes.length & size) === 0) continue;
-    peaks.push(rootOf(hashes.slice(end - size, end)));
+  for (let size = 1, end = count; end > 0; size *= 2) {
+    if ((count & size) === 0) continue;
+    peaks.push(rootOf(all.slice(end - size, end)));
     end -= size;
   }
   return peaks;

@@ -14,11 +14,11 @@ import { join } from 'node:path';
 import { makeFolder, readIfThere, syncFolderNow } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { Frontier, LEVELS } from './frontier.ts';
-import { EMPTY_ROOT, HASH_BYTES, leafHash } from './hashing.ts';
+import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from './hashing.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
 import { consistencyProof, inclusionProof } from './proofs.ts';
 import { formatProof } from './proof-text.ts';
-import { hashesIn, TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
+import { TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
 
 /**
  * A log on disk: `entries`, 32 bytes each; `hashes-1`, the roots of each 256 of their hashes; `hashes-2`, those of each 256 of these,
@@ -105,7 +105,9 @@ export class LogReader {
   }
 
   #leaves(from: number, count: number): Buffer {
-    return Buffer.concat(hashesIn(this.entries(from, count)).map(leafHash));
+    const leaves = this.entries(from, count);
+    for (let at = 0; at < leaves.length; at += HASH_BYTES) writeLeafHash(leaves, at, leaves, at);
+    return leaves;
   }
 
   #read(name: string, from: number, count: number): Buffer {
@@ -209,7 +211,7 @@ export class LogWriter {
     const open = Array.from({ length: LEVELS }, (_, level) => {
       const index = Math.floor(head.size / TILE_WIDTH ** (level + 1));
       const width = widthOf(level, index, head.size);
-      return width === 0 ? [] : hashesIn(reader.tile({ level, index, width }));
+      return width === 0 ? Buffer.alloc(0) : reader.tile({ level, index, width });
     });
     const log = new LogWriter(folder, signer, head.size, open);
     if (log.head().root.equals(head.root)) return log;
@@ -217,7 +219,7 @@ export class LogWriter {
     throw new Error(`${folder} is not the log that its checkpoint is of`);
   }
 
-  private constructor(folder: string, signer: NoteSigner, size: number, open: Buffer[][]) {
+  private constructor(folder: string, signer: NoteSigner, size: number, open: readonly Buffer[]) {
     this.#folder = folder;
     this.#signer = signer;
     this.#size = size;
@@ -237,7 +239,7 @@ export class LogWriter {
   /** @param entries one after the other */
   append(entries: Buffer): void {
     this.#entries.push(entries);
-    for (const entry of hashesIn(entries)) this.#tree.push(leafHash(entry));
+    for (let at = 0; at < entries.length; at += HASH_BYTES) this.#tree.push(entries, at);
     this.#size += entries.length / HASH_BYTES;
     this.#entries.write();
   }

@@ -1,7 +1,6 @@
 import { MillraceError } from '../core/errors.ts';
 import { ENTRY_BYTES } from '../core/receipt.ts';
 import { Frontier } from './frontier.ts';
-import { leafHash } from './hashing.ts';
 import type { LogSource } from './log-source.ts';
 import { openCheckpoint, type NoteVerifier, type TreeHead } from './note.ts';
 import { hashesIn } from './tiles.ts';
@@ -32,7 +31,7 @@ export async function scanLog(
     const entries = await log.entries(at, count);
     if (entries.length !== count * ENTRY_BYTES) throw unusable(`has fewer than ${head.size} entries`);
     for (const [index, entry] of hashesIn(entries).entries()) {
-      tree.push(leafHash(entry));
+      tree.push(entries, index * ENTRY_BYTES);
       take(at + index, entry, tree);
     }
   }
