@@ -42,6 +42,7 @@ import { Meter } from './metrics/meter.ts';
 import { RefusalLog } from './metrics/refusal-log.ts';
 import { openTraces } from './metrics/otlp.ts';
 import type { Plan } from './plan.ts';
+import { droppedBy } from './proof/dropped.ts';
 import { openProof } from './proof/open.ts';
 import type { Admission } from './receive/stages.ts';
 import type { Receiver } from './receive/options.ts';
@@ -391,6 +392,7 @@ function makeStatus(system: System): Stop {
           schema: system.schema,
           hasSink: (name) => plan.value.config.sinks[name] !== undefined,
           dropSink: (sink) => delivery.giveUp(sink),
+          noteDropped: droppedBy(system.proof),
         });
   const activities = () => [...erasures.activities(), ...board.list()];
   const receiver = system.receiver ?? NOT_RECEIVING;

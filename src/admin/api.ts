@@ -1,6 +1,6 @@
 import express, { type Response, type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
-import type { Selection } from '../core/journal.ts';
+import type { Selection, SetAsideKind } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import { SET_ASIDE } from './audit.ts';
@@ -37,6 +37,10 @@ export function createApi(
     });
     api.get(`/${kind}/count`, async (request, response) => {
       response.json(await countOf(operationsOf(response)[list], selectionOf(request.query)));
+    });
+    api.get(`/${kind}/entries`, async (request, response) => {
+      const selection = selectionOf(request.query);
+      response.json(await operationsOf(response).listEntries(kind as SetAsideKind, selection));
     });
     api.post(`/${kind}/retry`, async (request, response) => {
       response.json(await operationsOf(response)[retry](selectionIn(request.body)));

@@ -24,6 +24,7 @@ export function directOperations(
     listDeadLetters: () => Promise.resolve([]),
     retryDeadLetters: nothingKept,
     dropDeadLetters: nothingKept,
+    listEntries: () => Promise.resolve([]),
     dropSink: nothingKept,
     schema: async () => nothingRemembered(),
   };

@@ -2,7 +2,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
-import type { Journal, Selection } from '../core/journal.ts';
+import type { Journal, Selection, SetAsideKind } from '../core/journal.ts';
 import type {
   EventSummary,
   Operations,
@@ -24,6 +24,8 @@ export interface OperationsOptions {
   /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
   readonly dropSink: Operations['dropSink'];
+  /** Notes for good what the log of receipts has of what is about to be dropped: entries, base64. */
+  readonly noteDropped: (kind: SetAsideKind, entries: readonly string[]) => Promise<void>;
   /** What events look like; null, or left out, where that is not remembered. */
   readonly schema?: { report(): SchemaReport | Promise<SchemaReport> } | null;
 }
@@ -41,6 +43,7 @@ export type AdministeredJournal = Pick<
   | 'listDeadLetters'
   | 'retryDeadLetters'
   | 'dropDeadLetters'
+  | 'listEntries'
 >;
 
 /** Letters in one answer; their bytes are bounded by the journal. */
@@ -73,7 +76,7 @@ export function createOperations(options: OperationsOptions): Operations {
       })),
     retryQuarantine: (selection, isNamed = selection.keys !== undefined) =>
       retryQuarantine(journal, validate, selection, isNamed),
-    dropQuarantine: (selection) => journal.dropQuarantine(selection),
+    dropQuarantine: (selection) => drop(options, 'quarantine', selection),
     listDeadLetters: async (selection, bodies) =>
       (await journal.listDeadLetters(bounded(selection), bodies)).map(
         ({ key, event, diedAt, bodyBytes, ...letter }) => ({
@@ -86,7 +89,8 @@ export function createOperations(options: OperationsOptions): Operations {
         }),
       ),
     retryDeadLetters: (selection) => retryDeadLetters(journal, hasSink, selection),
-    dropDeadLetters: (selection) => journal.dropDeadLetters(selection),
+    dropDeadLetters: (selection) => drop(options, 'dead-letters', selection),
+    listEntries: async (kind, selection) => (await journal.listEntries?.(kind, bounded(selection))) ?? [],
   };
 }
 
@@ -132,6 +136,28 @@ async function retryQuarantine(
     }
   }
   return { retried, kept };
+}
+
+/** What is noted of them comes first: what is still there counts as that. */
+async function drop(
+  { journal, noteDropped }: OperationsOptions,
+  kind: SetAsideKind,
+  selection: Selection,
+): Promise<number> {
+  const list = (part: Selection): Promise<readonly { readonly key: number }[]> =>
+    kind === 'quarantine' ? journal.listQuarantine(part, false) : journal.listDeadLetters(part, false);
+  const dropKeys = (keys: readonly number[]): Promise<number> =>
+    kind === 'quarantine' ? journal.dropQuarantine({ keys }) : journal.dropDeadLetters({ keys });
+  let dropped = 0;
+  for await (const page of pagesOf(list, selection)) {
+    const keys = page.map(({ key }) => key);
+    const entries: string[] = [];
+    for await (const part of pagesOf(async (one) => (await journal.listEntries?.(kind, one)) ?? [], { keys }))
+      entries.push(...part.flatMap(({ entry }) => entry ?? []));
+    if (entries.length > 0) await noteDropped(kind, entries);
+    dropped += await dropKeys(keys);
+  }
+  return dropped;
 }
 
 /** @throws MillraceError usage */

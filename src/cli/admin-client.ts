@@ -132,6 +132,7 @@ export class AdminClient {
       listDeadLetters: (selection, bodies) => list('/dead-letters', selection, bodies),
       retryDeadLetters: (selection) => this.ask('POST', '/dead-letters/retry', selection),
       dropDeadLetters: (selection) => drop('/dead-letters/drop', selection),
+      listEntries: (kind, selection) => list(`/${kind}/entries`, selection, false),
       schema: () => this.ask('GET', '/schema'),
       dropSink: (sink) => this.ask('POST', '/sinks/drop', { sink }),
     };

@@ -4,7 +4,11 @@ import { readManifest } from '../archive/manifest.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
-import { EXIT, messageOf } from '../core/errors.ts';
+import type { LoadedConfig } from '../config/config.ts';
+import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
+import type { SetAsideKind } from '../core/journal.ts';
+import type { Operations } from '../core/operations.ts';
+import { pagesOf } from '../core/page.ts';
 import { entryOfRecord, type LogHead } from '../core/receipt.ts';
 import { erasedEntries, openEntries, type ErasedEntries } from '../erase/receipt.ts';
 import { visible } from '../lib/visible.ts';
@@ -17,7 +21,8 @@ import { LogEntries } from '../receipts/prove.ts';
 import { parseProof, verifyProof } from '../receipts/proof-text.ts';
 import { witnessedHead, type WitnessedHead } from '../receipts/witnessed.ts';
 import { configOf } from './config-options.ts';
-import { print, usageError, type Io } from './io.ts';
+import { note, print, usageError, type Io } from './io.ts';
+import { withOperations } from './operations.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { option, readAs } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
@@ -31,7 +36,8 @@ Examples:
   millrace archive prove s3://acme/archive --config config/millrace.yaml --receipts receipts.ndjson
 
 Every event that the signed log of receipts has must be in the archive, or on the receipt of an erasure. The archive must be of a sink that
-gets all events; name several for a sink each. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
+gets all events; name several for a sink each. What is missing there is looked for in quarantine and among the dead letters, and among what a
+person dropped from them (erasure.path/dropped.jsonl, signed as the manifest is). What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
 what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
 cannot make one that receipts which were completed before agree with, nor one that the lines of the manifest do, which say how the log ended
 when they were written. An entry stands for an event's id, its time and its body: what else a line of the
@@ -63,11 +69,12 @@ export function proveCommand(io: Io): Command {
     .addOption(witnessOption())
     .option(
       '--json',
-      'print one JSON object: {size, events, archived, erased, closed, missing, open, false_receipts, false_heads, witnessed}',
+      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, missing, open, false_receipts, false_heads, witnessed}',
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
-      const config = options.config === undefined ? null : configOf(options, io).config;
+      const loaded = options.config === undefined ? null : configOf(options, io);
+      const config = loaded?.config ?? null;
       const own = config === null ? null : await receiptsPlace(config, false);
       const place = options.log ?? own?.folder;
       if (place === undefined) throw usageError('name the log: --log, or --config with receipts.path');
@@ -88,7 +95,7 @@ export function proveCommand(io: Io): Command {
       const wanted = [...kept.map(({ head }) => head), signed?.head].flatMap((head) => head?.size ?? []);
       const sizes = new Set([...wanted, ...said.map(({ head }) => head.size)]);
       const entries = await LogEntries.read(log, verifier, sizes);
-      const counts = { archived: 0, erased: 0, closed: 0 };
+      const counts = { archived: 0, erased: 0, closed: 0, quarantined: 0, dead: 0, dropped: 0 };
       const status = new StatusLine(io);
       const opener = await openerOf(options, io, 'nothing');
       await withPlaces(storageOf(options, io, paths), async (places) => {
@@ -113,6 +120,11 @@ export function proveCommand(io: Io): Command {
           const count = taken.filter((entry) => entries.account(entry)).length;
           if (count > 0) open.push({ request: id, entries: count });
         }
+      }
+      if (loaded !== null && entries.missing().next().done === false) {
+        await findSetAside(loaded, entries, counts, io);
+        for (const entry of readProof(loaded.config).dropped.entries())
+          if (entries.account(entry)) counts.dropped += 1;
       }
       const wrong = [
         ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
@@ -141,6 +153,31 @@ export function proveCommand(io: Io): Command {
         io.setExit(EXIT.difference);
       else if (open.length > 0 || (witnessed !== null && witnessed.entries < size)) io.setExit(EXIT.partial);
     });
+}
+
+/** What waits for a person is in no archive: the journal has it. */
+async function findSetAside(
+  loaded: LoadedConfig,
+  entries: LogEntries,
+  counts: { quarantined: number; dead: number },
+  io: Io,
+): Promise<void> {
+  const find = async (operations: Operations, kind: SetAsideKind): Promise<number> => {
+    let found = 0;
+    for await (const page of pagesOf((part) => operations.listEntries(kind, part), {}))
+      for (const { entry } of page)
+        if (entry !== null && entries.account(Buffer.from(entry, 'base64'))) found += 1;
+    return found;
+  };
+  try {
+    await withOperations(loaded, async (operations) => {
+      counts.quarantined = await find(operations, 'quarantine');
+      counts.dead = await find(operations, 'dead-letters');
+    });
+  } catch (error) {
+    if (!(error instanceof MillraceError) || error.code !== 'journal_missing') throw error;
+    note(io, `${error.detail}: what is in quarantine, or a dead letter, is not found`);
+  }
 }
 
 /** How the log ended at some time, and what says so. */
@@ -240,6 +277,9 @@ interface Report {
   readonly archived: number;
   readonly erased: number;
   readonly closed: number;
+  readonly quarantined: number;
+  readonly dead: number;
+  readonly dropped: number;
   readonly missing: readonly number[];
   readonly open: readonly OpenErasure[];
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
@@ -249,10 +289,14 @@ interface Report {
 }
 
 function show(io: Io, report: Report): void {
-  const { size, events, archived, erased, closed, missing, open, witnessed } = report;
+  const { size, events, archived, erased, closed, quarantined, dead, dropped, missing, open, witnessed } =
+    report;
   const { false_receipts: wrong, false_heads: heads } = report;
   print(io, `log        ${size} entries, ${events} of them events`);
   print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
+  if (quarantined + dead > 0) print(io, `waiting    ${quarantined} in quarantine, ${dead} dead letters`);
+  if (dropped > 0)
+    print(io, `dropped    ${dropped} by a person, from quarantine or dead letters: \`millrace audit list\``);
   if (closed > 0)
     print(io, `closed     ${closed} sealed records without a key: what they are of cannot be told`);
   for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));

@@ -13,6 +13,8 @@ import { openStore } from '../storage/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
+import { droppedBy } from '../proof/dropped.ts';
+import { openProof } from '../proof/open.ts';
 import { compileRoutes } from '../route/table.ts';
 import { memoryOf } from '../schema/kept.ts';
 import { reportOf } from '../schema/report.ts';
@@ -70,6 +72,7 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
     dropSink: async (sink) => drop(journal, config, sink),
+    noteDropped: droppedBy(openProof(config)),
     schema: {
       report: async () => {
         const text = await journal.checkpoints.load(MEMORY_KEY);
@@ -99,6 +102,7 @@ function operationsOn(journal: KafkaJournal, config: Config): Operations {
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
     dropSink: () => Promise.reject(usageError('sink drop needs journal.type: local')),
+    noteDropped: droppedBy(openProof(config)),
     schema: null,
   });
 }

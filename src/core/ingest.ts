@@ -19,10 +19,11 @@ export const ID_REUSED: InvalidReason = {
 };
 
 export type AppendResult =
+  /** `seq` of one that went to quarantine: that of its entry in the log of receipts, 0 where it has none. */
   | { readonly status: 'accepted'; readonly seq: number }
   | { readonly status: 'duplicate' }
   /** Its id is known, with other bytes: it is in quarantine. */
-  | { readonly status: 'reused' }
+  | { readonly status: 'reused'; readonly seq: number }
   /** Of a user whose data was erased: dropped, and counted. */
   | { readonly status: 'erased' };
 

@@ -111,6 +111,15 @@ export interface JournalAccount {
   readonly notes?: readonly string[];
 }
 
+/** Where events wait for a person. */
+export type SetAsideKind = 'quarantine' | 'dead-letters';
+
+/** What the log of receipts has of an event that is set aside: base64; null for nothing. */
+export interface SetAsideEntry {
+  readonly key: number;
+  readonly entry: string | null;
+}
+
 /** Selects quarantined events or dead letters; absent fields select all. */
 export interface Selection {
   readonly keys?: readonly number[];
@@ -212,6 +221,8 @@ export interface Journal extends EventStore {
   /** Moves one event out of quarantine into the journal proper. */
   release(key: number, event: Event): Promise<void>;
   dropQuarantine(selection: Selection): Promise<number>;
+  /** What the log of receipts has of them, a page as of dead letters, by `keys` or `after`; left out by a journal that has no such log. */
+  listEntries?(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]>;
   /** Heads of the events after `seq` in order, as many as an answer should hold; none at the end. */
   heads(after: number): Promise<readonly EventHead[]>;
   /** @param since and `until`: milliseconds since the epoch; counts are of whole hours */

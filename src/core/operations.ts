@@ -2,7 +2,14 @@ import type { Redaction } from './redaction.ts';
 import type { Flushed, SinkTrouble } from './sink.ts';
 import type { InvalidReason } from './ingest.ts';
 import type { SchemaReport } from './schema.ts';
-import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
+import type {
+  EventHead,
+  JournalAccount,
+  JournalStatus,
+  Selection,
+  SetAsideEntry,
+  SetAsideKind,
+} from './journal.ts';
 
 /** How one sink is doing, beside what its cursor says. */
 export interface SinkStatus {
@@ -156,6 +163,8 @@ export interface Operations {
   listDeadLetters(selection: Selection, bodies: boolean): Promise<readonly DeadLetterSummary[]>;
   retryDeadLetters(selection: Selection): Promise<RetryResult>;
   dropDeadLetters(selection: Selection): Promise<number>;
+  /** What the log of receipts has of what is set aside, those without an entry too: a page, none at the end. */
+  listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]>;
   /** What accepted events look like. Rejects where that is not remembered. */
   schema(): Promise<SchemaReport>;
   /** Gives up what waits for a sink that is not in the config any more. */

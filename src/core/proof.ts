@@ -1,4 +1,5 @@
 import type { ErasureReceipt } from './erasure.ts';
+import type { SetAsideKind } from './journal.ts';
 import type { LogHead } from './receipt.ts';
 import type { Signer } from './signature.ts';
 
@@ -22,6 +23,15 @@ export interface KeyLedger {
   entries(store: string): readonly LedgerEntry[];
   /** Durable once it resolves. */
   append(entries: readonly LedgerEntry[]): Promise<void>;
+}
+
+/** Which entries of the log of receipts are of events that a person dropped from where they waited. */
+export interface DroppedEntries {
+  /**
+   * Durable once it resolves. To be called before they are dropped.
+   * @param entries base64
+   */
+  append(from: SetAsideKind, entries: readonly string[]): Promise<void>;
 }
 
 /** Where a manifest ended at some time. */
@@ -55,6 +65,7 @@ export interface Proof {
   readonly signer: Signer;
   readonly heads: Heads;
   readonly ledger: KeyLedger;
+  readonly dropped: DroppedEntries;
   /** What manifest lines and receipts of erasures say of the log of receipts: a log that is made again contradicts them. Null without one. */
   logHead(): LogHead | null;
 }

@@ -8,9 +8,10 @@ export interface Committed {
   readonly id: string;
   /** Milliseconds since the epoch. */
   readonly receivedAt: number;
-  readonly salt: Buffer;
-  /** SHA-256 of the body as it was signed. */
-  readonly bodyHash: Buffer;
+  /** 22 digits of base64url. */
+  readonly salt: string;
+  /** SHA-256 of the body as it was signed, a character for each byte. */
+  readonly bodyHash: string;
 }
 
 /** How far a log of receipts was when it was last signed, as the journal knows it. */
@@ -38,9 +39,11 @@ export interface LogHead {
   readonly root: string;
 }
 
-/** Bytes of an entry, and of a salt. */
+/** Bytes of an entry. */
 export const ENTRY_BYTES = 32;
+/** Of a salt, and digits of base64url. */
 export const SALT_BYTES = 16;
+export const SALT_DIGITS = Math.ceil((SALT_BYTES * 4) / 3);
 /** Among the headers that an event is kept with: its salt, 22 digits of base64url. It goes where the event goes, and with it. */
 export const SALT_HEADER = 'millrace-salt';
 
@@ -53,18 +56,21 @@ const scratch = Buffer.concat([DOMAIN], FIXED + 512);
  * The entry of an event in the log: who does not know the salt cannot tell, nor try, what it stands for.
  *
  * SHA-256 of `millrace receipt v1`, a line feed, the salt (16 bytes), the time it was received (milliseconds since the epoch,
- * 8 bytes, big-endian), SHA-256 of the body, and the id.
+ * 8 bytes, big-endian), SHA-256 of the body, and the id. Hashes are strings here, a character for each byte: made as a buffer each takes three
+ * times as long.
+ * @returns null where the salt is none, or the time no time
  */
-export function commitment({ id, receivedAt, salt, bodyHash }: Committed): Buffer {
+export function commitment({ id, receivedAt, salt, bodyHash }: Committed): string | null {
+  if (!Number.isSafeInteger(receivedAt) || receivedAt < 0 || salt.length !== SALT_DIGITS) return null;
   // Memory that is used again: this is done for each event.
   const size = FIXED + Buffer.byteLength(id);
   const bytes = size <= scratch.length ? scratch : Buffer.concat([scratch], size);
-  salt.copy(bytes, DOMAIN.length);
+  if (bytes.write(salt, DOMAIN.length, SALT_BYTES, 'base64url') !== SALT_BYTES) return null;
   bytes.writeUInt32BE(Math.floor(receivedAt / 2 ** 32), FIXED - 40);
   bytes.writeUInt32BE(receivedAt % 2 ** 32, FIXED - 36);
-  bodyHash.copy(bytes, FIXED - 32);
+  bytes.write(bodyHash, FIXED - ENTRY_BYTES, ENTRY_BYTES, 'latin1');
   bytes.write(id, FIXED);
-  return hash('sha256', bytes.subarray(0, size), 'buffer');
+  return hash('sha256', bytes.subarray(0, size), 'binary');
 }
 
 /** Stands in the log for what was not received as a delivery: a replay, or what was put back. Commits to nothing. */
@@ -77,10 +83,10 @@ export function entryOf({
   headers,
   body,
 }: Pick<Event, 'id' | 'receivedAt' | 'headers' | 'body'>): Buffer | null {
-  const salt = Buffer.from(headers[SALT_HEADER] ?? '', 'base64url');
-  // A line that somebody has changed can have any time.
-  if (salt.length !== SALT_BYTES || !Number.isSafeInteger(receivedAt) || receivedAt < 0) return null;
-  return commitment({ id, receivedAt, salt, bodyHash: hash('sha256', body, 'buffer') });
+  const salt = headers[SALT_HEADER];
+  if (salt === undefined) return null;
+  const entry = commitment({ id, receivedAt, salt, bodyHash: hash('sha256', body, 'binary') });
+  return entry === null ? null : Buffer.from(entry, 'latin1');
 }
 
 /** The same of a record of an archive. */

@@ -34,7 +34,7 @@ interface Entry {
 /** Keys answered in this process that are remembered, so that an early repetition is not forwarded again. */
 const REMEMBERED = 100_000;
 const DUPLICATE: AppendResult = { status: 'duplicate' };
-const REUSED: AppendResult = { status: 'reused' };
+const REUSED: AppendResult = { status: 'reused', seq: 0 };
 
 /**
  * Memory in the journal's place, for `acknowledge: delivered`: an event is answered when every required sink has

@@ -4,7 +4,8 @@ import type { Events } from './events.ts';
 import type { FreshEntries } from './fresh-entries.ts';
 import { Tally } from './hour-counts.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';
-import { partsAt, type RecordParts } from './segments/format.ts';
+import { entryRecord, NO_ID, partsAt, type RecordParts } from './segments/format.ts';
+import type { Frame } from './segments/frame.ts';
 import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
 import type { SetAside } from './set-aside.ts';
 import type { Transactions } from './transactions.ts';
@@ -28,14 +29,25 @@ export interface Appended {
   readonly records: Uint8Array;
 }
 
-/** What became of an event of a batch, beside its seq. */
+/** What became of an event of a batch, where it is not its seq. */
 export const APPENDED = { duplicate: 0, quarantined: -1, reused: -2 } as const;
+
+/** What is put aside may have an entry in the log of receipts: the answer has its seq as well. @param seq 0 for none */
+function asideAnswer(isReused: boolean, seq: number): number {
+  return (isReused ? APPENDED.reused : APPENDED.quarantined) - 2 * seq;
+}
+
+/** @param answer below 0 */
+export function readAside(answer: number): { readonly isReused: boolean; readonly seq: number } {
+  return { isReused: answer % 2 === 0, seq: Math.ceil(-answer / 2) - 1 };
+}
 
 interface Aside {
   /** JSON. */
   readonly reasons: string;
   readonly at: number;
   readonly parts: RecordParts;
+  readonly hasEntry: boolean;
 }
 
 export interface AppendingParts {
@@ -62,7 +74,7 @@ export class Appending {
     this.#setAside = setAside;
   }
 
-  /** @returns the seq of each, or one of `APPENDED`; when it throws, none of those with a seq is kept */
+  /** @returns the seq of each, or what `readAside` reads, or 0 for a duplicate; when it throws, none of those with a seq is kept */
   append(batch: Batch, now: number): number[] {
     const { records } = batch;
     const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
@@ -70,7 +82,7 @@ export class Appending {
     const tally = new Tally();
     const asides: Aside[] = [];
     const answers: number[] = [];
-    const entries: Buffer[] = [];
+    const entries: (string | null)[] = [];
     const { nextSeq: firstSeq } = frame;
     try {
       for (let at = 0; answers.length < batch.count;) {
@@ -86,15 +98,19 @@ export class Appending {
           if (this.#fresh.isOn) entries.push(entryOfRecordAt(bytes, at, parts, id.bodyHash));
           answers.push(frame.add(bytes, at, id));
         } else {
-          asides.push({ reasons: seen === 'new' ? String(invalid) : withReuse(invalid), at, parts });
-          answers.push(seen === 'reused' ? APPENDED.reused : APPENDED.quarantined);
+          const entry = entryOfRecordAt(bytes, at, parts, id.bodyHash);
+          const reasons = seen === 'new' ? String(invalid) : withReuse(invalid);
+          asides.push({ reasons, at, parts, hasEntry: entry !== null });
+          answers.push(asideAnswer(seen === 'reused', entry === null ? 0 : addEntry(frame, entry, parts)));
+          if (entry !== null) entries.push(entry);
         }
         at += parts.size;
       }
-      if (asides.length > 0) this.#putAside(bytes, asides);
-      if (asides.length < answers.length) this.#events.append(frame, tally, now);
+      const entered = asides.length > 0 ? this.#putAside(bytes, asides) : [];
+      if (asides.length < answers.length || entered.length > 0)
+        this.#events.append(frame, tally, now, entered.length > 0 ? { entered } : {});
       this.#seen.committed();
-      if (entries.length > 0) this.#fresh.add(firstSeq, entries);
+      if (this.#fresh.isOn && entries.length > 0) this.#fresh.add(firstSeq, entries);
       return answers;
     } catch (error) {
       this.#seen.takeBack();
@@ -102,18 +118,27 @@ export class Appending {
     }
   }
 
-  #putAside(bytes: Buffer, asides: readonly Aside[]): void {
+  /** @returns keys of those that have an entry */
+  #putAside(bytes: Buffer, asides: readonly Aside[]): number[] {
     const tally = new Tally();
+    const entered: number[] = [];
     const saved = this.#transactions.run(() => {
-      for (const { reasons, at, parts } of asides) {
-        this.#setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
+      for (const { reasons, at, parts, hasEntry } of asides) {
+        const key = this.#setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
+        if (hasEntry) entered.push(key);
         tally.add('quarantined', parts.receivedAt);
       }
       this.#events.counts.save(tally);
       return this.#seen.saveAside();
     });
     saved();
+    return entered;
   }
+}
+
+/** @returns its seq */
+function addEntry(frame: Frame, entry: string, { receivedAt }: RecordParts): number {
+  return frame.add(entryRecord(Buffer.from(entry, 'latin1'), receivedAt), 0, NO_ID);
 }
 
 /** @param key what stands for the id, where it is not the id itself */
@@ -122,7 +147,7 @@ function identify(
   at: number,
   parts: RecordParts,
   key: string | undefined,
-): Identity & { readonly bodyHash: Buffer } {
+): Identity & { readonly bodyHash: string } {
   const identity = identityAt(bytes, at, parts);
   const bodyHash = bodyHashOf(bodyAt(bytes, at, parts));
   return {

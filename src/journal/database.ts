@@ -30,6 +30,10 @@ CREATE TABLE IF NOT EXISTS quarantine (key INTEGER PRIMARY KEY AUTOINCREMENT, re
 CREATE TABLE IF NOT EXISTS dead_letters (
   key INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, destination TEXT, code TEXT NOT NULL, reason TEXT NOT NULL,
   attempts INTEGER NOT NULL, died_at INTEGER NOT NULL, seq INTEGER NOT NULL, ${EVENT_DDL});
+-- Rows of the quarantine that the log of receipts has entries for.
+CREATE TABLE IF NOT EXISTS quarantine_entered (key INTEGER PRIMARY KEY);
+CREATE TRIGGER IF NOT EXISTS quarantine_left AFTER DELETE ON quarantine
+  BEGIN DELETE FROM quarantine_entered WHERE key = old.key; END;
 -- Counting goes through these small indexes, never through the bodies.
 CREATE INDEX IF NOT EXISTS quarantine_by_id ON quarantine (id);
 DROP INDEX IF EXISTS dead_letters_by_sink;

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { Owners, type Subject } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
+import type { AsideEntries } from './aside-entries.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { entryAt } from './receipt-entries.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
@@ -38,6 +39,7 @@ export type EraseStep =
   | { readonly do: 'forget' };
 
 type Table = 'quarantine' | 'dead_letters';
+const KIND = { quarantine: 'quarantine', dead_letters: 'dead-letters' } as const;
 type Row = [
   key: number,
   team: string | null,
@@ -61,6 +63,7 @@ export interface EraserParts {
   readonly transactions: Transactions;
   readonly checkpoints: Checkpoints;
   readonly log: SegmentLog;
+  readonly asideEntries: AsideEntries;
 }
 
 /**
@@ -75,10 +78,15 @@ export class Eraser {
   readonly #rebuildBytes: number;
   readonly #checkpoints: Checkpoints;
   readonly #log: SegmentLog;
+  readonly #asideEntries: AsideEntries;
   #heldBytes = 0;
 
   /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
-  constructor({ db, transactions, checkpoints, log }: EraserParts, rebuildBytes = REBUILD_BYTES) {
+  constructor(
+    { db, transactions, checkpoints, log, asideEntries }: EraserParts,
+    rebuildBytes = REBUILD_BYTES,
+  ) {
+    this.#asideEntries = asideEntries;
     this.#db = db;
     this.#transactions = transactions;
     this.#rebuildBytes = rebuildBytes;
@@ -143,7 +151,7 @@ export class Eraser {
     if (owned.length > 0) {
       this.#transactions.run(() => {
         this.#count('events', owned);
-        this.#noteEntries(owned);
+        this.#noteEntries(owned, ({ seq }) => entryAt(this.#log, seq)?.toString('base64'));
         this.#checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
       });
       this.#finish();
@@ -154,14 +162,19 @@ export class Eraser {
     return { do: 'gaps', from: this.#log.firstSeq };
   }
 
-  #noteEntries(owned: readonly { readonly seq: number; readonly requests: readonly string[] }[]): void {
-    const found = owned.flatMap(({ seq, requests }) => {
-      const entry = entryAt(this.#log, seq);
-      return entry === null ? [] : requests.map((request) => ({ request, entry: entry.toString('base64') }));
+  /** @param entryOf base64; nothing where the log has none */
+  #noteEntries<T extends { readonly requests: readonly string[] }>(
+    owned: readonly T[],
+    entryOf: (one: T) => string | undefined,
+  ): void {
+    const found = owned.flatMap((one) => {
+      const entry = entryOf(one);
+      return entry === undefined ? [] : one.requests.map((request) => ({ request, entry }));
     });
     for (const [request, own] of Map.groupBy(found, (one) => one.request)) {
-      const all = [...this.entries(request), ...own.map(({ entry }) => entry)];
-      this.#checkpoints.save(ENTRIES + request, JSON.stringify(all));
+      // A dead letter is an event of the segments, too.
+      const all = new Set([...this.entries(request), ...own.map(({ entry }) => entry)]);
+      this.#checkpoints.save(ENTRIES + request, JSON.stringify([...all]));
     }
   }
 
@@ -183,7 +196,10 @@ export class Eraser {
     const remove = this.#db.prepare(`DELETE FROM ${table} WHERE key = ?`);
     for (let after: number | null = 0; after !== null;) {
       const found = this.#find(subjects, table, after);
-      for (const { key } of found.owned) remove.run(key);
+      const keys = found.owned.map(({ key }) => key);
+      const entries = this.#asideEntries.of(KIND[table], keys);
+      this.#noteEntries(found.owned, ({ key }) => entries.get(key));
+      for (const key of keys) remove.run(key);
       this.#count(table, found.owned);
       after = found.last;
     }

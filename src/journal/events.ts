@@ -16,9 +16,14 @@ export interface Consumed {
 }
 
 /** What a frame says beside its events: JSON, in its head. */
-interface Note {
+interface Note extends Told {
   readonly counted: Counted;
+}
+
+interface Told {
   readonly consumed?: Consumed;
+  /** Keys of what was quarantined before the frame, and has its entry for the log of receipts in it. */
+  readonly entered?: readonly number[];
 }
 
 /** What the database knows of the segments. */
@@ -50,6 +55,7 @@ export class Events {
   /** Not in the database yet. */
   readonly #tally = new Tally();
   #consumed: Consumed[] = [];
+  #entered: number[] = [];
   #isUnsaved = false;
 
   constructor(db: Database.Database, checkpoints: Checkpoints, { path, segmentBytes, least }: EventsOptions) {
@@ -64,10 +70,7 @@ export class Events {
     const position = known?.position ?? null;
     const options = { folder: path, salt: this.#salt, segmentBytes, position, least: least ?? cursors };
     this.log = new SegmentLog(options, ({ note }) => {
-      this.#isUnsaved = true;
-      const { counted, consumed } = JSON.parse(note) as Note;
-      this.#tally.addAll(counted);
-      if (consumed !== undefined) this.#consumed.push(consumed);
+      this.#hear(JSON.parse(note) as Note);
     });
   }
 
@@ -89,6 +92,11 @@ export class Events {
     return this.#consumed;
   }
 
+  /** Quarantined, with an entry in the segments; the database does not say so yet. */
+  get entered(): readonly number[] {
+    return this.#entered;
+  }
+
   /** Whether frames have said what is not in the database yet. */
   get isUnsaved(): boolean {
     return this.#isUnsaved;
@@ -99,12 +107,17 @@ export class Events {
   }
 
   /** @throws MillraceError journal_full, and all is as it was */
-  append(frame: Frame, { counted }: Tally, now: number, consumed?: Consumed): void {
-    const note: Note = consumed === undefined ? { counted } : { counted, consumed };
+  append(frame: Frame, { counted }: Tally, now: number, told: Told = {}): void {
+    const note: Note = { counted, ...told };
     this.log.append(frame, JSON.stringify(note), now);
+    this.#hear(note);
+  }
+
+  #hear({ counted, consumed, entered = [] }: Note): void {
     this.#isUnsaved = true;
     this.#tally.addAll(counted);
     if (consumed !== undefined) this.#consumed.push(consumed);
+    this.#entered.push(...entered);
   }
 
   /** Writes what the frames have said. Inside the transaction that takes the consumed rows out. @returns to be called after it */
@@ -115,6 +128,7 @@ export class Events {
       this.#isUnsaved = false;
       this.#tally.clear();
       this.#consumed = [];
+      this.#entered = [];
     };
   }
 

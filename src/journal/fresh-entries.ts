@@ -25,14 +25,19 @@ export class FreshEntries {
     else this.#drop(seq + 1 - this.#firstSeq);
   }
 
-  /** Entries of a commit. What lies between them and those before has none here. */
-  add(firstSeq: number, entries: readonly Buffer[]): void {
+  /**
+   * Entries of a commit. What lies between them and those before has none here.
+   * @param entries a character for each byte; null for what has none
+   */
+  add(firstSeq: number, entries: readonly (string | null)[]): void {
     if (firstSeq !== this.#firstSeq + this.#count || this.#count + entries.length > MOST) this.#clear();
     if (entries.length > MOST) return;
     if (this.#count === 0) this.#firstSeq = firstSeq;
     if (this.#entries.length === 0) this.#entries = Buffer.allocUnsafeSlow(MOST * ENTRY_BYTES);
     for (const entry of entries) {
-      entry.copy(this.#entries, this.#count * ENTRY_BYTES);
+      const at = this.#count * ENTRY_BYTES;
+      if (entry === null) this.#entries.fill(0, at, at + ENTRY_BYTES);
+      else this.#entries.write(entry, at, ENTRY_BYTES, 'latin1');
       this.#count += 1;
     }
   }

@@ -16,6 +16,7 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'heads',
   'account',
   'receiptEntries',
+  'asideEntries.list',
   'receiptLog',
   'heldReceipts',
   'eraser.counts',

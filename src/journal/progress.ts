@@ -1,4 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
+import type { AsideEntries } from './aside-entries.ts';
 import type { Cursors } from './cursors.ts';
 import type { SeenIds } from './dedup.ts';
 import type { Consumed, Events } from './events.ts';
@@ -19,6 +20,7 @@ export interface ProgressParts {
   readonly seen: SeenIds;
   readonly cursors: Cursors;
   readonly setAside: SetAside;
+  readonly asideEntries: AsideEntries;
   readonly space: Space;
 }
 
@@ -29,9 +31,11 @@ export class Progress {
   readonly #seen: SeenIds;
   readonly #cursors: Cursors;
   readonly #setAside: SetAside;
+  readonly #asideEntries: AsideEntries;
   readonly #space: Space;
 
-  constructor({ transactions, events, seen, cursors, setAside, space }: ProgressParts) {
+  constructor({ transactions, events, seen, cursors, setAside, asideEntries, space }: ProgressParts) {
+    this.#asideEntries = asideEntries;
     this.#transactions = transactions;
     this.#events = events;
     this.#seen = seen;
@@ -52,7 +56,7 @@ export class Progress {
       at += size;
     }
     const consumed = { table, keys, after: this.#events.lastSeq };
-    this.#transactions.noticingFull(now, () => this.#events.append(frame, tally, now, consumed));
+    this.#transactions.noticingFull(now, () => this.#events.append(frame, tally, now, { consumed }));
     this.save();
   }
 
@@ -61,6 +65,7 @@ export class Progress {
     if (!this.#events.isUnsaved) return;
     const back: (readonly [sink: string, after: number])[] = [];
     const saved = this.#transactions.run(() => {
+      this.#asideEntries.note(this.#events.entered);
       for (const { table, keys, after } of this.#events.consumed) {
         for (const sink of this.#setAside.remove(table, keys)) {
           // A sink that had left begins in front of them, and not behind, when it opens again.

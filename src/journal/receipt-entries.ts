@@ -1,8 +1,9 @@
-import { commitment, ENTRY_BYTES, entryOf, NO_EVENT, SALT_BYTES, SALT_HEADER } from '../core/receipt.ts';
-import { RECORD_HEADER, type RecordParts } from './segments/format.ts';
+import { commitment, ENTRY_BYTES, NO_EVENT, SALT_DIGITS, SALT_HEADER } from '../core/receipt.ts';
+import { bodyHashOf } from './dedup.ts';
+import { isErasedAt, partsAt, RECORD_HEADER, type RecordParts } from './segments/format.ts';
 import type { SegmentLog } from './segments/log.ts';
 import { pageAfter } from './segments/pages.ts';
-import { eventsOf, identityAt, sourceAndId, textsAt } from './segments/records.ts';
+import { bodyAt, identityAt, sourceAndId, textsAt } from './segments/records.ts';
 
 /** Entries of the log of receipts, one for each seq without a hole. */
 export interface ReceiptEntries {
@@ -13,49 +14,60 @@ export interface ReceiptEntries {
 
 /** What is read and hashed in one step: about a millisecond of the journal's thread, which commits wait for. */
 const PAGE = { count: 256, bytes: 2 ** 20 };
-/** In the head of a record. In a text that a sender has chosen its quotation marks are escaped. */
-const SALT_KEY = Buffer.from(`"${SALT_HEADER}":"`);
-/** Digits of base64url. */
-const SALT_DIGITS = Math.ceil((SALT_BYTES * 4) / 3);
-const NO_HANDLING = Buffer.from(',null]');
+/** How the head of a record ends that has a salt and no handling: with the last of its headers. */
+const USUAL = { before: `"${SALT_HEADER}":"`, behind: '"},null]' };
+const USUAL_LENGTH = 1 + USUAL.before.length + SALT_DIGITS + USUAL.behind.length;
 
 /**
- * The entry of a delivery as it is committed, without decoding it as a whole; what `entriesAfter` makes of it later is the same.
+ * The entry of a delivery as it is committed, a character for each byte; null for what has none: a replay, what was put back, what
+ * came while receipts were off.
  * @param bodyHash SHA-256 of the body, which the commit needs too
  */
-export function entryOfRecordAt(bytes: Buffer, at: number, parts: RecordParts, bodyHash: Buffer): Buffer {
-  if (parts.replayed) return NO_EVENT;
-  const from = at + RECORD_HEADER + parts.identityBytes;
-  const head = bytes.subarray(from, from + parts.headBytes);
-  const found = head.indexOf(SALT_KEY);
-  if (found === -1) return NO_EVENT;
-  if (!head.subarray(-NO_HANDLING.length).equals(NO_HANDLING)) {
-    const [, , , , , handling] = textsAt(bytes, at, parts).head;
-    if (handling?.only !== undefined) return NO_EVENT;
-  }
-  const digits = found + SALT_KEY.length;
-  const salt = Buffer.from(head.toString('latin1', digits, digits + SALT_DIGITS), 'base64url');
-  const { receivedAt } = parts;
-  if (salt.length !== SALT_BYTES || !Number.isSafeInteger(receivedAt) || receivedAt < 0) return NO_EVENT;
+export function entryOfRecordAt(
+  bytes: Buffer,
+  at: number,
+  parts: RecordParts,
+  bodyHash: string,
+): string | null {
+  const salt = parts.replayed ? undefined : saltAt(bytes, at, parts);
+  if (salt === undefined) return null;
   const { id } = sourceAndId(identityAt(bytes, at, parts));
-  return commitment({ id, receivedAt, salt, bodyHash });
+  return commitment({ id, receivedAt: parts.receivedAt, salt, bodyHash });
 }
 
-/**
- * The entries of the events after a seq, at most so many. What is no delivery, or has no salt, has an entry that commits to
- * nothing: a replay, what was put back, what came while receipts were off, and what cannot be read.
- */
+function saltAt(bytes: Buffer, at: number, parts: RecordParts): string | undefined {
+  const from = at + RECORD_HEADER + parts.identityBytes;
+  const end = from + parts.headBytes;
+  const text = bytes.toString('latin1', Math.max(from, end - USUAL_LENGTH), end);
+  // In a text that a sender has chosen, quotation marks are escaped.
+  const isUsual = (text[0] === ',' || text[0] === '{') && text.endsWith(USUAL.behind);
+  if (isUsual && text.startsWith(USUAL.before, 1))
+    return text.slice(1 + USUAL.before.length, -USUAL.behind.length);
+  const [, , , , headers, handling] = textsAt(bytes, at, parts).head;
+  return handling?.only === undefined ? headers[SALT_HEADER] : undefined;
+}
+
+/** The entries of the events after a seq, at most so many: zeros for what has none, and for what cannot be read. */
 export function entriesAfter(log: SegmentLog, after: number, count: number): ReceiptEntries {
   const limits = { ...PAGE, count: Math.min(count, PAGE.count) };
   const page = pageAfter(log, after, limits, () => undefined);
   const missing = Math.min(limits.count, page.firstSeq - after - 1);
   if (missing > 0) return { firstSeq: after + 1, records: new Uint8Array(missing * ENTRY_BYTES) };
-  const records = Buffer.allocUnsafeSlow(page.places.length * ENTRY_BYTES);
-  for (const [index, event] of eventsOf(page).entries()) {
-    const isDelivery = event.handling.replayId === undefined && event.handling.only === undefined;
-    records.set((isDelivery ? entryOf(event) : null) ?? NO_EVENT, index * ENTRY_BYTES);
-  }
+  const bytes = Buffer.from(page.records.buffer, page.records.byteOffset, page.records.length);
+  const records = Buffer.from(new ArrayBuffer(page.places.length * ENTRY_BYTES));
+  for (const [index, at] of page.places.entries())
+    if (at >= 0) writeEntry(bytes, at, records, index * ENTRY_BYTES);
   return { firstSeq: page.firstSeq, records };
+}
+
+function writeEntry(bytes: Buffer, at: number, records: Buffer, to: number): void {
+  const parts = partsAt(bytes, at);
+  const body = bodyAt(bytes, at, parts);
+  if (parts.isEntry) records.set(body, to);
+  else if (!isErasedAt(bytes, at)) {
+    const entry = entryOfRecordAt(bytes, at, parts, bodyHashOf(body));
+    if (entry !== null) records.write(entry, to, ENTRY_BYTES, 'latin1');
+  }
 }
 
 /** The entry of one event; null when it has none. */

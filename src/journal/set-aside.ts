@@ -50,9 +50,9 @@ export class SetAside {
     );
   }
 
-  /** @param reasons as JSON */
-  quarantine(reasons: string, row: EventRow, body: Buffer): void {
-    this.#quarantine.run(reasons, ...row, body);
+  /** @param reasons as JSON @returns its key */
+  quarantine(reasons: string, row: EventRow, body: Buffer): number {
+    return Number(this.#quarantine.run(reasons, ...row, body).lastInsertRowid);
   }
 
   add(letter: LetterRow, event: Packed): void {

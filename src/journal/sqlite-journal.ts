@@ -4,12 +4,18 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
 import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core/journal.ts';
-import type { QuarantinedEvent, Selection, SetAsideSelection } from '../core/journal.ts';
+import type {
+  QuarantinedEvent,
+  Selection,
+  SetAsideEntry,
+  SetAsideKind,
+  SetAsideSelection,
+} from '../core/journal.ts';
 import type { ReceiptLog } from '../core/receipt.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { BufferPool } from '../lib/buffer-pool.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
-import { APPENDED, type Batch } from './appending.ts';
+import { APPENDED, readAside, type Batch } from './appending.ts';
 import { eraseFrom } from './erasure.ts';
 import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
 import { unpackHeads } from './head-columns.ts';
@@ -18,7 +24,7 @@ import { maintain } from './maintenance.ts';
 import { clearOwner } from './owner.ts';
 import type { CarryingOver, JournalOptions } from './protocol.ts';
 import { NO_HANDLING, pack, unpack } from './rows.ts';
-import { encodeRecords, eventsOf } from './segments/records.ts';
+import { encodeRecords, eventsOf, noEvent } from './segments/records.ts';
 import type { ReceiptEntries } from './receipt-entries.ts';
 import type { Damage, Store } from './store.ts';
 import { Tail } from './tail.ts';
@@ -228,6 +234,11 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#store.receiptEntries(after, count);
   }
 
+  async listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]> {
+    await this.#store.saveProgress();
+    return this.#store.asideEntries.list(kind, selection);
+  }
+
   /** Keeps what the log of receipts does not have yet. @param log null where receipts are off */
   holdReceipts(log: ReceiptLog | null): Promise<void> {
     return this.#store.holdReceipts(log);
@@ -253,6 +264,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   /** Nothing of the subjects may be in flight. */
   async erase(run: ErasureRun): Promise<void> {
     await this.coverReceipts();
+    await this.#store.saveProgress();
     this.#tail.clear();
     // Without sinks nothing comes in.
     await eraseFrom(this.#store, run, this.name, this.#floors.size === 0);
@@ -300,12 +312,14 @@ export class SqliteJournal implements Journal, ErasableStore {
   #answer(batch: readonly Waiting[], answers: readonly number[]): void {
     let lastSeq = 0;
     for (const [index, { event, handling = NO_HANDLING, resolve }] of batch.entries()) {
-      const seq = answers[index] as number;
-      if (seq > 0) {
+      const answer = answers[index] as number;
+      const result = resultOf(answer);
+      if (result.status !== 'duplicate' && result.seq > 0) {
+        const { seq } = result;
         lastSeq = seq;
-        this.#tail.push({ ...event, seq, handling });
+        this.#tail.push(answer > 0 ? { ...event, seq, handling } : noEvent(seq, event.receivedAt));
       }
-      resolve(resultOf(seq));
+      resolve(result);
     }
     if (lastSeq > 0) this.#announce(lastSeq);
   }
@@ -346,7 +360,9 @@ function batchOf(waiting: readonly Waiting[], allocate: (bytes: number) => Buffe
   };
 }
 
-function resultOf(seq: number): AppendResult {
-  if (seq === APPENDED.duplicate) return { status: 'duplicate' };
-  return seq === APPENDED.reused ? { status: 'reused' } : { status: 'accepted', seq };
+function resultOf(answer: number): Exclude<AppendResult, { status: 'erased' }> {
+  if (answer === APPENDED.duplicate) return { status: 'duplicate' };
+  if (answer > 0) return { status: 'accepted', seq: answer };
+  const { isReused, seq } = readAside(answer);
+  return { status: isReused ? 'reused' : 'accepted', seq };
 }

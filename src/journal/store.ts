@@ -4,6 +4,7 @@ import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '
 import { LOG_OFFSET, type ReceiptLog } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
+import { AsideEntries } from './aside-entries.ts';
 import { Appending, type Appended, type Batch } from './appending.ts';
 import { carryOver } from './carry-over.ts';
 import { Checkpoints } from './checkpoints.ts';
@@ -65,6 +66,7 @@ export class Store {
   readonly eraser: Eraser;
   readonly ledger: LedgerReader;
   readonly setAside: SetAside;
+  readonly asideEntries: AsideEntries;
   readonly routes: RouteRecords;
 
   /** @param onCarryOver told how many events of an older journal are carried over, of how many, when that takes long */
@@ -93,12 +95,13 @@ export class Store {
     this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events });
     this.cursors.hold(this.heldReceipts() ?? Infinity);
     this.setAside = new SetAside(db);
-    this.eraser = new Eraser({ db, transactions, checkpoints, log });
-    const { cursors, setAside } = this;
+    this.asideEntries = new AsideEntries(db);
+    const { cursors, setAside, asideEntries } = this;
+    this.eraser = new Eraser({ db, transactions, checkpoints, log, asideEntries });
     const fresh = this.#fresh;
     const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);
-    this.#progress = new Progress({ ...parts, space: this.#space });
+    this.#progress = new Progress({ ...parts, asideEntries, space: this.#space });
     // What a crash has left undone.
     if (this.#events.consumed.length > 0) this.#progress.save();
     if (options.create) this.prepare();
@@ -119,7 +122,7 @@ export class Store {
   }
 
   /**
-   * @returns the seq of each, or one of `APPENDED`
+   * @returns of each what became of it, as `Appending` says it
    * @throws MillraceError journal_full when the limit is reached and nothing settled can make room.
    */
   append(batch: Batch, now: number): readonly number[] {
@@ -174,6 +177,11 @@ export class Store {
   heldReceipts(): number | null {
     const noted = this.#notedLog();
     return noted?.isHeld === true ? noted.seq : null;
+  }
+
+  /** Makes the database say what the segments do. */
+  saveProgress(): void {
+    this.#progress.save();
   }
 
   /** Heads of the events after `after` in order, as many as an answer should hold; none at the end. */

@@ -3,6 +3,7 @@ import type { KeyLedger, NotedHead, OpenProof, Proof } from '../core/proof.ts';
 import type { LogHead } from '../core/receipt.ts';
 import type { Signer } from '../core/signature.ts';
 import { readIfThere } from '../lib/durable.ts';
+import { DroppedFile } from './dropped.ts';
 import { HeadFiles } from './heads.ts';
 import { LedgerFile } from './ledger.ts';
 import { openSigner, readSigner } from './signing-key.ts';
@@ -44,6 +45,7 @@ async function open(place: ProofPlace, heads: Map<string, NotedHead>): Promise<P
     signer,
     heads: headsOf(place, signer, heads),
     ledger: ledgerOf(place, signer),
+    dropped: droppedOf(place, signer),
     logHead: () => logHeadIn(place.receipts.path),
   };
 }
@@ -68,6 +70,7 @@ export function readProof(place: ProofPlace): {
   readonly trusted: ReadonlySet<string>;
   readonly heads: HeadFiles;
   readonly ledger: KeyLedger;
+  readonly dropped: DroppedFile;
 } {
   const file = keyFile(place);
   const signer = readSigner(file);
@@ -77,6 +80,7 @@ export function readProof(place: ProofPlace): {
     trusted: trustedBy(place, signer),
     heads: headsOf(place, signer),
     ledger: ledgerOf(place, signer),
+    dropped: droppedOf(place, signer),
   };
 }
 
@@ -86,6 +90,10 @@ function keyFile({ erasure, proof }: ProofPlace): string {
 
 function ledgerOf(place: ProofPlace, signer: Signer | null): KeyLedger {
   return new LedgerFile(join(place.erasure.path, 'ledger.jsonl'), signer, trustedBy(place, signer));
+}
+
+function droppedOf(place: ProofPlace, signer: Signer | null): DroppedFile {
+  return new DroppedFile(join(place.erasure.path, 'dropped.jsonl'), signer, trustedBy(place, signer));
 }
 
 function headsOf(place: ProofPlace, signer: Signer | null, known?: Map<string, NotedHead>): HeadFiles {

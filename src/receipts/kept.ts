@@ -1,5 +1,5 @@
 import { isRecord } from '../lib/is-record.ts';
-import { commitment, SALT_BYTES } from '../core/receipt.ts';
+import { commitment } from '../core/receipt.ts';
 import { sha256 } from './hashing.ts';
 
 /** A receipt as its sender keeps it. */
@@ -32,9 +32,9 @@ export function parseKept(line: string): KeptReceipt {
   if (leaf === undefined) throw new RangeError('its receipt is not one of millrace');
   const bodyHash = typeof body === 'string' ? sha256(Buffer.from(body, 'base64')) : hexOf(digest);
   if (bodyHash === null) throw new RangeError('needs body_sha256 or body_base64');
-  const opening = Buffer.from(salt, 'base64url');
-  if (opening.length !== SALT_BYTES) throw new RangeError('its salt is not whole');
-  const entry = commitment({ id, receivedAt: Number(received), salt: opening, bodyHash });
+  const text = commitment({ id, receivedAt: Number(received), salt, bodyHash: bodyHash.toString('latin1') });
+  if (text === null) throw new RangeError('its salt or its time is none');
+  const entry = Buffer.from(text, 'latin1');
   return { id, origin, index: Number(leaf), entry, proof: typeof proof === 'string' ? proof : null };
 }
 

@@ -76,9 +76,9 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
   return stored.then(
     (result) => {
       stop?.();
-      const isEntry = salt !== null && reasons === null && result.status === 'accepted';
-      if (!isEntry) return outcomeOf(result.status, id, reasons);
-      return { kind: 'accepted', id, receipt: receipts?.header(result.seq, salt, receivedAt) };
+      const seq = 'seq' in result ? result.seq : 0;
+      const receipt = salt === null || seq <= 0 ? undefined : receipts?.header(seq, salt, receivedAt);
+      return outcomeOf(result.status, id, reasons, receipt);
     },
     (error: unknown) => {
       stop?.();
@@ -91,11 +91,12 @@ function outcomeOf(
   status: AppendResult['status'],
   id: string,
   reasons: readonly [InvalidReason, ...InvalidReason[]] | null,
+  receipt: string | undefined,
 ): Outcome {
-  if (status === 'reused') return { kind: 'quarantined', id, reasons: [ID_REUSED, ...(reasons ?? [])] };
-  return reasons !== null && status === 'accepted'
-    ? { kind: 'quarantined', id, reasons }
-    : { kind: status, id };
+  if (status === 'reused')
+    return { kind: 'quarantined', id, reasons: [ID_REUSED, ...(reasons ?? [])], receipt };
+  if (status !== 'accepted') return { kind: status, id };
+  return reasons === null ? { kind: 'accepted', id, receipt } : { kind: 'quarantined', id, reasons, receipt };
 }
 
 function refusalOf(error: unknown, onError: (error: unknown) => void): Outcome {

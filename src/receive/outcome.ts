@@ -20,6 +20,7 @@ export type Outcome =
       readonly kind: 'quarantined';
       readonly id: string;
       readonly reasons: readonly [InvalidReason, ...InvalidReason[]];
+      readonly receipt?: string | undefined;
     }
   | {
       readonly kind: 'problem';

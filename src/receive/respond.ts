@@ -34,7 +34,7 @@ export function answerOf(
         outcome.kind === 'accepted' ? outcome.receipt : undefined,
       );
     case 'quarantined': {
-      const { id, reasons } = outcome;
+      const { id, reasons, receipt } = outcome;
       if (quarantineStatus === 422) {
         const detail = reasons.map((reason) => reason.detail).join('; ');
         return problemAnswer('unfit', detail, retryAfter, {
@@ -42,7 +42,8 @@ export function answerOf(
           reasons: reasons.map((reason) => reason.code),
         });
       }
-      return json(STATUS.quarantined, JSON.stringify({ status: 'quarantined', id, code: reasons[0].code }));
+      const body = JSON.stringify({ status: 'quarantined', id, code: reasons[0].code });
+      return json(STATUS.quarantined, body, receipt);
     }
     case 'problem':
       return problemAnswer(outcome.code, outcome.detail, outcome.retryAfterMs ?? retryAfter);

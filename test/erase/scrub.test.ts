@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { AsideEntries } from '../../src/journal/aside-entries.ts';
 import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
@@ -42,7 +43,10 @@ test('where rebuilding would take too long, free pages are written over', async 
   const checkpoints = new Checkpoints(db);
   const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
   const transactions = new Transactions(db);
-  const eraser = new Eraser({ db, transactions, checkpoints, log }, NOTHING_LARGE);
+  const eraser = new Eraser(
+    { db, transactions, checkpoints, log, asideEntries: new AsideEntries(db) },
+    NOTHING_LARGE,
+  );
   const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
   let step: EraseStep | null = { do: 'setAside' };
   const taken: string[] = [];

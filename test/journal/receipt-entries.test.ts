@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { cpSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event, Handling } from '../../src/core/event.ts';
+import { readAside } from '../../src/journal/appending.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
 import type { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
@@ -11,6 +13,8 @@ import { NOW, openStore } from './support.ts';
 interface Given {
   readonly event: Event;
   readonly handling: Handling | undefined;
+  /** It goes to quarantine. */
+  readonly invalid?: boolean;
 }
 
 const ZEROS = Buffer.alloc(32);
@@ -41,6 +45,14 @@ function entriesOf(store: Store, count: number): Buffer[] {
   return all;
 }
 
+const seqIn = (answer: number): number => (answer > 0 ? answer : readAside(answer).seq);
+
+/** Of the quarantine, by key. */
+function asideOf(store: Store): string[] {
+  store.saveProgress();
+  return store.asideEntries.list('quarantine', {}).flatMap(({ entry }) => entry ?? []);
+}
+
 const salt = fc
   .uint8Array({ minLength: 16, maxLength: 16 })
   .map((bytes) => Buffer.from(bytes).toString('base64url'));
@@ -53,6 +65,7 @@ const given: fc.Arbitrary<Given> = fc
     id: fc.string({ minLength: 1, maxLength: 700 }),
     body: fc.uint8Array({ maxLength: 300 }),
     receivedAt: fc.constantFrom(NOW, NOW + 1, 2 ** 32, 2 ** 32 - 1, 0),
+    invalid: fc.boolean(),
     handling: fc.constantFrom<Handling | undefined>(
       undefined,
       { trace: { traceparent: '00-made-up', tracestate: '' } } as unknown as Handling,
@@ -60,7 +73,8 @@ const given: fc.Arbitrary<Given> = fc
       { replayId: 'r1' } as unknown as Handling,
     ),
   })
-  .map(({ salt: text, trick, id, body, receivedAt, handling }) => ({
+  .map(({ salt: text, trick, id, body, receivedAt, handling, invalid }) => ({
+    invalid,
     event: {
       ...makeEvent({ id: `${id}${randomBytes(8).toString('hex')}`, receivedAt }),
       clientUser: trick,
@@ -78,19 +92,46 @@ test('entries are the same made with the commit and read later, by the definitio
       async (batches) => {
         const folder = `${path}/${randomBytes(6).toString('hex')}`;
         const store = openStore(folder);
+        const answers: number[] = [];
         const log = { id: 'made-up', origin: 'made-up.example/log' };
         store.holdReceipts({ ...log, seq: 0 });
         for (const batch of batches)
-          store.append(
-            { records: encodeRecords(batch), count: batch.length, invalid: null, keys: null },
-            NOW,
+          answers.push(
+            ...store.append(
+              {
+                records: encodeRecords(batch),
+                count: batch.length,
+                invalid: batch.map(({ invalid }) => (invalid === true ? '[]' : null)),
+                keys: null,
+              },
+              NOW,
+            ),
           );
-        const expected = batches.flat().map(expectedOf);
+        const all = batches.flat();
+        // What is quarantined without a salt takes no place.
+        const placed = all.filter((one) => one.invalid !== true || !expectedOf(one).equals(ZEROS));
+        const expected = placed.map(expectedOf);
+        expect(answers.map(seqIn)).toEqual(all.map((one) => placed.indexOf(one) + 1));
+        expect(answers.map((answer) => answer > 0)).toEqual(all.map(({ invalid }) => invalid !== true));
+        const aside = expected
+          .filter((_, n) => placed[n]?.invalid === true)
+          .map((one) => one.toString('base64'));
+        expect(asideOf(store)).toEqual(aside);
         expect(entriesOf(store, expected.length)).toEqual(expected);
+        const copy = `${folder}-killed`;
+        cpSync(folder, copy, { recursive: true });
         store.close();
         const again = openStore(folder);
         expect(entriesOf(again, expected.length)).toEqual(expected);
+        expect(asideOf(again)).toEqual(aside);
+        expect(again.heads(0).others.filter(({ erased, replayed }) => erased && replayed)).toHaveLength(
+          aside.length,
+        );
         again.close();
+        const killed = openStore(copy);
+        expect(entriesOf(killed, expected.length)).toEqual(expected);
+        expect(asideOf(killed)).toEqual(aside);
+        killed.close();
       },
     ),
     { numRuns: 8 },

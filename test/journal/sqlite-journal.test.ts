@@ -64,7 +64,7 @@ describe('append and read', () => {
     const command = await open(path, { create: false, maintained: false });
     expect(await command.heads(0)).toMatchObject([{ id: event.id }]);
     expect(await command.accept(event)).toEqual({ status: 'duplicate' });
-    expect(await command.accept({ ...event, body: Buffer.from('{}') })).toEqual({ status: 'reused' });
+    expect(await command.accept({ ...event, body: Buffer.from('{}') })).toEqual({ status: 'reused', seq: 0 });
   });
 
   test('fault 16: an id is accepted once, in one commit, later, and after a restart', async () => {
@@ -150,6 +150,7 @@ describe('quarantine and dead letters', () => {
       sinks: () => [],
       hasSink: (name) => name === 'hubs',
       dropSink: () => Promise.reject(new Error('not here')),
+      noteDropped: () => Promise.resolve(),
     });
     expect(await operations.retryDeadLetters({})).toEqual({ retried: 2, kept: 1 });
     expect(await journal.listDeadLetters({})).toMatchObject([{ sink: 'gone' }]);

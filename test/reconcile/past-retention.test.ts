@@ -64,6 +64,7 @@ async function pastRetention(
       sinks: () => [],
       hasSink: () => true,
       dropSink: () => Promise.reject(new Error('not here')),
+      noteDropped: () => Promise.resolve(),
     }),
     path,
   };

@@ -20,6 +20,9 @@ const VERSION = 1;
 export const FRAME_MAGIC = Buffer.from([0xf7, 0x4d, 0x52, 0x01]);
 const LIVE = 0x4556_494c;
 const ERASED = 0x5341_5245;
+/** What a record is, beside a plain event. */
+const REPLAYED = 1;
+const ENTRY = 2;
 /** Bytes: twice what one can have. A body may be full of what looks like heads, and so much is read to tell each. */
 const LONGEST_NOTE = 64 * 1024;
 
@@ -58,6 +61,8 @@ export interface RecordHead {
   readonly bodyBytes: number;
   /** Sent again by a replay. */
   readonly replayed: boolean;
+  /** It is no event: its body is an entry of the log of receipts. It counts as erased, so that nobody else looks at it. */
+  readonly isEntry: boolean;
   readonly erased: boolean;
 }
 
@@ -138,7 +143,7 @@ export function startRecord(bytes: Buffer, at: number, parts: Omit<RecordParts, 
   bytes.writeUInt32LE(parts.identityBytes, at + 8);
   bytes.writeUInt32LE(parts.headBytes, at + 12);
   bytes.writeUInt32LE(parts.bodyBytes, at + 16);
-  bytes.writeUInt32LE(parts.replayed ? 1 : 0, at + 20);
+  bytes.writeUInt32LE(parts.isEntry ? ENTRY : parts.replayed ? REPLAYED : 0, at + 20);
   bytes.writeDoubleLE(parts.receivedAt, at + 32);
 }
 
@@ -171,8 +176,10 @@ export function partsAt(bytes: Buffer, at: number): RecordParts {
   const headBytes = bytes.readUInt32LE(at + 12);
   const bodyBytes = bytes.readUInt32LE(at + 16);
   const size = aligned(RECORD_HEADER + identityBytes + headBytes + bodyBytes);
-  const replayed = bytes.readUInt32LE(at + 20) === 1;
-  return { identityBytes, headBytes, bodyBytes, size, replayed, receivedAt: bytes.readDoubleLE(at + 32) };
+  const kind = bytes.readUInt32LE(at + 20);
+  const receivedAt = bytes.readDoubleLE(at + 32);
+  const [replayed, isEntry] = [kind === REPLAYED, kind === ENTRY];
+  return { identityBytes, headBytes, bodyBytes, size, replayed, isEntry, receivedAt };
 }
 
 /** Makes of a record one that is not what was written: it was found so elsewhere. */
@@ -189,8 +196,18 @@ export function idOf(bytes: Buffer, at: number): { readonly key: string; readonl
 }
 
 /** Whether all of a record is what was written; it is within the bytes. What was erased has only its header. */
-export function isSound(bytes: Buffer, at: number, { erased }: RecordHead, salt: number): boolean {
-  return erased || bytes.readUInt32LE(at + 4) === contentChecksum(bytes, at, salt);
+export function isSound(bytes: Buffer, at: number, { erased, isEntry }: RecordHead, salt: number): boolean {
+  return (erased && !isEntry) || bytes.readUInt32LE(at + 4) === contentChecksum(bytes, at, salt);
+}
+
+/** The record of an entry whose event is in quarantine: it keeps the entry's place among those of the events. */
+export function entryRecord(entry: Buffer, receivedAt: number): Buffer {
+  const bytes = Buffer.alloc(RECORD_HEADER + entry.length);
+  const sizes = { identityBytes: 0, headBytes: 0, bodyBytes: entry.length };
+  startRecord(bytes, 0, { ...sizes, replayed: false, isEntry: true, receivedAt });
+  bytes.writeUInt32LE(ERASED);
+  bytes.set(entry, RECORD_HEADER);
+  return bytes;
 }
 
 export function isErasedAt(bytes: Buffer, at: number): boolean {

@@ -30,7 +30,8 @@ export function headsAfter(log: SegmentLog, after: number): EventHead[] {
 
 function headOf({ item, walker }: Walked<FoundRecord>): EventHead {
   const { seq, receivedAt } = item;
-  if (item.erased) return { ...NOBODY, seq, receivedAt, erased: true };
+  // What is in quarantine is counted there, and its entry nowhere: as what a replay sends.
+  if (item.erased) return { ...NOBODY, seq, receivedAt, erased: true, replayed: item.isEntry };
   const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
   try {
     const { id, type, handling } = titleAt(bytes, pos, item);

@@ -40,7 +40,8 @@ export function encodeRecords(
     const { identity, head, identityBytes, headBytes, size: ownSize } = texts[index] as Texts;
     const { body, receivedAt } = event;
     const replayed = handling?.replayId !== undefined;
-    startRecord(bytes, at, { identityBytes, headBytes, bodyBytes: body.length, replayed, receivedAt });
+    const sizes = { identityBytes, headBytes, bodyBytes: body.length };
+    startRecord(bytes, at, { ...sizes, replayed, isEntry: false, receivedAt });
     let end = at + RECORD_HEADER;
     end += bytes.write(identity, end);
     end += bytes.write(head, end);
@@ -112,6 +113,11 @@ export interface Page {
   readonly places: readonly number[];
   /** A buffer that is all theirs: it is transferred. */
   readonly records: Uint8Array;
+}
+
+/** Stands in the place of an entry whose event is in quarantine. */
+export function noEvent(seq: number, receivedAt: number): JournalEvent {
+  return emptyEvent(seq, receivedAt, ERASED_HANDLING);
 }
 
 /** Stands in a place whose content is not there. */

@@ -1,0 +1,69 @@
+import { dirname } from 'node:path';
+import { MillraceError } from '../core/errors.ts';
+import type { SetAsideKind } from '../core/journal.ts';
+import type { DroppedEntries, OpenProof } from '../core/proof.ts';
+import { ENTRY_BYTES } from '../core/receipt.ts';
+import { checkSigned, signJson, type Signer } from '../core/signature.ts';
+import { makeFolder } from '../lib/durable.ts';
+import { lockInTurn } from '../lib/file-lock.ts';
+import { appendLines, readJsonLines } from '../lib/json-lines.ts';
+
+/** Milliseconds to wait for others that write a line. */
+const PATIENCE = 10_000;
+
+interface Line {
+  /** ISO 8601. */
+  readonly at: string;
+  readonly from: SetAsideKind;
+  /** Base64. */
+  readonly entries: readonly string[];
+}
+
+/**
+ * What a person dropped, as a file of JSON lines. They are signed: who removes an event by other means cannot say that a person dropped it.
+ */
+export class DroppedFile implements DroppedEntries {
+  readonly #path: string;
+  readonly #signer: Signer | null;
+  readonly #trusted: ReadonlySet<string>;
+
+  /**
+   * @param signer null for one that is only read
+   * @param trusted public keys whose lines count
+   */
+  constructor(path: string, signer: Signer | null, trusted: ReadonlySet<string>) {
+    this.#path = path;
+    this.#signer = signer;
+    this.#trusted = trusted;
+  }
+
+  async append(from: SetAsideKind, entries: readonly string[]): Promise<void> {
+    const signer = this.#signer;
+    if (signer === null)
+      throw new MillraceError('proof_unusable', `${this.#path}: there is no key to sign with`);
+    const line: Line = { at: new Date().toISOString(), from, entries };
+    makeFolder(dirname(this.#path), 0o700);
+    const lock = await lockInTurn(`${this.#path}.lock`, PATIENCE);
+    try {
+      await appendLines(this.#path, [signJson('dropped', JSON.stringify(line), signer)]);
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** A line that was changed, or signed by somebody else, says nothing. */
+  entries(): readonly Buffer[] {
+    return readJsonLines<Line>(this.#path).flatMap((line) => {
+      const { state, by } = checkSigned('dropped', JSON.stringify(line));
+      if (state !== 'valid' || !this.#trusted.has(by)) return [];
+      return line.entries
+        .map((entry) => Buffer.from(entry, 'base64'))
+        .filter(({ length }) => length === ENTRY_BYTES);
+    });
+  }
+}
+
+/** Notes it with the key of an installation, which is opened when something is dropped. */
+export function droppedBy(openProof: OpenProof): DroppedEntries['append'] {
+  return async (from, entries) => (await openProof()).dropped.append(from, entries);
+}
