@@ -63,7 +63,7 @@ export function entriesAfter(log: SegmentLog, after: number, count: number): Rec
 function writeEntry(bytes: Buffer, at: number, records: Buffer, to: number): void {
   const parts = partsAt(bytes, at);
   const body = bodyAt(bytes, at, parts);
-  if (parts.isEntry) records.set(body, to);
+  if (parts.isEntry) body.copy(records, to, 0, ENTRY_BYTES);
   else if (!isErasedAt(bytes, at)) {
     const entry = entryOfRecordAt(bytes, at, parts, bodyHashOf(body));
     if (entry !== null) records.write(entry, to, ENTRY_BYTES, 'latin1');
