@@ -1,6 +1,7 @@
 import express, { type Response, type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
-import type { Selection, SetAsideKind } from '../core/journal.ts';
+import type { Selection } from '../core/journal.ts';
+import type { SetAsideKind } from '../core/receipt.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import { SET_ASIDE } from './audit.ts';

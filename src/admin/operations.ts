@@ -2,7 +2,8 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
-import type { Journal, Selection, SetAsideKind } from '../core/journal.ts';
+import type { Journal, Selection } from '../core/journal.ts';
+import type { SetAsideKind } from '../core/receipt.ts';
 import type {
   EventSummary,
   Operations,

@@ -6,7 +6,7 @@ import { readArchive } from '../archive/read.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
-import type { SetAsideKind } from '../core/journal.ts';
+import type { SetAsideKind } from '../core/receipt.ts';
 import type { Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import { entryOfRecord, type LogHead } from '../core/receipt.ts';

@@ -1,6 +1,6 @@
 import type { Event, JournalEvent } from './event.ts';
 import type { IngestStore, InvalidReason } from './ingest.ts';
-import type { ReceiptAccount } from './receipt.ts';
+import type { ReceiptAccount, SetAsideEntry, SetAsideKind } from './receipt.ts';
 import type { Redaction } from './redaction.ts';
 import type { Route } from './route.ts';
 import type { SearchQuery } from './search.ts';
@@ -109,15 +109,6 @@ export interface JournalAccount {
   readonly isSparse?: boolean;
   /** What limits the account, in words. */
   readonly notes?: readonly string[];
-}
-
-/** Where events wait for a person. */
-export type SetAsideKind = 'quarantine' | 'dead-letters';
-
-/** What the log of receipts has of an event that is set aside: base64; null for nothing. */
-export interface SetAsideEntry {
-  readonly key: number;
-  readonly entry: string | null;
 }
 
 /** Selects quarantined events or dead letters; absent fields select all. */

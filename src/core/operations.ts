@@ -2,14 +2,8 @@ import type { Redaction } from './redaction.ts';
 import type { Flushed, SinkTrouble } from './sink.ts';
 import type { InvalidReason } from './ingest.ts';
 import type { SchemaReport } from './schema.ts';
-import type {
-  EventHead,
-  JournalAccount,
-  JournalStatus,
-  Selection,
-  SetAsideEntry,
-  SetAsideKind,
-} from './journal.ts';
+import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
+import type { SetAsideEntry, SetAsideKind } from './receipt.ts';
 
 /** How one sink is doing, beside what its cursor says. */
 export interface SinkStatus {

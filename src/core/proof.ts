@@ -1,5 +1,5 @@
 import type { ErasureReceipt } from './erasure.ts';
-import type { SetAsideKind } from './journal.ts';
+import type { SetAsideKind } from './receipt.ts';
 import type { LogHead } from './receipt.ts';
 import type { Signer } from './signature.ts';
 

@@ -39,6 +39,15 @@ export interface LogHead {
   readonly root: string;
 }
 
+/** Where events wait for a person. */
+export type SetAsideKind = 'quarantine' | 'dead-letters';
+
+/** What the log of receipts has of an event that is set aside: base64; null for nothing. */
+export interface SetAsideEntry {
+  readonly key: number;
+  readonly entry: string | null;
+}
+
 /** Bytes of an entry. */
 export const ENTRY_BYTES = 32;
 /** Of a salt, and digits of base64url. */

@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
-import type { Selection, SetAsideEntry, SetAsideKind } from '../core/journal.ts';
+import type { Selection } from '../core/journal.ts';
+import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
 import { entryOf } from '../core/receipt.ts';
 import type { Handling } from '../core/event.ts';
 

@@ -4,13 +4,8 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
 import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core/journal.ts';
-import type {
-  QuarantinedEvent,
-  Selection,
-  SetAsideEntry,
-  SetAsideKind,
-  SetAsideSelection,
-} from '../core/journal.ts';
+import type { QuarantinedEvent, Selection, SetAsideSelection } from '../core/journal.ts';
+import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
 import type { ReceiptLog } from '../core/receipt.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { BufferPool } from '../lib/buffer-pool.ts';

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
-import type { SetAsideKind } from '../core/journal.ts';
+import type { SetAsideKind } from '../core/receipt.ts';
 import type { DroppedEntries, OpenProof } from '../core/proof.ts';
 import { ENTRY_BYTES } from '../core/receipt.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
