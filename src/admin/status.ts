@@ -96,8 +96,9 @@ export class Status {
   #receipts(): Check[] {
     const status = this.#options.receipts?.status();
     if (status === undefined) return [];
-    const ok = status.behindSince === null;
-    return [{ name: 'receipts', ok, required: false, state: ok ? 'running' : 'behind' }];
+    const isRefused = status.witnesses.some(({ refuses }) => refuses);
+    const state = isRefused ? 'refused' : status.behindSince === null ? 'running' : 'behind';
+    return [{ name: 'receipts', ok: state === 'running', required: false, state }];
   }
 
   #archives(): ArchiveHead[] {

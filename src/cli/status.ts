@@ -125,9 +125,10 @@ function renderReceipts({
       : `; CANNOT BE WRITTEN since ${new Date(behindSince).toISOString()}: no receipts are given`;
   return [
     `receipts     ${origin}: ${entries} entries signed, ${unsigned} waiting${state}`,
-    ...witnesses.map(({ name, entries: signed, trouble }) =>
-      visible(`witness      ${name}: ${signed} entries signed${trouble === null ? '' : `; ${trouble}`}`),
-    ),
+    ...witnesses.map(({ name, entries: signed, trouble, refuses }) => {
+      const why = refuses ? `; REFUSES, and no receipts are given: ${trouble}` : `; ${trouble}`;
+      return visible(`witness      ${name}: ${signed} entries signed${trouble === null ? '' : why}`);
+    }),
   ];
 }
 

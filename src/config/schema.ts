@@ -239,7 +239,7 @@ export const CONFIG = section({
     ),
     interval: duration('1s', 'How often the log is signed, while it grows.', TIMER),
     witnesses: texts(
-      'Others that sign the log (C2SP tlog-witness): the address and the key of each, such as `https://witness.example/prefix witness.example/w1+1a2b3c4d+BAbC…`. A sender is never kept waiting for them.',
+      'Others that sign the log (C2SP tlog-witness): the address and the key of each, such as `https://witness.example/prefix witness.example/w1+1a2b3c4d+BAbC…`. A sender is never kept waiting for them; a start waits for their first answer, 5 seconds at most. While one says that it has signed another log than this, no receipts are given.',
     ),
   }),
   schema: section({

@@ -47,6 +47,8 @@ export interface WitnessStatus {
   readonly entries: number;
   /** Why it did not sign when it was asked last; null when it did. */
   readonly trouble: string | null;
+  /** What it has signed is another log, or more of this one than there is: this is an older copy, or one that was made again. */
+  readonly refuses: boolean;
 }
 
 /** How the log of receipts is doing. */

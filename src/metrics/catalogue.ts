@@ -278,6 +278,17 @@ export const METRICS: readonly MetricDefinition[] = [
       })),
   ),
 
+  gauge(
+    'millrace_receipts_refused',
+    '1 while a witness says that it has signed another log than this one: deliveries are answered without receipts.',
+    ['witness'],
+    ({ status }) =>
+      (status.receiving?.receipts?.witnesses ?? []).map(({ name, refuses }) => ({
+        labels: { witness: name },
+        value: +refuses,
+      })),
+  ),
+
   archiveGauge(
     'millrace_archive_head',
     'Hash of the last line of the manifest, its first 12 digits as a number: written in hexadecimal again, it is what `archive verify --head` takes.',

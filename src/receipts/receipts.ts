@@ -117,10 +117,11 @@ export class Receipts {
 
   /**
    * What a delivery is answered with: a dictionary of structured fields (RFC 9651). Nothing while the log cannot be written: the
-   * event gets its entry once it can, and who repairs it may have to begin a new log.
+   * event gets its entry once it can, and who repairs it may have to begin a new log. Nor while a witness says that it is another log:
+   * the entry was promised to another event before.
    */
   header(seq: number, salt: string, receivedAt: number): string | undefined {
-    if (this.#behindSince !== null) return undefined;
+    if (this.#behindSince !== null || this.#witnesses.isRefused) return undefined;
     return `${this.#begin}${seq + this.#offset}, salt="${salt}", received=${receivedAt}`;
   }
 
@@ -214,6 +215,9 @@ export class Receipts {
     this.#signed = size;
     const note = new LogReader(folder).checkpoint();
     this.#head = note === null ? null : { note, size };
+    // All of a disk may have been put back. What does not answer is asked again beside.
+    if (this.#head !== null) this.#witnesses.ask(this.#head);
+    await this.#witnesses.answered();
     const again = (): void => {
       if (this.#isStopped) return;
       this.#stopTimer = clock.after(interval, () => {

@@ -29,6 +29,9 @@ export function parseWitness(text: string): { readonly url: URL; readonly key: N
   };
 }
 
+/** A witness says that this is not the log it has signed. */
+class Refusal extends Error {}
+
 /** One witness (C2SP tlog-witness): it signs only what goes on from what it signed before. */
 class Witness {
   readonly key: NoteVerifier;
@@ -38,6 +41,7 @@ class Witness {
   /** Entries that it says it has signed. */
   #known = 0;
   trouble: string | null = null;
+  refuses = false;
   /** Monotonic milliseconds before which it is not asked again. */
   pause = 0;
 
@@ -61,13 +65,13 @@ class Witness {
       }
       const known = answer.status === 409 && /^\d{1,15}\n?$/.test(said) ? Number(said) : null;
       if (known !== null && known > size)
-        throw new Error(`it has signed ${known} entries, and the log has ${size}: the log is an older copy`);
-      if (known === null || known === this.#known || tries > 1) {
-        const isOther = answer.status === 422 || answer.status === 409;
-        throw new Error(
-          `it answered ${answer.status}${isOther ? ': this is not the log it has signed' : ''}`,
+        throw new Refusal(
+          `it has signed ${known} entries, and the log has ${size}: the log is an older copy`,
         );
-      }
+      // The proof was none, or with as many entries the root was another.
+      if (answer.status === 422 || (known !== null && known === this.#known))
+        throw new Refusal(`it answered ${answer.status}: this is not the log it has signed`);
+      if (known === null || tries > 1) throw new Error(`it answered ${answer.status}`);
       this.#known = known;
     }
   }
@@ -126,7 +130,19 @@ export class Witnesses {
   }
 
   status(): readonly WitnessStatus[] {
-    return this.#witnesses.map(({ key, size, trouble }) => ({ name: key.name, entries: size, trouble }));
+    return this.#witnesses.map(({ key, size, trouble, refuses }) => {
+      return { name: key.name, entries: size, trouble, refuses };
+    });
+  }
+
+  /** Whether one of them says that this is not the log it has signed, until it signs it again. */
+  get isRefused(): boolean {
+    return this.#witnesses.some(({ refuses }) => refuses);
+  }
+
+  /** Resolves when nobody is asked any more: a few seconds at most. */
+  async answered(): Promise<void> {
+    await this.#round;
   }
 
   /** To be called again and again with the newest checkpoint: those that have not signed it are asked. */
@@ -196,10 +212,18 @@ export class Witnesses {
     if (this.#stop.signal.aborted) return;
     const { name } = witness.key;
     const had = witness.trouble;
+    const isRefusal = error instanceof Refusal;
+    // One that cannot be reached has not taken back what it said.
+    witness.refuses = isRefusal || (witness.refuses && error !== null);
     witness.trouble = error === null ? null : messageOf(error);
     witness.pause = error === null ? 0 : now() + PAUSE;
     if (witness.trouble !== null && witness.trouble !== had)
-      log.error({ witness: name, reason: witness.trouble }, 'a witness did not sign the log of receipts');
+      log.error(
+        { witness: name, reason: witness.trouble },
+        isRefusal
+          ? 'a witness has signed another log of receipts than this: it was put back, or made again. Deliveries are answered without receipts'
+          : 'a witness did not sign the log of receipts',
+      );
     if (witness.trouble === null && had !== null)
       log.info({ witness: name }, 'the witness signs the log of receipts again');
   }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
@@ -17,6 +18,7 @@ import { fillDisk, lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
+import { lacksStrace, underStrace } from '../support/strace.ts';
 import { until } from '../support/until.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -105,6 +107,75 @@ test.skipIf(lack !== null)(
     kept.push(await post(receiver, sent + 1));
     expect(kept.at(-1)).not.toBeNull();
     await keeps(receiver, folder, kept, sent + 2);
+  },
+);
+
+const lackOfStrace = lacksStrace();
+
+test.skipIf(lackOfStrace !== null)(
+  `fault 7: EIO on a sync of the log: deliveries go on without receipts, nothing is shown that is not on disk, and all are in it afterwards${skipped(lackOfStrace)}`,
+  async () => {
+    const { folder, log, config } = await configured();
+    const entries = join(log, 'entries');
+    const receiver = await ReceiverProcess.start(config, {
+      program: underStrace('error=EIO:when=3..5', entries),
+    });
+    const kept: (string | null)[] = [];
+    await until('it to be noticed', async () => {
+      kept.push(await post(receiver, kept.length));
+      return behind(receiver);
+    });
+    // What was told before is on disk, and the checkpoint speaks of no more than that.
+    const [, size = ''] = readFileSync(join(log, 'checkpoint'), 'utf8').split('\n');
+    expect(kept.length).toBeGreaterThan(Number(size));
+    expect(receiver.stderr).toContain('EIO');
+    await until('it to be written again', async () => !(await behind(receiver)));
+    kept.push(await post(receiver, kept.length));
+    expect(kept.at(-1)).not.toBeNull();
+    await keeps(receiver, folder, kept, kept.length);
+    await receiver.kill('SIGTERM');
+    const proved = await millrace([
+      'archive',
+      'prove',
+      join(folder, 'archive'),
+      '--config',
+      config,
+      '--json',
+    ]);
+    expect([proved.code, JSON.parse(proved.stdout)]).toMatchObject([
+      0,
+      { archived: kept.length, missing: [] },
+    ]);
+  },
+);
+
+test.skipIf(lack !== null)(
+  `on a file system that became read-only deliveries go on without receipts, and all are in the log afterwards${skipped(lack)}`,
+  async () => {
+    const { folder, log, config } = await configured();
+    const receiver = await ReceiverProcess.start(config);
+    let isLocked = false;
+    const unlock = (): void => {
+      if (isLocked) execFileSync('umount', [log]);
+      isLocked = false;
+    };
+    onTestFinished(unlock);
+    const kept = [await post(receiver, 0)];
+    await until('it to be signed', async () => (await metric(receiver, 'millrace_receipts_entries')) === 1);
+    execFileSync('mount', ['--bind', log, log]);
+    isLocked = true;
+    execFileSync('mount', ['-o', 'remount,ro,bind', log]);
+    await until('it to be noticed', async () => {
+      kept.push(await post(receiver, kept.length));
+      return behind(receiver);
+    });
+    expect(receiver.stderr).toContain('EROFS');
+    expect(await post(receiver, kept.length)).toBeNull();
+    unlock();
+    await until('it to be written again', async () => !(await behind(receiver)));
+    kept.push(await post(receiver, kept.length + 1));
+    expect(kept.at(-1)).not.toBeNull();
+    await keeps(receiver, folder, kept, kept.length + 1);
   },
 );
 

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { noteSigner, signNote, verifierText } from '../../src/receipts/note.ts';
@@ -17,6 +17,7 @@ import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { buildGo } from './build-go.ts';
+import { witnessBy } from './witness-by-hand.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -38,12 +39,18 @@ async function startWitness(key: string, state: string, address = '127.0.0.1:0')
   return { url, vkey, stop };
 }
 
-async function post(receiver: ReceiverProcess, from: number, count: number): Promise<string[]> {
+/** @param promises whether receipts are to be given */
+async function post(
+  receiver: ReceiverProcess,
+  from: number,
+  count: number,
+  promises = true,
+): Promise<string[]> {
   const kept: string[] = [];
   for (let n = from; n < from + count; n += 1) {
     const { id, body } = madeUpEvent(n);
     const { status, headers } = await postSigned(receiver.url, body, { id });
-    expect([status, typeof headers['millrace-receipt']]).toEqual([202, 'string']);
+    expect([status, typeof headers['millrace-receipt']]).toEqual([202, promises ? 'string' : 'undefined']);
     const receipt = headers['millrace-receipt'];
     kept.push(JSON.stringify({ id, receipt, body_base64: body.toString('base64') }));
   }
@@ -113,13 +120,16 @@ test.skipIf(lack !== null)(
     rmSync(place, { recursive: true });
     cpSync(older, place, { recursive: true });
     receiver = await ReceiverProcess.start(config);
-    const other = await post(receiver, 1000, 2);
+    await post(receiver, 1000, 2, false);
     await until('it to see an older copy', () => receiver.stderr.includes('the log is an older copy'));
-    other.push(...(await post(receiver, 2000, 9)));
+    await post(receiver, 2000, 9, false);
     await until('it to see a longer one', () =>
       receiver.stderr.includes('this is not the log it has signed'),
     );
-    expect(await verified(receiver, other)).toMatchObject({ code: 3, proven: 0 });
+    await post(receiver, 3000, 1, false);
+    expect((await millrace(['status', '--config', config])).stdout).toContain(
+      'REFUSES, and no receipts are given',
+    );
     expect(JSON.parse(readFileSync(state, 'utf8'))).toMatchObject({ Size: 48 });
   },
 );
@@ -162,64 +172,34 @@ test('answers that are no signature are kept nowhere, and one that never comes h
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
     now: () => (now += 10_000),
   });
-  const trouble = async (): Promise<string | null> => {
+  const trouble = async () => {
     witnesses.ask({ note, size: 1 });
     const before = now;
     await until('an answer', () => now > before);
-    return witnesses.status()[0]?.trouble ?? null;
+    const [{ trouble: text, refuses } = { trouble: null, refuses: false }] = witnesses.status();
+    return { text, refuses };
   };
   const line = `— w ${Buffer.concat([Buffer.from(id, 'hex'), randomBytes(72)]).toString('base64')}\n`;
-  for (const [status, text, expected] of [
-    [200, 'made up', 'has no signature of w'],
-    [200, line, 'has no signature of w'],
-    [200, line.repeat(1000), 'too long'],
-    [409, 'made up', 'answered 409'],
-    [409, '7\n', 'an older copy'],
-    [500, '', 'answered 500'],
-    [302, '', 'fetch failed'],
+  for (const [status, text, expected, refuses] of [
+    [200, 'made up', 'has no signature of w', false],
+    [200, line, 'has no signature of w', false],
+    [200, line.repeat(1000), 'too long', false],
+    [409, 'made up', 'answered 409', false],
+    [403, '', 'answered 403', false],
+    [409, '7\n', 'an older copy', true],
+    // What it said stays until it signs.
+    [500, '', 'answered 500', true],
+    [302, '', 'fetch failed', true],
+    [422, '', 'not the log it has signed', true],
   ] as const) {
     answer = (response) => void response.writeHead(status, { location: '/elsewhere' }).end(text);
-    expect(await trouble()).toContain(expected);
+    expect(await trouble()).toEqual({ text: expect.stringContaining(expected), refuses });
   }
   answer = null;
   witnesses.ask({ note, size: 1 });
   await witnesses.stop();
   expect(kept).toEqual([]);
 });
-
-/** A witness of which each answer is made by hand. */
-async function witnessBy(
-  name: string,
-  answer: (line: (note: string, signed?: string) => string, body: string) => [number, string] | null,
-) {
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const typed = Buffer.concat([
-    Buffer.of(4),
-    publicKey.export({ type: 'spki', format: 'der' }).subarray(-32),
-  ]);
-  const id = createHash('sha256').update(`${name}\n`).update(typed).digest().subarray(0, 4);
-  const line = (note: string, signed = note.slice(0, note.indexOf('\n\n') + 1)): string => {
-    const time = Buffer.from('00000000654e0a00', 'hex');
-    const text = `cosignature/v1\ntime ${time.readBigUInt64BE()}\n${signed}`;
-    const bytes = Buffer.concat([id, time, sign(null, Buffer.from(text), privateKey)]);
-    return `— ${name} ${bytes.toString('base64')}\n`;
-  };
-  const server = createServer((request, response) => {
-    let body = '';
-    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
-    request.on('end', () => {
-      const [status, text] = answer(line, body.slice(body.indexOf('\n\n') + 2)) ?? [0, ''];
-      if (status !== 0) response.writeHead(status).end(text);
-    });
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return { line, text: `http://127.0.0.1:${port} ${name}+${id.toString('hex')}+${typed.toString('base64')}` };
-}
 
 function askedOf(witnesses: readonly string[], keptBefore: string | null = null) {
   const kept: string[] = [];
