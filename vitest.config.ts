@@ -9,8 +9,8 @@ export default defineConfig({
     pool: 'forks',
     // Files of one worker share the modules they load; most of a short file's time was loading them again.
     isolate: false,
-    // Tests of processes wait more than they compute.
-    maxWorkers: availableParallelism() + 1,
+    // Tests of processes wait about as long as they compute.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     sequence: { sequencer: SlowFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
