@@ -6,7 +6,7 @@ import { History } from './compact-history.ts';
 import { KINDS } from './compact-support.ts';
 
 /** `MILLRACE_COMPACT_HISTORIES=500` tries as many of each kind; `MILLRACE_COMPACT_SEED` begins with another. */
-const HISTORIES = Number(process.env['MILLRACE_COMPACT_HISTORIES'] ?? 2);
+const HISTORIES = Number(process.env['MILLRACE_COMPACT_HISTORIES'] ?? 1);
 const FIRST = Number(process.env['MILLRACE_COMPACT_SEED'] ?? 1);
 const LENGTH = 14;
 

@@ -9,6 +9,7 @@ import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { BOUNDS, allIn, batchOf, NOW } from './support.ts';
+import { runCount } from '../support/run-count.ts';
 
 /** Small, so that segments are begun, cleared away, and short of space. */
 const LIMITS = { ...BOUNDS, retention: 1600, dedupWindow: 5000, maxBytes: 700_000 };
@@ -198,6 +199,6 @@ test('whatever is done to it, and killed wherever, a journal has what plain list
         real.store.close();
       }
     }),
-    { numRuns: 30 },
+    { numRuns: runCount(15) },
   );
 });

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { JsonCutter, type CutLists } from '../../src/lib/json-cut.ts';
 import { parsePath } from '../../src/lib/json-paths.ts';
+import { runCount } from '../support/run-count.ts';
 
 interface Written {
   readonly only?: readonly string[];
@@ -213,7 +214,7 @@ function left(value: Json, given: Written, place: readonly string[], outer: bool
 }
 
 describe('for any document and any paths', () => {
-  const options = { numRuns: Number(process.env['MILLRACE_RUNS'] ?? 600) };
+  const options = { numRuns: runCount(300) };
 
   test('what is left is what the definition says, and applying it again changes nothing', () => {
     fc.assert(

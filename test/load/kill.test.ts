@@ -11,7 +11,7 @@ import { inDuckDB, inPostgres, type LoadedDatabase } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
 /** `MILLRACE_KILLS=200 npx vitest run test/load/kill.test.ts` for the long run. */
-const KILLS = Number(process.env['MILLRACE_KILLS'] ?? 3);
+const KILLS = Number(process.env['MILLRACE_KILLS'] ?? 2);
 /** A test may take this long for each kill. */
 const PATIENCE = 20_000;
 /** Events that come between two runs, and files that they are in. */

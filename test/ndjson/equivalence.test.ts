@@ -6,6 +6,7 @@ import { pickText } from '../../src/ndjson/pick.ts';
 import { anyMeal, bulkDocument, chunkSizes, lineMeal } from './documents.ts';
 import { referenceRows } from './reference.ts';
 import { chunked, shapeAll, type Shaped } from './support.ts';
+import { runCount } from '../support/run-count.ts';
 
 const codesOf = ({ rejects }: Shaped): string[] => rejects.map(({ table, code }) => `${table} ${code}`);
 
@@ -20,7 +21,7 @@ describe('the quick way gives the rows of the plain way, byte for byte', () => {
       fc.asyncProperty(bulkDocument, chunkSizes, async ({ text }, sizes) => {
         expect(await quickRows(chunked(text, sizes))).toEqual(await referenceRows(text));
       }),
-      { numRuns: 300 },
+      { numRuns: runCount(100) },
     );
   });
 
@@ -38,7 +39,7 @@ describe('the quick way gives the rows of the plain way, byte for byte', () => {
         const anything = items.map((item) => item.replaceAll(/[\r\n]/g, ' ')).join('\r\n');
         expect(await quickRows(chunked(anything, sizes), true)).toEqual(await referenceRows(anything, true));
       }),
-      { numRuns: 100 },
+      { numRuns: runCount(40) },
     );
   });
 
@@ -54,7 +55,7 @@ describe('the quick way gives the rows of the plain way, byte for byte', () => {
         const packed = chunked(compress(text), sizes);
         expect(await quickRows(decompressed(packed))).toEqual(await referenceRows(text));
       }),
-      { numRuns: 60 },
+      { numRuns: runCount(30) },
     );
   });
 
@@ -79,7 +80,7 @@ describe('--at, where stream-json finds the elements', () => {
         expect(codesOf(picked)).toEqual(codesOf(quick));
         expect(new Set(picked.unknown)).toEqual(new Set(quick.unknown));
       }),
-      { numRuns: 100 },
+      { numRuns: runCount(40) },
     );
   });
 
@@ -95,7 +96,7 @@ describe('--at, where stream-json finds the elements', () => {
         // Of the picked text the parser says that it is broken; of all else both say the same.
         expect(codesOf(picked)).toEqual(codesOf(quick).map((code) => code.replace(/ cut$/, ' broken')));
       }),
-      { numRuns: 100 },
+      { numRuns: runCount(40) },
     );
   });
 

@@ -16,6 +16,7 @@ import { anyMeal } from './documents.ts';
 import { referenceRows } from './reference.ts';
 import { chunked, shapeAll } from './support.ts';
 import { usualDocument, usualMeal } from './usual.ts';
+import { runCount } from '../support/run-count.ts';
 
 const LONGEST = 100_000;
 
@@ -155,7 +156,7 @@ describe('the quick way shapes', () => {
         const quick = shapeQuick(items, Buffer.from(`[${meals.join(' ,\n')} ]`));
         expect({ elements: quick.elements, rows: quick.rows }).toEqual({ elements: meals.length, rows });
       }),
-      { numRuns: 150 },
+      { numRuns: runCount(60) },
     );
   });
 
@@ -174,7 +175,7 @@ describe('the quick way shapes', () => {
         const { rows, rejects } = await referenceRows(text);
         expect({ rows: quick.rows, rejects: [] }).toEqual({ rows, rejects });
       }),
-      { numRuns: 300 },
+      { numRuns: runCount(120) },
     );
     expect(taken).toBeGreaterThan(15);
   });

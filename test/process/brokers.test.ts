@@ -137,7 +137,7 @@ async function startPubSub(): Promise<{ endpoint: string; client: PubSub }> {
 }
 
 // MILLRACE_BROKER_EVENTS=10000 for the long run.
-const EVENTS = Number(process.env['MILLRACE_BROKER_EVENTS'] ?? 2000);
+const EVENTS = Number(process.env['MILLRACE_BROKER_EVENTS'] ?? 1000);
 
 test(
   `${EVENTS} events of 6 types are each exactly where \`millrace route\` says, with their metadata and their bytes`,
@@ -209,7 +209,7 @@ test(
 );
 
 // MILLRACE_OUTAGE_SECONDS=60 for the long run, which also holds the receiver's p99 to twice the usual one.
-const OUTAGE = Number(process.env['MILLRACE_OUTAGE_SECONDS'] ?? 3);
+const OUTAGE = Number(process.env['MILLRACE_OUTAGE_SECONDS'] ?? 1);
 
 test(
   'a broker stopped under load and back: conservation, order per user, receiver and archive unaffected',

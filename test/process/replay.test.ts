@@ -16,7 +16,7 @@ import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
 
 // MILLRACE_REPLAY_EVENTS=200000 for the long run.
-const EVENTS = Number(process.env['MILLRACE_REPLAY_EVENTS'] ?? 5000);
+const EVENTS = Number(process.env['MILLRACE_REPLAY_EVENTS'] ?? 2000);
 const FILES = 10;
 const TIMEOUT = 60_000 + EVENTS * 2;
 

@@ -2,6 +2,7 @@ import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decompress, decompressSmall } from '../../src/receive/decompress.ts';
+import { runCount } from '../support/run-count.ts';
 
 const COMPRESS = { gzip: gzipSync, deflate: deflateSync, zstd: zstdCompressSync };
 
@@ -31,7 +32,7 @@ describe('decompression', () => {
         if (body.length < 2) return;
         expect(decompressSmall(packed, 'br', body.length - 1)).toEqual({ ok: false, tooLarge: true });
       }),
-      { numRuns: 60 },
+      { numRuns: runCount(20) },
     );
     for (const [encoding, compress] of Object.entries(COMPRESS)) {
       fc.assert(
@@ -39,7 +40,7 @@ describe('decompression', () => {
           const kind = encoding as keyof typeof COMPRESS;
           expect(decompressSmall(compress(body), kind, body.length + 1)).toEqual({ ok: true, body });
         }),
-        { numRuns: 20 },
+        { numRuns: runCount(10) },
       );
     }
   });

@@ -24,6 +24,7 @@ import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.t
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { archivedEvent, writeArchive } from './made-up-archive.ts';
+import { runCount } from '../support/run-count.ts';
 
 const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
 const NOON = Date.UTC(2026, 10, 21, 12);
@@ -202,7 +203,7 @@ test('whatever lies in the files, what is found and what is not readable is what
       expect(seen?.read ?? 0).toBe(files.reduce((sum, [, lines]) => sum + lines.length, 0));
       found += expected['found']?.length ?? 0;
     }),
-    { numRuns: 200 },
+    { numRuns: runCount(80) },
   );
   expect(found).toBeGreaterThan(50);
 });

@@ -13,7 +13,7 @@ import { bytes, fileOf, keysOf, noise, textOf, versionOf } from './contract.ts';
 import { patiently, writeAlone, writeTogether } from './history.ts';
 
 const SEED = Number(process.env['MILLRACE_STORAGE_SEED'] ?? 1);
-const WANTED = Number(process.env['MILLRACE_STORAGE_FAULTS'] ?? 100);
+const WANTED = Number(process.env['MILLRACE_STORAGE_FAULTS'] ?? 50);
 /** Alone and one after the other only in longer runs; the random ones are of all kinds. */
 const ALONE: readonly Fault[] =
   process.env['MILLRACE_STORAGE_FAULTS'] === undefined ? ['lost', 'mute'] : FAULTS;

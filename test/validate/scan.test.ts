@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Scanner, type Verdict } from '../../src/validate/scan.ts';
+import { runCount } from '../support/run-count.ts';
 
 const NAMES = ['event_type', 'a', 'é"\\', '__proto__'];
 const DEPTH = 4;
@@ -114,7 +115,7 @@ describe.each([
         const text = `${before}${json}${after}`;
         expect(scanned(text, quick)).toEqual(parsed(text));
       }),
-      { numRuns: 3000 },
+      { numRuns: runCount(1000) },
     );
   });
 
@@ -131,7 +132,7 @@ describe.each([
           expect({ verdict, members }).toEqual(expected);
         if (verdict === 'not_json') broken += 1;
       }),
-      { numRuns: 10_000 },
+      { numRuns: runCount(3000) },
     );
     expect(broken).toBeGreaterThan(1000);
   });

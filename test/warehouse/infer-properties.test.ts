@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { definitionOf, fileOf, type Json, type Row, shaped } from './infer-support.ts';
+import { runCount } from '../support/run-count.ts';
 
 /** Stands in every value and in every name that is data. */
 const SECRET = 'zq';
@@ -79,7 +80,7 @@ test('what is inferred takes all that it was inferred from, and nothing is lost'
       }
       expect([...left.values()].flat()).toEqual([]);
     }),
-    { numRuns: 100 },
+    { numRuns: runCount(40) },
   );
 });
 
@@ -88,7 +89,7 @@ test('the file holds no value, and no name that is data', () => {
     fc.property(documents, (all) => {
       expect(fileOf(all)).not.toContain(SECRET);
     }),
-    { numRuns: 100 },
+    { numRuns: runCount(40) },
   );
 });
 
