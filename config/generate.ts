@@ -100,6 +100,7 @@ function commandLine(): ReturnType<typeof createProgram> {
     signal: new AbortController().signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: () => undefined,
   });
 }

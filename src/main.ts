@@ -42,9 +42,11 @@ async function readDotEnv(): Promise<void> {
 async function main(): Promise<void> {
   await readDotEnv();
   const { currentGuest } = await import('./lib/attribution.ts');
-  const io = processIo(currentGuest);
+  const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');
+  const args = process.argv.slice(2);
+  const io = processIo(currentGuest, (error) => writeFailure(io, lostOutput(error), wantsJson(args)));
   const { runProgram } = await import('./cli/program.ts');
-  await runProgram(io, process.argv.slice(2));
+  await runProgram(io, args);
   // A handle that someone forgot must not turn an ended command into one that hangs.
   setTimeout(() => process.exit(), 2000).unref();
 }
@@ -86,8 +88,11 @@ function onUncaught(
   });
 }
 
-/** What the commands see of this process. Listens for its signals. */
-function processIo(currentGuest: () => Guest | null): Io {
+/**
+ * What the commands see of this process. Listens for its signals.
+ * @param sayLost says that stdout takes nothing more
+ */
+function processIo(currentGuest: () => Guest | null, sayLost: (error: NodeJS.ErrnoException) => void): Io {
   let uncaught: Parameters<Io['onUncaught']>[0] | null = null;
   onUncaught(currentGuest, () => uncaught);
   /** `timeout`, npm and shells signal a process and its group: what comes twice at once was meant once. */
@@ -103,10 +108,13 @@ function processIo(currentGuest: () => Guest | null): Io {
     });
   }
 
-  // A reader that went away (`millrace … | head`) is no failure of ours.
+  let afterLoss: Parameters<Io['whenOutputIsLost']>[0] | 'fail' = 'fail';
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    if (afterLoss === 'stay') return;
+    if (afterLoss === 'end' && error.code === 'EPIPE') process.exit(0);
+    sayLost(error);
+    // 0 would say that a verification has found nothing, or that all was done.
+    process.exit(1);
   });
 
   // A log reader that went away must not take the receiver with it.
@@ -121,6 +129,9 @@ function processIo(currentGuest: () => Guest | null): Io {
     onHangUp: (listener) => void process.on('SIGHUP', listener),
     onUncaught: (listener) => {
       uncaught = listener;
+    },
+    whenOutputIsLost: (then) => {
+      afterLoss = then;
     },
     setExit: (code) => {
       process.exitCode = code;

@@ -54,7 +54,7 @@ import type { Validator } from './validate/envelope.ts';
 import { receiptsPlace } from './receipts/place.ts';
 import { Receipts } from './receipts/receipts.ts';
 import { SchemaWatch } from './schema/watch.ts';
-import { TABLES } from './warehouse/tables.ts';
+import { tablesWith } from './warehouse/learned/tables-with.ts';
 import { createReceiving } from './workers/receiving.ts';
 
 export interface AppOptions {
@@ -460,7 +460,10 @@ function makeReplays(system: System): Stop | void {
   system.replays = replays;
   system.sql = {
     config: file,
-    tables: TABLES.ofEvents().map(({ definition }) => definition.name),
+    tables: async () => {
+      const tables = await tablesWith(plan.value.config.tables);
+      return tables.ofEvents().map(({ definition }) => definition.name);
+    },
     isAllowed: () => plan.value.config.console.payloads,
     archives: () => archivesOf(plan.value),
   };

@@ -16,8 +16,8 @@ export interface SqlSource {
   /** Whether bodies may be shown: only then is anything given out. */
   readonly isAllowed: () => boolean;
   readonly archives: () => readonly SinkArchive[];
-  /** Tables that can be asked for. */
-  readonly tables: readonly string[];
+  /** Tables that can be asked for: the built-in ones, and those that `tables` of the config names. */
+  readonly tables: () => Promise<readonly string[]>;
 }
 
 const time = z.iso.datetime({ offset: true }).optional();
@@ -50,9 +50,9 @@ export function sqlApi(source: SqlSource, audit: Audit): Router {
     if (source.isAllowed()) return next();
     sendProblem(response, 403, 'forbidden', 'console.payloads is not set: no data is given out');
   });
-  api.get('/', (_request, response) => {
+  api.get('/', async (_request, response) => {
     const archives = source.archives().map(({ sink, isSealed }) => ({ sink, sealed: isSealed }));
-    response.json({ archives, tables: source.tables });
+    response.json({ archives, tables: await source.tables() });
   });
   api.post('/data', async (request, response) => {
     const order = read(orderSchema, request);
@@ -60,7 +60,7 @@ export function sqlApi(source: SqlSource, audit: Audit): Router {
     if (archive === undefined) throw new MillraceError('usage', `${order.sink} has no archive`);
     if (archive.isSealed)
       throw new MillraceError('usage', `${order.sink} is sealed: its records are not opened for a browser`);
-    if (!source.tables.includes(order.table))
+    if (!(await source.tables()).includes(order.table))
       throw new MillraceError('usage', `there is no table ${order.table}`);
     if (running === MOST)
       return sendProblem(response, 503, 'overloaded', `${MOST} others are reading already`);

@@ -8,7 +8,7 @@ import { configIfAny } from './config-options.ts';
 import { note, usageError, type Io } from './io.ts';
 import { collect, endInstant, instant, option, wholeNumber } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
-import { tablesWith } from './tables-option.ts';
+import { tablesWith } from '../warehouse/learned/tables-with.ts';
 
 const HELP = `
 Examples:

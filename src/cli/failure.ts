@@ -20,6 +20,12 @@ export function writeFailure(io: Io, error: unknown, isJson: boolean): void {
   if (!isExpected && error instanceof Error) io.stderr.write(visibleLines(`${error.stack ?? ''}\n`));
 }
 
+/** Why stdout takes nothing more. What was written of the results is not all of them, whatever they said so far. */
+export function lostOutput(error: NodeJS.ErrnoException): MillraceError {
+  const reason = error.code === 'EPIPE' ? 'what read it ended before it had all' : messageOf(error);
+  return new MillraceError('output_unwritable', `standard output: ${reason}`, { cause: error });
+}
+
 /** The same, as JSON, for a command line that cannot be read. */
 export function writeUsageFailure(io: Io, { code, message }: CommanderError): void {
   const detail = code === 'commander.help' ? 'a command is missing; --help names them' : message;

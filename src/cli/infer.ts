@@ -1,13 +1,12 @@
-import { writeFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { EXIT, messageOf } from '../core/errors.ts';
+import { EXIT } from '../core/errors.ts';
 import { inferTables, type InferSummary } from '../export/infer.ts';
-import { errorCode } from '../lib/durable.ts';
 import { writeTables } from '../warehouse/learned/infer/write.ts';
-import { note, print, usageError, type Io } from './io.ts';
+import { note, print, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, option, wholeNumber } from './options.ts';
+import { writeNew } from './out-file.ts';
 import { StatusLine } from './status-line.ts';
 import { addTablesOption, tablesOf, type TablesFlags } from './tables-option.ts';
 
@@ -81,7 +80,7 @@ export function inferCommand(io: Io): Command {
 function report(summary: InferSummary, { out, json }: Options, io: Io): void {
   const { tables, without, ...counts } = summary;
   const text = writeTables(tables);
-  if (out !== undefined) write(out, text);
+  if (out !== undefined) writeNew(`--out ${out}`, out, text);
   if (json === true) {
     print(io, JSON.stringify({ ok: counts.problems === 0, ...counts, tables, without, out: out ?? null }));
     return;
@@ -95,14 +94,4 @@ function report(summary: InferSummary, { out, json }: Options, io: Io): void {
   if (problems > 0) note(io, `${problems} records or files could not be read`);
   if (out !== undefined && tables.length > 0)
     note(io, `written to ${out}; check it, then use it with --tables ${out}`);
-}
-
-/** Never over a file that may have been edited. */
-function write(file: string, text: string): void {
-  try {
-    writeFileSync(file, text, { flag: 'wx' });
-  } catch (error) {
-    const reason = errorCode(error) === 'EEXIST' ? 'is there already; name another file' : messageOf(error);
-    throw usageError(`--out ${file}: ${reason}`, { cause: error });
-  }
 }

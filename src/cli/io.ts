@@ -20,6 +20,11 @@ export interface Io {
    * @param guest the file of the user's own code that threw it; null for our own
    */
   onUncaught(listener: (error: unknown, guest: string | null) => void): void;
+  /**
+   * What becomes of the command when stdout takes nothing more: it is done (`end`), as one that shows what happens until nobody
+   * looks, or it goes on (`stay`), as a receiver. A command that does not say has failed.
+   */
+  whenOutputIsLost(then: 'end' | 'stay'): void;
   /** The code the process ends with once the command has returned; see EXIT. */
   setExit(code: number): void;
 }

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { MillraceError, messageOf } from '../core/errors.ts';
-import { TABLES, type Tables } from '../warehouse/tables.ts';
+import { tablesWith } from '../warehouse/learned/tables-with.ts';
+import type { Tables } from '../warehouse/tables.ts';
 import type { Io } from './io.ts';
 import { collect } from './options.ts';
 
@@ -35,25 +34,6 @@ export function tableOption(flags: string, description: string, names: readonly 
  */
 export async function tablesOf(flags: TablesFlags, io: Io): Promise<Tables> {
   return tablesWith([...(await filesOfConfig(flags, io)), ...(flags.tables ?? [])]);
-}
-
-/**
- * The built-in tables, and those of the files.
- * @throws MillraceError tables_invalid
- */
-export async function tablesWith(files: readonly string[]): Promise<Tables> {
-  if (files.length === 0) return TABLES;
-  // It reads YAML and checks it, which takes as long to load as the rest of the command.
-  const { readTables } = await import('../warehouse/learned/read-tables.ts');
-  const once = new Map(files.map((file) => [resolve(file), file]));
-  return [...once.values()].reduce((tables, file) => {
-    try {
-      return tables.with(readTables(file));
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      throw new MillraceError('tables_invalid', `${file}: ${messageOf(error)}`, { cause: error });
-    }
-  }, TABLES);
 }
 
 /** Whoever has no config, or one without `tables`, does not wait for it to be read, or hear what is wrong with it. */

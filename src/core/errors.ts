@@ -67,6 +67,7 @@ export const CATALOGUE = {
     retryable: false,
   },
   secret_missing: { title: 'No signing secret is configured', exit: EXIT.usage, retryable: false },
+  output_unwritable: { title: 'Output cannot be written', exit: EXIT.failed, retryable: true },
   interrupted: { title: 'Interrupted', exit: EXIT.failed, retryable: true },
   usage: { title: 'Command line is not valid', exit: EXIT.usage, retryable: false },
   address_unavailable: { title: 'Cannot listen on the address', exit: EXIT.failed, retryable: true },

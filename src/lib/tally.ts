@@ -18,6 +18,10 @@ export class Tally {
     else this.#counts.set(OTHER, (this.#counts.get(OTHER) ?? 0) + by);
   }
 
+  has(name: string): boolean {
+    return this.#counts.has(name);
+  }
+
   get(name: string): number {
     return this.#counts.get(name) ?? 0;
   }

@@ -65,7 +65,7 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   counter(
     'millrace_event_types_total',
-    'Accepted events by type; after 100 types the rest is counted as (other).',
+    'Accepted events by type; a part of it that is an id, a day or other data is *. After 100 types the rest is counted as (other).',
     ['type'],
     ({ meter }) => flat(meter.types, 'type'),
   ),

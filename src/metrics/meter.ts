@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import { typeWithoutData } from '../core/data-names.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { ID_REUSED, type AppendResult, type InvalidReason } from '../core/ingest.ts';
@@ -49,7 +50,7 @@ export class Meter {
   readonly startedAt: number;
   /** By source, then by outcome. */
   readonly events = new Map<string, Tally>();
-  /** Accepted events by type, and by the index of their route. */
+  /** Accepted events by type without data, and by the index of their route. */
   readonly types = new Tally();
   readonly routes = new Tally(10_000);
   readonly invalid = new Tally();
@@ -115,7 +116,8 @@ export class Meter {
       this.#outcomes(event.source).add(result.status === 'reused' ? 'quarantined' : result.status);
     if (result.status === 'accepted') {
       this.accepted += 1;
-      this.types.add(event.type);
+      const { type } = event;
+      this.types.add(this.types.has(type) ? type : typeWithoutData(type, event));
       this.routes.add(String(this.#plan.value.table.routesFor(event.type).index ?? NO_ROUTE));
       this.recent.add(event, 'accepted', result.seq);
     } else if (result.status === 'duplicate') {

@@ -26,7 +26,7 @@ export class Delivery implements Due {
   bodyBytes = 0;
   /** Index of the secret that matched; `null` before that and without signatures. */
   secret: number | null = null;
-  /** Event type, `null` as long as it is not known. */
+  /** Event type as a trace may tell it; null as long as it is not known, and without a trace. */
   type: string | null = null;
   /** It has its outcome. */
   isEnded = false;

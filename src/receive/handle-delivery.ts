@@ -1,3 +1,4 @@
+import { typeWithoutData } from '../core/data-names.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { type AppendResult, ID_REUSED, type IngestOptions, type InvalidReason } from '../core/ingest.ts';
@@ -71,7 +72,7 @@ function store(delivery: Delivery, body: Buffer, checked: Checked | null): Outco
 
   const validation = stages.validate(body, undefined, checked?.spans);
   const { type, team, user, clientUser } = validation.envelope;
-  if (type !== '') delivery.type = type;
+  if (type !== '' && delivery.span !== null) delivery.type = typeWithoutData(type, validation.envelope);
   const { receipts } = stages;
   const salt = receipts?.newSalt() ?? null;
   const event: Event = {

@@ -1,9 +1,8 @@
-import { nameKind } from '../warehouse/learned/infer/names.ts';
+import { type Ids, typeWithoutData } from '../core/data-names.ts';
 import type { Event } from '../core/event.ts';
 import { TABLES } from '../warehouse/tables.ts';
 import { documentedMaps } from './documented.ts';
 import { Field, type Kind } from './field.ts';
-import { type Ids, namesAnId } from './ids.ts';
 import { walk } from './walk.ts';
 
 /** What is remembered, whatever comes: some megabytes. */
@@ -157,11 +156,7 @@ function newType(type: string, name: string, at: number): TypeMemory {
   };
 }
 
-/** `raw.6b0e9a52-….created` to `raw.*.created`. What the service documents has no data in its name. */
+/** What the service documents has no data in its name. */
 function withoutData(type: string, ids: Ids): string {
-  if (TABLES.documentsOf(type).length > 0) return type;
-  return type
-    .split('.')
-    .map((part) => (nameKind(part) === 'data' || namesAnId(part, ids) ? '*' : part))
-    .join('.');
+  return TABLES.documentsOf(type).length > 0 ? type : typeWithoutData(type, ids);
 }

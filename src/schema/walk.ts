@@ -1,4 +1,5 @@
-import { nameKind } from '../warehouse/learned/infer/names.ts';
+import { seemsMap } from '../warehouse/learned/infer/maps.ts';
+import { type Ids, nameKind, namesAnId } from '../core/data-names.ts';
 import { NAMES } from '../core/member-names.ts';
 import {
   CLOSE_BRACE,
@@ -18,8 +19,6 @@ import {
   unexpected,
 } from '../lib/json-text.ts';
 import { Field, type Kind } from './field.ts';
-import { type Ids, namesAnId } from './ids.ts';
-import { seemsMap } from './maps.ts';
 
 /** Deeper values are stepped over. */
 const DEEPEST = 32;

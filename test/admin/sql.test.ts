@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { request } from 'undici';
@@ -7,6 +7,7 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { userId } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
+import { fileOf } from '../warehouse/infer-support.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 
@@ -14,8 +15,10 @@ const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
 test('part of an archive is given out as Parquet, noted before, and only where bodies may be shown', async () => {
   const folder = await temporaryFolder();
+  const definitions = join(folder, 'tables.yaml');
   const settings = {
     console: { payloads: true },
+    tables: [definitions],
     erasure: { path: join(folder, 'erasure') },
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
@@ -30,6 +33,8 @@ test('part of an archive is given out as Parquet, noted before, and only where b
     routes: [{ match: '*', to: ['archive', 'columns', 'sealed'] }],
   };
   const config = writeConfig(folder, settings);
+  const learned = fileOf([{ pace: 1, at: { place: 'made up' } }]);
+  writeFileSync(definitions, learned);
   const receiver = await ReceiverProcess.start(config, { env: { MADE_UP_KEY: MASTER_KEY } });
   const ask = async (path: string, body?: object): Promise<{ status: number; body: Buffer }> => {
     const headers = { ...receiver.authorization, 'content-type': 'application/json' };
@@ -51,6 +56,9 @@ test('part of an archive is given out as Parquet, noted before, and only where b
     const body = Buffer.from(JSON.stringify(event));
     expect((await postSigned(receiver.url, body, { id: `msg_${n}` })).status).toBe(202);
   }
+  const walk = { ...(JSON.parse(madeUpEvent(5).body.toString()) as object), event_type: 'raw.thing.created' };
+  const ofNoTable = Buffer.from(JSON.stringify({ ...walk, data: { pace: 7, at: { place: 'made up' } } }));
+  expect((await postSigned(receiver.url, ofNoTable, { id: 'msg_5' })).status).toBe(202);
   await receiver.drained();
 
   expect(JSON.parse((await ask('')).body.toString())).toMatchObject({
@@ -60,13 +68,20 @@ test('part of an archive is given out as Parquet, noted before, and only where b
       { sink: 'sealed', sealed: true },
     ],
   });
-  expect(await idsIn({})).toEqual(['msg_1', 'msg_2', 'msg_3', 'msg_4']);
+  const { tables } = JSON.parse((await ask('')).body.toString()) as { tables: string[] };
+  expect(tables).toEqual(expect.arrayContaining(['events', 'meals', 'raw_thing']));
+  const own = await ask('/data', { sink: 'archive', table: 'raw_thing' });
+  expect(await parquetReadObjects({ file: new Uint8Array(own.body).buffer })).toMatchObject([
+    { _event_id: 'msg_5', pace: 7n, at_place: 'made up' },
+  ]);
+  expect(await idsIn({})).toEqual(['msg_1', 'msg_2', 'msg_3', 'msg_4', 'msg_5']);
   expect(audited()).toContain(
     '"who":"owner","action":"show","what":"archives","ids":["archive","events",".."]',
   );
   expect(await idsIn({ types: ['labtest.'] })).toEqual(['msg_4']);
   expect((await millrace(['flush', '--config', config])).code).toBe(0);
-  expect(new Set(await idsIn({ sink: 'columns' }))).toEqual(new Set(['msg_1', 'msg_2', 'msg_3', 'msg_4']));
+  const all = ['msg_1', 'msg_2', 'msg_3', 'msg_4', 'msg_5'];
+  expect(new Set(await idsIn({ sink: 'columns' }))).toEqual(new Set(all));
   const cut = await ask('/data', { sink: 'archive', table: 'meals', limit: 2 });
   const { key_value_metadata: notes, num_rows: rows } = parquetMetadata(new Uint8Array(cut.body).buffer);
   expect([rows, JSON.parse(notes?.[0]?.value ?? '')]).toEqual([
@@ -101,7 +116,12 @@ test('part of an archive is given out as Parquet, noted before, and only where b
   expect(audited()).not.toContain(userId(1));
 
   expect((await millrace(['erase', userId(1), '--now', '--config', config])).code).toBe(0);
-  expect(await idsIn({})).toEqual(['msg_2', 'msg_3', 'msg_4']);
+  expect(await idsIn({})).toEqual(['msg_2', 'msg_3', 'msg_4', 'msg_5']);
+
+  writeFileSync(definitions, 'tables: 7\n');
+  const broken = await ask('');
+  expect([broken.status, broken.body.toString()]).toEqual([500, expect.stringContaining('tables.yaml')]);
+  writeFileSync(definitions, learned);
 
   writeConfig(folder, { ...settings, console: { payloads: false } });
   expect((await ask('/../../reload', {})).status).toBe(200);

@@ -23,6 +23,7 @@ async function run(args: readonly string[], env: Record<string, string> = {}) {
     signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: (code: number) => void (exit = code),
   };
   await archiveCommand(io).exitOverride().parseAsync(args, { from: 'user' });
@@ -133,6 +134,7 @@ describe('millrace archive verify', () => {
       signal,
       onHangUp: () => undefined,
       onUncaught: () => undefined,
+      whenOutputIsLost: () => undefined,
       setExit: () => undefined,
     };
     const verify = archiveCommand(io).commands[0]!;

@@ -56,6 +56,7 @@ async function erase(port: number): Promise<{ said: string; exit: number }> {
     signal: new AbortController().signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: (code) => (exit = code),
   };
   await runProgram(io, ['erase', 'made-up-user', '--now', '--config', config]);

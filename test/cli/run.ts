@@ -21,6 +21,7 @@ export async function run(
     signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: (code) => (exit = code),
   };
   try {

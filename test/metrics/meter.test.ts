@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
+import { typeWithoutData } from '../../src/core/data-names.ts';
 import { Cell } from '../../src/lib/live.ts';
 import { Distribution } from '../../src/metrics/distribution.ts';
 import { History, type Totals } from '../../src/metrics/history.ts';
 import { Meter } from '../../src/metrics/meter.ts';
 import { Tally } from '../../src/lib/tally.ts';
+import { MADE_UP_TEAM, madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { ManualClock } from '../deliver/support.ts';
 import { makeEvent } from '../support/events.ts';
 
@@ -51,6 +53,30 @@ test('recent events of an erased user are forgotten, and those that may be of on
   expect(meter.recent.forgotten).toBe(1);
   meter.stored(makeEvent({ id: 'msg_4', user: 'made-up-2' }), { status: 'accepted', seq: 4 });
   expect(meter.recent.after(4).map(({ id, n }) => [id, n])).toEqual([['msg_4', 5]]);
+});
+
+test('a type that says whose it is, or of which day, is counted without that', () => {
+  const meter = new Meter({ clock: new ManualClock(), plan: routed(() => null) });
+  const user = 'made-up-77';
+  for (const [seq, type] of [
+    `raw.${user}.created`,
+    'raw.00000000-0000-4000-8000-00000000abcd.created',
+    'raw.2026-11-23.created',
+    'raw.01JD8Z2M5W0S5Y1Q2R3T4V5W6X.created',
+    'labtest.order.updated',
+  ].entries())
+    meter.stored(makeEvent({ id: `msg_${seq}`, type, user }), { status: 'accepted', seq: seq + 1 });
+  expect([...meter.types]).toEqual([
+    ['raw.*.created', 4],
+    ['labtest.order.updated', 1],
+  ]);
+});
+
+test('types of made-up events, which are those that the service documents, are counted as they are', () => {
+  for (let n = 0; n < 200; n += 1) {
+    const { event_type: type } = JSON.parse(madeUpEvent(n).body.toString()) as { event_type: string };
+    expect(typeWithoutData(type, { team: MADE_UP_TEAM, user: 'made-up', clientUser: null })).toBe(type);
+  }
 });
 
 test('events of every outcome and source add up', () => {

@@ -145,6 +145,7 @@ async function answered(cwd: string, answers: string[]): Promise<{ code: number;
     signal: new AbortController().signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: (exit) => (code = exit),
   };
   await runProgram(io, ['init', '--folder', cwd]);

@@ -21,6 +21,7 @@ export async function runReconcile(
     signal: new AbortController().signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: (code: number) => void (exit = code),
   };
   await reconcileCommand(io).exitOverride().parseAsync(args, { from: 'user' });

@@ -29,6 +29,7 @@ async function sandbox(...flags: string[]): Promise<Shown> {
     signal: stopping.signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: () => undefined,
   };
   const ended = runProgram(io, ['sandbox', '--port', '0', '--users', '2', '--json', ...flags]);

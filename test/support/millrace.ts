@@ -58,6 +58,7 @@ export async function millrace(
     signal: options.signal ?? new AbortController().signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
     setExit: (exit) => (code = exit),
   };
   const before = process.cwd();

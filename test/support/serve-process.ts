@@ -99,6 +99,11 @@ export class ServeProcess {
     if (this.running) this.#child.kill(signal);
   }
 
+  /** Nobody reads its stdout any more. */
+  loseStdout(): void {
+    this.#child.stdout?.destroy();
+  }
+
   get running(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Observer } from '../../src/warehouse/learned/infer/observe.ts';
 import type { Place } from '../../src/warehouse/learned/infer/place.ts';
 import { propose } from '../../src/warehouse/learned/infer/propose.ts';
-import { nameKind } from '../../src/warehouse/learned/infer/names.ts';
+import { nameKind } from '../../src/core/data-names.ts';
 import { columnsOf, definitionOf, fileOf, inferred, type Json, shaped, tableOf } from './infer-support.ts';
 
 const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;

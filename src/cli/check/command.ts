@@ -57,7 +57,8 @@ export function checkCommand(io: Io): Command {
       const { file, config: checked } = loaded;
       const warnings = [...loaded.warnings, ...unknownNames(checked.routes)];
       // Loaded only where there are any: the tables take their time.
-      if (checked.tables.length > 0) await (await import('../tables-option.ts')).tablesWith(checked.tables);
+      if (checked.tables.length > 0)
+        await (await import('../../warehouse/learned/tables-with.ts')).tablesWith(checked.tables);
       for (const warning of warnings) note(io, `warning: ${warning}`);
       if (options.against !== undefined) return compare(io, options.against, loaded, options);
       if (options.current !== undefined || options.exitCode === true)

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
@@ -20,6 +19,7 @@ import { configOf } from '../config-options.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { collect, option, readAs } from '../options.ts';
+import { writeNew } from '../out-file.ts';
 import { storageOf, withPlaces } from '../places.ts';
 import { witnessOption } from '../witness-option.ts';
 import { proofsOf } from './proofs.ts';
@@ -141,7 +141,7 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
   });
   if (options.out !== undefined) {
     const text = JSON.stringify({ receipt, proofs: Object.fromEntries(proofs ?? []) });
-    await writeFile(options.out, `${text}\n`, { flag: 'wx' });
+    writeNew(`--out ${options.out}`, options.out, `${text}\n`);
   }
   return {
     receipt: receipt.receipt,

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { EXIT, messageOf } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
@@ -10,6 +9,7 @@ import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { option, readAs } from '../options.ts';
+import { writeNew } from '../out-file.ts';
 import { witnessOption } from '../witness-option.ts';
 
 const HELP = `
@@ -72,7 +72,7 @@ export function receiptCommand(io: Io): Command {
       for (const [index, line] of lines.entries())
         judged.push(await judge(line, index, log, history, verifier, options.witness ?? []));
       if (options.out !== undefined)
-        await writeFile(options.out, judged.map(({ line }) => `${line}\n`).join(''), { flag: 'wx' });
+        writeNew(`--out ${options.out}`, options.out, judged.map(({ line }) => `${line}\n`).join(''));
       show(io, judged, options.json === true);
     });
   return receipt;

@@ -44,6 +44,8 @@ export function serveCommand(io: Io): Command {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
       warnOfFewFiles(loaded.config, log);
+      // A sink that writes there says so itself, and the others go on.
+      io.whenOutputIsLost('stay');
       const failure = Promise.withResolvers<MillraceError>();
       const broken = uncaught(io, log);
       // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end

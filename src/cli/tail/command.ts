@@ -56,6 +56,7 @@ export function tailCommand(io: Io): Command {
         bodies,
         since,
       };
+      io.whenOutputIsLost('end');
       const isColoured = hasColours(io.stdout, io.env);
       let left = options.count ?? Infinity;
       const ended = new AbortController();

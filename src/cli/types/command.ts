@@ -1,9 +1,8 @@
-import { writeFileSync } from 'node:fs';
 import { Argument, Command } from 'commander';
-import { messageOf } from '../../core/errors.ts';
 import { jsonSchemaOf } from '../../schema/json-schema.ts';
 import { note, usageError, type Io } from '../io.ts';
 import { addKeyOptions } from '../key-options.ts';
+import { writeOver } from '../out-file.ts';
 import { onlyTypes, seenOf, type SeenOptions } from '../seen.ts';
 import { codeOf, LANGUAGES, type Language } from './code.ts';
 
@@ -42,16 +41,8 @@ export function typesCommand(io: Io): Command {
       const schemas = types.map((type) => ({ name: type.type, schema: jsonSchemaOf(type) }));
       const code = await codeOf(language, schemas);
       if (options.out === undefined) io.stdout.write(code);
-      else write(options.out, code);
+      else writeOver(`--out ${options.out}`, options.out, code);
       if (options.out !== undefined) note(io, `${types.length} event types in ${options.out}`);
     });
   return addKeyOptions(command);
-}
-
-function write(file: string, code: string): void {
-  try {
-    writeFileSync(file, code);
-  } catch (error) {
-    throw usageError(`--out ${file}: ${messageOf(error)}`, { cause: error });
-  }
 }

@@ -1,4 +1,5 @@
-import { nameKind, snakeCase } from './names.ts';
+import { nameKind } from '../../../core/data-names.ts';
+import { snakeCase } from './names.ts';
 
 /** What happened to a thing, at the end of a type; it is the same thing in all of them. */
 const VERBS = new Set(['created', 'updated', 'changed', 'deleted']);

@@ -1,22 +1,3 @@
-/**
- * Whether the name of a member is a name that a format gives, or data: the name of a food, an id, a day. Data never becomes
- * the name of a column.
- */
-export type NameKind = 'field' | 'doubtful' | 'data';
-
-const LONGEST_FIELD = 64;
-
-export function nameKind(name: string): NameKind {
-  if (name.length > LONGEST_FIELD || !/^[A-Za-z_$][\w$.:-]*$/.test(name)) return 'data';
-  if (/\d{4}/.test(name) || looksRandom(name)) return 'data';
-  return /^[a-z_$][A-Za-z0-9_]*$/.test(name) ? 'field' : 'doubtful';
-}
-
-/** UUIDs, ULIDs, hashes: long, with digits between the letters. */
-function looksRandom(name: string): boolean {
-  return name.length >= 16 && (name.match(/\d/g)?.length ?? 0) >= 3 && (name.match(/\d+/g)?.length ?? 0) >= 2;
-}
-
 /** PostgreSQL cuts names after 63 bytes; views and numbers are appended to some. */
 const LONGEST_NAME = 46;
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { nameKind } from '../../../core/data-names.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -14,8 +15,7 @@ import {
 } from '../../../lib/json-text.ts';
 import type { ColumnType } from '../../definition.ts';
 import { readColumn } from '../../shape/read-column.ts';
-import { looksEverNew } from './maps.ts';
-import { nameKind } from './names.ts';
+import { seemsMap } from './maps.ts';
 import { type Kind, Place } from './place.ts';
 
 const LETTER_N = 0x6e;
@@ -114,7 +114,7 @@ export class Observer {
       return place.values;
     }
     const size = place.members?.size ?? 0;
-    if (size >= MOST_NAMES || (size === ASKED_AT && looksEverNew(place))) {
+    if (size >= MOST_NAMES || (size === ASKED_AT && seemsMap(place))) {
       place.collapse();
       return this.#member(place, name, nth);
     }

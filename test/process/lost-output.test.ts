@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
+import { ReceiverProcess } from '../support/receiver-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+/** The rest is asked for by `MILLRACE_TEST_ALL=1`: all go the same way. */
+const isAll = process.env['MILLRACE_TEST_ALL'] === '1';
+const EVENTS = 40;
+
+/** A folder with an archive of some events, the journal they were in, and a config that names both. */
+async function prepared(): Promise<{ folder: string; config: string }> {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder);
+  const receiver = await ReceiverProcess.start(config);
+  for (let n = 1; n <= EVENTS; n += 1) {
+    const { id, body } = madeUpEvent(n);
+    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+  }
+  await receiver.drained();
+  await receiver.kill('SIGTERM');
+  writeFileSync(join(folder, 'meals.json'), JSON.stringify({ meals: [{ id: 'made-up' }] }));
+  return { folder, config };
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly said: string;
+}
+
+const PLACES = ['full device', 'closed pipe'] as const;
+
+/** Runs a command whose stdout goes to a device that is full, or to somebody who does not read it. */
+async function lose(
+  args: readonly string[],
+  where: (typeof PLACES)[number],
+  { folder, config }: { readonly folder: string; readonly config: string },
+): Promise<Ended> {
+  const full = where === 'full device' ? openSync('/dev/full', 'w') : null;
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd: folder,
+    env: { ...childEnvironment(), MILLRACE_CONFIG: config },
+    stdio: ['ignore', full ?? 'pipe', 'pipe'],
+  });
+  if (full !== null) closeSync(full);
+  child.stdout?.destroy();
+  const ended = once(child, 'close');
+  const said = await text(child.stderr as Readable);
+  await ended;
+  return { code: child.exitCode, said };
+}
+
+/** Commands that print; `always`, or where all are asked for. */
+const COMMANDS: readonly (readonly [always: boolean, args: readonly string[]])[] = [
+  [true, ['archive', 'excerpt', 'archive', '--table', 'events']],
+  [true, ['archive', 'verify', 'archive']],
+  [true, ['ndjson', 'meals.json', '--table', 'meals']],
+  [true, ['schema', 'infer', 'archive', '--all']],
+  [true, ['route', 'daily.data.meal.created', '--json']],
+  [false, ['check']],
+  [false, ['status']],
+  [false, ['schema']],
+  [false, ['schema', '--dialect', 'duckdb']],
+  [false, ['types', 'ts']],
+  [false, ['audit', 'verify']],
+  [false, ['reconcile', '--since', '2020-01-01']],
+  [false, ['completion', 'bash']],
+  [false, ['erase', '--list', '--json']],
+  [false, ['--help']],
+  [false, ['--version']],
+];
+
+describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => {
+  test('a command that prints has failed, and says so in one line, or in one document', async () => {
+    const at = await prepared();
+    const look = async ([, args]: (typeof COMMANDS)[number]): Promise<void> => {
+      for (const where of PLACES) {
+        const { code, said } = await lose(args, where, at);
+        const reason = where === 'full device' ? 'no space left' : 'what read it ended';
+        expect([args, where, code, said]).toEqual([args, where, 1, expect.stringContaining(reason)]);
+        expect(said).not.toMatch(/^ +at /m);
+        const last = said.trimEnd().split('\n').at(-1) ?? '';
+        if (args.includes('--json'))
+          expect(JSON.parse(last)).toMatchObject({ error: { code: 'output_unwritable', exit: 1 } });
+        else expect(last).toMatch(/^millrace: Output cannot be written: standard output: /);
+      }
+    };
+    const commands = COMMANDS.filter(([always]) => always || isAll);
+    // Some of the others open the journal, each for itself.
+    const atOnce = isAll ? 1 : 3;
+    for (let n = 0; n < commands.length; n += atOnce)
+      await Promise.all(commands.slice(n, n + atOnce).map(look));
+  });
+
+  test('who follows until nobody looks is done; a receiver goes on', async () => {
+    const folder = await temporaryFolder();
+    const config = writeConfig(folder, { sinks: { out: { type: 'stdout' } } });
+    const receiver = await ReceiverProcess.start(config);
+    receiver.loseStdout();
+    for (const n of [1, 2]) {
+      const { id, body } = madeUpEvent(n);
+      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+      await until('a sink whose reader is gone', async () => {
+        const { sinks } = await receiver.status();
+        return /EPIPE/.test(sinks?.[0]?.lastError ?? '');
+      });
+    }
+    expect(await lose(['tail', '--since', '1h'], 'closed pipe', { folder, config })).toEqual({
+      code: 0,
+      said: '',
+    });
+  });
+
+  test('a file that cannot be written is named, and nothing is left of it', async () => {
+    const { folder, config } = await prepared();
+    for (const args of [
+      ['schema', 'infer', 'archive', '--all'],
+      ['types', 'ts'],
+    ]) {
+      const nowhere = join(folder, 'nowhere', 'out');
+      for (const [out, reason] of [
+        [nowhere, 'ENOENT'],
+        ['/dev/full', args[0] === 'types' ? 'ENOSPC' : 'is there already'],
+      ] as const) {
+        const { code, stderr } = await millrace([...args, '--out', out, '--config', config], { cwd: folder });
+        expect([args, code]).toEqual([args, reason === 'is there already' ? 2 : 1]);
+        expect(stderr).toContain(`--out ${out}: ${reason}`);
+        expect(stderr).not.toMatch(/^ +at /m);
+      }
+    }
+  });
+});
