@@ -6,8 +6,10 @@ import { isDeliveryId } from '../core/delivery-id.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { splitSecrets } from '../core/secrets.ts';
 import { parseDuration } from '../lib/units.ts';
+import { visible } from '../lib/visible.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
+import { hasColours, styled } from './colour.ts';
 import { configOption, type ConfigFlags } from './config-options.ts';
 import { readFixture } from './fixture/file.ts';
 import { note, print, usageError, type Io } from './io.ts';
@@ -24,8 +26,8 @@ Examples:
 Signs by the standard-webhooks scheme, with MILLRACE_SECRET or else the first of signing.secrets, which comes first with --config,
 and sends to the receiver of the config. Without --file it makes up the events. An event that is not answered, or answered 429 or
 503, is sent again under the same id for as long as --retry says; then the command stops, and says how many were answered and
-how the rest can be sent. Prints one line of JSON per answer, with its receipt where the receiver gives one: \`millrace receipt verify\`
-takes these lines.
+how the rest can be sent. Prints one line per answer: on a terminal for a person, elsewhere as JSON, with its receipt where the receiver gives
+one. \`millrace receipt verify\` takes these lines.
 Exit codes: 0 every event was accepted, 1 some were not, 3 it stopped before the last one.`;
 
 interface Options extends ConfigFlags {
@@ -37,6 +39,7 @@ interface Options extends ConfigFlags {
   readonly count: number;
   /** Milliseconds. */
   readonly retry: number;
+  readonly json?: boolean;
 }
 
 const USUAL_URL = 'http://127.0.0.1:8080/webhooks';
@@ -55,11 +58,12 @@ export function sendCommand(io: Io): Command {
     .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
     .addOption(option('--retry <duration>', 'how long one is sent again', parseDuration, '5s'))
     .addOption(configOption())
-    .option('--json', 'say errors in JSON too; answers always are')
+    .option('--json', 'print answers and errors as JSON on a terminal too')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { url, secret } = targetOf(options, io);
       const { count } = options;
+      const isForPerson = io.stdout.isTTY === true && options.json !== true;
       if (options.file !== undefined && options.fixture !== undefined)
         throw usageError('give --file or --fixture, not both');
       if (options.id !== undefined && !isDeliveryId(options.id))
@@ -82,7 +86,8 @@ export function sendCommand(io: Io): Command {
             if (status >= 300) refused += 1;
             if (status === 401) unsigned += 1;
             const kept = receipt === null ? {} : { receipt, body_sha256: hash('sha256', body, 'hex') };
-            print(io, JSON.stringify({ id, http: status, answer: parse(answer), ...kept }));
+            const line = { id, http: status, answer: parse(answer), ...kept };
+            print(io, isForPerson ? rendered(line, hasColours(io.stdout, io.env)) : JSON.stringify(line));
           });
           all.push(
             sent.catch((error: unknown) => {
@@ -168,6 +173,22 @@ function eventOf(options: Options, n: number): { id: string; body: Buffer } {
     id: options.id ?? newDeliveryId(),
     body: readAs('--file', options.file, (file) => readFileSync(file)),
   };
+}
+
+interface Line {
+  readonly id: string;
+  readonly http: number;
+  readonly answer: unknown;
+  readonly receipt?: unknown;
+}
+
+/** One answer, for a person. */
+function rendered({ id, http, answer, receipt }: Line, isColoured: boolean): string {
+  const { status, code, detail } = Object(answer) as Readonly<Record<string, unknown>>;
+  const style = http >= 300 ? 'red' : status === 'accepted' ? 'green' : 'yellow';
+  const words = [http < 300 ? status : null, code, detail].filter((word) => typeof word === 'string');
+  const said = styled(style, visible(words.join(': ')), isColoured);
+  return [String(http), said, visible(id), ...(receipt === undefined ? [] : ['with a receipt'])].join('  ');
 }
 
 function parse(text: string): unknown {

@@ -54,7 +54,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'warehouse',
   ],
   'cli/backfill': ['backfill', 'erase', 'service'],
-  'cli/check': ['archive', 'config', 'route', 'validate', 'verify'],
+  'cli/check': ['archive', 'config', 'route', 'validate', 'verify', 'warehouse'],
   'cli/drain': ['config', 'drain.ts'],
   'cli/demo': [
     'app.ts',
