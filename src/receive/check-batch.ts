@@ -78,3 +78,8 @@ export function readChecked(bytes: Buffer, at: number, names: number): Checked {
 export function nextAfter(bytes: Buffer, at: number): number {
   return at + bytes.readUInt32LE(at);
 }
+
+/** A clock that is the same in all threads, milliseconds. */
+export function sharedNow(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}

@@ -7,6 +7,7 @@ import {
   type Checked,
   nextAfter,
   readChecked,
+  sharedNow,
   sizeOf,
   type Unchecked,
   writeUnchecked,
@@ -22,6 +23,13 @@ export interface CheckTerms extends Sought {
 export interface CheckBatch {
   readonly bytes: ArrayBuffer;
   readonly count: number;
+  /** By the clock that all threads share, milliseconds. */
+  readonly sentAt: number;
+}
+
+export interface CheckedBatch extends Pick<CheckBatch, 'bytes'> {
+  /** Milliseconds from when it was sent until all of it was checked. */
+  readonly took: number;
 }
 
 /** Bytes of bodies that are worth the way to the thread and back, and of those that would hold up the others there. */
@@ -34,6 +42,13 @@ const FULL = 256 * 1024;
 const AT_ONCE = 8 * 1024 * 1024;
 /** Cores below which the thread would only take time from others. */
 const LEAST_CORES = 4;
+/**
+ * What takes a thread with a core longer than this, for so many bytes, has waited for one; then there is no gain in a thread
+ * for a while.
+ */
+const LATE_MS = 3;
+const LEAST_BYTES_A_MS = 400_000;
+const WITHOUT_MS = 1000;
 /** For its short-lived objects, of which there are few. */
 const YOUNG_MB = 4;
 
@@ -44,13 +59,21 @@ interface Job {
   readonly proceed: (checked: Checked | null) => void;
 }
 
+interface Batch {
+  readonly jobs: readonly Job[];
+  readonly names: number;
+  /** Milliseconds that it may take. */
+  readonly most: number;
+}
+
 /**
  * Has a thread compare the signatures of large bodies and look through them, while many deliveries come in: at 10 KB that
  * is a fifth of what the receiving thread has to do. While bodies are there, whatever comes after them waits, so that
  * deliveries go on in the order in which they came.
  *
  * Modes: idle → starting, with the first body that is worth it → running. Each → ended, by `close` or when the thread dies: all
- * that waits goes on unchecked, and everything is done here from then on.
+ * that waits goes on unchecked, and everything is done here from then on. Where the thread does not get a core it is left
+ * alone for a while.
  */
 export class Checker {
   readonly #onError: (error: unknown) => void;
@@ -62,14 +85,21 @@ export class Checker {
   #gathered: Job[] = [];
   #gatheredBytes = 0;
   /** With the thread, in order. */
-  readonly #batches: { readonly jobs: readonly Job[]; readonly names: number }[] = [];
+  readonly #batches: Batch[] = [];
   #bytesThere = 0;
   #isScheduled = false;
+  /** Until then the thread gets nothing; by the clock of `now`. */
+  #withoutUntil = Number.NEGATIVE_INFINITY;
+  readonly #now: () => number;
   readonly #buffers = new BufferPool();
 
-  /** @param cores fewer than four: there is no thread */
-  constructor(onError: (error: unknown) => void, cores = availableParallelism()) {
+  /**
+   * @param cores fewer than four: there is no thread
+   * @param now as the thread reads it
+   */
+  constructor(onError: (error: unknown) => void, cores = availableParallelism(), now = sharedNow) {
     this.#onError = onError;
+    this.#now = now;
     this.#mode = cores < LEAST_CORES ? 'ended' : 'idle';
   }
 
@@ -97,6 +127,7 @@ export class Checker {
     const { sought } = stages.validate;
     if (comparing === undefined || sought === undefined) return null;
     if (this.#mode === 'idle') this.#start();
+    if (this.#now() < this.#withoutUntil) return null;
     if (this.#mode !== 'running' || this.#bytesThere + this.#gatheredBytes >= AT_ONCE) return null;
     const text = comparing.signedText(request.headers, examined.receivedAt);
     if (text === null) return null;
@@ -121,7 +152,7 @@ export class Checker {
     // It keeps no process from its end.
     worker.unref();
     this.#worker = worker;
-    worker.on('message', (message: 'ready' | ArrayBuffer) => {
+    worker.on('message', (message: 'ready' | CheckedBatch) => {
       if (message !== 'ready') this.#receive(message);
       else if (this.#mode === 'starting') this.#mode = 'running';
     });
@@ -164,13 +195,15 @@ export class Checker {
     }
     const bytes = buffer.buffer as ArrayBuffer;
     this.#bytesThere += bytes.byteLength;
-    this.#batches.push({ jobs, names: this.#names });
-    this.#worker?.postMessage({ bytes, count } satisfies CheckBatch, [bytes]);
+    const most = LATE_MS + this.#bytesThere / LEAST_BYTES_A_MS;
+    this.#batches.push({ jobs, names: this.#names, most });
+    this.#worker?.postMessage({ bytes, count, sentAt: this.#now() } satisfies CheckBatch, [bytes]);
   }
 
-  #receive(message: ArrayBuffer): void {
+  #receive(message: CheckedBatch): void {
     const batch = this.#batches.shift();
-    const bytes = Buffer.from(message);
+    const bytes = Buffer.from(message.bytes);
+    if (batch !== undefined && message.took > batch.most) this.#withoutUntil = this.#now() + WITHOUT_MS;
     this.#bytesThere -= bytes.length;
     let at = 0;
     for (const { unchecked, proceed } of batch?.jobs ?? []) {

@@ -3,8 +3,8 @@ import { parentPort } from 'node:worker_threads';
 import { QuickScan } from '../validate/quick-scan.ts';
 import { HmacSha256 } from '../verify/hmac-sha256.ts';
 import { matchingShared, MAX_SIGNATURES } from '../verify/matching-shared.ts';
-import { nextAfter, readUnchecked, writeChecked } from './check-batch.ts';
-import type { CheckBatch, CheckTerms } from './checker.ts';
+import { nextAfter, readUnchecked, sharedNow, writeChecked } from './check-batch.ts';
+import type { CheckBatch, CheckedBatch, CheckTerms } from './checker.ts';
 
 // Compares signatures, and looks through what is authentic, in place of the thread that receives; it decides nothing.
 const port = parentPort;
@@ -33,6 +33,7 @@ port.on('message', (order: CheckTerms | CheckBatch) => {
   if ('keys' in order) return adopt(order);
   const bytes = Buffer.from(order.bytes);
   for (let at = 0, left = order.count; left > 0; left -= 1, at = nextAfter(bytes, at)) check(bytes, at);
-  port.postMessage(order.bytes, [order.bytes]);
+  const took = sharedNow() - order.sentAt;
+  port.postMessage({ bytes: order.bytes, took } satisfies CheckedBatch, [order.bytes]);
 });
 port.postMessage('ready', []);

@@ -4,7 +4,7 @@ import type { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
 import type { AppendResult } from '../../src/core/ingest.ts';
-import type { Checked } from '../../src/receive/check-batch.ts';
+import { type Checked, sharedNow } from '../../src/receive/check-batch.ts';
 import { Checker } from '../../src/receive/checker.ts';
 import type { Delivery } from '../../src/receive/delivery.ts';
 import { handleDelivery } from '../../src/receive/handle-delivery.ts';
@@ -58,13 +58,16 @@ interface Running {
   readonly worker: () => Worker;
 }
 
+/** However busy the machine is, nothing takes the thread so long. */
+const neverLate = (): number => sharedNow() + 1e9;
+
 /** A checker whose thread has started. */
-async function running(stages: object): Promise<Running> {
+async function running(stages: object, now = neverLate): Promise<Running> {
   const workers: Worker[] = [];
   const note = (worker: Worker): number => workers.push(worker);
   process.on('worker', note);
   const errors: unknown[] = [];
-  const checker = new Checker((error) => errors.push(error), 4);
+  const checker = new Checker((error) => errors.push(error), 4, now);
   onTestFinished(async () => {
     process.off('worker', note);
     await checker.close();
@@ -164,6 +167,20 @@ test('when the thread dies all that waits goes on unchecked, and what follows at
   await worker().terminate();
   expect(await waiting).toEqual([null, null]);
   expect(checker.take(deliveryOf(body, stages), body, MANY, () => undefined)).toBe(false);
+});
+
+test('a thread that does not get to its work in time is left alone for a while', async () => {
+  const stages = stagesOf(SECRET);
+  let ahead = 1e9;
+  const { checker } = await running(stages, () => sharedNow() + ahead);
+  const body = bodyOf(9000);
+  const take = (): boolean => checker.take(deliveryOf(body, stages), body, MANY, () => undefined);
+  // As if it had waited for ten seconds.
+  ahead = -10_000;
+  await checked(checker, [[deliveryOf(body, stages), body]]);
+  expect(take()).toBe(false);
+  ahead = 1e9;
+  expect(take()).toBe(true);
 });
 
 test('a delivery that ran out of time while its body was checked is not stored', async () => {
