@@ -66,18 +66,23 @@ export class Appender {
    * already must not be refused for a setting that has changed since.
    * @throws MillraceError body_too_large, backlog_full, not_confirmed: then it may be in the topic or not
    */
-  async append(place: Buffer | number, message: Message, room: number | null = null): Promise<void> {
+  append(place: Buffer | number, message: Message, room: number | null = null): Promise<void> {
     const { topic, maxBytes } = this.#options;
     const bytes = recordBytes(message);
-    if (room !== null && bytes + BATCH_BYTES + room > maxBytes)
-      throw new MillraceError(
-        'body_too_large',
-        `with its headers it takes ${bytes} bytes; journal.maxEventBytes less ${room} is the most`,
-      );
-    if (this.#bytes > MOST_WAITING)
-      throw new MillraceError('backlog_full', `topic ${topic}: ${this.#bytes} bytes wait for the brokers`);
-    const partition =
-      typeof place === 'number' ? place : partitionOf(place, this.#count || (await this.#look()));
+    if (room !== null && bytes + BATCH_BYTES + room > maxBytes) {
+      const detail = `with its headers it takes ${bytes} bytes; journal.maxEventBytes less ${room} is the most`;
+      return Promise.reject(new MillraceError('body_too_large', detail));
+    }
+    if (this.#bytes > MOST_WAITING) {
+      const detail = `topic ${topic}: ${this.#bytes} bytes wait for the brokers`;
+      return Promise.reject(new MillraceError('backlog_full', detail));
+    }
+    if (typeof place === 'number') return this.#queue(place, message, bytes);
+    if (this.#count > 0) return this.#queue(partitionOf(place, this.#count), message, bytes);
+    return this.#look().then((count) => this.#queue(partitionOf(place, count), message, bytes));
+  }
+
+  #queue(partition: number, message: Message, bytes: number): Promise<void> {
     const written = Promise.withResolvers<void>();
     getOrMake(this.#queues, partition, () => []).push({ message, bytes, partition, written });
     this.#bytes += bytes;

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { ErasableStore, ErasureRun } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
@@ -26,6 +25,7 @@ import { Keeper } from './keeper.ts';
 import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
 import type { Extra } from './record.ts';
+import { Recent, recentName } from './recent.ts';
 import type { Records } from './records.ts';
 import { SharedLog } from './shared-log.ts';
 import { Share, type ShareOptions } from './share.ts';
@@ -50,8 +50,8 @@ export interface KafkaJournalOptions extends TopicsOptions {
   readonly records: Records;
 }
 
-/** Ids of what this process had confirmed that are remembered, so that it can say that one is a repetition. */
-const REMEMBERED = 100_000;
+/** Ids of what this process had confirmed that are remembered at least, so that it can say that one is a repetition. */
+const REMEMBERED = 50_000;
 const DUPLICATE: AppendResult = { status: 'duplicate' };
 const ERASED: AppendResult = { status: 'erased' };
 
@@ -68,8 +68,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
   readonly #letters: Letters;
   readonly #status: TopicStatus;
   readonly #shares = new Map<string, Share>();
-  /** By id within its source, what the bytes were. */
-  readonly #recent = new Map<string, string>();
+  readonly #recent = new Recent(REMEMBERED);
   #keeper: Keeper | null = null;
   #accepted = 0;
 
@@ -259,17 +258,10 @@ export class KafkaJournal implements EventStore, ErasableStore {
     dedupKey: string,
     append: () => Promise<'appended' | 'erased'>,
   ): Promise<AppendResult> {
-    const key = `${kind} ${source.length}:${source}${dedupKey}`;
-    const digest = hash('sha256', body, 'base64');
-    if (this.#recent.get(key) === digest) return DUPLICATE;
+    const name = recentName(kind, source, dedupKey, body);
+    if (this.#recent.has(name)) return DUPLICATE;
     if ((await append()) === 'erased') return ERASED;
-    this.#recent.delete(key);
-    this.#recent.set(key, digest);
-    // A Map keeps the order of insertion: the first is the oldest.
-    for (const oldest of this.#recent.keys()) {
-      if (this.#recent.size <= REMEMBERED) break;
-      this.#recent.delete(oldest);
-    }
+    this.#recent.add(name);
     this.#accepted += 1;
     return { status: 'accepted', seq: this.#accepted };
   }
