@@ -13,7 +13,7 @@ import { KAFKA_LIBRARIES } from './install.ts';
 import { KafkaOracle } from './oracle.ts';
 
 /** Milliseconds a Java program may take to come up on a busy machine. */
-const START = 60_000;
+const START = 150_000;
 const CLUSTER_ID = 'MillraceTestsCluster00';
 
 /** Why Apache Kafka cannot be run here, or null. */
