@@ -13,7 +13,10 @@ const EXAMPLES = join(ROOT, 'deploy/reprocessing');
 const PYTHON = process.env['MILLRACE_TEST_PYTHON'] ?? 'python3';
 const noSpark = firstLack(lacksProgram('java'), lacksWorking('pyspark', PYTHON, ['-c', 'import pyspark']));
 /** Which no engine may write otherwise. */
-const BODY = (n: number): string => `{"n":${n},"big":9007199254740993,"z":1.10,"a":[1E2, -0],"z":2}`;
+const BODY = (n: number): string =>
+  `{"n":${n},"big":9007199254740993,"z":1.10,"a":[1E2, -0],"z":"\\u00e9 é","event":{},"body_base64":"eA=="}`;
+
+const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
 /** An archive in which each record stands twice, as after a replay, or a crash of a deliverer. */
 async function makeArchive(folder: string): Promise<{ archive: string; rows: string[][] }> {
@@ -38,7 +41,6 @@ async function makeArchive(folder: string): Promise<{ archive: string; rows: str
     mkdirSync(dirname(copy), { recursive: true });
     copyFileSync(join(archive, name), copy);
   }
-  const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
   return {
     archive,
     rows: events.map(({ id, type, receivedAt }, n) => [dayOf(receivedAt), type, id, BODY(n)]),
@@ -68,10 +70,10 @@ test('DuckDB reads an archive once more, each event once', async () => {
   expect(await rowsIn(connection, out)).toEqual(rows);
 });
 
-// Spark takes ten seconds to come up.
+// Spark takes ten seconds to come up, and a minute on a busy machine.
 test.skipIf(noSpark !== null)(
   `Spark reads an archive once more, each event once${skipped(noSpark)}`,
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const folder = await temporaryFolder();
     const { archive, rows } = await makeArchive(folder);
@@ -79,6 +81,7 @@ test.skipIf(noSpark !== null)(
     const env = {
       ...process.env,
       SPARK_LOCAL_IP: '127.0.0.1',
+      SPARK_LOCAL_HOSTNAME: 'localhost',
       PYSPARK_SUBMIT_ARGS: '--master local[1] pyspark-shell',
     };
     const { status, stderr } = spawnSync(PYTHON, [join(EXAMPLES, 'spark.py'), archive, out], {

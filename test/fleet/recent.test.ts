@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import { Recent, recentName } from '../../src/journal/kafka/recent.ts';
 
+const of = (kind: string, source: string, key: string, body: string): string =>
+  recentName(kind, source, key, Buffer.from(body));
+
 test('what was confirmed of late is known, and no more than two generations of it', () => {
   const recent = new Recent(100);
   for (let n = 0; n < 1000; n += 1) {
@@ -11,8 +14,6 @@ test('what was confirmed of late is known, and no more than two generations of i
 });
 
 test('other bytes, another source or another kind are another name', () => {
-  const of = (kind: string, source: string, key: string, body: string): string =>
-    recentName(kind, source, key, Buffer.from(body));
   const names = [
     of('accepted', 'a', 'bc', 'x'),
     of('accepted', 'ab', 'c', 'x'),
