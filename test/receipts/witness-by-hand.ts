@@ -7,7 +7,10 @@ import { onTestFinished } from 'vitest';
 /** A witness of which each answer is made by hand. */
 export async function witnessBy(
   name: string,
-  answer: (line: (note: string, signed?: string) => string, body: string) => [number, string] | null,
+  answer: (
+    line: (note: string, signed?: string) => string,
+    body: string,
+  ) => [number, string] | null | Promise<[number, string] | null>,
 ) {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const typed = Buffer.concat([
@@ -25,8 +28,9 @@ export async function witnessBy(
     let body = '';
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {
-      const [status, text] = answer(line, body.slice(body.indexOf('\n\n') + 2)) ?? [0, ''];
-      if (status !== 0) response.writeHead(status).end(text);
+      void Promise.resolve(answer(line, body.slice(body.indexOf('\n\n') + 2))).then((given) => {
+        if (given !== null) response.writeHead(given[0]).end(given[1]);
+      });
     });
   }).listen(0, '127.0.0.1');
   onTestFinished(() => {

@@ -192,7 +192,11 @@ test('answers that are no signature are kept nowhere, and one that never comes h
     [302, '', 'fetch failed', true],
     [422, '', 'not the log it has signed', true],
   ] as const) {
-    answer = (response) => void response.writeHead(status, { location: '/elsewhere' }).end(text);
+    // Who is sent elsewhere is not asked there.
+    answer = (response) =>
+      void response
+        .writeHead(response.req.url === '/elsewhere' ? 200 : status, { location: '/elsewhere' })
+        .end(text);
     expect(await trouble()).toEqual({ text: expect.stringContaining(expected), refuses });
   }
   answer = null;
@@ -243,6 +247,30 @@ test('what a witness has signed stays, whoever signs later, hangs, or begins aga
   await until('it again', () => again.kept.length > 0);
   expect(performance.now() - started).toBeLessThan(4000);
   for (const { line } of [good, late]) expect(again.kept[0]).toContain(line(checkpoint.note));
+});
+
+test('who asks for several witnesses finds no fewer while one of them takes a little longer', async () => {
+  let gate: Promise<void> = Promise.resolve();
+  const good = await witnessBy('good', (line, note) => [200, line(note)]);
+  const slow = await witnessBy('slow', async (line, note) => {
+    await gate;
+    return [200, line(note)];
+  });
+  const { asked, kept } = askedOf([good.text, slow.text]);
+  const both = (note: string): string => note + good.line(note) + slow.line(note);
+  const first = checkpointOf(3);
+  asked.ask(first);
+  await until('both', () => kept.at(-1)?.includes('— slow') === true);
+  const before = kept.length;
+  const open = Promise.withResolvers<void>();
+  gate = open.promise;
+  const next = checkpointOf(4);
+  asked.ask(next);
+  await until('the good one', () => asked.status()[0]?.entries === 4);
+  expect(kept).toHaveLength(before);
+  open.resolve();
+  await until('the other', () => kept.length > before);
+  expect(kept.at(-1)).toBe(both(next.note));
 });
 
 test('only a signature of the note itself counts as signed entries', async () => {
