@@ -11,7 +11,6 @@ import type { Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
 import { entryOfRecord, type LogHead } from '../core/receipt.ts';
 import { erasedEntries, openEntries, type ErasedEntries } from '../erase/receipt.ts';
-import { visible } from '../lib/visible.ts';
 import { readProof } from '../proof/open.ts';
 import { parseKept, type KeptReceipt } from '../receipts/kept.ts';
 import { openLog } from '../receipts/log-source.ts';
@@ -20,6 +19,12 @@ import { receiptsPlace } from '../receipts/place.ts';
 import { LogEntries } from '../receipts/prove.ts';
 import { parseProof, verifyProof } from '../receipts/proof-text.ts';
 import { witnessedHead, type WitnessedHead } from '../receipts/witnessed.ts';
+import {
+  showProof,
+  type OpenErasure,
+  type ProveReport,
+  type WitnessedReport,
+} from './archive-prove-report.ts';
 import { configOf } from './config-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
@@ -53,9 +58,6 @@ interface Options extends KeyOptions {
   readonly witness?: readonly NoteVerifier[];
   readonly json?: boolean;
 }
-
-/** Entries that are named; `--json` has all of them. */
-const NAMED = 100;
 
 /** `millrace archive prove`. */
 export function proveCommand(io: Io): Command {
@@ -136,7 +138,7 @@ export function proveCommand(io: Io): Command {
         return isSame ? [] : [{ file, size: had }];
       });
       const { size } = entries.head;
-      const report = {
+      const report: ProveReport = {
         size,
         events: entries.events,
         ...counts,
@@ -147,7 +149,7 @@ export function proveCommand(io: Io): Command {
         witnessed: signed === null ? null : witnessedOf(signed, entries),
       };
       if (options.json === true) print(io, JSON.stringify(report));
-      else show(io, report);
+      else showProof(io, report);
       const { witnessed } = report;
       if (missing.length + wrong.length + heads.length > 0 || witnessed?.other === true)
         io.setExit(EXIT.difference);
@@ -175,7 +177,8 @@ async function findSetAside(
       counts.dead = await find(operations, 'dead-letters');
     });
   } catch (error) {
-    if (!(error instanceof MillraceError) || error.code !== 'journal_missing') throw error;
+    // The report names what is missing then, which is more than an error would say.
+    if (!(error instanceof MillraceError)) throw error;
     note(io, `${error.detail}: what is in quarantine, or a dead letter, is not found`);
   }
 }
@@ -250,82 +253,8 @@ function falseErasure(
   return [{ id: file, detail: `names entry ${late} of a log that had ${head.size} entries` }];
 }
 
-/** An erasure that is not done, and what it has taken out so far. */
-interface OpenErasure {
-  readonly request: string;
-  readonly entries: number;
-}
-
-/** How much of the log witnesses have signed. */
-interface WitnessedReport {
-  readonly entries: number;
-  /** Who and when, or why not. */
-  readonly detail: readonly string[];
-  /** What they have signed is another log, or more than there is of this one. */
-  readonly other: boolean;
-}
-
 function witnessedOf({ head, by, reason }: WitnessedHead, entries: LogEntries): WitnessedReport {
   if (head === null) return { entries: 0, detail: reason === null ? [] : [reason], other: false };
   const isSame = head.size === 0 || entries.roots.get(head.size)?.equals(head.root) === true;
   return { entries: isSame ? head.size : 0, detail: by, other: !isSame };
-}
-
-interface Report {
-  readonly size: number;
-  readonly events: number;
-  readonly archived: number;
-  readonly erased: number;
-  readonly closed: number;
-  readonly quarantined: number;
-  readonly dead: number;
-  readonly dropped: number;
-  readonly missing: readonly number[];
-  readonly open: readonly OpenErasure[];
-  readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
-  /** Of the log, as lines of a manifest have it. */
-  readonly false_heads: readonly { readonly file: string; readonly size: number }[];
-  readonly witnessed: WitnessedReport | null;
-}
-
-function show(io: Io, report: Report): void {
-  const { size, events, archived, erased, closed, quarantined, dead, dropped, missing, open, witnessed } =
-    report;
-  const { false_receipts: wrong, false_heads: heads } = report;
-  print(io, `log        ${size} entries, ${events} of them events`);
-  print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
-  if (quarantined + dead > 0) print(io, `waiting    ${quarantined} in quarantine, ${dead} dead letters`);
-  if (dropped > 0)
-    print(io, `dropped    ${dropped} by a person, from quarantine or dead letters: \`millrace audit list\``);
-  if (closed > 0)
-    print(io, `closed     ${closed} sealed records without a key: what they are of cannot be told`);
-  for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));
-  for (const index of missing.slice(0, NAMED)) print(io, `missing    entry ${index}`);
-  for (const { request, entries: taken } of open)
-    print(
-      io,
-      `open       erasure ${request} has taken out ${taken} events and is not done: \`millrace erase --run\` says why`,
-    );
-  if (missing.length > NAMED) print(io, `missing    and ${missing.length - NAMED} more`);
-  for (const { file, size: had } of heads)
-    print(
-      io,
-      visible(`log        had ${had} entries when ${file} was listed, and other ones: it was made again`),
-    );
-  if (witnessed !== null) {
-    const { entries, detail, other } = witnessed;
-    const what = other ? 'another log than this one' : `${entries} of ${size} entries`;
-    print(io, visible(`witnessed  ${[what, ...detail].join(', ')}`));
-  }
-  const isOther = witnessed?.other === true;
-  if (missing.length + wrong.length + heads.length === 0)
-    print(
-      io,
-      isOther
-        ? 'the log is not the one that the witness has signed'
-        : open.length > 0
-          ? 'an erasure is not done'
-          : 'every event is accounted for',
-    );
-  else print(io, `${missing.length} events are missing, ${wrong.length} receipts are not as the log has it`);
 }
