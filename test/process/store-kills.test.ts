@@ -194,7 +194,7 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
   await until(
     'all to be in the store',
     async () => (await receiver.status()).journal.cursors[0]?.backlog === 0,
-    30_000,
+    FLUSHED,
   );
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
   const found = (await recordsIn(store)).map(({ id }) => id);
