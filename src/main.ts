@@ -39,7 +39,25 @@ async function readDotEnv(): Promise<void> {
   }
 }
 
+/**
+ * From sizes like this on glibc takes memory from the system and gives it back. By itself it moves that bound up to 32 MiB once
+ * large bodies come, and keeps what they took: gigabytes where many wait. It reads the setting when a process begins, so this
+ * one begins again, under the same number. Where that cannot be it goes on as it is.
+ */
+function returnMemory(): void {
+  const name = 'MALLOC_MMAP_THRESHOLD_';
+  // A parent that talks to this process would lose it.
+  if (process.platform !== 'linux' || process.env[name] !== undefined || process.connected) return;
+  const args = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  try {
+    process.execve?.(process.execPath, args, { ...process.env, [name]: '262144' });
+  } catch {
+    // It needs a permission that Node can be started without.
+  }
+}
+
 async function main(): Promise<void> {
+  if (process.argv[2] === 'serve') returnMemory();
   await readDotEnv();
   const { currentGuest } = await import('./lib/attribution.ts');
   const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');

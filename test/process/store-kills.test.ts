@@ -48,9 +48,13 @@ const FAULTS: readonly Fault[] = ['429', '500', '503', 'cut', 'lost', 'half'];
 /** The same, and nothing comes back until the time-out. */
 const SILENT: readonly Fault[] = ['hang', 'mute'];
 const TIMEOUT = '10s';
+/** Events sent ahead of objects in parts, at most: gigabytes would wait in the end, as a kill costs more time than an event. */
+const AHEAD = 100;
 /** Milliseconds in which all is to be put that waits when the kills are over: hundreds of files, on a busy machine some ten a second. */
 const FLUSHED = 600_000;
 const MIB = 2 ** 20;
+/** Of 1.5 MiB, in 6 MiB. */
+const EVENTS_OF_AN_OBJECT = 4;
 
 interface Scene {
   readonly of: string;
@@ -156,7 +160,11 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
   const { moments, eventBytes, lanes, sink, storage }: Scene = SCENES[number]!;
   const { proxy, place, config, store, env } = await scene(emulator, `kills-${number}`, sink, storage);
   const random = seededRandom(SEED);
-  const sender = new Sender(eventBytes);
+  const at = new Map<Kind, number>();
+  let ended = 0;
+  const isAhead = (): boolean =>
+    eventBytes > 0 && sender.acknowledged.length - ended * EVENTS_OF_AN_OBJECT > AHEAD;
+  const sender: Sender = new Sender(eventBytes, () => !isAhead());
   const start = async (): Promise<ReceiverProcess> => {
     proxy.inject(() => chance(random));
     const receiver = await ReceiverProcess.start(config, { env });
@@ -165,7 +173,6 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
   };
   let receiver = await start();
   const sent = Promise.all(Array.from({ length: lanes }, () => sender.lane()));
-  const at = new Map<Kind, number>();
   for (let kill = 0; kill < kills; kill += 1) {
     const killed = Promise.withResolvers<void>();
     const aim = new Aim(moments[kill % moments.length]!, random, () => {
@@ -174,6 +181,7 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
     });
     proxy.inject((incoming, body) => {
       const kind = kindOf(incoming, body);
+      if (kind === 'end') ended += 1;
       const hit = aim.hit(kind);
       if (hit !== null) at.set(kind, (at.get(kind) ?? 0) + 1);
       return hit === 'pass' ? null : (hit ?? chance(random));

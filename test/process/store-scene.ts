@@ -27,14 +27,23 @@ export class Sender {
   #stopped = false;
   #n = 0;
   readonly #padding: string;
+  readonly #mayGoOn: () => boolean;
 
-  /** @param bytes of each event, at least */
-  constructor(bytes = 0) {
+  /**
+   * @param bytes of each event, at least
+   * @param mayGoOn whether more may be sent; asked before each event
+   */
+  constructor(bytes = 0, mayGoOn = () => true) {
     this.#padding = 'x'.repeat(bytes);
+    this.#mayGoOn = mayGoOn;
   }
 
   async lane(): Promise<void> {
     while (!this.#stopped) {
+      if (!this.#mayGoOn()) {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        continue;
+      }
       const made = madeUpEvent((this.#n += 1));
       const { id } = made;
       const body = padded(made.body, this.#padding);

@@ -26,10 +26,13 @@ export interface RunOptions {
   readonly program?: readonly [string, ...string[]];
 }
 
-/** The environment of a child: nothing of the machine's own settings for millrace. */
+/**
+ * The environment of a child: nothing of the machine's own settings for millrace. With the one for memory a receiver need not
+ * begin twice.
+ */
 export function childEnvironment(env: RunOptions['env'] = {}): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_'));
-  return { ...Object.fromEntries(own), NODE_ENV: 'production', ...env };
+  return { ...Object.fromEntries(own), NODE_ENV: 'production', MALLOC_MMAP_THRESHOLD_: '262144', ...env };
 }
 
 /**
