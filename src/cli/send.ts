@@ -87,7 +87,8 @@ export function sendCommand(io: Io): Command {
             if (status === 401) unsigned += 1;
             const kept = receipt === null ? {} : { receipt, body_sha256: hash('sha256', body, 'hex') };
             const line = { id, http: status, answer: parse(answer), ...kept };
-            print(io, isForPerson ? rendered(line, hasColours(io.stdout, io.env)) : JSON.stringify(line));
+            if (isForPerson) io.stdout.write(`${rendered(line, hasColours(io.stdout, io.env))}\n`);
+            else print(io, JSON.stringify(line));
           });
           all.push(
             sent.catch((error: unknown) => {
@@ -182,7 +183,7 @@ interface Line {
   readonly receipt?: unknown;
 }
 
-/** One answer, for a person. */
+/** One answer, for a person: its parts are visible already. */
 function rendered({ id, http, answer, receipt }: Line, isColoured: boolean): string {
   const { status, code, detail } = Object(answer) as Readonly<Record<string, unknown>>;
   const style = http >= 300 ? 'red' : status === 'accepted' ? 'green' : 'yellow';

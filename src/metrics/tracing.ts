@@ -24,11 +24,15 @@ export function registeredTracer(): Tracer | null {
   return isUnset ? null : trace.getTracer('millrace');
 }
 
-/** One trace from the request to each sink. Attributes say what happened, never to whom: traces leave this machine. */
-export function tracingWith(tracer: Tracer): Tracing {
+/**
+ * One trace from the request to each sink. Attributes say what happened, never to whom: traces leave this machine.
+ * @param mayBegin whether a trace is begun for a request that is in none; asked before anything is made for it
+ */
+export function tracingWith(tracer: Tracer, mayBegin: () => boolean = () => true): Tracing {
   return {
     receive: (headers) => {
       const given = traceOf(headers);
+      if (given === null && !mayBegin()) return null;
       const parent = given === null ? ROOT_CONTEXT : contextOf(given);
       const span = tracer.startSpan('millrace receive', { kind: SpanKind.SERVER }, parent);
       if (!span.isRecording()) return null;

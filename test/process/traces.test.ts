@@ -114,6 +114,33 @@ test('what waits over a kill is delivered in its trace; what is not sampled has 
   expect(new Set(others)).toEqual(new Set([`00-${TRACE}-${received?.id}-01`, headersOf[1]?.traceparent]));
 });
 
+test('a share of traces is begun here, and what the sender has sampled is in its trace all the same', async () => {
+  const collector = await startCollector();
+  const config = writeConfig(await temporaryFolder());
+  const env = {
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
+    OTEL_BSP_SCHEDULE_DELAY: '50',
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0.5',
+  };
+  const receiver = await ReceiverProcess.start(config, { env });
+  for (let n = 0; n < 100; n += 1) {
+    const { id, body } = madeUpEvent(n);
+    await postSigned(receiver.url, body, {
+      id,
+      headers: n % 10 > 0 ? {} : { traceparent: traceparent('01') },
+    });
+  }
+  await receiver.drained();
+  await receiver.kill('SIGTERM');
+  const received = named(collector.spans, 'millrace receive');
+  expect(received.filter(({ trace }) => trace === TRACE)).toHaveLength(10);
+  // 90 times a coin: outside of this once in ten million runs.
+  const begun = received.filter(({ trace }) => trace !== TRACE).length;
+  expect(begun).toBeGreaterThan(18);
+  expect(begun).toBeLessThan(72);
+});
+
 /** As if the packages were not there. */
 const WITHOUT_SDK = `import { registerHooks } from 'node:module';
 registerHooks({ resolve(name, context, next) {
