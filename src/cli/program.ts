@@ -56,6 +56,8 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     completion: async () => (await import('./completion/command.ts')).completionCommand,
   },
 };
+/** Asks for no command. */
+const VERSION: ReadonlySet<string | undefined> = new Set(['-V', '--version']);
 /** Works on the whole tree. */
 const NEEDS_ALL = 'completion';
 
@@ -85,7 +87,8 @@ export async function runProgram(io: Io, args: readonly string[]): Promise<void>
 
 /**
  * The command line; every command is a file or a folder beside this one.
- * @param only the command that will run, when it is known; without it, or when there is none of that name, all are there
+ * @param only the first word: the command of that name is loaded alone, and none for the version; without it, or when there is
+ *   none of that name, all are there
  * @param isJson what is wrong with the command line is not said in words
  */
 export async function createProgram(io: Io, only?: string, isJson = false): Promise<Command> {
@@ -97,7 +100,9 @@ export async function createProgram(io: Io, only?: string, isJson = false): Prom
     .version(version)
     .addHelpText('after', HELP)
     .hook('preAction', (_, command) => nameThisProcess(nameOf(command)));
-  const known = Object.values(GROUPS).some((group) => only !== undefined && Object.hasOwn(group, only));
+  const known =
+    VERSION.has(only) ||
+    Object.values(GROUPS).some((group) => only !== undefined && Object.hasOwn(group, only));
   for (const [heading, commands] of Object.entries(GROUPS)) {
     program.commandsGroup(heading);
     for (const [name, load] of Object.entries(commands))

@@ -16,11 +16,11 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
   .filter((name) => name.endsWith('.ts'))
   .map((name) => ({ name, text: readFileSync(join(ROOT, 'src', name), 'utf8') }));
 
-/** The whole command line, as the tests' own io makes it. */
-async function program(): Promise<Command> {
+/** The whole command line, or what `only` needs of it, as the tests' own io makes it. */
+async function program(only?: string): Promise<Command> {
   let made = new Command();
   await run(async (io: Io) => {
-    made = await createProgram(io);
+    made = await createProgram(io, only);
     return new Command().action(() => undefined);
   }, []);
   return made;
@@ -64,4 +64,13 @@ test('nothing is ever coloured, so that NO_COLOR is honoured', () => {
     ({ name, text }) => name.startsWith('cli') && /\\(?:u001b|x1b|033)\[[0-9;]*m/i.test(text),
   );
   expect(coloured.map(({ name }) => name)).toEqual([]);
+});
+
+test.each([
+  ['--version', []],
+  ['-V', []],
+  ['status', ['status']],
+])('%s loads no other command', async (only, loaded) => {
+  const { commands } = await program(only);
+  expect(commands.map((command) => command.name())).toEqual(loaded);
 });
