@@ -49,6 +49,8 @@ import { append, linesOf } from './forger.ts';
 const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
+/** Every step on every store; otherwise one store has them all. */
+const ALL = process.env['MILLRACE_COMPACT_HISTORIES'] !== undefined;
 let making: Promise<string> | null = null;
 
 async function copy(): Promise<string> {
@@ -486,12 +488,12 @@ test('an erasure that is done while a file is put: what was put goes again', asy
   expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
 });
 
-describeOnStores(' compacts', async (emulator) => {
+describeOnStores(' compacts', async (emulator, scheme) => {
   const bucket = await emulator.bucket('compacted');
   const settings = storageSettings(emulator.settings());
 
   test('ended at each step, then done: each id once, proven, erased', { timeout: 60_000 }, async () => {
-    for (const at of ['put', 'listed', 'removed'] as const) {
+    for (const at of ALL || scheme === 's3' ? (['put', 'listed', 'removed'] as const) : ['listed']) {
       const url = `${bucket}/${at}`;
       const store = await openStore(url, settings);
       await makeErasable(store, tempFolder());
