@@ -12,15 +12,18 @@ const REMEMBERED = 20_000;
 /** Looks within a lease. */
 const LOOKS = 4;
 
-/** A key in use. */
-export interface KeyUse {
+/** Says which key it is. What is handed on with events has no key in it: sinks of the user's own get them. */
+export interface KeyRef {
   /** Name of its object. */
   readonly name: string;
   /** 32 hex digits, random. */
   readonly id: string;
-  readonly key: KeyObject;
   /** How often it had lost track of what is destroyed when it was asked for. */
   readonly era: number;
+}
+
+export interface KeyUse extends KeyRef {
+  readonly key: KeyObject;
 }
 
 export interface SharedKeysOptions {
@@ -111,13 +114,13 @@ export class SharedKeys {
   }
 
   /** `gone`: it is destroyed. `unsure`: nobody has looked for too long, and it must not be used. */
-  stateOf({ id, era }: Pick<KeyUse, 'id' | 'era'>): 'good' | 'gone' | 'unsure' {
+  stateOf({ id, era }: Pick<KeyRef, 'id' | 'era'>): 'good' | 'gone' | 'unsure' {
     if (this.#destroyed.has(id)) return 'gone';
     return this.#isCurrent && era === this.#era ? 'good' : 'unsure';
   }
 
   /** Whether a key is still there now, looked at within the lease. */
-  async isGone(use: KeyUse): Promise<boolean> {
+  async isGone(use: KeyRef): Promise<boolean> {
     await this.#current();
     if (this.stateOf(use) === 'unsure') return (await this.find(use.name, use.id)) === 'destroyed';
     return this.#destroyed.has(use.id);

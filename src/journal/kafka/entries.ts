@@ -1,5 +1,5 @@
 import type { JournalEvent } from '../../core/event.ts';
-import type { KeyUse } from '../../seal/shared-keys.ts';
+import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Claim, Progress, Stretch } from './claim.ts';
 import { nothingAt, type SharedEvent } from './record.ts';
 
@@ -14,7 +14,7 @@ interface Entry {
   /** Deliveries that the sink has still to confirm. */
   open: number;
   /** The key that it was sealed with. */
-  readonly use: KeyUse | null;
+  readonly use: KeyRef | null;
   /** It was not sent, for others may have its partition. */
   withheld: boolean;
 }
@@ -24,10 +24,10 @@ export class Entries {
   #all: Entry[] = [];
   #firstSeq = 1;
   #bytes = 0;
-  readonly #stateOf: (use: KeyUse) => 'good' | 'gone' | 'unsure';
+  readonly #stateOf: (use: KeyRef) => 'good' | 'gone' | 'unsure';
 
   /** @param stateOf whether what a key sealed may be sent */
-  constructor(stateOf: (use: KeyUse) => 'good' | 'gone' | 'unsure') {
+  constructor(stateOf: (use: KeyRef) => 'good' | 'gone' | 'unsure') {
     this.#stateOf = stateOf;
   }
 

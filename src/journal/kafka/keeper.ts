@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import type { KeyUse } from '../../seal/shared-keys.ts';
+import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 import type { Kept } from './record.ts';
 import type { Seen } from './reading.ts';
@@ -15,7 +15,7 @@ export interface KeeperOptions extends Pick<
 > {
   /** Writes to the window's topic, to the partition of the same number. */
   readonly append: (partition: number, message: Message) => Promise<void>;
-  readonly quarantineReused: (kept: Kept, use: KeyUse | null) => Promise<void>;
+  readonly quarantineReused: (kept: Kept, use: KeyRef | null) => Promise<void>;
   readonly log: SinkLog;
 }
 

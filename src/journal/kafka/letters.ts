@@ -1,6 +1,6 @@
 import type { ErasureRun } from '../../core/erasure.ts';
 import type { Event } from '../../core/event.ts';
-import type { KeyUse } from '../../seal/shared-keys.ts';
+import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import type { DeadLetter, QuarantinedEvent, Selection } from '../../core/journal.ts';
 import { formatTarget } from '../../core/route.ts';
@@ -16,7 +16,7 @@ import { RELEASED, RETRIED } from './window.ts';
 const LONGEST_REASON = 1000;
 
 /** Sends what was set aside on its way again. @param use the key that it was sealed with */
-export type SendAgain = (event: Event, extra: Extra, use: KeyUse | null) => Promise<void>;
+export type SendAgain = (event: Event, extra: Extra, use: KeyRef | null) => Promise<void>;
 
 /** What is kept until a person decides: the quarantine and the dead letters of a fleet, each in a topic. */
 export class Letters {
@@ -106,7 +106,7 @@ export class Letters {
     event: Event,
     reasons: readonly InvalidReason[],
     dedupKey: string,
-    { room = null, use = null }: { readonly room?: number | null; readonly use?: KeyUse | null } = {},
+    { room = null, use = null }: { readonly room?: number | null; readonly use?: KeyRef | null } = {},
   ): Promise<'appended' | 'erased'> {
     const print = fingerprintOf(event.source, dedupKey, event.body);
     const key = Buffer.from(print.toString('hex'));

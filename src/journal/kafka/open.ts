@@ -19,7 +19,7 @@ export async function openKafkaJournal(
 ): Promise<KafkaJournal> {
   const { KafkaJournal: Journal } = await import('./store.ts');
   const { Records } = await import('./records.ts');
-  const records = new Records(await openKeys(section, parts));
+  const records = new Records(await openKeys(section, parts), section.timeout);
   const journal = new Journal({ ...section, ...parts, connection: connectionOf(section), records });
   try {
     await journal.open();

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { messageOf } from '../../core/errors.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Bell } from '../../lib/bell.ts';
@@ -56,7 +56,7 @@ const MOST_ENTRIES = 200_000;
 const FETCH_BYTES = 8 * 1024 * 1024;
 /** Milliseconds that a broker waits for something new. */
 export const FETCH_WAIT = 500;
-const PAUSE = 200;
+const [PAUSE, LONG_PAUSE] = [200, 1000];
 
 /**
  * Reads partitions into what a sink has in memory, and decides what of it is for the sink. Whether an event is the first with
@@ -105,20 +105,25 @@ export class Reading {
       const { id, leaders } = await reading.topic(topic, true);
       const byLeader = Map.groupBy(partitions, (partition) => leaders[partition] ?? -1);
       const again = new AbortController();
+      let isSealed = false;
       const stop = AbortSignal.any([claim.over, again.signal]);
       const loops = Array.from(byLeader, ([leader, own]) =>
         this.#follow({ claim, reading, leader, topic: { name: topic, id }, own, positions, done }, stop)
           .catch((error: unknown) => {
             const { group, log } = this.#options;
-            if (!stop.aborted)
-              log.warn({ group, leader, error: messageOf(error) }, 'a broker cannot be read');
+            if (stop.aborted) return;
+            isSealed = error instanceof MillraceError && error.code === 'keys_unusable';
+            const what = isSealed ? 'sealed events cannot be opened' : 'a broker cannot be read';
+            log.warn({ group, leader, error: messageOf(error) }, what);
           })
           .finally(() => again.abort()),
       );
       if (loops.length === 0)
         loops.push(new Promise((resolve) => stop.addEventListener('abort', () => resolve(), { once: true })));
       await Promise.all(loops);
-      await wait(PAUSE, undefined, { signal: claim.over }).catch(() => undefined);
+      // That takes a person.
+      const pause = isSealed ? LONG_PAUSE : PAUSE;
+      await wait(pause, undefined, { signal: claim.over }).catch(() => undefined);
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import { isRecord } from '../../lib/is-record.ts';
-import type { KeyUse } from '../../seal/shared-keys.ts';
+import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 
 /** What a record says of its event beside what every consumer finds: one header, for each header has its price. */
@@ -147,7 +147,7 @@ function isText(value: unknown): boolean {
 export interface SharedEvent extends JournalEvent {
   readonly again?: string | null;
   /** The key that it was sealed with. */
-  readonly use?: KeyUse | null;
+  readonly use?: KeyRef | null;
 }
 
 /** A place in a sink's log for what the sink does not get: a repetition, or a record of somebody else's. */

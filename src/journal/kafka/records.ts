@@ -1,6 +1,7 @@
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
-import type { KeyUse, SharedKeys } from '../../seal/shared-keys.ts';
+import { within } from '../../lib/abort.ts';
+import type { KeyRef, SharedKeys } from '../../seal/shared-keys.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 import type { Appender } from './appender.ts';
 import type { Read } from './cluster.ts';
@@ -14,8 +15,8 @@ export interface Looked {
   readonly outline: Outline | null;
   /** Null also for one whose key is destroyed. */
   readonly kept: Kept | null;
-  /** Of a sealed one, the key that opened it. */
-  readonly use: KeyUse | null;
+  /** Of a sealed one, which key opened it. */
+  readonly use: KeyRef | null;
   /** Of a sealed one, the name of its key. */
   readonly name: string | null;
 }
@@ -38,8 +39,12 @@ const AT_ONCE = 32;
 export class Records {
   readonly keys: SharedKeys | null;
 
-  constructor(keys: SharedKeys | null) {
+  readonly #timeout: number;
+
+  /** @param timeout milliseconds for what is asked of the keys before an event is written */
+  constructor(keys: SharedKeys | null, timeout: number) {
     this.keys = keys;
+    this.#timeout = timeout;
   }
 
   /**
@@ -50,22 +55,24 @@ export class Records {
     to: Place,
     event: Event,
     extra: Extra,
-    use: KeyUse | null = null,
+    use: KeyRef | null = null,
   ): Promise<'appended' | 'erased'> {
     const message = recordOf(event, to.key, extra);
     if (this.keys === null) {
       await write(to, message);
       return 'appended';
     }
-    if (use !== null && (await this.#isGone(use))) return 'erased';
-    const own = use ?? (await this.#keyOf(event));
+    const own = await this.#asking((keys) =>
+      use === null ? keys.keyOf(event) : keys.find(use.name, use.id),
+    );
+    if (own === 'destroyed') return 'erased';
     const ids = idsOf({ event, ...extra }).map(
       ({ print, second }) => [print.toString('base64'), second] as const,
     );
     const about = { at: event.receivedAt, ids, again: typeof extra.again === 'string' };
     await write(to, sealMessage(message, own, about));
     // Whoever cannot open it has not got it.
-    return (await this.#isGone(own)) ? 'erased' : 'appended';
+    return (await this.#asking((keys) => keys.isGone(own))) ? 'erased' : 'appended';
   }
 
   /** In order. @throws MillraceError keys_unusable when one of them can be opened by nobody who has only these keys */
@@ -88,7 +95,7 @@ export class Records {
   }
 
   /** Whether what a key sealed may be used: not when it is destroyed, nor, until somebody has looked, when that is not known. */
-  stateOf(use: KeyUse): 'good' | 'gone' | 'unsure' {
+  stateOf(use: KeyRef): 'good' | 'gone' | 'unsure' {
     return this.keys?.stateOf(use) ?? 'good';
   }
 
@@ -102,25 +109,22 @@ export class Records {
     const inside = openMessage(record.value, outside, use);
     const kept = inside === null ? null : keptOf(inside);
     // What the key does not open was written by nobody here.
-    return { outline: kept === null ? null : outline, kept, use, name };
+    return { outline: kept === null ? null : outline, kept, use: { name, id, era: use.era }, name };
   }
 
-  async #keyOf(event: Event): Promise<KeyUse> {
+  /** Whoever waits for an answer to a delivery does not wait for a store. */
+  async #asking<T>(ask: (keys: SharedKeys) => Promise<T>): Promise<T> {
+    if (this.keys === null) throw new Error('there are no keys');
     try {
-      return await (this.keys as SharedKeys).keyOf(event);
+      return await within(ask(this.keys), this.#timeout, NEVER, new Error('no answer in time'));
     } catch (error) {
-      throw unconfirmed(error);
-    }
-  }
-
-  async #isGone(use: KeyUse): Promise<boolean> {
-    try {
-      return (await this.keys?.isGone(use)) === true;
-    } catch (error) {
-      throw unconfirmed(error);
+      // The sender comes again, as when the brokers do not answer.
+      throw new MillraceError('not_confirmed', `journal.encrypt: ${messageOf(error)}`, { cause: error });
     }
   }
 }
+
+const NEVER = new AbortController().signal;
 
 function plain(record: Read): Looked {
   const outline = outlineOf(record);
@@ -129,9 +133,4 @@ function plain(record: Read): Looked {
 
 function write({ appender, place, room = null }: Place, message: Message): Promise<void> {
   return appender.append(place, message, room);
-}
-
-/** The sender comes again, as when the brokers do not answer. */
-function unconfirmed(error: unknown): MillraceError {
-  return new MillraceError('not_confirmed', `journal.encrypt: ${messageOf(error)}`, { cause: error });
 }

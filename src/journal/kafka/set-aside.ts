@@ -1,7 +1,7 @@
 import type { Selection } from '../../core/journal.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { Appender } from './appender.ts';
-import type { KeyUse } from '../../seal/shared-keys.ts';
+import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Cluster, Read } from './cluster.ts';
 import { readRange } from './read-range.ts';
 import type { Kept } from './record.ts';
@@ -14,7 +14,7 @@ export interface Aside {
   readonly kept: Kept;
   readonly bodyBytes: number;
   /** The key that it was sealed with. */
-  readonly use: KeyUse | null;
+  readonly use: KeyRef | null;
 }
 
 interface Entry extends Omit<Aside, 'kept'> {

@@ -18,7 +18,7 @@ import type {
 } from '../../core/journal.ts';
 import { formatTarget, type Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
-import type { KeyUse } from '../../seal/shared-keys.ts';
+import type { KeyRef } from '../../seal/shared-keys.ts';
 import { ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
 import { Keeper } from './keeper.ts';
@@ -240,7 +240,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     event: Event,
     { handling = {}, ...extra }: Extra,
     room: number | null = null,
-    use: KeyUse | null = null,
+    use: KeyRef | null = null,
   ): Promise<'appended' | 'erased'> {
     const { targetsOf, records } = this.#options;
     const only = targetsOf({ type: event.type, handling }).map(formatTarget);
