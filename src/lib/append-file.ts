@@ -45,6 +45,8 @@ export class AppendFile {
   #group: { readonly pieces: Buffer[]; readonly written: Promise<void> } | null = null;
   /** Whether something was written that no sync has followed. */
   #isUnsynced = false;
+  /** Whether bytes may lie beyond `length`: a write has failed, and cutting them off can have failed as well. */
+  #hasTail = false;
 
   /**
    * @param length bytes that are durable, in a file that is there or that `create` is to make
@@ -124,6 +126,25 @@ export class AppendFile {
     });
   }
 
+  /**
+   * Makes sure that nothing lies beyond `length` of a file that nothing is added to any more: who reads it after a crash would take
+   * whole lines there for written.
+   * @throws the system's error
+   */
+  trim(): Promise<void> {
+    return this.#serial.run(async () => {
+      if (!this.#hasTail) return;
+      const handle = await openPlain(this.path, READ_WRITE);
+      try {
+        await handle.truncate(this.#length);
+        await handle.datasync();
+      } finally {
+        await handle.close();
+      }
+      this.#hasTail = false;
+    });
+  }
+
   /** The line whose line break ends at `end`, without it; empty at the beginning of the file. */
   lineBefore(end: number): Promise<Buffer> {
     return this.#serial.run(async () => lineBefore(this.#handle ?? (await this.#reopen()), end));
@@ -180,6 +201,7 @@ export class AppendFile {
       if (this.#syncs) await handle.datasync();
       else this.#isUnsynced = true;
     } catch (error) {
+      this.#hasTail = true;
       // Cut off what was not made durable, as far as the disk still lets us.
       await handle.truncate(this.#length).catch(() => undefined);
       await this.#letGo('suspect').catch(() => undefined);

@@ -212,6 +212,26 @@ test('a short write continues where it stopped; one that fails midway leaves not
   await file.close();
 });
 
+test('trim cuts off what a failed write has left, also once the file is closed, and asks again when it could not', async () => {
+  const path = await newPath();
+  const file = await created(path);
+  await file.append(line('whole'));
+  const prototype = await handles();
+  vi.spyOn(prototype, 'datasync').mockRejectedValueOnce(EIO);
+  vi.spyOn(prototype, 'truncate').mockRejectedValueOnce(EIO);
+  await expect(file.append(line('left'))).rejects.toThrow('EIO');
+  await file.close();
+  vi.spyOn(prototype, 'truncate').mockRejectedValueOnce(EIO);
+  await expect(file.trim()).rejects.toThrow('EIO');
+  expect(readFileSync(path, 'utf8')).toBe('whole\nleft\n');
+  vi.restoreAllMocks();
+  const sync = vi.spyOn(prototype, 'datasync');
+  await file.trim();
+  expect([readFileSync(path, 'utf8'), sync.mock.calls.length]).toEqual(['whole\n', 1]);
+  await file.trim();
+  expect(sync).toHaveBeenCalledOnce();
+});
+
 test('pieces are written in their order, however much of them the system takes at a time', async () => {
   const prototype = (await handles()) as unknown as {
     writev: (pieces: readonly Buffer[], at: number) => Promise<{ bytesWritten: number }>;

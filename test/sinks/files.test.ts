@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { Part } from '../../src/sinks/files/part.ts';
+import type { FinishStep } from '../../src/sinks/files/target.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { deliver, filesSink, ids, signal, tempFolder } from './support.ts';
 
@@ -24,6 +25,10 @@ async function filesIn(path: string): Promise<string[]> {
 /** Until something that runs in the background has happened. */
 async function until(check: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await check())) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function endOnceListed(step: FinishStep): void {
+  if (step === 'listed') throw new Error('made-up end of the process');
 }
 
 describe('files sink', () => {
@@ -165,6 +170,33 @@ describe('files sink', () => {
     expect(new Set(datasync.mock.contexts).size).toBe(2);
     datasync.mockRestore();
     await sink.close(signal);
+    expect(await ids(path)).toHaveLength(10);
+    expect((await verifyArchive(path)).differences).toEqual([]);
+  });
+
+  it('fault 7: takes nothing of a failed write for delivered when its part outlives the finished file', async () => {
+    const path = tempFolder();
+    const { sink } = filesSink(path, {}, { onStep: endOnceListed });
+    await sink.open();
+    await sink.send(deliver(1, 5), signal);
+    const probe = await openFile(join(path, '_manifest.jsonl'));
+    const prototype: typeof probe = Object.getPrototypeOf(probe);
+    await probe.close();
+    // The records are written, but neither synced nor cut off again.
+    const eio = Object.assign(new Error('EIO: i/o error'), { code: 'EIO' });
+    vi.spyOn(prototype, 'datasync').mockRejectedValueOnce(eio);
+    const truncate = vi.spyOn(prototype, 'truncate').mockRejectedValueOnce(eio);
+    expect(await sink.send(deliver(6, 5), signal)).toEqual(
+      five({ status: 'retry', reason: eio.message, sink: true }),
+    );
+    expect(truncate).toHaveBeenCalledOnce();
+    vi.restoreAllMocks();
+    await sink.close(signal);
+    expect((await filesIn(path)).filter((file) => file.endsWith('.part'))).toHaveLength(1);
+    const { sink: next } = filesSink(path);
+    await next.open();
+    expect(await next.send(deliver(6, 5), signal)).toEqual(five({ status: 'delivered' }));
+    await next.close(signal);
     expect(await ids(path)).toHaveLength(10);
     expect((await verifyArchive(path)).differences).toEqual([]);
   });

@@ -121,6 +121,8 @@ export class Finisher {
     const { signal } = this.#abort;
     try {
       signal.throwIfAborted();
+      // A part can outlive its finished file, and all it holds counts as delivered then.
+      await part.trim();
       const onLeft = (left: Part): void => this.#removeLater(left);
       const name = await this.#target.finish(part, { signal, onLeft });
       this.#log.info({ file: name, records: part.stats.records }, 'closed an archive file');
