@@ -83,8 +83,10 @@ class History {
   /** Nothing new is sent. */
   #isQuiet = false;
   #variant = 0;
-  /** Times that the power has gone. */
-  #cuts = 0;
+  /** That of the operator, which the power ends too. */
+  #command: Life | null = null;
+  /** When a sink was last given up: what it had not had can be retried, and comes late. */
+  #givenUp = -1;
   /** Whether it ever had another config. */
   #hasChanged = false;
   /** That of a reload that is under way. */
@@ -166,6 +168,7 @@ class History {
       isSealed: this.#character.isSealed,
       sinksOf,
       erased: this.erased,
+      givenUp: this.#givenUp,
     });
   }
 
@@ -262,7 +265,8 @@ class History {
 
   #cut(): void {
     const { disk, scheduler } = this.#world;
-    this.#cuts += 1;
+    if (this.#command !== null) scheduler.end(this.#command);
+    this.#command = null;
     disk.cut(scheduler.random);
   }
 
@@ -286,6 +290,7 @@ class History {
     void this.#ask((app) => app.operations.dropSink(sink)).catch(() => undefined);
     await this.#sleep(this.#world.scheduler.random.below(2000));
     await this.#reload(0);
+    this.#givenUp = this.#world.scheduler.now;
   }
 
   /** What the receiver does for the operator ends with it. @throws Error when it ends before it has answered */
@@ -418,10 +423,11 @@ class History {
     const requests = new Requests(`${this.#folder}/erasure`);
     const subject = { by: 'user', id: userOf(user), team: null } as const;
     for (let tries = 0; ; tries += 1) {
-      const cuts = this.#cuts;
-      const asked = await requests.add(subject, START + scheduler.now, 0).catch(() => null);
-      // The power that goes ends the operator's command too: what it had not said before was never said.
-      if (asked !== null && this.#cuts === cuts) return;
+      const command = new Life();
+      this.#command = command;
+      const asking = scheduler.within(command, () => requests.add(subject, START + scheduler.now, 0));
+      const asked = await Promise.race([asking.catch(() => null), command.ended.then(() => null)]);
+      if (asked !== null) return;
       if (tries > 5) this.#world.trouble = 0;
       await this.#sleep(1000);
     }

@@ -42,8 +42,10 @@ export function judge(case_: {
   readonly isSealed: boolean;
   readonly sinksOf: (config: number, type: string) => readonly string[];
   readonly erased: ReadonlyMap<number, number>;
+  /** When `second` or `third` was last given up: what was acknowledged before may have been a dead letter, and come late. */
+  readonly givenUp: number;
 }): string[] {
-  const { disk, broker, lake, folder, isSealed, sent, sinksOf, erased } = case_;
+  const { disk, broker, lake, folder, isSealed, sent, sinksOf, erased, givenUp } = case_;
   const faults: string[] = [];
   const found = new Map<string, Found[]>();
   const newest = new Map<string, number>();
@@ -134,8 +136,10 @@ export function judge(case_: {
         if (line === null) continue;
         const { id } = JSON.parse(line) as { id: string };
         const before = found.get(id) ?? [];
+        const event = known.get(id);
+        const mayBeLate = sink !== 'archive' && (event?.acknowledged ?? 0) <= givenUp;
         // One that comes again after a crash stands where it stands: it was in its place before.
-        if (!before.some((copy) => copy.sink === sink)) inOrder(known.get(id), name);
+        if (!mayBeLate && !before.some((copy) => copy.sink === sink)) inOrder(event, name);
         add({ id, text: line, file: name, sink });
       } catch (error) {
         faults.push(`${name} has a line that cannot be read: ${(error as Error).message}`);
