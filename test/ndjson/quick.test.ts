@@ -175,7 +175,7 @@ describe('the quick way shapes', () => {
         const { rows, rejects } = await referenceRows(text);
         expect({ rows: quick.rows, rejects: [] }).toEqual({ rows, rejects });
       }),
-      { numRuns: runCount(120) },
+      { numRuns: runCount(300) },
     );
     expect(taken).toBeGreaterThan(15);
   });

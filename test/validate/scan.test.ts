@@ -132,7 +132,7 @@ describe.each([
           expect({ verdict, members }).toEqual(expected);
         if (verdict === 'not_json') broken += 1;
       }),
-      { numRuns: runCount(3000) },
+      { numRuns: runCount(10_000) },
     );
     expect(broken).toBeGreaterThan(1000);
   });
