@@ -2,10 +2,12 @@ import { Command } from 'commander';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { KeyStore } from '../seal/key-store.ts';
-import { newMasterKey } from '../seal/master-key.ts';
+import { KeyPlace as FleetKeys } from '../seal/key-place.ts';
+import { newMasterKey, parseMasterKey } from '../seal/master-key.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption } from './config-options.ts';
+import { openStore } from '../storage/open.ts';
+import { configOf, configOption, resolvedConfigOf } from './config-options.ts';
 
 const HELP = `
 Examples:
@@ -15,6 +17,7 @@ Examples:
   millrace keys rotate --keys ./data/keys --master-key-env OLD --new-master-key-env NEW
   millrace keys catch-up --config config/millrace.yaml
   millrace keys public --config config/millrace.yaml
+  millrace keys begin --config config/fleet.yaml
 
 A files sink with encrypt seals each record with a key per user. The keys are in its store, wrapped by the master key.
 generate prints a new master key: keep it apart from the store and the archive, because without it nothing can be opened.
@@ -23,6 +26,8 @@ the receiver the new one and destroy the old one: only then are older copies of 
 erasure.path/ledger.jsonl holds the id of every key that an erasure destroyed. A store that still holds such a key was restored
 from a backup: the receiver and all commands refuse it, and catch-up destroys those keys again. public prints the key that
 proves manifests and receipts: give it to anyone who verifies without this config.
+begin is for a fleet: the first start begins the empty place of journal.encrypt only while its topics are empty too, because a place that is
+not mounted looks empty. Run it once where topics have events of before journal.encrypt was set; it leaves a place that was begun as it is.
 Exit codes: 0 done, 1 failed, 2 usage or config, wrong master key, or store in use, 4 the store was changed or is an older copy.`;
 
 interface Options extends KeyOptions {
@@ -81,6 +86,23 @@ export function keysCommand(io: Io): Command {
         const destroyed = await KeyStore.catchUp(path, master, ledger).catch(refuse);
         if (options.json === true) print(io, JSON.stringify({ path, destroyed }));
         else print(io, `${path}: ${destroyed} keys destroyed again`);
+      }
+    });
+  keys
+    .command('begin')
+    .description('begin the place of journal.encrypt, for topics that have events which are not sealed')
+    .requiredOption('--config <file>', 'the config of the fleet')
+    .option('--json', 'print one JSON document: {path}')
+    .action(async (options: Options) => {
+      const { journal, storage } = (await resolvedConfigOf(options, io)).config;
+      if (journal.type !== 'kafka' || journal.encrypt.store === null || journal.encrypt.masterKey === null)
+        throw usageError('the config has no journal.encrypt');
+      const store = await openStore(journal.encrypt.store, storage);
+      try {
+        await FleetKeys.open(store, parseMasterKey(journal.encrypt.masterKey), () => Promise.resolve(true));
+        print(io, options.json === true ? JSON.stringify({ path: store.url }) : `${store.url}: begun`);
+      } finally {
+        await store.close();
       }
     });
   keys

@@ -35,26 +35,36 @@ export interface Owned {
  */
 export class KeyPlace {
   readonly #store: ObjectStore;
+  readonly #header: Buffer;
   readonly #keys: FileKeys;
   readonly #hash: OwnerHash;
 
-  private constructor(store: ObjectStore, keys: FileKeys) {
+  private constructor(store: ObjectStore, header: Buffer, keys: FileKeys) {
     this.#store = store;
+    this.#header = header;
     this.#keys = keys;
     this.#hash = new OwnerHash(keys.lookup);
   }
 
-  /** Begins the place where there is none. @throws MillraceError master_key_wrong, keys_unusable; StorageError */
-  static async open(store: ObjectStore, master: Buffer): Promise<KeyPlace> {
+  /**
+   * @param isNew whether nothing can have been sealed yet: only then an empty place is begun, for it may be one that is not mounted
+   * @throws MillraceError master_key_wrong, keys_unusable; StorageError
+   */
+  static async open(store: ObjectStore, master: Buffer, isNew: () => Promise<boolean>): Promise<KeyPlace> {
     let header = await bytesOf(store, HEADER);
     if (header === null) {
-      await store.putIfAbsent(HEADER, { bytes: newHeader(master).header });
+      if (await isNew()) await store.putIfAbsent(HEADER, { bytes: newHeader(master).header });
       // It may be another's, who was first.
       header = await bytesOf(store, HEADER);
     }
+    if (header === null)
+      throw new MillraceError(
+        'keys_unusable',
+        `${store.url} has no keys, and the topics have records: is it mounted? \`millrace keys begin\` begins it for topics of which nothing is sealed yet`,
+      );
     let keys: FileKeys | null;
     try {
-      keys = openHeader(header ?? Buffer.alloc(SLOT), master);
+      keys = openHeader(header, master);
     } catch (error) {
       throw new MillraceError('keys_unusable', `${store.url}/${HEADER} is not of a place of keys`, {
         cause: error,
@@ -62,7 +72,15 @@ export class KeyPlace {
     }
     if (keys === null)
       throw new MillraceError('master_key_wrong', `${store.url} was created with another master key`);
-    return new KeyPlace(store, keys);
+    return new KeyPlace(store, header, keys);
+  }
+
+  /** Whether it is still the place that was opened, and not the empty folder below it. @throws StorageError */
+  async check(): Promise<void> {
+    const header = await bytesOf(this.#store, HEADER);
+    if (header?.equals(this.#header) === true) return;
+    const what = header === null ? 'is empty: is it mounted?' : 'is not the place that was opened';
+    throw new StorageError('unreachable', `${this.#store.url} ${what}`);
   }
 
   /** What an owner's key is called: keyed hashes of user, client user and team, in hex. */
@@ -133,12 +151,16 @@ export class KeyPlace {
       if (bytes === CHANGED) continue;
       const owned = this.#ownedIn(bytes, name);
       const next = change(bytes, owned);
+      // Before and after: what was found or written elsewhere is nobody's key.
+      await this.check();
       if (next === null) return { owned };
       const put =
         there === null
           ? await this.#store.putIfAbsent(path, { bytes: next })
           : await this.#store.putIfMatch(path, there.version, { bytes: next });
-      if (put.status === 'written') return { owned: this.#ownedIn(next, name) };
+      if (put.status !== 'written') continue;
+      await this.check();
+      return { owned: this.#ownedIn(next, name) };
     }
     throw new StorageError('busy', `${this.#store.url}/${path}: others replace it again and again`);
   }

@@ -31,6 +31,8 @@ export interface SharedKeysOptions {
   readonly master: Buffer;
   /** Milliseconds for which a key may be used without having looked whether it is destroyed. */
   readonly lease: number;
+  /** Whether nothing can have been sealed yet, so that an empty place may be begun. */
+  readonly isNew: () => Promise<boolean>;
   readonly log: SinkLog;
 }
 
@@ -67,7 +69,7 @@ export class SharedKeys {
 
   /** @throws MillraceError master_key_wrong, keys_unusable; StorageError */
   static async open(options: SharedKeysOptions): Promise<SharedKeys> {
-    const keys = new SharedKeys(options, await KeyPlace.open(options.store, options.master));
+    const keys = new SharedKeys(options, await KeyPlace.open(options.store, options.master, options.isNew));
     try {
       await keys.#look();
     } catch (error) {
@@ -106,6 +108,7 @@ export class SharedKeys {
     const found = await this.#ask(name, () => this.#place.read(name));
     if (this.#destroyed.has(id)) return 'destroyed';
     if (found.id === id && found.key !== null) return { name, id, key: found.key, era };
+    await this.#place.check();
     // A key is durable before its first record is.
     throw new MillraceError(
       'keys_unusable',
@@ -143,6 +146,8 @@ export class SharedKeys {
     onStep: (step: string) => void = () => undefined,
   ): Promise<readonly string[]> {
     const names = await Array.fromAsync(this.#place.ownedBy(subject, signal));
+    // That there are none must not be said of an empty folder.
+    await this.#place.check();
     let active = 0;
     for (const name of names) if ((await this.#place.read(name)).key !== null) active += 1;
     if (active > 0) await before(active);
@@ -157,6 +162,7 @@ export class SharedKeys {
     }
     // Also those of before: who destroyed them may have been killed here.
     if (ids.length > 0) await this.#destroyed.publish(ids);
+    await this.#place.check();
     await this.#look();
     onStep('keys listed');
     return left;
@@ -202,6 +208,8 @@ export class SharedKeys {
       this.#ids.clear();
     }
     for (const id of this.#keys.keys()) if (this.#destroyed.has(id)) this.#keys.delete(id);
+    // After it: a list that is missing is one where nothing was destroyed.
+    await this.#place.check();
     this.#lookedAt = began;
   }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kill } from 'node:process';
 import { expect, onTestFinished, test } from 'vitest';
@@ -169,6 +169,8 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
         journal: { ...journal, encrypt },
       });
       onTestFinished(() => unsealed.stop());
+      if ('store' in encrypt)
+        expect((await millrace(['keys', 'begin', '--config', unsealed.config('d1')])).code).toBe(0);
       const deliverer = await unsealed.start('d1', 'deliver');
       await until('it to say so', () => deliverer.stderr.includes(why));
       await deliverer.kill('SIGKILL');
@@ -176,6 +178,36 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
     await fleet.start('d1', 'deliver');
     await until('it to be delivered', () => fleet.isDelivered);
     expect(fleet.given('one')).toEqual(['msg_u_1']);
+  });
+
+  test('an empty folder in place of the keys is no place: 503, no receipt; nothing is lost', async () => {
+    const { fleet, keys } = await makeFleet();
+    const receiver = await fleet.start('r1', 'receive');
+    await fleet.send('gone', () => [receiver.url]);
+    renameSync(keys, `${keys}.away`);
+    mkdirSync(keys);
+    const post = (user: string, id: string) => postSigned(receiver.url, body(user, 'a.created'), { id });
+    expect((await post('new', 'msg_new_1')).status).toBe(503);
+    let n = 0;
+    await until('what it knows to be refused too', async () => {
+      n += 1;
+      return (await post('gone', `msg_gone_away_${n}`)).status === 503;
+    });
+    const erasing = await millrace(['erase', 'gone', '--now', '--config', fleet.config('x1')]);
+    expect({ code: erasing.code, receipt: erasing.stdout.includes('receipt') }).toEqual({
+      code: 1,
+      receipt: false,
+    });
+    expect(erasing.stderr).toContain('is it mounted?');
+    expect(readdirSync(keys)).toEqual([]);
+    renameSync(keys, `${keys}.under`);
+    renameSync(`${keys}.away`, keys);
+    await until('it to receive', async () => (await post('new', 'msg_new_1')).status === 202);
+    const all = await oracle.read(fleet.topic);
+    expect(all.length).toBeGreaterThan(1);
+    expect(opened(all, keysIn(keys, master))).toBe(all.length);
+    await eraseWith(fleet, 'x1');
+    expect(opened(all, keysIn(keys, master))).toBe(1);
   });
 
   test('is replayed, each event once, from where it was interrupted', async () => {

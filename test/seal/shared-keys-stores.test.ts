@@ -15,7 +15,7 @@ describeOnStores(', with the keys of a fleet', async (emulator) => {
     const master = randomBytes(32);
     const open = async (): Promise<SharedKeys> => {
       const store = await openStore(`${place}/keys`, storageSettings(emulator.settings()));
-      const keys = await SharedKeys.open({ store, master, lease: 1500, log });
+      const keys = await SharedKeys.open({ store, master, lease: 1500, isNew: async () => true, log });
       onTestFinished(() => keys.close());
       return keys;
     };

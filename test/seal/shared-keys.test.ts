@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -26,17 +26,22 @@ const ignore = async (): Promise<void> => {};
 /** A place that processes share. */
 async function sharing(): Promise<{
   folder: string;
-  open: (around?: (store: ObjectStore) => ObjectStore, master?: Buffer) => Promise<SharedKeys>;
+  open: (
+    around?: (store: ObjectStore) => ObjectStore,
+    master?: Buffer,
+    isNew?: boolean,
+  ) => Promise<SharedKeys>;
 }> {
-  const folder = await temporaryFolder();
+  const folder = join(await temporaryFolder(), 'keys');
   const own = randomBytes(32);
   return {
     folder,
-    open: async (around = (store) => store, master = own) => {
+    open: async (around = (store) => store, master = own, isNew = true) => {
       const keys = await SharedKeys.open({
         store: around(await openStore(folder)),
         master,
         lease: LEASE,
+        isNew: async () => isNew,
         log,
       });
       onTestFinished(() => keys.close());
@@ -49,6 +54,15 @@ const erase = async (keys: SharedKeys, ...subjects: Subject[]): Promise<void> =>
   for (const each of subjects) await keys.destroy(each, NEVER, ignore);
   await keys.settled(NEVER);
 };
+
+/** A look that began before is awaited by all, and may fail. */
+const isBack = (keys: SharedKeys): Promise<boolean> =>
+  until('the place to be back', () =>
+    keys.keyOf(owner('probe')).then(
+      () => true,
+      () => false,
+    ),
+  );
 
 const filesOf = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /[0-9a-f]{96}$/.test(name));
@@ -170,6 +184,73 @@ describe('keys that processes share', () => {
     expect(zombie.stateOf(other)).toBe('unsure');
     expect(await zombie.isGone(other)).toBe(false);
     expect(zombie.stateOf(await zombie.keyOf(owner('b')))).toBe('good');
+  });
+
+  test.each(['empty', 'another', 'not there'])(
+    'a place that is %s for a while is not used, and nothing is lost',
+    async (what) => {
+      const { open, folder } = await sharing();
+      const keys = await open();
+      const known = await keys.keyOf(owner('known'));
+      renameSync(folder, `${folder}.away`);
+      if (what !== 'not there') mkdirSync(folder);
+      if (what === 'another') await open();
+      // At once: a key of it would be lost.
+      for (let times = 0; times < 2; times += 1)
+        await expect(keys.keyOf(owner('new'))).rejects.toMatchObject({ fault: 'unreachable' });
+      await expect(keys.find(known.name, 'f'.repeat(32))).rejects.toMatchObject({ fault: 'unreachable' });
+      await expect(keys.destroy(subject('known'), NEVER, ignore)).rejects.toMatchObject({
+        fault: 'unreachable',
+      });
+      // Within a lease, what is in memory as well.
+      await until('its lease to be over', () => keys.stateOf(known) === 'unsure');
+      await expect(keys.keyOf(owner('known'))).rejects.toMatchObject({ fault: 'unreachable' });
+      if (what === 'empty') {
+        await expect(open(undefined, undefined, false)).rejects.toMatchObject({ code: 'keys_unusable' });
+        expect(readdirSync(folder)).toEqual([]);
+      }
+      if (what !== 'not there') {
+        expect(filesOf(folder)).toEqual([]);
+        renameSync(folder, `${folder}.under`);
+      }
+      renameSync(`${folder}.away`, folder);
+      await isBack(keys);
+      expect((await keys.keyOf(owner('known'))).id).toBe(known.id);
+      expect((await keys.keyOf(owner('new'))).id).toBe((await (await open()).keyOf(owner('new'))).id);
+      await erase(keys, subject('known'));
+      expect(await (await open()).find(known.name, known.id)).toBe('destroyed');
+    },
+  );
+
+  test('a place that goes away while a key is written gives nobody this key, then or later', async () => {
+    const { open, folder } = await sharing();
+    let isAway = false;
+    const keys = await open(
+      (store) =>
+        new Proxy(store, {
+          get: (all, name) => {
+            const own: unknown = Reflect.get(all, name);
+            if (typeof own !== 'function') return own;
+            return (...args: unknown[]): unknown => {
+              if (name === 'putIfAbsent' && isAway) {
+                renameSync(folder, `${folder}.away`);
+                mkdirSync(folder);
+                isAway = false;
+              }
+              return own.apply(all, args) as unknown;
+            };
+          },
+        }),
+    );
+    isAway = true;
+    await expect(keys.keyOf(owner('a'))).rejects.toMatchObject({ fault: 'unreachable' });
+    expect(filesOf(folder)).toHaveLength(1);
+    await expect(keys.keyOf(owner('a'))).rejects.toMatchObject({ fault: 'unreachable' });
+    renameSync(folder, `${folder}.under`);
+    renameSync(`${folder}.away`, folder);
+    await isBack(keys);
+    const { name, id } = await keys.keyOf(owner('a'));
+    expect(await (await open()).find(name, id)).toMatchObject({ id });
   });
 
   test('more than the list has is noticed', async () => {
