@@ -57,7 +57,11 @@ function returnMemory(): void {
 }
 
 async function main(): Promise<void> {
-  if (process.argv[2] === 'serve') returnMemory();
+  if (process.argv[2] === 'serve') {
+    returnMemory();
+    // The config is still to be read. By default a reload that is asked for so early would end the process.
+    process.on('SIGHUP', () => undefined);
+  }
   await readDotEnv();
   const { currentGuest } = await import('./lib/attribution.ts');
   const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');

@@ -26,8 +26,10 @@ export class Delivery implements Due {
   bodyBytes = 0;
   /** Index of the secret that matched; `null` before that and without signatures. */
   secret: number | null = null;
-  /** Event type as a trace may tell it; null as long as it is not known, and without a trace. */
+  /** Event type, null as long as it is not known. */
   type: string | null = null;
+  /** The same as a trace may tell it: without what may be an id. Null without a trace. */
+  tracedType: string | null = null;
   /** It has its outcome. */
   isEnded = false;
   due = 0;

@@ -38,6 +38,8 @@ export function handleDelivery(
     if (!read.ok) return settle(read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail));
     const { body } = read;
     const proceed = (checked: Checked | null): void => {
+      // It ran out of time meanwhile, and has been answered.
+      if (delivery.isEnded) return settle({ kind: 'gone' });
       let outcome: Outcome | Promise<Outcome>;
       try {
         outcome = store(delivery, body, checked);
@@ -47,12 +49,7 @@ export function handleDelivery(
       if (outcome instanceof Promise) outcome.then(settle, fail);
       else settle(outcome);
     };
-    const isLater = check(body, (checked) => {
-      // It ran out of time meanwhile, and has been answered.
-      if (delivery.isEnded) settle({ kind: 'gone' });
-      else proceed(checked);
-    });
-    if (!isLater) proceed(null);
+    if (!check(body, proceed)) proceed(null);
   });
 }
 
@@ -72,7 +69,10 @@ function store(delivery: Delivery, body: Buffer, checked: Checked | null): Outco
 
   const validation = stages.validate(body, undefined, checked?.spans);
   const { type, team, user, clientUser } = validation.envelope;
-  if (type !== '' && delivery.span !== null) delivery.type = typeWithoutData(type, validation.envelope);
+  if (type !== '') {
+    delivery.type = type;
+    if (delivery.span !== null) delivery.tracedType = typeWithoutData(type, validation.envelope);
+  }
   const { receipts } = stages;
   const salt = receipts?.newSalt() ?? null;
   const event: Event = {

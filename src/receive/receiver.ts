@@ -215,8 +215,9 @@ class HttpReceiver implements Receiver {
 
   /** The time for its body is over. */
   #bodyDue(delivery: Delivery): void {
-    // Only now, because almost none gets so far.
-    if (delivery.stage === 'journal') this.#answers.add(delivery, delivery.started);
+    // Only now, because almost none gets so far. What waits here with its body whole is no fault of its sender.
+    if (delivery.stage === 'journal' || delivery.request.complete)
+      this.#answers.add(delivery, delivery.started);
     else {
       this.#end(delivery, problem('too_slow', 'the body did not arrive in time'));
       stopReading(delivery.request, 'too slow');
@@ -235,7 +236,7 @@ class HttpReceiver implements Receiver {
       else if (isOurs(outcome)) this.#unverified.released(address);
       else this.#unverified.wasted(address, delivery.share.work);
     }
-    span?.end(outcomeName(outcome), delivery.type);
+    span?.end(outcomeName(outcome), delivery.tracedType);
     this.#settle(request, response, outcome, delivery.info(this.#clock.monotonic()));
     this.#inFlight -= 1;
     if (this.#inFlight === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();

@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/until.ts';
 import { deliver, EVENT, head, ManualClock, RawClient, signed, start } from './support.ts';
 
 const HEAD = (): string => head({ ...signed(EVENT), 'content-length': EVENT.length });
@@ -25,6 +28,33 @@ describe('a slow sender', () => {
     await slow.closed;
     expect(slow.status).toBe(408);
     expect(accepted).toHaveLength(1);
+  });
+
+  it('is nobody whose whole body waits here to be decompressed', async () => {
+    const clock = new ManualClock();
+    const { receiver, port } = await start({ clock, limits: { unverifiedBytes: 1024 * 1024 } });
+    // Large enough to wait for their turn, small enough to come in one piece.
+    const padding = randomBytes(8192).toString('hex') + 'x'.repeat(600_000);
+    const large = Buffer.from(EVENT.toString().replace(/\}\s*$/, `,"padding":"${padding}"}`));
+    const sent = gzipSync(large);
+    const send = (): RawClient => {
+      const more = { 'content-encoding': 'gzip', 'content-length': sent.length, connection: 'close' };
+      const client = new RawClient(port);
+      client.socket.write(Buffer.concat([Buffer.from(head({ ...signed(large), ...more })), sent]));
+      return client;
+    };
+    let isWaiting = false;
+    // On a busy machine they may come no faster than they are decompressed.
+    for (let tries = 0; tries < 20 && !isWaiting; tries += 1) {
+      const clients = Array.from({ length: 12 }, send);
+      const isDone = (): boolean => clients.every(({ status }) => status > 0);
+      await until('bodies to wait, or answers', () => isDone() || receiver.decompressing > 0);
+      isWaiting = receiver.decompressing > 0;
+      clock.elapse();
+      await Promise.all(clients.map(({ closed }) => closed));
+      expect(clients.map(({ status }) => status)).toEqual(clients.map(() => 202));
+    }
+    expect(isWaiting).toBe(true);
   });
 
   it('fault 22: of a body gives back the memory that its bytes took', async () => {
