@@ -3,6 +3,7 @@ import type { Event } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
 import type { Journal, Selection } from '../core/journal.ts';
+import type { DroppedEntries, DroppedNote } from '../core/proof.ts';
 import type { SetAsideKind } from '../core/receipt.ts';
 import type {
   EventSummary,
@@ -26,7 +27,7 @@ export interface OperationsOptions {
   readonly hasSink: (name: string) => boolean;
   readonly dropSink: Operations['dropSink'];
   /** Notes for good what the log of receipts has of what is about to be dropped: entries, base64. */
-  readonly noteDropped: (kind: SetAsideKind, entries: readonly string[]) => Promise<void>;
+  readonly noteDropped: DroppedEntries['append'];
   /** What events look like; null, or left out, where that is not remembered. */
   readonly schema?: { report(): SchemaReport | Promise<SchemaReport> } | null;
 }
@@ -139,7 +140,7 @@ async function retryQuarantine(
   return { retried, kept };
 }
 
-/** What is noted of them comes first: what is still there counts as that. */
+/** Noted before, for a crash between, and after: one that was retried, or erased, meanwhile was not dropped. */
 async function drop(
   { journal, noteDropped }: OperationsOptions,
   kind: SetAsideKind,
@@ -152,11 +153,19 @@ async function drop(
   let dropped = 0;
   for await (const page of pagesOf(list, selection)) {
     const keys = page.map(({ key }) => key);
-    const entries: string[] = [];
+    const entries = new Map<string | null, string[]>();
     for await (const part of pagesOf(async (one) => (await journal.listEntries?.(kind, one)) ?? [], { keys }))
-      entries.push(...part.flatMap(({ entry }) => entry ?? []));
-    if (entries.length > 0) await noteDropped(kind, entries);
-    dropped += await dropKeys(keys);
+      for (const { sink, entry } of part)
+        if (entry !== null) entries.set(sink, [...(entries.get(sink) ?? []), entry]);
+    const note = async (state: DroppedNote['state']): Promise<void> => {
+      const notes = [...entries].map(([sink, some]) => ({ from: kind, sink, state, entries: some }));
+      if (notes.length > 0) await noteDropped(notes);
+    };
+    await note('begun');
+    const count = await dropKeys(keys);
+    // Which of them were gone is not known.
+    if (count === keys.length) await note('done');
+    dropped += count;
   }
   return dropped;
 }

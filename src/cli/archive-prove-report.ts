@@ -29,6 +29,8 @@ export interface ProveReport {
   readonly quarantined: number;
   readonly dead: number;
   readonly dropped: number;
+  /** Entries of events of which it cannot be said whether an archive should have them. */
+  readonly unclear: readonly number[];
   readonly missing: readonly number[];
   readonly open: readonly OpenErasure[];
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
@@ -38,8 +40,20 @@ export interface ProveReport {
 }
 
 export function showProof(io: Io, report: ProveReport): void {
-  const { size, events, archived, erased, closed, quarantined, dead, dropped, missing, open, witnessed } =
-    report;
+  const {
+    size,
+    events,
+    archived,
+    erased,
+    closed,
+    quarantined,
+    dead,
+    dropped,
+    unclear,
+    missing,
+    open,
+    witnessed,
+  } = report;
   const { false_receipts: wrong, false_heads: heads } = report;
   print(io, `log        ${size} entries, ${events} of them events`);
   print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
@@ -50,6 +64,12 @@ export function showProof(io: Io, report: ProveReport): void {
     print(io, `closed     ${closed} sealed records without a key: what they are of cannot be told`);
   for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));
   for (const index of missing.slice(0, NAMED)) print(io, `missing    entry ${index}`);
+  for (const index of unclear.slice(0, NAMED))
+    print(
+      io,
+      `unclear    entry ${index}: not all sinks have it as a dead letter, or it is not known whether it was dropped`,
+    );
+  if (unclear.length > NAMED) print(io, `unclear    and ${unclear.length - NAMED} more`);
   for (const { request, entries: taken } of open)
     print(
       io,
@@ -74,7 +94,9 @@ export function showProof(io: Io, report: ProveReport): void {
         ? 'the log is not the one that the witness has signed'
         : open.length > 0
           ? 'an erasure is not done'
-          : 'every event is accounted for',
+          : unclear.length > 0
+            ? `${unclear.length} events are unclear`
+            : 'every event is accounted for',
     );
   else print(io, `${missing.length} events are missing, ${wrong.length} receipts are not as the log has it`);
 }

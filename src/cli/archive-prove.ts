@@ -4,11 +4,7 @@ import { readManifest } from '../archive/manifest.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
-import type { LoadedConfig } from '../config/config.ts';
-import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
-import type { SetAsideKind } from '../core/receipt.ts';
-import type { Operations } from '../core/operations.ts';
-import { pagesOf } from '../core/page.ts';
+import { EXIT, messageOf } from '../core/errors.ts';
 import { entryOfRecord, type LogHead } from '../core/receipt.ts';
 import { erasedEntries, openEntries, type ErasedEntries } from '../erase/receipt.ts';
 import { readProof } from '../proof/open.ts';
@@ -19,6 +15,7 @@ import { receiptsPlace } from '../receipts/place.ts';
 import { LogEntries } from '../receipts/prove.ts';
 import { parseProof, verifyProof } from '../receipts/proof-text.ts';
 import { witnessedHead, type WitnessedHead } from '../receipts/witnessed.ts';
+import { findAside, NOTHING_ASIDE, sinksOf } from './archive-prove-aside.ts';
 import {
   showProof,
   type OpenErasure,
@@ -26,8 +23,7 @@ import {
   type WitnessedReport,
 } from './archive-prove-report.ts';
 import { configOf } from './config-options.ts';
-import { note, print, usageError, type Io } from './io.ts';
-import { withOperations } from './operations.ts';
+import { print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { option, readAs } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
@@ -41,15 +37,17 @@ Examples:
   millrace archive prove s3://acme/archive --config config/millrace.yaml --receipts receipts.ndjson
 
 Every event that the signed log of receipts has must be in the archive, or on the receipt of an erasure. The archive must be of a sink that
-gets all events; name several for a sink each. What is missing there is looked for in quarantine and among the dead letters, and among what a
-person dropped from them (erasure.path/dropped.jsonl, signed as the manifest is). What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
+gets all events; name several for a sink each. What is missing there is looked for in quarantine, among the dead letters of the sink
+that writes the archive, and among what a person dropped from them (erasure.path/dropped.jsonl, signed as the manifest is). The sink is the one whose
+archive the config has at this path: for a copy elsewhere dead letters say nothing. An event is unclear when not all sinks of the archives that were
+named have it as a dead letter, or when a drop was begun and is not known to have been done. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
 what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
 cannot make one that receipts which were completed before agree with, nor one that the lines of the manifest do, which say how the log ended
 when they were written. An entry stands for an event's id, its time and its body: what else a line of the
 archive says is checked by \`archive verify\`. With --witness that witness must have signed the log, whole: whoever has the log's key could
 show each reader another log, or an older one, and a witness signs but one.
 
-Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 3 an erasure is not done, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
+Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 3 an erasure is not done, events are unclear, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
 
 interface Options extends KeyOptions {
   readonly log?: string;
@@ -71,7 +69,7 @@ export function proveCommand(io: Io): Command {
     .addOption(witnessOption())
     .option(
       '--json',
-      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, missing, open, false_receipts, false_heads, witnessed}',
+      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, false_receipts, false_heads, witnessed}',
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
@@ -97,7 +95,7 @@ export function proveCommand(io: Io): Command {
       const wanted = [...kept.map(({ head }) => head), signed?.head].flatMap((head) => head?.size ?? []);
       const sizes = new Set([...wanted, ...said.map(({ head }) => head.size)]);
       const entries = await LogEntries.read(log, verifier, sizes);
-      const counts = { archived: 0, erased: 0, closed: 0, quarantined: 0, dead: 0, dropped: 0 };
+      const counts = { archived: 0, erased: 0, closed: 0 };
       const status = new StatusLine(io);
       const opener = await openerOf(options, io, 'nothing');
       await withPlaces(storageOf(options, io, paths), async (places) => {
@@ -123,11 +121,10 @@ export function proveCommand(io: Io): Command {
           if (count > 0) open.push({ request: id, entries: count });
         }
       }
-      if (loaded !== null && entries.missing().next().done === false) {
-        await findSetAside(loaded, entries, counts, io);
-        for (const entry of readProof(loaded.config).dropped.entries())
-          if (entries.account(entry)) counts.dropped += 1;
-      }
+      const aside =
+        loaded === null || entries.missing().next().done === true
+          ? NOTHING_ASIDE
+          : await findAside(loaded, await sinksOf(paths, options, io), entries, io);
       const wrong = [
         ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
         ...erasures.flatMap((one) => falseErasure(one, entries, verifier.name)),
@@ -142,6 +139,7 @@ export function proveCommand(io: Io): Command {
         size,
         events: entries.events,
         ...counts,
+        ...aside,
         missing,
         open,
         false_receipts: wrong,
@@ -153,34 +151,9 @@ export function proveCommand(io: Io): Command {
       const { witnessed } = report;
       if (missing.length + wrong.length + heads.length > 0 || witnessed?.other === true)
         io.setExit(EXIT.difference);
-      else if (open.length > 0 || (witnessed !== null && witnessed.entries < size)) io.setExit(EXIT.partial);
+      else if (open.length + report.unclear.length > 0 || (witnessed !== null && witnessed.entries < size))
+        io.setExit(EXIT.partial);
     });
-}
-
-/** What waits for a person is in no archive: the journal has it. */
-async function findSetAside(
-  loaded: LoadedConfig,
-  entries: LogEntries,
-  counts: { quarantined: number; dead: number },
-  io: Io,
-): Promise<void> {
-  const find = async (operations: Operations, kind: SetAsideKind): Promise<number> => {
-    let found = 0;
-    for await (const page of pagesOf((part) => operations.listEntries(kind, part), {}))
-      for (const { entry } of page)
-        if (entry !== null && entries.account(Buffer.from(entry, 'base64'))) found += 1;
-    return found;
-  };
-  try {
-    await withOperations(loaded, async (operations) => {
-      counts.quarantined = await find(operations, 'quarantine');
-      counts.dead = await find(operations, 'dead-letters');
-    });
-  } catch (error) {
-    // The report names what is missing then, which is more than an error would say.
-    if (!(error instanceof MillraceError)) throw error;
-    note(io, `${error.detail}: what is in quarantine, or a dead letter, is not found`);
-  }
 }
 
 /** How the log ended at some time, and what says so. */

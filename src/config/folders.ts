@@ -59,6 +59,11 @@ export function warnOfNewArchives({ sinks }: DescribedConfig): Problem[] {
   );
 }
 
+/** What stands for a folder, or a place in a store: equal for the same, however it is spelled. */
+export function placeKeyOf(path: string): string | undefined {
+  return (storeLevels(path) ?? placesOf(path))[0];
+}
+
 function clash(one: Owned, other: Owned): string | null {
   const theirs = `the ${other.what} of ${keyOf(other.key)} (${other.path})`;
   if (one.places[0] === other.places[0]) return `${one.path} is ${theirs} too`;

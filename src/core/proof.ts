@@ -25,13 +25,21 @@ export interface KeyLedger {
   append(entries: readonly LedgerEntry[]): Promise<void>;
 }
 
-/** Which entries of the log of receipts are of events that a person dropped from where they waited. */
+/** Entries of the log of receipts whose events a person drops from where they wait. */
+export interface DroppedNote {
+  readonly from: SetAsideKind;
+  /** Whose dead letters they are; null of a quarantine. */
+  readonly sink: string | null;
+  /** `begun` before they are dropped, `done` after it: what says `begun` alone may be where it was, or anywhere. */
+  readonly state: 'begun' | 'done';
+  /** Base64. */
+  readonly entries: readonly string[];
+}
+
+/** Which entries of the log of receipts are of events that a person dropped. */
 export interface DroppedEntries {
-  /**
-   * Durable once it resolves. To be called before they are dropped.
-   * @param entries base64
-   */
-  append(from: SetAsideKind, entries: readonly string[]): Promise<void>;
+  /** Durable once it resolves. */
+  append(notes: readonly DroppedNote[]): Promise<void>;
 }
 
 /** Where a manifest ended at some time. */

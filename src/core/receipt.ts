@@ -45,6 +45,8 @@ export type SetAsideKind = 'quarantine' | 'dead-letters';
 /** What the log of receipts has of an event that is set aside: base64; null for nothing. */
 export interface SetAsideEntry {
   readonly key: number;
+  /** Whose dead letter it is; null in quarantine. */
+  readonly sink: string | null;
   readonly entry: string | null;
 }
 

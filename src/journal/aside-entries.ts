@@ -15,13 +15,14 @@ type Row = [
   handling: string | null,
   isEntered: 0 | 1,
   body: Buffer,
+  sink: string | null,
 ];
 
 const SELECT: Readonly<Record<SetAsideKind, string>> = {
   // What was quarantined before its entries were in the log has a salt as well.
-  quarantine: `SELECT key, id, received_at, headers, handling, entered.key IS NOT NULL, body
+  quarantine: `SELECT key, id, received_at, headers, handling, entered.key IS NOT NULL, body, NULL
     FROM quarantine LEFT JOIN quarantine_entered AS entered USING (key)`,
-  'dead-letters': 'SELECT key, id, received_at, headers, handling, 1, body FROM dead_letters',
+  'dead-letters': 'SELECT key, id, received_at, headers, handling, 1, body, sink FROM dead_letters',
 };
 
 /** What the log of receipts has of the events that are set aside. */
@@ -54,7 +55,7 @@ export class AsideEntries {
     const found: SetAsideEntry[] = [];
     let bytes = 0;
     for (const row of rows) {
-      found.push({ key: row[0], entry: entryIn(row)?.toString('base64') ?? null });
+      found.push({ key: row[0], sink: row[7], entry: entryIn(row)?.toString('base64') ?? null });
       bytes += row[6].length;
       if (bytes > STEP_BYTES) break;
     }

@@ -1,7 +1,6 @@
 import { dirname } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
-import type { SetAsideKind } from '../core/receipt.ts';
-import type { DroppedEntries, OpenProof } from '../core/proof.ts';
+import type { DroppedEntries, DroppedNote, OpenProof } from '../core/proof.ts';
 import { ENTRY_BYTES } from '../core/receipt.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import { makeFolder } from '../lib/durable.ts';
@@ -11,12 +10,10 @@ import { appendLines, readJsonLines } from '../lib/json-lines.ts';
 /** Milliseconds to wait for others that write a line. */
 const PATIENCE = 10_000;
 
-interface Line {
+/** Lines of earlier programs have no sink, and no state: they were written before what they note was dropped. */
+interface Line extends Pick<DroppedNote, 'from' | 'entries'>, Partial<Pick<DroppedNote, 'sink' | 'state'>> {
   /** ISO 8601. */
   readonly at: string;
-  readonly from: SetAsideKind;
-  /** Base64. */
-  readonly entries: readonly string[];
 }
 
 /**
@@ -37,33 +34,36 @@ export class DroppedFile implements DroppedEntries {
     this.#trusted = trusted;
   }
 
-  async append(from: SetAsideKind, entries: readonly string[]): Promise<void> {
+  async append(notes: readonly DroppedNote[]): Promise<void> {
     const signer = this.#signer;
     if (signer === null)
       throw new MillraceError('proof_unusable', `${this.#path}: there is no key to sign with`);
-    const line: Line = { at: new Date().toISOString(), from, entries };
+    const at = new Date().toISOString();
+    const lines = notes.map((one): Line => ({ at, ...one }));
     makeFolder(dirname(this.#path), 0o700);
     const lock = await lockInTurn(`${this.#path}.lock`, PATIENCE);
     try {
-      await appendLines(this.#path, [signJson('dropped', JSON.stringify(line), signer)]);
+      await appendLines(
+        this.#path,
+        lines.map((line) => signJson('dropped', JSON.stringify(line), signer)),
+      );
     } finally {
       lock.release();
     }
   }
 
   /** A line that was changed, or signed by somebody else, says nothing. */
-  entries(): readonly Buffer[] {
+  notes(): readonly DroppedNote[] {
     return readJsonLines<Line>(this.#path).flatMap((line) => {
       const { state, by } = checkSigned('dropped', JSON.stringify(line));
       if (state !== 'valid' || !this.#trusted.has(by)) return [];
-      return line.entries
-        .map((entry) => Buffer.from(entry, 'base64'))
-        .filter(({ length }) => length === ENTRY_BYTES);
+      const entries = line.entries.filter((entry) => Buffer.from(entry, 'base64').length === ENTRY_BYTES);
+      return [{ from: line.from, sink: line.sink ?? null, state: line.state ?? 'done', entries }];
     });
   }
 }
 
 /** Notes it with the key of an installation, which is opened when something is dropped. */
 export function droppedBy(openProof: OpenProof): DroppedEntries['append'] {
-  return async (from, entries) => (await openProof()).dropped.append(from, entries);
+  return async (notes) => (await openProof()).dropped.append(notes);
 }

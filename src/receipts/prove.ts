@@ -47,9 +47,14 @@ export class LogEntries {
 
   /** Something was found for this entry. @returns whether it is in the log, and nothing was found for it before */
   account(entry: Buffer): boolean {
-    const found = this.#find(entry).filter((index) => this.#accounted[index] === 0);
+    const found = this.openOf(entry);
     for (const index of found) this.#accounted[index] = 1;
     return found.length > 0;
+  }
+
+  /** Its places for which nothing was found yet. */
+  openOf(entry: Buffer): number[] {
+    return this.#find(entry).filter((index) => this.#accounted[index] === 0);
   }
 
   /** The first place of an entry; null when it has none. */

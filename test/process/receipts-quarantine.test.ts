@@ -1,13 +1,23 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
-import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -55,10 +65,10 @@ function entryOf({ id, body, receipt }: Kept): string {
     .digest('base64');
 }
 
-async function scene() {
+async function scene(more: Readonly<Record<string, object>> = {}) {
   const folder = await temporaryFolder();
   const receipts = { path: join(folder, 'receipts'), origin: ORIGIN, interval: '50ms' };
-  const config = writeConfig(folder, { receipts });
+  const config = writeConfig(folder, { receipts, ...more });
   const run = async (...args: string[]) => {
     const { code, stdout, stderr } = await millrace([...args, '--config', config, '--json']);
     // A list is an object on each line.
@@ -67,8 +77,8 @@ async function scene() {
     const said: unknown = isList ? lines.map((line) => JSON.parse(line) as unknown) : JSON.parse(stdout);
     return { code, stderr, said };
   };
-  const prove = async () => {
-    const { code, said, stderr } = await run('archive', 'prove', join(folder, 'archive'));
+  const prove = async (...others: string[]) => {
+    const { code, said, stderr } = await run('archive', 'prove', join(folder, 'archive'), ...others);
     return { code, stderr, ...(said as Record<string, unknown>) };
   };
   const keys = async (): Promise<Map<string, string>> => {
@@ -239,4 +249,66 @@ test('without the journal at hand what is in quarantine is named as missing, wit
   expect([code, JSON.parse(stdout)]).toMatchObject([4, { missing: [leafOf(bad)] }]);
   expect(stderr).toContain('is not found');
   expect(await prove()).toMatchObject({ code: 0, quarantined: 1 });
+});
+
+/** The lines of these ids are taken out of every file of an archive. */
+function cut(archive: string, ids: readonly string[]): void {
+  for (const name of readdirSync(archive, { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.ndjson')) continue;
+    const file = join(archive, name);
+    const lines = readFileSync(file, 'utf8').split('\n');
+    writeFileSync(file, lines.filter((line) => !ids.some((id) => line.includes(`"id":"${id}"`))).join('\n'));
+  }
+}
+
+test('a dead letter explains what is missing in the archive of its own sink, and in no other', async () => {
+  const target = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(400).end());
+  });
+  await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void target.close());
+  const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/`;
+  const base = await temporaryFolder();
+  const archive = join(base, 'archive');
+  const { folder, config, run, prove } = await scene({
+    sinks: {
+      archive: { type: 'files', path: archive, compress: 'none' },
+      hooks: { type: 'http', url, secrets: [SECRET], privateNetworks: ['127.0.0.0/8'] },
+    },
+    routes: [{ match: '*', to: ['archive', 'hooks'] }],
+  });
+  symlinkSync(archive, join(folder, 'archive'));
+  const receiver = await ReceiverProcess.start(config);
+  for (let n = 0; n < 4; n += 1) await post(receiver, `e${n}`, bodyOf(n));
+  let keys = new Map<string, string>();
+  await until('all to be dead letters of the target', async () => {
+    const { said } = await run('dead-letters', 'list');
+    keys = new Map((said as { id: string; key: number }[]).map(({ id, key }) => [id, String(key)]));
+    return keys.size === 4;
+  });
+  expect((await run('dead-letters', 'drop', keys.get('e0')!)).said).toMatchObject({ dropped: 1 });
+  await receiver.kill('SIGTERM');
+  expect(await prove()).toMatchObject({ code: 0, archived: 4, dead: 0, dropped: 0, missing: [] });
+
+  cut(archive, ['e0', 'e1']);
+  expect(await prove()).toMatchObject({ code: 4, dead: 0, dropped: 0, unclear: [], missing: [0, 1] });
+
+  // The letters of the archive's sink.
+  const db = new Database(join(folder, 'journal', 'journal.db'));
+  db.exec(`UPDATE dead_letters SET sink = 'archive'`);
+  db.close();
+  cut(archive, ['e2', 'e3']);
+  for (const id of ['e2', 'e3'])
+    expect((await run('dead-letters', 'drop', keys.get(id)!)).said).toMatchObject({ dropped: 1 });
+  expect(await prove()).toMatchObject({ code: 4, dead: 1, dropped: 2, unclear: [], missing: [0] });
+  // As a crash leaves it before the drop, or right after it.
+  const notes = join(folder, 'erasure', 'dropped.jsonl');
+  writeFileSync(notes, readFileSync(notes, 'utf8').replace(/[^\n]+\n$/, ''));
+  expect(await prove()).toMatchObject({ code: 4, dead: 1, dropped: 1, unclear: [3], missing: [0] });
+  // The other archive may have had what is a letter of the first.
+  const other = join(base, 'other');
+  cpSync(archive, other, { recursive: true });
+  const both = await prove(other);
+  expect(both).toMatchObject({ code: 4, dead: 0, dropped: 0, unclear: [1, 2, 3], missing: [0] });
+  expect(both.stderr).toContain('dead letters do not explain');
 });

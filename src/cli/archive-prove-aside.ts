@@ -1,0 +1,117 @@
+import { placeKeyOf } from '../config/folders.ts';
+import type { LoadedConfig } from '../config/config.ts';
+import { MillraceError } from '../core/errors.ts';
+import { pagesOf } from '../core/page.ts';
+import type { DroppedNote } from '../core/proof.ts';
+import type { SetAsideKind } from '../core/receipt.ts';
+import { readProof } from '../proof/open.ts';
+import type { LogEntries } from '../receipts/prove.ts';
+import { resolvedConfigOf, type ConfigFlags } from './config-options.ts';
+import { note, type Io } from './io.ts';
+import { withOperations } from './operations.ts';
+
+interface Aside {
+  readonly quarantined: number;
+  readonly dead: number;
+  readonly dropped: number;
+  readonly unclear: readonly number[];
+}
+
+export const NOTHING_ASIDE: Aside = { quarantined: 0, dead: 0, dropped: 0, unclear: [] };
+
+/** @returns for each archive the sink that writes it, under its former name too; none where the config has no such archive */
+export async function sinksOf(
+  paths: readonly string[],
+  flags: ConfigFlags,
+  io: Io,
+): Promise<ReadonlySet<string>[]> {
+  const { sinks } = (await resolvedConfigOf(flags, io)).config;
+  return paths.map((path) => {
+    const place = placeKeyOf(path);
+    const names = Object.entries(sinks).flatMap(
+      ([
+        name,
+        {
+          continues,
+          description: { archive },
+        },
+      ]) => (archive !== undefined && placeKeyOf(archive) === place ? [name, continues ?? name] : []),
+    );
+    if (names.length === 0)
+      note(
+        io,
+        `${path} is no sink's archive in the config: dead letters do not explain what is missing there`,
+      );
+    return new Set(names);
+  });
+}
+
+/**
+ * Why events are in none of the archives: they wait for a person, or a person dropped them. An event in quarantine never got to
+ * a sink. A dead letter did not get to one sink, and may have got to all others: it explains only what is missing in that one's archive.
+ * @param archives the sinks that write each archive
+ */
+export async function findAside(
+  loaded: LoadedConfig,
+  archives: readonly ReadonlySet<string>[],
+  entries: LogEntries,
+  io: Io,
+): Promise<Aside> {
+  const waiting = await setAside(loaded, entries, io);
+  const notes = readProof(loaded.config)
+    .dropped.notes()
+    .flatMap(({ entries: some, ...about }) => some.map((entry) => ({ ...about, entry })));
+  const account = (from: readonly { readonly entry: string }[]): number =>
+    from.filter(({ entry }) => entries.account(Buffer.from(entry, 'base64'))).length;
+  const done = notes.filter(({ state }) => state === 'done');
+  const quarantined = account(waiting.filter(({ from }) => from === 'quarantine'));
+  const fromQuarantine = account(done.filter(({ from }) => from === 'quarantine'));
+
+  const dead = [...waiting, ...done].filter(({ from }) => from === 'dead-letters');
+  const sinks = new Map<string, Set<string>>();
+  for (const { entry, sink } of dead)
+    if (sink !== null) sinks.set(entry, (sinks.get(entry) ?? new Set()).add(sink));
+  const explained = dead.filter(({ entry }) =>
+    archives.every((names) => !names.isDisjointFrom(sinks.get(entry) ?? new Set())),
+  );
+  const waitingDead = account(explained.filter(({ state }) => state === 'waits'));
+  const fromDead = account(explained);
+
+  const isOfArchive = (sink: string | null): boolean =>
+    sink !== null && archives.some((names) => names.has(sink));
+  const unclear = [...dead, ...notes].flatMap(({ from, state, sink, entry }) => {
+    const mayExplain = from === 'quarantine' ? state === 'begun' : isOfArchive(sink);
+    if (!mayExplain) return [];
+    const bytes = Buffer.from(entry, 'base64');
+    const places = entries.openOf(bytes);
+    entries.account(bytes);
+    return places;
+  });
+  return { quarantined, dead: waitingDead, dropped: fromQuarantine + fromDead, unclear };
+}
+
+interface Found {
+  readonly from: SetAsideKind;
+  readonly state: 'waits' | DroppedNote['state'];
+  readonly sink: string | null;
+  readonly entry: string;
+}
+
+/** What the journal has of it. */
+async function setAside(loaded: LoadedConfig, entries: LogEntries, io: Io): Promise<Found[]> {
+  const found: Found[] = [];
+  try {
+    await withOperations(loaded, async (operations) => {
+      for (const from of ['quarantine', 'dead-letters'] as const)
+        for await (const page of pagesOf((part) => operations.listEntries(from, part), {}))
+          for (const { sink, entry } of page)
+            if (entry !== null && entries.openOf(Buffer.from(entry, 'base64')).length > 0)
+              found.push({ from, state: 'waits', sink: sink ?? null, entry });
+    });
+  } catch (error) {
+    // The report names what is missing then, which is more than an error would say.
+    if (!(error instanceof MillraceError)) throw error;
+    note(io, `${error.detail}: what is in quarantine, or a dead letter, is not found`);
+  }
+  return found;
+}
