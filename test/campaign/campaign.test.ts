@@ -9,6 +9,9 @@ import { run } from './run.ts';
 
 vi.setConfig({ testTimeout: 300_000, maxConcurrency: 2 });
 
+/** Broken on purpose they can fail before an event is lost: what was never synced may be damaged, and keep the receiver from starting. */
+const FAIL_OTHERWISE: ReadonlySet<string> = new Set(['two-processes', 'power-cut']);
+
 const SHORT: Readonly<Record<string, { readonly fault: string; readonly cycles: number }>> = {
   kill: { fault: 'fault 01: kill -9 under load', cycles: 5 },
   'power-cut': { fault: 'fault 02: power cut under load', cycles: 2 },
@@ -47,7 +50,7 @@ for (const [name, campaign] of Object.entries(CAMPAIGNS)) {
       // It ends with the first loss; a kill can come at a moment when nothing is on its way.
       const { lost, failures } = await go({ cycles: 5, seed: 1, broken: true });
       expect(failures).toHaveLength(1);
-      expect(lost > 0 || name === 'two-processes', JSON.stringify(failures)).toBe(true);
+      expect(lost > 0 || FAIL_OTHERWISE.has(name), JSON.stringify(failures)).toBe(true);
     },
   );
 }
