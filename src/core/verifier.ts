@@ -1,5 +1,3 @@
-import type { KeyObject } from 'node:crypto';
-
 /** Request headers with lower-case names, as `node:http` gives them. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -37,20 +35,6 @@ export type Precheck =
       readonly tries: number;
     };
 
-/** What a signature covers beside the body, and the signatures as their header has them. */
-export interface SignedText {
-  /** ASCII, in front of the body. */
-  readonly prefix: string;
-  readonly signatures: string;
-}
-
-/** What it takes to compare HMACs in another thread; only for a scheme whose keys are all shared secrets. */
-export interface Comparing {
-  readonly keys: readonly KeyObject[];
-  /** Null for headers that `verify` refuses without looking at the body. */
-  signedText(headers: RequestHeaders, now: number): SignedText | null;
-}
-
 /** Checks that a body is what a holder of one of the secrets signed. Pure: no clock, no I/O of its own. */
 export interface Verifier {
   readonly scheme: string;
@@ -59,10 +43,6 @@ export interface Verifier {
    * nothing that `verify` would accept. A scheme that can say nothing without the body leaves it out.
    */
   precheck?(headers: RequestHeaders, now: number): Precheck;
-  readonly comparing?: Comparing;
-  /**
-   * @param now wall clock in milliseconds, for the timestamp's tolerance
-   * @param matched index of the key of `comparing` that matched, or -1, when the HMACs have been compared already
-   */
-  verify(headers: RequestHeaders, body: Buffer, now: number, matched?: number): Verification;
+  /** @param now wall clock in milliseconds, for the timestamp's tolerance. */
+  verify(headers: RequestHeaders, body: Buffer, now: number): Verification;
 }

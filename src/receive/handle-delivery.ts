@@ -6,26 +6,15 @@ import { SALT_HEADER } from '../core/receipt.ts';
 import { traceOf } from '../core/trace.ts';
 import { TRY_BYTES } from '../core/verifier.ts';
 import { readBody } from './body.ts';
-import type { Checked } from './check-batch.ts';
 import type { Delivery } from './delivery.ts';
 import { isProblem, type Outcome, problem } from './outcome.ts';
 
 /**
- * Has a body checked elsewhere, and then goes on with what was found.
- * @returns false when it is to go on now
- */
-type CheckElsewhere = (body: Buffer, proceed: (checked: Checked | null) => void) => boolean;
-
-/**
  * Takes one delivery from its body to its outcome; answers nothing itself. All of it happens in the turn in which the body
- * is complete, but for decompression, what is checked elsewhere, and the journal.
+ * is complete, but for decompression and the journal.
  * @param settle called once
  */
-export function handleDelivery(
-  delivery: Delivery,
-  check: CheckElsewhere,
-  settle: (outcome: Outcome) => void,
-): void {
+export function handleDelivery(delivery: Delivery, settle: (outcome: Outcome) => void): void {
   const { request, response, examined, stages, share } = delivery;
   const fail = (error: unknown): void => {
     stages.onError(error);
@@ -36,30 +25,26 @@ export function handleDelivery(
   const { encoding, length } = examined;
   readBody(request, encoding, length, stages.limits, share, fail, (read) => {
     if (!read.ok) return settle(read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail));
-    const { body } = read;
-    const proceed = (checked: Checked | null): void => {
-      // It ran out of time meanwhile, and has been answered.
-      if (delivery.isEnded) return settle({ kind: 'gone' });
-      let outcome: Outcome | Promise<Outcome>;
-      try {
-        outcome = store(delivery, body, checked);
-      } catch (error) {
-        return fail(error);
-      }
-      if (outcome instanceof Promise) outcome.then(settle, fail);
-      else settle(outcome);
-    };
-    if (!check(body, proceed)) proceed(null);
+    // It ran out of time meanwhile, and has been answered.
+    if (delivery.isEnded) return settle({ kind: 'gone' });
+    let outcome: Outcome | Promise<Outcome>;
+    try {
+      outcome = store(delivery, read.body);
+    } catch (error) {
+      return fail(error);
+    }
+    if (outcome instanceof Promise) outcome.then(settle, fail);
+    else settle(outcome);
   });
 }
 
 /** Verifies and validates a body, and hands the event on. @returns a promise once the journal has it */
-function store(delivery: Delivery, body: Buffer, checked: Checked | null): Outcome | Promise<Outcome> {
+function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
   const { stages, share, examined } = delivery;
   const { headers } = delivery.request;
   const { receivedAt, tries } = examined;
   delivery.bodyBytes = body.length;
-  const verified = stages.verifier.verify(headers, body, receivedAt, checked?.matched);
+  const verified = stages.verifier.verify(headers, body, receivedAt);
   if (!verified.ok) {
     share.work += body.length + tries * (TRY_BYTES + body.length);
     return problem(verified.code, verified.detail);
@@ -67,7 +52,7 @@ function store(delivery: Delivery, body: Buffer, checked: Checked | null): Outco
   const { id } = verified;
   if (verified.secret >= 0) delivery.secret = verified.secret;
 
-  const validation = stages.validate(body, undefined, checked?.spans);
+  const validation = stages.validate(body);
   const { type, team, user, clientUser } = validation.envelope;
   if (type !== '') {
     delivery.type = type;

@@ -37,8 +37,6 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' |
   readonly source?: string;
   readonly limits?: Partial<ReceiverLimits>;
   readonly clock?: Clock;
-  /** Cores that it has for itself; those of the machine when left out. */
-  readonly cores?: number;
   /** Told of every request once, when it is answered or given up. */
   readonly onOutcome?: (outcome: Outcome, info: DeliveryInfo) => void;
   /** Records a span around each delivery; left out when nobody collects them. */

@@ -5,8 +5,6 @@ import type { ConnectionCounts } from '../core/operations.ts';
 import { waitingBodies } from './body.ts';
 import { Budget } from './budget.ts';
 import { stopReading } from './bytes.ts';
-import type { Checked } from './check-batch.ts';
-import { Checker } from './checker.ts';
 import { clientAddress } from './client-address.ts';
 import { Connections } from './connections.ts';
 import { declaredLength } from './content.ts';
@@ -44,7 +42,6 @@ class HttpReceiver implements Receiver {
   readonly #budget: Budget;
   readonly #unverified: UnverifiedWork;
   readonly #connections: Connections;
-  readonly #checker: Checker;
   /** Of deliveries whose body has not come, or that the journal still has; of those that have then run out of time. */
   readonly #bodies: Deadlines<Delivery>;
   readonly #answers: Deadlines<Delivery>;
@@ -62,7 +59,6 @@ class HttpReceiver implements Receiver {
     this.#budget = new Budget(this.#limits.maxBufferedBytes);
     this.#unverified = new UnverifiedWork(this.#limits.unverifiedBytes, this.#clock);
     this.#connections = new Connections(this.#limits.maxConnections);
-    this.#checker = new Checker((error) => this.#stages.onError(error), options.cores);
     const { bodyTimeout, answerTimeout } = this.#limits;
     this.#bodies = new Deadlines(this.#clock, Math.min(bodyTimeout, answerTimeout), (delivery) =>
       this.#bodyDue(delivery),
@@ -152,7 +148,6 @@ class HttpReceiver implements Receiver {
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
     });
-    await this.#checker.close();
   }
 
   #enter(state: ReceiverState): void {
@@ -205,9 +200,7 @@ class HttpReceiver implements Receiver {
     });
     this.#inFlight += 1;
     this.#bodies.add(delivery, started);
-    const check = (body: Buffer, proceed: (checked: Checked | null) => void): boolean =>
-      this.#checker.take(delivery, body, this.#inFlight, proceed);
-    handleDelivery(delivery, check, (outcome) => {
+    handleDelivery(delivery, (outcome) => {
       delivery.share.release();
       this.#end(delivery, outcome);
     });

@@ -63,20 +63,8 @@ export type Validation =
       readonly reasons: readonly [InvalidReason, ...InvalidReason[]];
     };
 
-/** The members of a body that are looked for, and how deeply it may be nested. */
-export interface Sought {
-  readonly names: readonly string[];
-  readonly maxDepth: number;
-}
-
-export interface Validator {
-  /**
-   * @param known what is known of the event beside its body; it stands in for keys the body lacks
-   * @param spans what a `QuickScan` for `sought` has found in the body, which then is UTF-8 and an object; null for nothing
-   */
-  (body: Buffer, known?: Partial<Envelope>, spans?: Int32Array | null): Validation;
-  readonly sought?: Sought;
-}
+/** @param known what is known of the event beside its body; it stands in for keys the body lacks. */
+export type Validator = (body: Buffer, known?: Partial<Envelope>) => Validation;
 
 /** The envelope as the body has it; undefined is what it has not. */
 type Parts = Readonly<Record<keyof Envelope, unknown>>;
@@ -92,8 +80,7 @@ const MAX_CLIENT_USER = 512;
 /** Makes the check whether an authentic body can be routed. The body is only looked at. */
 export function createValidator(options: EnvelopeOptions): Validator {
   const { fields, userIds, require } = options;
-  const sought: Sought = { names: Object.values(fields), maxDepth: options.maxDepth ?? 128 };
-  const scanner = new Scanner(sought.names, sought.maxDepth);
+  const scanner = new Scanner(Object.values(fields), options.maxDepth ?? 128);
   const isId = userIds === 'uuid' ? isUuid : isTextId;
   // A UUID is the same in either case; another id is not.
   const canonical = (id: string): string => (userIds === 'uuid' ? id.toLowerCase() : id);
@@ -118,15 +105,14 @@ export function createValidator(options: EnvelopeOptions): Validator {
     } else if (clientUser !== null && !isText(clientUser, MAX_CLIENT_USER)) refuse('client_user_malformed');
   };
 
-  const validate: Validator = (body, known, spans = null) => {
+  return (body, known) => {
     const reasons: InvalidReason[] = [];
     // A body that could not be read has that reason only: nothing is known about its fields.
     let envelope = UNKNOWN;
     const refuse: Refuse = (code) => {
       reasons.push(invalidReason(code));
     };
-    if (spans !== null) scanner.adopt(body, spans);
-    if (spans !== null || read(body, scanner, refuse)) {
+    if (read(body, scanner, refuse)) {
       const part = (name: keyof Envelope): unknown => {
         const value = scanner.value(fields[name]);
         return value === undefined ? known?.[name] : value;
@@ -145,7 +131,6 @@ export function createValidator(options: EnvelopeOptions): Validator {
       ? { fit: true, envelope }
       : { fit: false, envelope, reasons: [first, ...more] };
   };
-  return Object.assign(validate, { sought });
 }
 
 /** @returns whether there are fields to look at, which a body can have that is refused for other reasons */

@@ -60,12 +60,6 @@ export class Scanner {
     return text.startsWith('"') && !text.includes('\\') ? text.slice(1, -1) : (JSON.parse(text) as unknown);
   }
 
-  /** Goes by what a scan elsewhere has found in an object. @param json kept until the next scan */
-  adopt(json: Buffer, spans: Int32Array): void {
-    this.#json = json;
-    this.#spans.set(spans);
-  }
-
   /** @param json UTF-8; kept until the next scan */
   scan(json: Buffer): Verdict {
     this.#json = json;

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import { systemClock } from '../core/clock.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { openTraces, type Traces } from '../metrics/otlp.ts';
@@ -47,7 +46,6 @@ export function runWorker(io: WorkerIo): void {
         path,
         reusePort,
         limits: shareOf(settings),
-        cores: Math.floor(availableParallelism() / settings.server.workers),
         ...replaceable(settings),
         clock: systemClock,
         admission: () => admission,

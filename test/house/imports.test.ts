@@ -101,7 +101,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   archive: ['parquet', 'storage', 'warehouse'],
   delta: ['parquet'],
   parquet: ['warehouse'],
-  receive: ['validate', 'verify'],
+  receive: ['validate'],
   workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],
   deliver: ['route'],
   admin: ['config', 'metrics', 'validate'],

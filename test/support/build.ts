@@ -20,7 +20,6 @@ export default async function build(): Promise<() => void> {
     input: {
       main: join(ROOT, 'src/main.ts'),
       'room/worker': join(ROOT, 'src/journal/worker.ts'),
-      'room/checking-thread': join(ROOT, 'src/receive/checking-thread.ts'),
       'room/compress-thread': join(ROOT, 'src/sinks/files/compress-thread.ts'),
       'room/log-thread': join(ROOT, 'src/receipts/log-thread.ts'),
       'room/finding-thread': join(ROOT, 'src/journal/search/finding-thread.ts'),
