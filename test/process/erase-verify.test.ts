@@ -235,6 +235,39 @@ test('an auditor verifies an erasure, with the log or without, and nobody confir
   );
 });
 
+test('entries of an earlier log are no differences of the one after it, and are proven by their own', async () => {
+  const { folder, config, theirs, victim } = await prepared();
+  const text = readFileSync(join(folder, 'erasure', 'receipts.key'), 'utf8');
+  const second = join(folder, 'second');
+  const next = readSigner('made-up.example/second', text);
+  const begin = async (place: string, byte: number): Promise<void> => {
+    const writer = await LogWriter.open(place, next);
+    writer.append(Buffer.alloc(96, byte));
+    await writer.checkpoint();
+    writer.close();
+  };
+  await begin(second, 7);
+  const settings = JSON.parse(readFileSync(config, 'utf8')) as { receipts: object };
+  settings.receipts = { ...settings.receipts, origin: 'made-up.example/second', path: second };
+  writeFileSync(config, JSON.stringify(settings));
+  const receipt = await erase(config, victim, folder);
+  const unproven = theirs.map(() => expect.stringContaining('an earlier log') as string);
+  const open = { code: 3, proven: 0, differences: [], unproven };
+  expect(await verify(receipt, '--config', config)).toMatchObject(open);
+  const first = ['--log', join(folder, 'receipts'), '--key', verifierText(readSigner(ORIGIN, text))];
+  expect(await verify(receipt, '--config', config, ...first)).toMatchObject({
+    code: 0,
+    proven: theirs.length,
+    unproven: [],
+    differences: [],
+  });
+  // What the receipt says of its log does not excuse a log that was made again.
+  const again = join(folder, 'again');
+  await begin(again, 8);
+  const found = await verify(receipt, '--config', config, '--log', again);
+  expect([found.code, found.differences.length]).toEqual([4, theirs.length + 1]);
+});
+
 function pem(): string {
   return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }

@@ -7,6 +7,14 @@ import { scanLog } from '../../receipts/scan.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
 import { note, usageError, type Io } from '../io.ts';
 
+/** What is said of entries, a line each. */
+export interface Findings {
+  readonly differences: string[];
+  /** Not known, and nothing is wrong: it may be in another log than was asked. */
+  readonly unproven: string[];
+  readonly unwitnessed: string[];
+}
+
 /** @returns a proof for each entry that has a sound one; null where neither a log nor its key was given, or the receipt says nothing of a log */
 export async function proofsOf(
   entries: readonly string[],
@@ -24,8 +32,7 @@ export async function proofsOf(
     readonly head: LogHead | null;
     readonly witnesses: readonly NoteVerifier[];
   },
-  differences: string[],
-  unwitnessed: string[],
+  { differences, unproven, unwitnessed }: Findings,
 ): Promise<Map<string, string> | null> {
   if (
     log === null
@@ -36,10 +43,21 @@ export async function proofsOf(
   const verifier = key ?? (await log?.key()) ?? null;
   if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
   if (key === undefined) note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
-  const found = log === null ? known : await proofsIn(log, verifier, entries, head, differences);
+  const asked = log === null ? null : await askLog(log, verifier, entries, head);
+  const isOther = asked !== null && head?.origin === verifier.name && !asked.isAsSaid;
+  if (isOther)
+    differences.push(
+      `the log had ${head.size} entries at the time of the receipt, and other ones: it was made again`,
+    );
   const proven = new Map<string, string>();
   for (const entry of entries) {
-    const proof = proofIn(found.get(entry) ?? null, entry, verifier);
+    const text = (asked === null ? known : asked.proofs).get(entry);
+    // A log that is whole, as the receipt says it was, never had it: the receipt may name what an earlier log has.
+    if (asked !== null && text === undefined && !isOther) {
+      unproven.push(`entry ${entry} ${elsewhere(head, verifier)}`);
+      continue;
+    }
+    const proof = proofIn(text ?? null, entry, verifier);
     if (typeof proof === 'string') {
       differences.push(`entry ${entry} is not proven to be in the log ${verifier.name}: ${proof}`);
       continue;
@@ -56,13 +74,17 @@ export async function proofsOf(
   return proven;
 }
 
-async function proofsIn(
+function elsewhere(head: LogHead | null, { name }: NoteVerifier): string {
+  const where = head === null || head.origin === name ? 'an earlier log' : `the log ${head.origin}`;
+  return `is not in the log ${name}: it may be of ${where}, which was not asked: give --log and --key`;
+}
+
+async function askLog(
   log: LogSource,
   verifier: NoteVerifier,
   entries: readonly string[],
   head: LogHead | null,
-  differences: string[],
-): Promise<Map<string, string>> {
+): Promise<{ readonly proofs: ReadonlyMap<string, string | null>; readonly isAsSaid: boolean }> {
   const wanted = new Set(entries);
   const places = new Map<string, number>();
   let root: string | null = null;
@@ -71,16 +93,9 @@ async function proofsIn(
     if (wanted.has(text) && !places.has(text)) places.set(text, index);
     if (index + 1 === head?.size) root = tree.root().toString('base64');
   });
-  if (head !== null && head.size > 0 && head.origin === verifier.name && root !== head.root)
-    differences.push(
-      `the log had ${head.size} entries at the time of the receipt, and other ones: it was made again`,
-    );
-  const proofs = new Map<string, string>();
-  for (const [entry, index] of places) {
-    const proof = await log.proof(index);
-    if (proof !== null) proofs.set(entry, proof);
-  }
-  return proofs;
+  const proofs = new Map<string, string | null>();
+  for (const [entry, index] of places) proofs.set(entry, await log.proof(index));
+  return { proofs, isAsSaid: head === null || head.size === 0 || root === head.root };
 }
 
 /** A sound proof of the entry, or why it is none. */

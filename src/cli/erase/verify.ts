@@ -22,7 +22,7 @@ import { collect, option, readAs } from '../options.ts';
 import { writeNew } from '../out-file.ts';
 import { storageOf, withPlaces } from '../places.ts';
 import { witnessOption } from '../witness-option.ts';
-import { proofsOf } from './proofs.ts';
+import { proofsOf, type Findings } from './proofs.ts';
 
 const HELP = `
 Examples:
@@ -31,7 +31,8 @@ Examples:
   millrace erase verify complete.json --public-key mHk3… --key acme.example/events+1a2b3c4d+AbCd… --archive s3://acme/archive
 
 For who checks an erasure, and is not to learn whose it was. RECEIPT is a file of erasure.path/receipts. It must be as it was signed, and say
-nothing but what receipts say. With --log, each entry that it names must be in the signed log of receipts; --out keeps the proofs beside the
+nothing but what receipts say. With --log, each entry that it names must be in the signed log of receipts; one that is not,
+while the log is as the receipt says it was, may be of an earlier log: ask that with --log and --key. --out keeps the proofs beside the
 receipt, and such a file is verified without the log. With --witness a proof counts only when that witness has signed its checkpoint. With --archive no record there may be one of these entries, no file may be as it was before
 the erasure, and everything must be as the manifest says. Records that are sealed without a key are counted: nobody can tell what they are.
 
@@ -39,7 +40,7 @@ the erasure, and everything must be as the manifest says. Records that are seale
 receipt and the log vouch for themselves. Who is meant cannot be told from a receipt: entries are salted, and the salts went with the
 events; subject_hash is keyed.
 
-Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 the witness has not signed some proofs, 4 a difference.`;
+Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 entries are not proven, or the witness has not signed some proofs, 4 a difference.`;
 
 interface Options extends KeyOptions {
   readonly publicKey?: readonly string[];
@@ -65,7 +66,7 @@ export function eraseVerifyCommand(io: Io): Command {
     .option('--out <file>', 'write the receipt with its proofs to this file')
     .option(
       '--json',
-      'print one JSON object: {receipt, signed_by, records_removed, not_searched, entries, proven, unwitnessed, archives, differences}',
+      'print one JSON object: {receipt, signed_by, records_removed, not_searched, entries, proven, unproven, unwitnessed, archives, differences}',
     )
     .addHelpText('after', HELP)
     .action(async (file: string, given: Options, command: Command) => {
@@ -75,7 +76,7 @@ export function eraseVerifyCommand(io: Io): Command {
       if (options.json === true) print(io, JSON.stringify(report));
       else show(io, report);
       if (report.differences.length > 0) io.setExit(EXIT.difference);
-      else if (report.unwitnessed.length > 0) io.setExit(EXIT.partial);
+      else if (report.unproven.length + report.unwitnessed.length > 0) io.setExit(EXIT.partial);
     });
 }
 
@@ -87,7 +88,7 @@ interface ArchiveReport {
   readonly closed: number;
 }
 
-interface Report {
+interface Report extends Readonly<Record<keyof Findings, readonly string[]>> {
   readonly receipt: string;
   readonly signed_by: string | null;
   readonly records_removed: number;
@@ -96,10 +97,7 @@ interface Report {
   readonly entries: number;
   /** Null when they were not looked for. */
   readonly proven: number | null;
-  /** Entries whose proofs a witness has not signed, and which. */
-  readonly unwitnessed: readonly string[];
   readonly archives: readonly ArchiveReport[];
-  readonly differences: readonly string[];
 }
 
 async function verify(file: string, options: Options, io: Io): Promise<Report> {
@@ -121,13 +119,12 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
   const { witness: witnesses = [] } = options;
   if (witnesses.length > 0 && entries.length > 0 && log === null && given.proofs.size === 0)
     throw usageError('--witness needs proofs: use --log, or a receipt that --out wrote');
-  const unwitnessed: string[] = [];
+  const findings: Findings = { differences, unproven: [], unwitnessed: [] };
   const proofs = await proofsOf(
     entries,
     given.proofs,
     { log, io, key: options.key ?? own?.verifier, head: receipt.log ?? null, witnesses },
-    differences,
-    unwitnessed,
+    findings,
   );
   const trust = {
     keys: trusted,
@@ -150,9 +147,8 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
     not_searched: receipt.not_searched,
     entries: entries.length,
     proven: proofs?.size ?? null,
-    unwitnessed,
+    ...findings,
     archives: found,
-    differences,
   };
 }
 
@@ -215,6 +211,7 @@ function show(io: Io, report: Report): void {
     records_removed: records,
     entries,
     proven,
+    unproven,
     unwitnessed,
     archives,
     differences,
@@ -227,9 +224,12 @@ function show(io: Io, report: Report): void {
     const sealed = closed === 0 ? '' : `, ${closed} sealed without a key: what they are cannot be told`;
     print(io, visible(`archive    ${archive}: ${files} files, ${read} records${sealed}`));
   }
-  for (const one of unwitnessed) print(io, visible(`open       ${one}`));
+  for (const one of [...unproven, ...unwitnessed]) print(io, visible(`open       ${one}`));
   for (const one of differences) print(io, visible(`difference ${one}`));
-  const verdict =
-    unwitnessed.length === 0 ? 'the receipt is verified' : 'a witness has not signed all proofs';
+  const open =
+    unproven.length === 0
+      ? 'a witness has not signed all proofs'
+      : `${unproven.length} entries are not proven`;
+  const verdict = unproven.length + unwitnessed.length === 0 ? 'the receipt is verified' : open;
   print(io, differences.length === 0 ? verdict : `${differences.length} differences`);
 }
