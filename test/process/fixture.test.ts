@@ -204,7 +204,8 @@ test('a fixture of a real event is signed, can be sent, and replaces no file', a
     stderr: expect.stringContaining('no event msg_none'),
   });
   expect(await quick('msg_real', '--pseudonymise', '--out', join(cwd, 'order.json'))).toMatchObject({
-    code: 1,
+    code: 2,
+    stderr: expect.stringContaining('order.json'),
   });
   expect(readFileSync(join(cwd, 'order.json'), 'utf8')).toBe(text);
   const audit = await millrace(['audit', 'list', '--config', config]);
