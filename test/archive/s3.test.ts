@@ -24,7 +24,7 @@ import { millrace, writeConfig } from '../support/millrace.ts';
 import { storageSettings, type Emulator } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, type Fault } from '../support/object-stores/fault-proxy.ts';
 import { lacksMoto, startMoto } from '../support/object-stores/moto.ts';
-import { skipped } from '../support/requirements.ts';
+import { firstLack, lacksWorking, skipped } from '../support/requirements.ts';
 import { chained, keysIn, put, segmentName, WRITERS } from './store-archive.ts';
 
 const ORACLE = fileURLToPath(new URL('bucket-oracle.py', import.meta.url));
@@ -49,7 +49,10 @@ function reach(endpoint: string): void {
   vi.stubEnv('AWS_ENDPOINT_URL_S3', endpoint);
 }
 
-const lack = lacksMoto();
+const lack = firstLack(
+  lacksMoto(),
+  lacksWorking('boto3 (pip install boto3)', PYTHON, ['-c', 'import boto3']),
+);
 
 describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)}`, () => {
   let emulator: Emulator;
