@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 TYPES = {
     "byte": pa.int8(),
@@ -76,12 +77,12 @@ def ask(question):
         while True:
             try:
                 full = DeltaTable(path).to_pyarrow_table()
+                made = [{**full.slice(0, 1).to_pylist()[0], **row} for row in question["rows"]]
+                write_deltalake(path, pa.Table.from_pylist(made, schema=full.schema), mode="append")
                 break
-            except FileNotFoundError:
-                # An erasure has taken the version away that was being read.
+            except (FileNotFoundError, CommitFailedError):
+                # An erasure has taken the version away that was being read; a program that writes begins again then.
                 continue
-        made = [{**full.slice(0, 1).to_pylist()[0], **row} for row in question["rows"]]
-        write_deltalake(path, pa.Table.from_pylist(made, schema=full.schema), mode="append")
         return {}
     if kind == "create":
         fields = [pa.field(name, TYPES[kind]) for name, kind in question["types"].items()]
