@@ -1,4 +1,4 @@
-import { lstat, type FileHandle } from 'node:fs/promises';
+import { lstat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import {
   CREATE,
@@ -95,10 +95,17 @@ export class AppendFile {
     return this.#mode;
   }
 
-  /** Makes the file, empty and with a durable name. Its folder must exist. */
+  /** Makes the file, empty and with a durable name, or leaves none. Its folder must exist. */
   async create(): Promise<void> {
-    await this.#take(await openPlain(this.path, CREATE_NEW));
-    await syncFolder(dirname(this.path));
+    const handle = await openPlain(this.path, CREATE_NEW);
+    try {
+      await syncFolder(dirname(this.path));
+      await this.#take(handle);
+    } catch (error) {
+      await handle.close().catch(() => undefined);
+      await unlink(this.path).catch(() => undefined);
+      throw error;
+    }
   }
 
   /**

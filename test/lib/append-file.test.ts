@@ -1,5 +1,6 @@
 import {
   appendFileSync,
+  existsSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -358,4 +359,17 @@ test('in random histories the file is what was confirmed, line by line, after ea
     }),
     { numRuns: 60 },
   );
+});
+
+test('a file whose folder cannot be synced is not left behind, nor its handle', async () => {
+  const path = await newPath();
+  vi.spyOn(await handles(), 'sync').mockRejectedValueOnce(EIO);
+  const file = new AppendFile(path, 0);
+  await expect(file.create()).rejects.toThrow('EIO');
+  expect(existsSync(path)).toBe(false);
+  expect(file.mode).toBe('suspect');
+  await file.create();
+  await file.append(line('one'));
+  expect(readFileSync(path, 'utf8')).toBe('one\n');
+  await file.close();
 });
