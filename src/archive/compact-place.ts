@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, realpath, rename, stat, unlink } from 'node:fs/promises';
+import { link, realpath, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import type { NewManifestLine } from '../core/archive-manifest.ts';
@@ -148,11 +148,13 @@ async function putFile(
   });
   try {
     await link(temporary, join(root, file));
-    await unlink(temporary);
   } catch (error) {
     // A file system without hard links, as some network shares are; the name is ours, and nothing lies there.
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error))) throw error;
-    await rename(temporary, join(root, file));
+    if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error)))
+      await rename(temporary, join(root, file));
+    else throw error;
+  } finally {
+    await rm(temporary, { force: true });
   }
   await syncFolder(dirname(join(root, file)));
   return (await store.head(file))?.version ?? '';

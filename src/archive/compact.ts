@@ -1,8 +1,9 @@
 import { isCompacted } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
-import { MillraceError } from '../core/errors.ts';
+import { folderError, messageOf, MillraceError } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { OpenProof } from '../core/proof.ts';
+import { errorCode } from '../lib/durable.ts';
 import { candidatesOf, groupsOf, lineOf, type Candidate } from './compact-plan.ts';
 import { holdFolder, holdStore, type CompactPlace } from './compact-place.ts';
 import { Compactions } from './compactions.ts';
@@ -60,6 +61,12 @@ export async function compactArchive(path: string, options: CompactOptions): Pro
   try {
     await run.begin();
     return await run.run(place);
+  } catch (error) {
+    if (place === null || isStoreUrl(path) || errorCode(error) === '' || error instanceof MillraceError)
+      throw error;
+    const said =
+      'every event is still read once, from the old file or the new one; make room, or mend the disk, and run it again';
+    throw folderError(path, new Error(`${messageOf(error)}; ${said}`, { cause: error }));
   } finally {
     await place?.release();
   }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { CompactionLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
+import { isStoreUrl } from '../core/place.ts';
 import { StorageError } from '../core/storage.ts';
 import { lineOf, type Candidate } from './compact-plan.ts';
 import { AT_ONCE, type CompactPlace, type Remark } from './compact-place.ts';
@@ -32,7 +33,7 @@ export class Joiner {
     this.#options = options;
   }
 
-  /** @throws StorageError, MillraceError archive_in_use, ChainTaken; the next run goes on from wherever that was */
+  /** @throws StorageError, MillraceError archive_in_use; the next run goes on from wherever that was */
   async join(group: readonly Candidate[]): Promise<Joined> {
     const { onStep, signal } = this.#options;
     const bytes = Buffer.allocUnsafeSlow(group.reduce((sum, one) => sum + one.bytes, 0));
@@ -96,7 +97,9 @@ export class Joiner {
     } catch (error) {
       if (error instanceof StorageError && (error.fault === 'changed' || error.fault === 'missing'))
         return { file, reason: CHANGED };
-      throw error;
+      // Of a disk that fails in one place; a store that cannot be asked gives no other file either.
+      if (isStoreUrl(store.url) || signal.aborted) throw error;
+      return { file, reason: `cannot be read: ${messageOf(error)}` };
     }
     if (at !== bytes || hash('sha256', into, 'hex') !== sha256) return { file, reason: DIFFERS };
     const reason = await unsound(file, into, records);

@@ -1,6 +1,6 @@
 import { chainOf, chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
 import { formatManifestLine, partsOf, type NewManifestLine } from '../core/archive-manifest.ts';
-import { messageOf } from '../core/errors.ts';
+import { messageOf, MillraceError } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { ObjectStore, StoredObject } from '../core/storage.ts';
@@ -23,7 +23,7 @@ export interface ChainOptions {
    * Null for a writer that lives no longer than its process.
    */
   readonly folder: string | null;
-  /** Others may write it too: what lies where the next lines were to be ends `append` with ChainTaken. */
+  /** Others may write it too: what lies where the next lines were to be ends `append` with archive_in_use: what was handed in is not in it, and may not be true any more. */
   readonly shared?: boolean;
   /** Ends what is on its way to the store. */
   readonly signal: AbortSignal;
@@ -133,7 +133,11 @@ export class ManifestChain {
       this.#pending = this.#segmentOf(due, proof);
       await this.#kept.keep(this.#pending);
       if (await this.#settle()) break;
-      if (this.#options.shared === true) throw new ChainTaken(this.#options.store.url);
+      if (this.#options.shared === true)
+        throw new MillraceError(
+          'archive_in_use',
+          `${this.#options.store.url}: another process has written to the same chain of its manifest; run the command again`,
+        );
       // Somebody has written as this writer, from a copy of its folder, say: the chain goes on behind that.
     }
     for (const { file } of lines) this.#written.delete(file);
@@ -281,14 +285,6 @@ export class ManifestChain {
     const chunks: Buffer[] = [];
     for await (const chunk of store.get(key, { signal })) chunks.push(chunk);
     return Buffer.concat(chunks);
-  }
-}
-
-/** Another has continued a chain that is shared: what was handed in is not in it, and may not be true any more. */
-export class ChainTaken extends Error {
-  constructor(url: string) {
-    super(`${url}: another process has written to the same chain of its manifest`);
-    this.name = 'ChainTaken';
   }
 }
 

@@ -1,5 +1,11 @@
 import { MillraceError } from '../core/errors.ts';
-import { type ObjectStore, StorageError, type StorageFault, type StoredObject } from '../core/storage.ts';
+import {
+  type ObjectStore,
+  StorageError,
+  type StorageFault,
+  type StoredObject,
+  WHAT_TO_DO,
+} from '../core/storage.ts';
 import { FetchAhead } from '../lib/fetch-ahead.ts';
 import { kindOf } from './file-kind.ts';
 import { SEGMENTS } from '../core/archive-segments.ts';
@@ -120,17 +126,6 @@ async function asking<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What is to be done about it. */
-const ADVICE: Readonly<Record<StorageFault, string>> = {
-  missing: 'it was removed meanwhile; run the command again',
-  changed: 'it was replaced while it was read; run the command again',
-  no_place: 'create the bucket or container, or correct the URL',
-  denied: 'check the credentials: the variables that the vendor’s own tools read, or `storage` in the config',
-  busy: 'the store refuses requests for now; run the command again later',
-  unreachable: 'check the network and the endpoint, then run the command again',
-  invalid: 'the store does not take such a request; check the URL',
-};
-
 /** About one object, and no reason to stop: others can be read. */
 const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set(['missing', 'changed', 'invalid']);
 
@@ -140,7 +135,7 @@ const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set(['missing', 'changed', 
  */
 function meaning(error: unknown): unknown {
   if (!(error instanceof StorageError)) return error;
-  const said = `${error.message}: ${ADVICE[error.fault]}`;
+  const said = `${error.message}: ${WHAT_TO_DO[error.fault]}`;
   if (OF_ONE_OBJECT.has(error.fault)) return new StorageError(error.fault, said, { cause: error });
   return new MillraceError('store_unreadable', said, { cause: error });
 }

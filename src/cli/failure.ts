@@ -4,6 +4,7 @@ import { visible, visibleLines } from '../lib/visible.ts';
 import { ServiceError } from '../service/errors.ts';
 import { hasColours, styled } from './colour.ts';
 import type { Io } from './io.ts';
+import { outsideCause } from './outside-cause.ts';
 
 /** Whether a command line asks for JSON; what stands behind `--` is a name, whatever it looks like. */
 export function wantsJson(args: readonly string[]): boolean {
@@ -12,7 +13,8 @@ export function wantsJson(args: readonly string[]): boolean {
 }
 
 /** Says on stderr why a command has failed: in words, or with `--json` as its last line, which is one JSON document. */
-export function writeFailure(io: Io, error: unknown, isJson: boolean): void {
+export function writeFailure(io: Io, thrown: unknown, isJson: boolean): void {
+  const error = outsideCause(thrown) ?? thrown;
   if (isJson) return void io.stderr.write(`${visible(JSON.stringify({ error: documentOf(error) }))}\n`);
   const name = styled('red', 'millrace:', hasColours(io.stderr, io.env));
   io.stderr.write(`${name} ${visibleLines(messageOf(error))}\n`);

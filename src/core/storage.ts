@@ -100,6 +100,17 @@ export class StorageError extends Error {
   }
 }
 
+/** What a person is to do about each, who has seen a command fail. */
+export const WHAT_TO_DO: Readonly<Record<StorageFault, string>> = {
+  missing: 'it was removed meanwhile; run the command again',
+  changed: 'it was replaced meanwhile; run the command again',
+  no_place: 'create the bucket or container, or correct the URL',
+  denied: 'check the credentials: the variables that the vendor’s own tools read, or `storage` in the config',
+  busy: 'the store refuses requests for now; run the command again later',
+  unreachable: 'check the network and the endpoint, then run the command again',
+  invalid: 'the store does not take such a request; check the URL',
+};
+
 /** Whether the same call can succeed later without anybody's doing. */
 export function isTransient(error: unknown): boolean {
   return error instanceof StorageError && (error.fault === 'busy' || error.fault === 'unreachable');

@@ -6,8 +6,14 @@ import { isRecord } from './is-record.ts';
 export function writeAdvice(file: string, value: object): void {
   // Made anew, so that nothing that stands in its place is followed or waited for.
   rmSync(`${file}.tmp`, { force: true });
-  writeFileSync(`${file}.tmp`, `${JSON.stringify(value)}\n`, { mode: OWNER_ONLY, flag: 'wx' });
-  renameSync(`${file}.tmp`, file);
+  try {
+    writeFileSync(`${file}.tmp`, `${JSON.stringify(value)}\n`, { mode: OWNER_ONLY, flag: 'wx' });
+    renameSync(`${file}.tmp`, file);
+  } catch (error) {
+    // A full disk takes its name, and none of its bytes.
+    rmSync(`${file}.tmp`, { force: true });
+    throw error;
+  }
 }
 
 /** Its fields, of any type; null when there is none that can be read. */

@@ -5,6 +5,7 @@ import {
   CREATE_NEW,
   identityOf,
   isMissing,
+  naming,
   openPlain,
   READ_WRITE,
   syncFolder,
@@ -212,7 +213,7 @@ export class AppendFile {
       // Cut off what was not made durable, as far as the disk still lets us.
       await handle.truncate(this.#length).catch(() => undefined);
       await this.#letGo('suspect').catch(() => undefined);
-      throw error;
+      throw naming(this.path, error);
     }
   }
 

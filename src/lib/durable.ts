@@ -1,4 +1,13 @@
-import { closeSync, constants, fsyncSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+} from 'node:fs';
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
@@ -26,6 +35,15 @@ export class NotFollowed extends Error {
 /** The `code` of a system error, such as `ENOENT`; empty for anything else. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** Names the file in an error of a handle: the system says only which call has failed. @returns the same error */
+export function naming(path: string, error: unknown): unknown {
+  if (error instanceof Error && errorCode(error) !== '' && 'syscall' in error && !('path' in error)) {
+    error.message += ` '${path}'`;
+    Object.assign(error, { path });
+  }
+  return error;
 }
 
 /** Whether an error says that a name, or a folder on the way to it, is not there. */
@@ -137,6 +155,8 @@ export async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY);
   try {
     await handle.sync();
+  } catch (error) {
+    throw naming(path, error);
   } finally {
     await handle.close();
   }
@@ -182,13 +202,26 @@ function noteDurable(path: string, identity: string): void {
 /** Errors of folders that are not ours to sync; they were there before. */
 const NOT_OURS: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS', 'EINVAL']);
 
+/** Why a folder was not made: of a file system that is read-only Node says that the folder above is missing. */
+export function whyNotMade(path: string, error: unknown): unknown {
+  if (errorCode(error) !== 'ENOENT') return error;
+  let level = resolve(path);
+  while (!existsSync(dirname(level))) level = dirname(level);
+  try {
+    mkdirSync(level);
+  } catch (reason) {
+    if (errorCode(reason) !== 'EEXIST') return reason;
+  }
+  return error;
+}
+
 /**
  * Makes a folder, and those it lies in where they are missing; all have durable names when it returns. Costs next to nothing
  * the second time.
  * @throws the system's error
  */
 export function makeFolder(path: string, mode: number): void {
-  const first = resolve(mkdirSync(path, { recursive: true, mode }) ?? '/');
+  const first = resolve(madeFirst(path, mode) ?? '/');
   for (let at = resolve(path); at !== dirname(at); at = dirname(at)) {
     const identity = identityOf(statSync(at, { bigint: true }));
     if (isDurable(at, identity)) return;
@@ -199,6 +232,15 @@ export function makeFolder(path: string, mode: number): void {
       if (isMade || !NOT_OURS.has(errorCode(error))) throw error;
     }
     noteDurable(at, identity);
+  }
+}
+
+/** @returns the first folder that was missing */
+function madeFirst(path: string, mode: number): string | undefined {
+  try {
+    return mkdirSync(path, { recursive: true, mode });
+  } catch (error) {
+    throw whyNotMade(path, error);
   }
 }
 

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { link, rename, rm, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { CREATE_NEW, errorCode, openPlain, syncFolder, writeAll } from './durable.ts';
+import { CREATE_NEW, errorCode, naming, openPlain, syncFolder, writeAll } from './durable.ts';
 
 /** A file that is written once, from its beginning to its end, under a name that is not yet its own. */
 export class NewFile {
@@ -79,7 +79,7 @@ export async function fillNew<F extends NewFile>(
     return file;
   } catch (error) {
     await file.abandon();
-    throw error;
+    throw naming(file.path, error);
   }
 }
 

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode, readIfThere } from './durable.ts';
+import { errorCode, readIfThere, whyNotMade } from './durable.ts';
 import { writeDurably } from './new-file.ts';
 import { own, type FileLock } from './file-lock.ts';
 import { FolderRefused } from './folder-refused.ts';
@@ -31,7 +31,7 @@ export class WorkFolder {
         return new WorkFolder(path, await own(join(path, LOCK), refusal));
       } catch (error) {
         // Its last owner has just removed it.
-        if (errorCode(error) !== 'ENOENT' || tries === TRIES) throw error;
+        if (errorCode(error) !== 'ENOENT' || tries === TRIES) throw whyNotMade(path, error);
       }
     }
   }

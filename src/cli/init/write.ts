@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import { appendFile, lstat, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { appendFile, lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MillraceError, messageOf } from '../../core/errors.ts';
+import { whyNotMade } from '../../lib/durable.ts';
 import { usageError } from '../io.ts';
 
 /** One file of a new project. */
@@ -23,8 +24,8 @@ export async function writeTexts(folder: string, texts: readonly NewText[], forc
     const file = join(folder, path);
     await inFolder(file, async () => {
       await mkdir(dirname(file), { recursive: true });
-      if (!force) return writeFile(file, text, { flag: 'wx' });
-      await writeFile(`${file}.tmp`, text);
+      await writeWhole(`${file}.tmp`, text);
+      if (!force && existsSync(file)) throw new Error('it was written meanwhile');
       await rename(`${file}.tmp`, file);
     });
   }
@@ -50,10 +51,21 @@ export async function readIfAny(file: string): Promise<string> {
   return inFolder(file, () => readFile(file, 'utf8'));
 }
 
+/** Nothing is left of it when it cannot be written whole. */
+async function writeWhole(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    await rm(file, { force: true });
+    throw error;
+  }
+}
+
 async function inFolder<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new MillraceError('folder_unwritable', `${file}: ${messageOf(error)}`, { cause: error });
+    const reason = messageOf(whyNotMade(dirname(file), error));
+    throw new MillraceError('folder_unwritable', `${file}: ${reason}`, { cause: error });
   }
 }
