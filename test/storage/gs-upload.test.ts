@@ -1,0 +1,55 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../src/storage/open.ts';
+import { listen } from '../support/listen.ts';
+import { storageSettings } from '../support/object-stores/emulators.ts';
+import { fileOf, noise } from './contract.ts';
+
+const MIB = 2 ** 20;
+
+/**
+ * One object of a store that makes it of an upload's last part, loses that answer, and says from then on that it has all bytes
+ * and waits for more, as fake-gcs-server does.
+ */
+async function forgetful(): Promise<{ url: string; begun: () => number }> {
+  let begun = 0;
+  let resource: Record<string, unknown> = {};
+  let bytes = 0;
+  let isMade = false;
+  const item = (): object => ({ ...resource, size: String(bytes), generation: '7' });
+  const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const { method, headers, url = '' } = incoming;
+    const body = await buffer(incoming);
+    if (method === 'POST') {
+      begun += 1;
+      resource = JSON.parse(body.toString()) as Record<string, unknown>;
+      outgoing.writeHead(200, { location: `http://localhost/upload?upload_id=1` }).end();
+    } else if (method === 'DELETE') outgoing.writeHead(499).end();
+    else if (method === 'GET' && url.includes('/o/'))
+      outgoing.writeHead(isMade ? 200 : 404).end(JSON.stringify(isMade ? item() : {}));
+    else if (method === 'GET') outgoing.end('{}');
+    else {
+      const [, last, total] = /-(\d+)\/(\d+)$/.exec(String(headers['content-range'])) ?? [];
+      if (last !== undefined) bytes = Number(last) + 1;
+      isMade ||= last !== undefined && bytes === Number(total);
+      if (isMade && last !== undefined) outgoing.destroy();
+      else outgoing.writeHead(308, { range: `bytes=0-${bytes - 1}` }).end();
+    }
+  };
+  const server = createServer((incoming, outgoing) => {
+    handle(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${await listen(server)}`, begun: () => begun };
+}
+
+test('gs: an upload whose last answer was lost, and that is said to go on, is found as the object that it is', async () => {
+  const { url, begun } = await forgetful();
+  const settings = storageSettings({ gs: { endpoint: url }, partBytes: '5MiB', tries: 3 });
+  const store = await openStore('gs://bucket/prefix', settings);
+  onTestFinished(() => store.close());
+  const body = await fileOf(noise(6 * MIB));
+  expect(await store.putIfAbsent('large', body)).toEqual({ status: 'written', version: '7' });
+  expect(begun()).toBe(1);
+});
