@@ -20,23 +20,30 @@ export interface PlanOptions {
   readonly before: number;
 }
 
-/** What lies there and could be joined, as long as it is listed, finished, small and old enough. */
+/**
+ * What lies there and could be joined, as long as it is listed, finished, small and old enough.
+ * @returns with what is old enough and not listed: nobody knows whose it is
+ */
 export async function candidatesOf(
   { place, files, parts }: ArchiveListing,
   { entries }: Pick<Manifest, 'entries'>,
   { targetBytes, before }: PlanOptions,
-): Promise<Candidate[]> {
+): Promise<{ readonly found: readonly Candidate[]; readonly unlisted: readonly string[] }> {
   // A crash can leave the part of a file beside it: whoever takes it up asks for the file.
   const open = new Set(parts.flatMap((part) => finishedNames(part)));
   const found: Candidate[] = [];
+  const unlisted: string[] = [];
   for (const file of files) {
+    if (open.has(file)) continue;
     const line = entries.get(file);
-    if (line === undefined || !isJoinable(line) || !JOINED.has(formOf(file)) || open.has(file)) continue;
-    if (line.bytes >= targetBytes / 2) continue;
+    if (line !== undefined && (!isJoinable(line) || !JOINED.has(formOf(file)))) continue;
+    if (line !== undefined && line.bytes >= targetBytes / 2) continue;
     const state = await place.stat(file);
-    if (state !== null && (isCompacted(file) || state.modified <= before)) found.push(line);
+    if (state === null || !(isCompacted(file) || state.modified <= before)) continue;
+    if (line === undefined) unlisted.push(file);
+    else found.push(line);
   }
-  return found;
+  return { found, unlisted };
 }
 
 function isJoinable(line: ManifestLine): line is Candidate {

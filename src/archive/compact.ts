@@ -35,6 +35,8 @@ export interface CompactOptions {
   readonly onProgress: (done: number, total: number, file: string) => void;
   /** Told of files that were left alone though they should not have been. */
   readonly onProblem: (file: string, reason: string) => void;
+  /** Told of files that the manifest does not list: they stay as they are. */
+  readonly onUnlisted: (file: string) => void;
   readonly onStep?: (step: (typeof COMPACT_STEPS)[number]) => void;
 }
 
@@ -113,7 +115,8 @@ class CompactRun {
         'usage',
         `${this.#path}: its manifest is signed, so the key from --config is needed`,
       );
-    const found = await candidatesOf(listing, manifest, { targetBytes, before: now - minAge });
+    const { found, unlisted } = await candidatesOf(listing, manifest, { targetBytes, before: now - minAge });
+    for (const file of unlisted) this.#options.onUnlisted(file);
     this.#candidates = new Map(found.map((one) => [one.file, one]));
     this.#listing = listing;
     this.#manifest = manifest;

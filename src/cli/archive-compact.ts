@@ -18,7 +18,7 @@ Examples:
   millrace archive compact gs://acme/archive --target-size 256MiB
 
 In each folder of the archive, small closed files become one: their bytes one after another, which is a valid file of the same
-kind; Parquet files get one footer behind them. Files of half the target size or more stay as they are, and so do .zst files, files that the manifest does not list, and
+kind; Parquet files get one footer behind them. Files of half the target size or more stay as they are, and so do .zst files, files that the manifest does not list, which are named, and
 files written less than --min-age ago. The manifest gets a line that names the old files with their hashes, so archive verify
 can still check each of them inside the new one. --config finds the key that signs the line; a signed manifest needs it.
 
@@ -47,7 +47,7 @@ export function compactCommand(io: Io): Command {
     .option('--dry-run', 'only print what it would do')
     .option(
       '--json',
-      'print one JSON document: {path, dry_run, made: [{file, files, bytes}], replaced, bytes, cleared, problems: [{file, reason}], complete}',
+      'print one JSON document: {path, dry_run, made: [{file, files, bytes}], replaced, bytes, cleared, problems: [{file, reason}], unlisted: [file], complete}',
     )
     .addHelpText('after', HELP)
     .action((path: string, options: Options) => compact(path, options, io));
@@ -66,6 +66,7 @@ async function compact(path: string, options: Options, io: Io): Promise<void> {
   const status = new StatusLine(io);
   const made: { file: string; files: number; bytes: number }[] = [];
   const problems: { file: string; reason: string }[] = [];
+  const unlisted: string[] = [];
   const report = await withPlaces(storageOf(options, io, [path]), (places) =>
     compactArchive(path, {
       places,
@@ -83,6 +84,10 @@ async function compact(path: string, options: Options, io: Io): Promise<void> {
         const said = `${dryRun ? 'would join' : 'joined'} ${one.files} files into ${one.file}, ${one.bytes} bytes`;
         if (!json) print(io, visible(said));
       },
+      onUnlisted: (file) => {
+        unlisted.push(file);
+        note(io, visible(`not joined ${file}: the manifest does not list it`));
+      },
       onProblem: (file, reason) => {
         problems.push({ file, reason });
         note(io, visible(`left alone ${file}: ${reason}`));
@@ -93,7 +98,11 @@ async function compact(path: string, options: Options, io: Io): Promise<void> {
   if (json)
     print(
       io,
-      JSON.stringify({ path, dry_run: dryRun, made, replaced, bytes, cleared, problems, complete }, null, 2),
+      JSON.stringify(
+        { path, dry_run: dryRun, made, replaced, bytes, cleared, problems, unlisted, complete },
+        null,
+        2,
+      ),
     );
   else print(io, summary(report, dryRun));
   if (!complete || problems.length > 0) io.setExit(EXIT.partial);

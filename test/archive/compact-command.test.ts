@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProof } from '../../src/proof/open.ts';
@@ -72,4 +73,14 @@ test.each([
 test('what is no archive is refused', async () => {
   const ended = await millrace(['archive', 'compact', await temporaryFolder()]);
   expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining('with its manifest') });
+});
+
+test('a file that the manifest does not list is named, and stays as it is', async () => {
+  const { archive, config } = await place();
+  writeFileSync(join(archive, 'foreign.ndjson'), '{}\n');
+  const args = ['archive', 'compact', archive, '--min-age', '0s', '--config', config];
+  const done = await millrace([...args, '--json']);
+  expect(JSON.parse(done.stdout)).toMatchObject({ replaced: FILES, unlisted: ['foreign.ndjson'] });
+  expect(done).toMatchObject({ code: 0, stderr: expect.stringContaining('not joined foreign.ndjson') });
+  expect(readFileSync(join(archive, 'foreign.ndjson'), 'utf8')).toBe('{}\n');
 });

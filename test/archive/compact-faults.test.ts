@@ -47,6 +47,7 @@ describeOnStores(
             signal: new AbortController().signal,
             onMade: () => undefined,
             onProgress: () => undefined,
+            onUnlisted: () => undefined,
             onProblem: () => undefined,
           });
           return complete;

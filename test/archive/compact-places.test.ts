@@ -517,6 +517,7 @@ describeOnStores(' compacts', async (emulator, scheme) => {
           signal,
           onMade: () => undefined,
           onProgress: () => undefined,
+          onUnlisted: () => undefined,
           onProblem: (file, reason) => expect.unreachable(`${file}: ${reason}`),
           ...(onStep === undefined ? {} : { onStep }),
         });

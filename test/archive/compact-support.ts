@@ -68,6 +68,7 @@ export async function compacted(
       signal: new AbortController().signal,
       onMade: () => undefined,
       onProgress: () => undefined,
+      onUnlisted: () => undefined,
       onProblem: (file, reason) => told.push(`${file}: ${reason}`),
       ...changes,
     });
