@@ -1,10 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { link, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
-import { fileChunks } from '../../archive/file-lines.ts';
+import { randomBytes } from 'node:crypto';
+import { rename } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { isPendingSegment } from '../../archive/kept-segments.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
-import { DISK } from '../../archive/place.ts';
 import { DATA_EXTENSIONS, FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
@@ -16,10 +14,10 @@ import {
   type SinkTrouble,
 } from '../../core/sink.ts';
 import type { ObjectBody, ObjectStore } from '../../core/storage.ts';
-import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
+import { syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
-import { compress, recordsOf } from './compress.ts';
 import { formatFor, lineOf } from './finish.ts';
+import { FinishedFiles, finishedPlace, isThere } from './finished-files.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
@@ -66,8 +64,7 @@ export class StoreTarget implements Target {
   readonly #sent: SentParts;
   readonly #abort = new AbortController();
   readonly #states = new WeakMap<Part, State>();
-  /** Hash of the finished file that was made, or found right, beside each part. */
-  readonly #compressedAs = new WeakMap<Part, string>();
+  readonly #files: FinishedFiles;
   /** Parts that are neither confirmed nor lost. */
   readonly #held = new Set<Part>();
   /** Sealed parts, with what they take on the disk. */
@@ -82,6 +79,7 @@ export class StoreTarget implements Target {
     const { clock, log } = options.context;
     this.#troubles = new FolderTroubles(clock);
     this.#sent = new SentParts(clock, log);
+    this.#files = new FinishedFiles(log);
   }
 
   nameOf(file: string): string {
@@ -138,7 +136,7 @@ export class StoreTarget implements Target {
     this.#waiting.set(part, part.length);
     const format = formatFor(part, this.#options.format);
     onStep('sealed');
-    const { file, ...written } = await this.#compressed(part, format, signal);
+    const { file, ...written } = await this.#files.make(part, format, signal);
     onStep('written');
     const name = await this.#put(
       part,
@@ -227,35 +225,6 @@ export class StoreTarget implements Target {
     await opened?.store.close();
   }
 
-  /** The part's finished file beside it, the same at each call until the part has ended. */
-  async #compressed(
-    part: Part,
-    format: FileFormat,
-    signal: AbortSignal,
-  ): Promise<Facts & { readonly file: string }> {
-    const file = finishedPlace(part.place, format.form).path;
-    if (await isThere(file)) {
-      const facts = await factsOf(readPlain(file));
-      if (facts.sha256 === this.#compressedAs.get(part) || (await holdsRecords(file, part))) {
-        this.#compressedAs.set(part, facts.sha256);
-        return { file, ...facts };
-      }
-      const said = 'the compressed file does not hold the records of its part; it is made anew';
-      this.#options.context.log.error({ path: file }, said);
-    }
-    const same = format.form === 'none' ? await linked(part, file) : null;
-    if (same !== null) {
-      this.#compressedAs.set(part, same.sha256);
-      return { file, ...same };
-    }
-    const written = await compress(part, format, signal);
-    signal.throwIfAborted();
-    await rename(part.temporaryPath, file);
-    await syncFolder(dirname(file));
-    this.#compressedAs.set(part, written.sha256);
-    return { file, ...written };
-  }
-
   /** @returns the name that it has now */
   async #put(part: Part, form: FileForm, body: ObjectBody, signal: AbortSignal): Promise<string> {
     const { store } = this.#get();
@@ -296,7 +265,7 @@ export class StoreTarget implements Target {
   async #endPart(part: Part): Promise<void> {
     await rename(part.path, sentPath(part.place));
     await syncFolder(dirname(part.path));
-    for (const form of FILE_FORMS) await rm(finishedPlace(part.place, form).path, { force: true });
+    await this.#files.remove(part.place);
   }
 
   #stateOf(part: Part): State {
@@ -315,65 +284,5 @@ export class StoreTarget implements Target {
   #get(): Opened {
     if (this.#opened === null) throw new Error(`${this.name} is not open`);
     return this.#opened;
-  }
-}
-
-interface Facts {
-  readonly bytes: number;
-  readonly sha256: string;
-}
-
-/**
- * Gives a part that is the finished file already the name of one too, instead of a copy of it.
- * @returns null when what is in the file is not known, or the file system has no such names
- */
-async function linked(part: Part, file: string): Promise<Facts | null> {
-  const { sha256, length: bytes, path } = part;
-  // What lies beyond its length was never acknowledged.
-  if (sha256 === null || (await stat(path)).size !== bytes) return null;
-  try {
-    await link(path, file);
-  } catch (error) {
-    if (isMissing(error)) throw error;
-    return null;
-  }
-  await syncFolder(dirname(file));
-  return { bytes, sha256 };
-}
-
-async function factsOf(chunks: AsyncIterable<Buffer>): Promise<Facts> {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const chunk of chunks) {
-    hash.update(chunk);
-    bytes += chunk.length;
-  }
-  return { bytes, sha256: hash.digest('hex') };
-}
-
-/** Whether the part's records are in its finished file; one from before a crash or a restore may have been damaged since. */
-async function holdsRecords(file: string, part: Part): Promise<boolean> {
-  const wanted = await factsOf(recordsOf(part));
-  try {
-    return (await factsOf(fileChunks(DISK, file))).sha256 === wanted.sha256;
-  } catch {
-    return false;
-  }
-}
-
-function finishedPlace(
-  { openFolder, folder, stem }: PartPlace,
-  form: FileForm,
-): { readonly name: string; readonly path: string } {
-  const file = `${stem}${DATA_EXTENSIONS[form]}`;
-  return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
-}
-
-async function isThere(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isFile();
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
   }
 }

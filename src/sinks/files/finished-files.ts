@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { link, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileChunks } from '../../archive/file-lines.ts';
+import { DISK } from '../../archive/place.ts';
+import { DATA_EXTENSIONS, FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
+import { compress, recordsOf } from './compress.ts';
+import type { Part, PartPlace } from './part.ts';
+
+interface Facts {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** What is to be put into a store: the finished file of each part, beside it, so that a retry puts the same bytes. */
+export class FinishedFiles {
+  readonly #log: SinkLog;
+  /** Hash of the one that was made, or found right, for each part. */
+  readonly #known = new WeakMap<Part, string>();
+
+  constructor(log: SinkLog) {
+    this.#log = log;
+  }
+
+  /** The same at each call until it is removed. @returns its absolute path, and what is in it */
+  async make(
+    part: Part,
+    format: FileFormat,
+    signal: AbortSignal,
+  ): Promise<Facts & { readonly file: string }> {
+    const file = finishedPlace(part.place, format.form).path;
+    if (await isThere(file)) {
+      const facts = await factsOf(readPlain(file));
+      if (facts.sha256 === this.#known.get(part) || (await holdsRecords(file, part))) {
+        this.#known.set(part, facts.sha256);
+        return { file, ...facts };
+      }
+      const said = 'the compressed file does not hold the records of its part; it is made anew';
+      this.#log.error({ path: file }, said);
+    }
+    const same = format.form === 'none' ? await linked(part, file) : null;
+    if (same !== null) {
+      this.#known.set(part, same.sha256);
+      return { file, ...same };
+    }
+    const written = await compress(part, format, signal);
+    signal.throwIfAborted();
+    await rename(part.temporaryPath, file);
+    await syncFolder(dirname(file));
+    this.#known.set(part, written.sha256);
+    return { file, ...written };
+  }
+
+  /** Of a part that has ended. */
+  async remove(place: PartPlace): Promise<void> {
+    for (const form of FILE_FORMS) await rm(finishedPlace(place, form).path, { force: true });
+  }
+}
+
+/**
+ * Gives a part that is the finished file already the name of one too, instead of a copy of it.
+ * @returns null when what is in the file is not known, or the file system has no such names
+ */
+async function linked(part: Part, file: string): Promise<Facts | null> {
+  const { sha256, length: bytes, path } = part;
+  // What lies beyond its length was never acknowledged.
+  if (sha256 === null || (await stat(path)).size !== bytes) return null;
+  try {
+    await link(path, file);
+  } catch (error) {
+    if (isMissing(error)) throw error;
+    return null;
+  }
+  await syncFolder(dirname(file));
+  return { bytes, sha256 };
+}
+
+async function factsOf(chunks: AsyncIterable<Buffer>): Promise<Facts> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/** Whether the part's records are in its finished file; one from before a crash or a restore may have been damaged since. */
+async function holdsRecords(file: string, part: Part): Promise<boolean> {
+  const wanted = await factsOf(recordsOf(part));
+  try {
+    return (await factsOf(fileChunks(DISK, file))).sha256 === wanted.sha256;
+  } catch {
+    return false;
+  }
+}
+
+/** What the file is called in the archive, and where it lies until it is there. */
+export function finishedPlace(
+  { openFolder, folder, stem }: PartPlace,
+  form: FileForm,
+): { readonly name: string; readonly path: string } {
+  const file = `${stem}${DATA_EXTENSIONS[form]}`;
+  return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
+}
+
+export async function isThere(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile();
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
