@@ -41,7 +41,9 @@ async function hashUnpacked(place: Bytes, file: string): Promise<string | null> 
   try {
     await pipeline(place.chunks(file), createGunzip(), hash);
     return hash.digest('hex');
-  } catch {
+  } catch (error) {
+    // The store was lost, which says nothing of what is in it.
+    if (error instanceof MillraceError) throw error;
     return null;
   }
 }

@@ -28,6 +28,8 @@ export interface Remark {
 interface Removing {
   /** What a store keeps of it beside its present state goes as well. */
   readonly forGood?: boolean;
+  /** A file stays that has another by now: nobody knows what is in it. */
+  readonly versions?: ReadonlyMap<string, string>;
   /** Told of each file that is gone. */
   readonly onRemoved?: () => void;
 }
@@ -76,7 +78,7 @@ export async function holdFolder(
       put: (file, bytes, like) => putFile(root, store, { file, bytes, like }),
       list: (line) => manifest.append(line),
       isListed: () => Promise.resolve(false),
-      remove: (files, how) => removeFiles(root, files, how),
+      remove: (files, how) => removeFiles({ root, store }, files, how),
       check: () => Promise.resolve(),
       release: () => {
         release();
@@ -161,13 +163,18 @@ async function putFile(
 }
 
 async function removeFiles(
-  root: string,
+  { root, store }: { readonly root: string; readonly store: ObjectStore },
   files: readonly string[],
-  { onRemoved }: Removing = {},
+  { versions, onRemoved }: Removing = {},
 ): Promise<Remark[]> {
   const left: Remark[] = [];
   for (const file of files) {
     try {
+      const version = versions?.get(file);
+      if (version !== undefined && ((await store.head(file))?.version ?? version) !== version) {
+        left.push({ file, reason: REPLACED });
+        continue;
+      }
       await unlink(join(root, file));
       onRemoved?.();
     } catch (error) {
@@ -181,11 +188,12 @@ async function removeFiles(
 async function removeObjects(
   store: ObjectStore,
   files: readonly string[],
-  { forGood = false, onRemoved }: Removing = {},
+  { forGood = false, versions, onRemoved }: Removing = {},
 ): Promise<Remark[]> {
   const left = await mapAtMost(AT_ONCE, files, async (file): Promise<Remark[]> => {
     try {
-      if (!forGood) await store.delete(file);
+      if (!forGood && (await store.delete(file, versions?.get(file))) === 'changed')
+        return [{ file, reason: REPLACED }];
       const kept = forGood ? await removeForGood(store, [file]) : [];
       onRemoved?.();
       return kept.map((reason) => ({ file, reason }));
@@ -195,6 +203,8 @@ async function removeObjects(
   });
   return left.flat();
 }
+
+const REPLACED = 'another program has replaced it meanwhile; it stays, and is not read any more';
 
 function notRemoved(error: unknown): string {
   return `could not be removed, and is not read any more: ${messageOf(error)}`;

@@ -127,7 +127,10 @@ export class Joiner {
           reason: `was removed meanwhile; its ${bytes} bytes are still in the files it was made of`,
         },
       ];
-    return this.#place.remove([...versions.keys()], { onRemoved: () => this.#options.onStep('removed') });
+    return this.#place.remove([...versions.keys()], {
+      versions,
+      onRemoved: () => this.#options.onStep('removed'),
+    });
   }
 }
 

@@ -1,7 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
 import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
@@ -119,6 +129,24 @@ test.each(KINDS)(
     const found = (await verified(root, kind)).join('\n');
     expect(found).toContain('file_changed');
     expect(found).toContain(`compaction_differs ${file}: the bytes of ${first} in it are others`);
+  },
+);
+
+test.each(KINDS)(
+  'a file that another program replaces before it is removed stays, and is named, in a place of kind %s',
+  async (kind) => {
+    const root = await copy();
+    const [first = ''] = filesOf(root, kind);
+    const path = join(pathOf(root, kind), first);
+    const foreign = gzipSync('{"foreign":true}\n');
+    const { problemsTold } = await compacted(root, kind, {
+      onStep: (step) => {
+        if (step === 'listed' && existsSync(path)) writeFileSync(path, foreign);
+      },
+    });
+    expect(problemsTold).toEqual([expect.stringMatching(`^${first}: another program has replaced it`)]);
+    expect(readFileSync(path).equals(foreign)).toBe(true);
+    expect(await idsRead(root, kind)).toEqual(ALL_IDS);
   },
 );
 

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { PutBucketVersioningCommand, S3Client } from '@aws-sdk/client-s3';
 import {
   afterAll,
@@ -167,6 +168,64 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
     reach(emulator.url);
     expect(await millrace([...args, '--resume'])).toMatchObject({ code: 0 });
     const ids = (await records(join(folder, 'copy'))).map(({ record }) => record.id).sort();
+    expect(ids).toEqual([1, 2, 3, 4].flatMap((user) => [0, 1, 2, 3].map((n) => `msg_${user}_${n}`)));
+  });
+
+  test('a bucket that becomes read-only: each command says so in a line, and does its work when it may', async () => {
+    const { folder, url, store, config, verify } = await setting();
+    const proxy = await startFaultProxy(emulator.url);
+    onTestFinished(() => proxy.stop());
+    proxy.inject(({ method }) => (method === 'GET' || method === 'HEAD' ? null : '403'));
+    reach(proxy.url);
+    const before = await keysIn(store, '');
+    const commands = [
+      ['archive', 'compact', url, '--min-age', '0s', '--config', config],
+      ['erase', userId(1), '--now', '--config', config],
+      ['export', url, '--out', `${url} tables`, '--work', join(folder, 'work'), '--config', config],
+    ];
+    for (const args of commands) {
+      const { code, stderr } = await millrace(args);
+      const said = `${args.join(' ')}: ${code}: ${stderr}`;
+      expect(said).toMatch(/403/);
+      expect(said).not.toMatch(/^\s+at /m);
+      expect([1, 3], said).toContain(code);
+    }
+    expect(await verify()).toMatchObject({ code: 0 });
+    expect(await keysIn(store, '')).toEqual(before);
+    reach(emulator.url);
+    for (const args of commands) expect(await millrace(args)).toMatchObject({ code: 0 });
+    expect(look(emulator, url, userId(1), secretOf(1))).toMatchObject({ found: [] });
+    expect(await verify()).toMatchObject({ code: 0 });
+  });
+
+  test('credentials that expire in the middle: what cannot be read is no difference, and an export continues', async () => {
+    const { folder, url, config, verify } = await (shared ??= setting());
+    const proxy = await startFaultProxy(emulator.url);
+    onTestFinished(() => proxy.stop());
+    const expire = (allowed: number): void => {
+      const end = proxy.requests + allowed;
+      proxy.inject(() => (proxy.requests > end ? '403' : null));
+    };
+    const refused = { code: 1, stderr: expect.stringMatching(/403.*check the credentials/) as string };
+    reach(proxy.url);
+    // In the middle of the manifest, of the records, and of the kept events, which are read twice.
+    for (const allowed of [3, 9, 20]) {
+      expire(allowed);
+      expect(await verify()).toMatchObject(refused);
+    }
+    const out = join(folder, 'expired');
+    const args = ['export', url, '--out', out, '--format', 'ndjson', '--config', config];
+    expire(9);
+    expect(await millrace(args)).toMatchObject(refused);
+    reach(emulator.url);
+    expect(await millrace(args)).toMatchObject({ code: 0 });
+    const rows = globSync('**/*.ndjson.gz', { cwd: out }).flatMap((file) =>
+      gunzipSync(readFileSync(join(out, file)))
+        .toString()
+        .trim()
+        .split('\n'),
+    );
+    const ids = rows.map((row) => (JSON.parse(row) as { _event_id: string })._event_id).toSorted();
     expect(ids).toEqual([1, 2, 3, 4].flatMap((user) => [0, 1, 2, 3].map((n) => `msg_${user}_${n}`)));
   });
 

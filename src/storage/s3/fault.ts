@@ -36,7 +36,10 @@ export function faultOf(error: unknown): StorageError {
   const retryAfter = parseRetryAfter(said.$response?.headers?.['retry-after'], Date.now());
   const options = { cause: error, ...(retryAfter === null ? {} : { delayMs: retryAfter }) };
   const fault = isSkewed(said) ? 'busy' : (FAULTS[name] ?? faultByStatus(status));
-  return new StorageError(fault, messageFor(name, error), options);
+  const line = messageFor(name, error);
+  // An answer that is not the store's own, such as a proxy's.
+  const isForeign = status !== undefined && !(error instanceof S3ServiceException);
+  return new StorageError(fault, isForeign ? `HTTP ${status}: ${line}` : line, options);
 }
 
 /** The SDK has taken the store's time from the answer, and signs the next request by it. */

@@ -10,7 +10,8 @@ import { listen } from '../listen.ts';
  * - `half`: half of the answer's body, then the connection ends.
  */
 export const FAULTS = ['429', '500', '503', 'cut', 'hang', 'lost', 'mute', 'half'] as const;
-export type Fault = (typeof FAULTS)[number];
+/** `403`: what somebody has to see to; trying again does not help. */
+export type Fault = (typeof FAULTS)[number] | '403';
 
 type Choose = (request: IncomingMessage, body: Buffer) => Fault | null | Promise<null>;
 
@@ -72,7 +73,8 @@ async function handle(
 ): Promise<void> {
   if (fault === 'cut') return void incoming.socket.destroy();
   if (fault === 'hang') return;
-  if (fault === '429' || fault === '500' || fault === '503') return answer(outgoing, Number(fault));
+  if (fault === '403' || fault === '429' || fault === '500' || fault === '503')
+    return answer(outgoing, Number(fault));
   const { statusCode = 502, headers, content } = await passOn(target, incoming, body);
   if (fault === 'lost') return void incoming.socket.destroy();
   if (fault === 'mute') return;
