@@ -1,3 +1,4 @@
+import { EXIT } from '../core/errors.ts';
 import { visible } from '../lib/visible.ts';
 import { print, type Io } from './io.ts';
 
@@ -39,44 +40,48 @@ export interface ProveReport {
   readonly witnessed: WitnessedReport | null;
 }
 
+/** How the proof ends, for a process and for a person. */
+export function verdictOf({
+  size,
+  missing,
+  false_receipts: receipts,
+  false_heads: heads,
+  open,
+  unclear,
+  witnessed,
+}: ProveReport): { readonly exit: number; readonly text: string } {
+  if (missing.length + receipts.length + heads.length > 0)
+    return {
+      exit: EXIT.difference,
+      text: `${missing.length} events are missing, ${receipts.length} receipts are not as the log has it`,
+    };
+  if (witnessed?.other === true)
+    return { exit: EXIT.difference, text: 'the log is not the one that the witness has signed' };
+  if (open.length > 0) return { exit: EXIT.partial, text: 'an erasure is not done' };
+  if (unclear.length > 0) return { exit: EXIT.partial, text: `${unclear.length} events are unclear` };
+  const isSigned = witnessed === null || witnessed.entries >= size;
+  return { exit: isSigned ? EXIT.done : EXIT.partial, text: 'every event is accounted for' };
+}
+
 export function showProof(io: Io, report: ProveReport): void {
-  const {
-    size,
-    events,
-    archived,
-    erased,
-    closed,
-    quarantined,
-    dead,
-    dropped,
-    unclear,
-    missing,
-    open,
-    witnessed,
-  } = report;
-  const { false_receipts: wrong, false_heads: heads } = report;
-  print(io, `log        ${size} entries, ${events} of them events`);
-  print(io, `found      ${archived} in the archive, ${erased} on receipts of erasures`);
+  const { size, quarantined, dead, dropped, closed, witnessed } = report;
+  print(io, `log        ${size} entries, ${report.events} of them events`);
+  print(io, `found      ${report.archived} in the archive, ${report.erased} on receipts of erasures`);
   if (quarantined + dead > 0) print(io, `waiting    ${quarantined} in quarantine, ${dead} dead letters`);
   if (dropped > 0)
     print(io, `dropped    ${dropped} by a person, from quarantine or dead letters: \`millrace audit list\``);
   if (closed > 0)
     print(io, `closed     ${closed} sealed records without a key: what they are of cannot be told`);
-  for (const { id, detail } of wrong) print(io, visible(`receipt    ${id}: ${detail}`));
-  for (const index of missing.slice(0, NAMED)) print(io, `missing    entry ${index}`);
-  for (const index of unclear.slice(0, NAMED))
+  for (const { id, detail } of report.false_receipts) print(io, visible(`receipt    ${id}: ${detail}`));
+  showEntries(io, 'missing   ', report.missing, '');
+  const why = ': not all sinks have it as a dead letter, or it is not known whether it was dropped';
+  showEntries(io, 'unclear   ', report.unclear, why);
+  for (const { request, entries } of report.open)
     print(
       io,
-      `unclear    entry ${index}: not all sinks have it as a dead letter, or it is not known whether it was dropped`,
+      `open       erasure ${request} has taken out ${entries} events and is not done: \`millrace erase --run\` says why`,
     );
-  if (unclear.length > NAMED) print(io, `unclear    and ${unclear.length - NAMED} more`);
-  for (const { request, entries: taken } of open)
-    print(
-      io,
-      `open       erasure ${request} has taken out ${taken} events and is not done: \`millrace erase --run\` says why`,
-    );
-  if (missing.length > NAMED) print(io, `missing    and ${missing.length - NAMED} more`);
-  for (const { file, size: had } of heads)
+  for (const { file, size: had } of report.false_heads)
     print(
       io,
       visible(`log        had ${had} entries when ${file} was listed, and other ones: it was made again`),
@@ -86,17 +91,10 @@ export function showProof(io: Io, report: ProveReport): void {
     const what = other ? 'another log than this one' : `${entries} of ${size} entries`;
     print(io, visible(`witnessed  ${[what, ...detail].join(', ')}`));
   }
-  const isOther = witnessed?.other === true;
-  if (missing.length + wrong.length + heads.length === 0)
-    print(
-      io,
-      isOther
-        ? 'the log is not the one that the witness has signed'
-        : open.length > 0
-          ? 'an erasure is not done'
-          : unclear.length > 0
-            ? `${unclear.length} events are unclear`
-            : 'every event is accounted for',
-    );
-  else print(io, `${missing.length} events are missing, ${wrong.length} receipts are not as the log has it`);
+  print(io, verdictOf(report).text);
+}
+
+function showEntries(io: Io, label: string, entries: readonly number[], why: string): void {
+  for (const index of entries.slice(0, NAMED)) print(io, `${label} entry ${index}${why}`);
+  if (entries.length > NAMED) print(io, `${label} and ${entries.length - NAMED} more`);
 }

@@ -4,7 +4,7 @@ import { readManifest } from '../archive/manifest.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
-import { EXIT, messageOf } from '../core/errors.ts';
+import { messageOf } from '../core/errors.ts';
 import { entryOfRecord, type LogHead } from '../core/receipt.ts';
 import { erasedEntries, openEntries, type ErasedEntries } from '../erase/receipt.ts';
 import { readProof } from '../proof/open.ts';
@@ -18,6 +18,7 @@ import { witnessedHead, type WitnessedHead } from '../receipts/witnessed.ts';
 import { findAside, NOTHING_ASIDE, sinksOf } from './archive-prove-aside.ts';
 import {
   showProof,
+  verdictOf,
   type OpenErasure,
   type ProveReport,
   type WitnessedReport,
@@ -73,87 +74,93 @@ export function proveCommand(io: Io): Command {
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
-      const loaded = options.config === undefined ? null : configOf(options, io);
-      const config = loaded?.config ?? null;
-      const own = config === null ? null : await receiptsPlace(config, false);
-      const place = options.log ?? own?.folder;
-      if (place === undefined) throw usageError('name the log: --log, or --config with receipts.path');
-      const log = openLog(place);
-      const verifier = options.key ?? own?.verifier ?? null;
-      if (verifier === null)
-        throw usageError('name the key of the log: --key, or --config with receipts.path');
-      const kept = options.receipts === undefined ? [] : keptIn(options.receipts, verifier);
-      const said = await withPlaces(storageOf(options, io, paths), (places) =>
-        headsIn(paths, places, verifier.name),
-      );
-      const erasures =
-        config === null ? [] : [...erasedEntries(config.erasure.path, readProof(config).trusted)];
-      for (const { file, head } of erasures) if (head?.origin === verifier.name) said.push({ file, head });
-      // Before the log is read, which may grow meanwhile.
-      const signed =
-        options.witness === undefined ? null : await witnessedHead(log, verifier, options.witness);
-      const wanted = [...kept.map(({ head }) => head), signed?.head].flatMap((head) => head?.size ?? []);
-      const sizes = new Set([...wanted, ...said.map(({ head }) => head.size)]);
-      const entries = await LogEntries.read(log, verifier, sizes);
-      const counts = { archived: 0, erased: 0, closed: 0 };
-      const status = new StatusLine(io);
-      const opener = await openerOf(options, io, 'nothing');
-      await withPlaces(storageOf(options, io, paths), async (places) => {
-        for (const path of paths) {
-          for await (const item of readArchive(path, { places, opener, parts: true, signal: io.signal })) {
-            const found = counts.archived;
-            status.show(() => `${found} events found${status.pace(found, null)}: ${item.file}`);
-            if (item.kind === 'problem') {
-              if (item.sealed !== undefined) counts.closed += 1;
-              continue;
-            }
-            const entry = entryOfRecord(item.record, item.body);
-            if (entry !== null && entries.account(entry)) counts.archived += 1;
-          }
-        }
-      });
-      const open: OpenErasure[] = [];
-      if (config !== null) {
-        for (const entry of erasures.flatMap((one) => one.entries))
-          if (entries.account(entry)) counts.erased += 1;
-        for (const { id, entries: taken } of openEntries(config.erasure.path)) {
-          const count = taken.filter((entry) => entries.account(entry)).length;
-          if (count > 0) open.push({ request: id, entries: count });
-        }
-      }
-      const aside =
-        loaded === null || entries.missing().next().done === true
-          ? NOTHING_ASIDE
-          : await findAside(loaded, await sinksOf(paths, options, io), entries, io);
-      const wrong = [
-        ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
-        ...erasures.flatMap((one) => falseErasure(one, entries, verifier.name)),
-      ];
-      const missing = [...entries.missing()];
-      const heads = said.flatMap(({ file, head: { size: had, root } }) => {
-        const isSame = had === 0 || entries.roots.get(had)?.toString('base64') === root;
-        return isSame ? [] : [{ file, size: had }];
-      });
-      const { size } = entries.head;
-      const report: ProveReport = {
-        size,
-        events: entries.events,
-        ...counts,
-        ...aside,
-        missing,
-        open,
-        false_receipts: wrong,
-        false_heads: heads,
-        witnessed: signed === null ? null : witnessedOf(signed, entries),
-      };
+      const report = await prove(paths, options, io);
       if (options.json === true) print(io, JSON.stringify(report));
       else showProof(io, report);
-      const { witnessed } = report;
-      if (missing.length + wrong.length + heads.length > 0 || witnessed?.other === true)
-        io.setExit(EXIT.difference);
-      else if (open.length + report.unclear.length > 0 || (witnessed !== null && witnessed.entries < size))
-        io.setExit(EXIT.partial);
+      io.setExit(verdictOf(report).exit);
     });
+}
+
+async function prove(paths: readonly string[], options: Options, io: Io): Promise<ProveReport> {
+  const loaded = options.config === undefined ? null : configOf(options, io);
+  const config = loaded?.config ?? null;
+  const own = config === null ? null : await receiptsPlace(config, false);
+  const place = options.log ?? own?.folder;
+  if (place === undefined) throw usageError('name the log: --log, or --config with receipts.path');
+  const log = openLog(place);
+  const verifier = options.key ?? own?.verifier ?? null;
+  if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
+  const kept = options.receipts === undefined ? [] : keptIn(options.receipts, verifier);
+  const said = await withPlaces(storageOf(options, io, paths), (places) =>
+    headsIn(paths, places, verifier.name),
+  );
+  const erasures = config === null ? [] : [...erasedEntries(config.erasure.path, readProof(config).trusted)];
+  for (const { file, head } of erasures) if (head?.origin === verifier.name) said.push({ file, head });
+  // Before the log is read, which may grow meanwhile.
+  const signed = options.witness === undefined ? null : await witnessedHead(log, verifier, options.witness);
+  const heads = [...kept.map(({ head }) => head), signed?.head, ...said.map(({ head }) => head)];
+  const entries = await LogEntries.read(log, verifier, new Set(heads.flatMap((head) => head?.size ?? [])));
+  const found = await findArchived(paths, entries, options, io);
+  const erased = erasures.flatMap((one) => one.entries).filter((entry) => entries.account(entry)).length;
+  const open = config === null ? [] : findOpen(config.erasure.path, entries);
+  const aside =
+    loaded === null || entries.missing().next().done === true
+      ? NOTHING_ASIDE
+      : await findAside(loaded, await sinksOf(paths, options, io), entries, io);
+  return {
+    size: entries.head.size,
+    events: entries.events,
+    archived: found.archived,
+    erased,
+    closed: found.closed,
+    ...aside,
+    missing: [...entries.missing()],
+    open,
+    false_receipts: [
+      ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
+      ...erasures.flatMap((one) => falseErasure(one, entries, verifier.name)),
+    ],
+    false_heads: said
+      .filter(({ head: { size, root } }) => size > 0 && entries.roots.get(size)?.toString('base64') !== root)
+      .map(({ file, head: { size } }) => ({ file, size })),
+    witnessed: signed === null ? null : witnessedOf(signed, entries),
+  };
+}
+
+/** @returns how many events are in the archives, and how many records nobody can open */
+async function findArchived(
+  paths: readonly string[],
+  entries: LogEntries,
+  options: Options,
+  io: Io,
+): Promise<Pick<ProveReport, 'archived' | 'closed'>> {
+  const counts = { archived: 0, closed: 0 };
+  const status = new StatusLine(io);
+  const opener = await openerOf(options, io, 'nothing');
+  await withPlaces(storageOf(options, io, paths), async (places) => {
+    for (const path of paths) {
+      for await (const item of readArchive(path, { places, opener, parts: true, signal: io.signal })) {
+        const found = counts.archived;
+        status.show(() => `${found} events found${status.pace(found, null)}: ${item.file}`);
+        if (item.kind === 'problem') {
+          if (item.sealed !== undefined) counts.closed += 1;
+          continue;
+        }
+        const entry = entryOfRecord(item.record, item.body);
+        if (entry !== null && entries.account(entry)) counts.archived += 1;
+      }
+    }
+  });
+  return counts;
+}
+
+function findOpen(erasureFolder: string, entries: LogEntries): OpenErasure[] {
+  return [...openEntries(erasureFolder)]
+    .map(({ id, entries: taken }) => ({
+      request: id,
+      entries: taken.filter((entry) => entries.account(entry)).length,
+    }))
+    .filter((one) => one.entries > 0);
 }
 
 /** How the log ended at some time, and what says so. */

@@ -1,6 +1,5 @@
 import type { ErasureReceipt } from './erasure.ts';
-import type { SetAsideKind } from './receipt.ts';
-import type { LogHead } from './receipt.ts';
+import type { LogHead, SetAsideKind } from './receipt.ts';
 import type { Signer } from './signature.ts';
 
 /** One key that an erasure has destroyed; the first line of a store has none, and says only that the store is known. */

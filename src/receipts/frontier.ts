@@ -1,5 +1,5 @@
-import { EMPTY_ROOT, HASH_BYTES, nodeHash, writeLeafHash, writeNodeHash } from './hashing.ts';
-import { hashesIn, rootOf, TILE_WIDTH } from './tiles.ts';
+import { EMPTY_ROOT, HASH_BYTES, nodeHash, writeLeafHash } from './hashing.ts';
+import { rootOf, TILE_WIDTH } from './tiles.ts';
 
 /** 256^6 entries are more than there will be. */
 export const LEVELS = 6;
@@ -46,13 +46,8 @@ export class Frontier {
   #grown(level: number, tile: OpenTile): void {
     tile.count += 1;
     if (tile.count < TILE_WIDTH) return;
-    const { hashes } = tile;
-    // Over the hashes themselves, which nobody needs any more.
-    for (let pairs = TILE_WIDTH / 2; pairs >= 1; pairs /= 2)
-      for (let pair = 0; pair < pairs; pair += 1)
-        writeNodeHash(hashes, 2 * pair * HASH_BYTES, hashes, pair * HASH_BYTES);
+    const root = rootOf(tile.hashes);
     tile.count = 0;
-    const root = Buffer.from(hashes.subarray(0, HASH_BYTES));
     this.#onTile(level, root);
     const above = this.#open[level + 1] as OpenTile;
     above.hashes.set(root, above.count * HASH_BYTES);
@@ -62,11 +57,10 @@ export class Frontier {
 
 /** Roots of the complete subtrees that these hashes make, from the lowest up: the rightmost one is the smallest. */
 function peaksOf({ hashes, count }: OpenTile): Buffer[] {
-  const all = hashesIn(hashes.subarray(0, count * HASH_BYTES));
   const peaks: Buffer[] = [];
   for (let size = 1, end = count; end > 0; size *= 2) {
     if ((count & size) === 0) continue;
-    peaks.push(rootOf(all.slice(end - size, end)));
+    peaks.push(rootOf(Buffer.from(hashes.subarray((end - size) * HASH_BYTES, end * HASH_BYTES))));
     end -= size;
   }
   return peaks;

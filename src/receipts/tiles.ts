@@ -1,4 +1,4 @@
-import { HASH_BYTES, nodeHash, splitOf } from './hashing.ts';
+import { HASH_BYTES, nodeHash, splitOf, writeNodeHash } from './hashing.ts';
 
 /** C2SP tlog-tiles: hashes of a tree in files of 256, by height: a tile of level L has the hashes of height 8L. */
 export const TILE_WIDTH = 256;
@@ -58,7 +58,7 @@ export class TreeReader {
     const index = Math.floor(first / TILE_WIDTH);
     const tile = await this.#tile({ level, index, width: widthOf(level, index, this.size) });
     const at = first - index * TILE_WIDTH;
-    return rootOf(hashesIn(tile).slice(at, at + 2 ** (height % 8)));
+    return rootOf(Buffer.from(tile.subarray(at * HASH_BYTES, (at + 2 ** (height % 8)) * HASH_BYTES)));
   }
 
   #tile(place: TilePlace): Promise<Buffer> {
@@ -75,16 +75,15 @@ export function hashesIn(tile: Buffer): Buffer[] {
   return hashes;
 }
 
-/** Root of a complete subtree, whose number of hashes is a power of two. */
-export function rootOf(hashes: readonly Buffer[]): Buffer {
-  let level = hashes;
-  while (level.length > 1) {
-    const above: Buffer[] = [];
-    for (let at = 0; at < level.length; at += 2)
-      above.push(nodeHash(level[at] as Buffer, level[at + 1] as Buffer));
-    level = above;
-  }
-  return level[0] as Buffer;
+/**
+ * Root of a complete subtree.
+ * @param hashes one after the other, as many as a power of two; the hashes above them are written over them
+ */
+export function rootOf(hashes: Buffer): Buffer {
+  for (let pairs = hashes.length / HASH_BYTES / 2; pairs >= 1; pairs /= 2)
+    for (let pair = 0; pair < pairs; pair += 1)
+      writeNodeHash(hashes, 2 * pair * HASH_BYTES, hashes, pair * HASH_BYTES);
+  return Buffer.from(hashes.subarray(0, HASH_BYTES));
 }
 
 function isPowerOfTwo(count: number): boolean {

@@ -1,13 +1,13 @@
 import { eventOfRecord, parseRecord } from '../core/archive-record.ts';
-import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
 import { isSealed, parseSealed, SEALED_REASONS, type RecordOpener } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
 import type { Validator } from '../validate/envelope.ts';
 import { parseBlobName } from './blob-name.ts';
-import { foreignEvent, isRewrittenRecord, type ForeignResult } from './foreign-event.ts';
+import { foreignEvent, isRewrittenRecord } from './foreign-event.ts';
 import { endOfText, HeadFilter, isAt } from './head-filter.ts';
 import { compileSelection, type Matcher, type Selection } from './selection.ts';
+import { takerOf, type Take, type Taken } from './take.ts';
 
 export interface Reading {
   readonly selection: Selection;
@@ -19,12 +19,6 @@ export interface Reading {
   readonly isErased?: IsErased | undefined;
 }
 
-/**
- * The event; why there is none; `passed` for one the selection does not take, and `erased` for one whose key an erasure
- * has destroyed, or whose user was erased.
- */
-export type Taken = ForeignResult | 'passed' | 'erased';
-
 const ID = Buffer.from('{"id":"');
 const SOURCE = Buffer.from(',"source":"');
 const CARRIAGE_RETURN = 13;
@@ -33,16 +27,16 @@ const CARRIAGE_RETURN = 13;
 export class LineReader {
   readonly #filter: HeadFilter;
   readonly #matches: Matcher;
+  readonly #select: Take;
   readonly #validate: Validator;
   readonly #opener: RecordOpener | undefined;
-  readonly #isErased: Reading['isErased'];
 
   constructor({ selection, validate, opener, isErased }: Reading) {
     this.#filter = new HeadFilter(selection);
     this.#matches = compileSelection(selection);
+    this.#select = takerOf(this.#matches, isErased);
     this.#validate = validate;
     this.#opener = opener;
-    this.#isErased = isErased;
   }
 
   /** True for a line that `take` would say `passed` of; false says nothing. */
@@ -73,7 +67,7 @@ export class LineReader {
     const name = parseBlobName(path);
     if (name === null) return { ok: false, reason: 'the name is not {time}#{type}#{key}.json' };
     const result = foreignEvent(body, name, this.#validate);
-    return result.ok ? this.#selected(result.event, name.receivedAt) : result;
+    return result.ok ? this.#select(result.event, name.receivedAt) : result;
   }
 
   #takeSealed(line: Buffer): Taken {
@@ -90,7 +84,7 @@ export class LineReader {
     // A copy: a whole chunk of the file must not be kept for the sake of one event in it.
     const event = eventOfRecord(parsed.record, Buffer.from(parsed.body));
     if (Number.isNaN(event.receivedAt)) return { ok: false, reason: 'received_at is not a time' };
-    return this.#selected(event, event.receivedAt);
+    return this.#select(event, event.receivedAt);
   }
 
   #takeForeign(line: Buffer, time: number): Taken {
@@ -101,13 +95,7 @@ export class LineReader {
     }
     const result = foreignEvent(body, { id: null, receivedAt: time }, this.#validate);
     // The file's time is good enough to name a folder after, not to decide by.
-    return result.ok ? this.#selected(result.event, null) : result;
-  }
-
-  #selected(event: Event, receivedAt: number | null): Taken {
-    const match = this.#matches(event, receivedAt);
-    if (match === 'yes') return this.#isErased?.(event) === true ? 'erased' : { ok: true, event };
-    return match === 'no' ? 'passed' : { ok: false, reason: 'nothing says when it was received' };
+    return result.ok ? this.#select(result.event, null) : result;
   }
 }
 

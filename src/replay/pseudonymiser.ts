@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Event } from '../core/event.ts';
 import { rewriteBody } from './rewrite-body.ts';
-import { canonicalId, isUuid } from './selection.ts';
+import { lowerUuid, isUuid } from './selection.ts';
 
 /** How events are made fit for another system than the one they were made in. */
 export interface PseudonymiserOptions {
@@ -31,7 +31,7 @@ export class Pseudonymiser {
 
   constructor(options: PseudonymiserOptions) {
     this.#options = options;
-    this.#users = new Map(Array.from(options.users, ([from, to]) => [canonicalId(from), to]));
+    this.#users = new Map(Array.from(options.users, ([from, to]) => [lowerUuid(from), to]));
     const { team, user, clientUser } = options.fields;
     this.#kinds = new Map<string, Kind>([
       [team, 'team'],
@@ -45,7 +45,7 @@ export class Pseudonymiser {
   apply(event: Event): Event {
     const own = this.#ownNames(event);
     const nameOf = (id: string): string | undefined => {
-      const canonical = canonicalId(id);
+      const canonical = lowerUuid(id);
       return own.get(canonical) ?? this.#users.get(canonical);
     };
     const body = rewriteBody(event.body, (text, member) => {
@@ -75,7 +75,7 @@ export class Pseudonymiser {
       ['user', user],
     ] as const) {
       if (id === null || id === '') continue;
-      const canonical = canonicalId(id);
+      const canonical = lowerUuid(id);
       names.set(canonical, this.#users.get(canonical) ?? this.#pseudonym(kind, id));
     }
     return names;
@@ -83,7 +83,7 @@ export class Pseudonymiser {
 
   /** A UUID for a UUID (version 8), else a text: what checks ids in the other system still accepts them. */
   #pseudonym(kind: Kind, id: string): string {
-    const canonical = canonicalId(id);
+    const canonical = lowerUuid(id);
     const mac = createHmac('sha256', this.#options.key ?? '')
       .update(`${kind}\0${canonical}`)
       .digest();

@@ -2,7 +2,8 @@ import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
 import type { Selection as Letters } from '../core/journal.ts';
 import type { DeadLetterSummary, EventSummary, Operations } from '../core/operations.ts';
-import { compileSelection, type Matcher, type Selection } from './selection.ts';
+import { compileSelection, type Selection } from './selection.ts';
+import { takerOf, type Take } from './take.ts';
 import { StepMaker, type Letter, type Step, type Unit } from './unit.ts';
 
 /**
@@ -38,11 +39,15 @@ export interface StoreReading {
 /** Reads the journal, quarantine or dead letters, page by page, and changes nothing in them. */
 export class StoreReader {
   readonly #options: StoreReading;
-  readonly #matches: Matcher;
+  readonly #select: Take;
 
   constructor(options: StoreReading) {
     this.#options = options;
-    this.#matches = compileSelection(options.selection);
+    const { selection, isErased } = options;
+    this.#select = takerOf(
+      compileSelection(selection),
+      (event) => event.id === '' || isErased?.(event) === true,
+    );
   }
 
   /** @param from the seq or key that everything has been read up to */
@@ -83,12 +88,9 @@ export class StoreReader {
     const letter = letterOf(summary);
     const { refusedBy } = letter;
     const { sinks } = this.#options;
-    const passed =
-      (refusedBy !== undefined && sinks.length > 0 && !sinks.includes(refusedBy)) ||
-      this.#matches(event, event.receivedAt) !== 'yes';
-    const where = `${kind}:${summary.key}`;
-    const erased = event.id === '' || this.#options.isErased?.(event) === true;
-    step.take(summary.key, where, passed ? 'passed' : erased ? 'erased' : { ok: true, event }, letter);
+    const isOther = refusedBy !== undefined && sinks.length > 0 && !sinks.includes(refusedBy);
+    const taken = isOther ? 'passed' : this.#select(event, event.receivedAt);
+    step.take(summary.key, `${kind}:${summary.key}`, taken, letter);
   }
 }
 

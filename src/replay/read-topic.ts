@@ -1,6 +1,7 @@
 import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
 import { compileSelection, type Selection } from './selection.ts';
+import { takerOf } from './take.ts';
 import { StepMaker, type Step, type Unit } from './unit.ts';
 
 /** A journal that a fleet shares, as a replay reads it: partitions, with numbers from 1. */
@@ -42,7 +43,7 @@ export async function* readTopic(
   from: number,
   { selection, isErased, signal }: { selection: Selection; isErased: IsErased; signal: AbortSignal },
 ): AsyncGenerator<Step> {
-  const matches = compileSelection(selection);
+  const take = takerOf(compileSelection(selection), isErased);
   const range = { after: Math.max(from, after), upTo };
   for await (const page of log.pages(partition, range, signal)) {
     const step = new StepMaker(range.after);
@@ -50,12 +51,7 @@ export async function* readTopic(
     if (page.removed > 0)
       step.problem(where, `the brokers have deleted ${page.removed} records before they could be read`);
     for (const { at, event } of page.found) {
-      const taken =
-        event === 'erased' || (matches(event, event.receivedAt) === 'yes' && isErased(event))
-          ? 'erased'
-          : matches(event, event.receivedAt) === 'yes'
-            ? { ok: true as const, event }
-            : 'passed';
+      const taken = event === 'erased' ? event : take(event, event.receivedAt);
       step.take(at, `${where}/${at - 1}`, taken);
     }
     step.reach(page.upTo);

@@ -15,7 +15,7 @@ export interface Selection {
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** A UUID is the same in either case; another id is not. */
-export function canonicalId(id: string): string {
+export function lowerUuid(id: string): string {
   return UUID.test(id) ? id.toLowerCase() : id;
 }
 
@@ -35,8 +35,8 @@ export function compileSelection(selection: Selection): Matcher {
   const users = idSet(selection.users);
   return ({ type, team, user }, receivedAt) => {
     if (types.length > 0 && !types.some((prefix) => type.startsWith(prefix))) return 'no';
-    if (teams !== null && (team === null || !teams.has(canonicalId(team)))) return 'no';
-    if (users !== null && (user === null || !users.has(canonicalId(user)))) return 'no';
+    if (teams !== null && (team === null || !teams.has(lowerUuid(team)))) return 'no';
+    if (users !== null && (user === null || !users.has(lowerUuid(user)))) return 'no';
     if (since === null && until === null) return 'yes';
     if (receivedAt === null) return 'undated';
     return receivedAt >= (since ?? receivedAt) && receivedAt < (until ?? Infinity) ? 'yes' : 'no';
@@ -44,5 +44,5 @@ export function compileSelection(selection: Selection): Matcher {
 }
 
 function idSet(ids: readonly string[]): ReadonlySet<string> | null {
-  return ids.length === 0 ? null : new Set(ids.map(canonicalId));
+  return ids.length === 0 ? null : new Set(ids.map(lowerUuid));
 }

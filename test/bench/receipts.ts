@@ -28,7 +28,7 @@ async function makeLog(folder: string, size: number): Promise<ReturnType<typeof 
   truncateSync(entries, size * ENTRY_BYTES);
   let hash = leafHash(NO_EVENT);
   for (let level = 1; level < 6; level += 1) {
-    hash = rootOf(Array.from({ length: TILE_WIDTH }, () => hash));
+    hash = rootOf(Buffer.concat(Array.from({ length: TILE_WIDTH }, () => hash)));
     const fd = openSync(join(folder, `hashes-${level}`), 'w');
     const row = Buffer.concat(Array.from({ length: TILE_WIDTH }, () => hash));
     for (let left = Math.floor(size / TILE_WIDTH ** level); left > 0; left -= TILE_WIDTH)

@@ -147,12 +147,11 @@ interface FoundLine {
 /** Null for what is no record. */
 function readLine(line: Buffer, opener: RecordOpener | null): FoundLine | null {
   if (!isSealed(line)) {
-    const record = parseHead(line)?.record;
+    const whole = parseRecord(line);
+    const record = whole.ok ? whole.record : parseHead(line)?.record;
     if (record === undefined) return null;
     const { id, source, event_type: type, user_id: user, received_at: receivedAt } = record;
-    const whole = parseRecord(line);
-    const event = whole.ok ? { id, source, type, user, body: whole.body } : null;
-    return { type, receivedAt, event };
+    return { type, receivedAt, event: whole.ok ? { id, source, type, user, body: whole.body } : null };
   }
   const sealed = parseSealed(line);
   if (sealed === null) return null;
