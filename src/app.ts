@@ -6,10 +6,11 @@ import type { Operations } from './core/operations.ts';
 import { Cell } from './lib/live.ts';
 import { startParts } from './lib/parts.ts';
 import { Serial } from './lib/serial.ts';
-import { type AppOptions, foundation, partsOf, type System } from './parts.ts';
+import { partsOf } from './parts/parts.ts';
+import { type AppOptions, foundation, type System } from './parts/system.ts';
 import { makePlan, needsRestart } from './plan.ts';
 
-export type { Role } from './parts.ts';
+export type { Role } from './parts/system.ts';
 
 /** A running system: receiver, journal, dispatcher, sinks and admin listener. */
 export interface App {
@@ -43,7 +44,7 @@ const EVENTS_DIE_YOUNG = '--no-allocation-site-pretenuring';
 const BODIES_COUNT_AS_HEAP = '--external-memory-accounted-in-global-limit';
 
 /**
- * Runs what the config describes: makes a plan of it, and starts PARTS on that.
+ * Runs what the config describes: makes a plan of it, and starts the parts of `parts/` on that.
  * @throws MillraceError naming the key, folder or address that is in the way; nothing runs then
  */
 export async function startApp(config: ResolvedConfig, options: AppOptions): Promise<App> {

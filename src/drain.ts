@@ -4,7 +4,8 @@ import { MillraceError } from './core/errors.ts';
 import { flushSinks } from './deliver/flush.ts';
 import { Cell } from './lib/live.ts';
 import { startParts } from './lib/parts.ts';
-import { foundation, PARTS, type System } from './parts.ts';
+import { PARTS } from './parts/parts.ts';
+import { foundation, type System } from './parts/system.ts';
 import { makePlan } from './plan.ts';
 
 /** What a journal has still to give. */

@@ -10,9 +10,9 @@ const SRC = join(import.meta.dirname, '../../src');
  */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli', 'workers'],
-  'app.ts': ['admin', 'config', 'parts.ts', 'plan.ts'],
-  'drain.ts': ['config', 'deliver', 'parts.ts', 'plan.ts'],
-  'parts.ts': [
+  'app.ts': ['admin', 'config', 'parts', 'plan.ts'],
+  'drain.ts': ['config', 'deliver', 'parts', 'plan.ts'],
+  parts: [
     'admin',
     'config',
     'deliver',
@@ -118,7 +118,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   backfill: ['service', 'ndjson', 'warehouse'],
 };
 /** All that stands at the root. */
-const ROOT = ['app.ts', 'drain.ts', 'main.ts', 'parts.ts', 'plan.ts'];
+const ROOT = ['app.ts', 'drain.ts', 'main.ts', 'plan.ts'];
 
 /** SDKs and the folders that may import each, of a sink, a source, a store, loads. Their registries load the folders lazily. */
 const VENDORS: Readonly<Record<string, readonly string[]>> = {

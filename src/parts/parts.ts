@@ -1,0 +1,49 @@
+import type { Part, Stop } from '../lib/parts.ts';
+import { openTraces } from '../metrics/otlp.ts';
+import { makeSearch, makeReplays, openAdmin } from './admin.ts';
+import { makeDelivery, openSinks } from './delivery.ts';
+import { makeErasures, startErasures } from './erasures.ts';
+import { startReceipts } from './receipts.ts';
+import { makeReceiver, listen } from './receiver.ts';
+import { startConsumers } from './sources.ts';
+import { makeStatus } from './status.ts';
+import { openStore } from './store.ts';
+import type { Role, System } from './system.ts';
+
+/**
+ * All that runs, in the order in which it starts; it stops in the reverse. Innermost first: what takes events in begins
+ * when all it stands on does. The admin listener is there before the sinks are open, and until they are flushed.
+ */
+export const PARTS: readonly Part<System>[] = [
+  { name: 'traces', start: startTraces },
+  { name: 'store', start: openStore },
+  { name: 'receipts', start: startReceipts },
+  { name: 'delivery', start: makeDelivery },
+  { name: 'erasures', start: makeErasures },
+  { name: 'receiver', start: makeReceiver },
+  { name: 'status', start: makeStatus },
+  { name: 'search', start: makeSearch },
+  { name: 'replays', start: makeReplays },
+  { name: 'admin', start: openAdmin },
+  { name: 'sinks', start: openSinks },
+  { name: 'sources', start: startConsumers },
+  { name: 'endpoint', start: listen },
+  { name: 'due erasures', start: startErasures },
+];
+
+async function startTraces(system: System): Promise<Stop> {
+  const { tracing, stop } = await openTraces((detail, message) => system.log.warn(detail, message));
+  system.tracing = tracing ?? undefined;
+  return stop;
+}
+
+/** Parts that one half of a fleet does without. */
+const WITHOUT: Readonly<Record<Role, readonly string[]>> = {
+  receive: ['sinks'],
+  deliver: ['receiver', 'endpoint'],
+};
+
+/** What runs in a role. */
+export function partsOf(role: Role | undefined): readonly Part<System>[] {
+  return role === undefined ? PARTS : PARTS.filter(({ name }) => !WITHOUT[role].includes(name));
+}

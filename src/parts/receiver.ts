@@ -1,0 +1,60 @@
+import type { Logger } from 'pino';
+import { announceOwner } from '../journal/owner.ts';
+import type { Stop } from '../lib/parts.ts';
+import { RefusalLog } from '../metrics/refusal-log.ts';
+import type { Outcome } from '../receive/outcome.ts';
+import type { Admission } from '../receive/stages.ts';
+import { createReceiving } from '../workers/receiving.ts';
+import type { System } from './system.ts';
+
+export async function makeReceiver(system: System): Promise<Stop> {
+  const { plan, clock, log, ingest, tracing, meter, receipts } = system;
+  const refusals = new RefusalLog(clock, log);
+  const receiver = await createReceiving(plan, {
+    clock,
+    log,
+    admission: () => admit(system),
+    ingest,
+    receipts: receipts ?? undefined,
+    documents: receipts === null ? undefined : { prefix: '/receipts/', find: (path) => receipts.find(path) },
+    tracing,
+    onOutcome: (outcome, info) => {
+      meter.answered(outcome.kind === 'problem' ? outcome.code : outcome.kind, info);
+      if (outcome.kind === 'problem') refusals.add(outcome.code, outcome.detail);
+      logOutcome(log, outcome, info.type);
+    },
+    onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
+  });
+  system.receiver = receiver;
+  return () => refusals.stop();
+}
+
+function admit({ config, store, dispatcher }: System): Admission {
+  const { maxBacklog } = config.journal;
+  if (maxBacklog === 0 || store.lastSeq - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
+  return { ok: false, code: 'backlog_full', retryAfterMs: config.server.retryAfter };
+}
+
+const ADMITTED: Admission = { ok: true };
+
+/** Every delivery at debug; only what nobody expects is worth a line of its own above that. */
+function logOutcome(log: Logger, outcome: Outcome, type: string | null): void {
+  if (outcome.kind === 'quarantined') {
+    const codes = outcome.reasons.map(({ code }) => code);
+    log.warn({ id: outcome.id, type, codes }, 'quarantined');
+  } else if (outcome.kind === 'problem' && outcome.code === 'internal')
+    log.error({ code: outcome.code }, 'delivery failed');
+  else if (log.isLevelEnabled('debug')) log.debug({ outcome }, 'delivery');
+}
+
+export async function listen(system: System): Promise<Stop> {
+  const { receiver, adminUrl: admin, folder, token, log } = system;
+  if (receiver === null) return () => Promise.resolve();
+  ({ url: system.url } = await receiver.listen());
+  // Commands that send events find it there.
+  if (admin !== null) announceOwner(folder, { admin, token, url: system.url }, log);
+  return async (signal) => {
+    await receiver.drain(signal);
+    await receiver.close();
+  };
+}
