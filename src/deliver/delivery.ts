@@ -12,6 +12,7 @@ import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
+import { refuseWaiting, successions } from './succession.ts';
 
 export interface DeliveryParts {
   readonly plan: Live<DeliveryPlan>;
@@ -169,7 +170,7 @@ export class Delivery {
     const counted = new Map<string, number>();
     for (const name of absent)
       if (!heirs.has(name)) counted.set(name, await countWaiting(await this.#waitingFor(name, journal)));
-    refuse(counted, blocked);
+    refuseWaiting(counted, blocked);
     const renamed = Array.from(heirs, ([from, to]) => ({ from, to }));
     for (const { from, to } of renamed) this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));
     return { renamed, absent: [...counted.keys()] };
@@ -190,7 +191,7 @@ export class Delivery {
       if (heirs.has(sink) || this.#givenUp.has(sink) || (mode === 'running' && !blocked.has(sink))) continue;
       counted.set(sink, await countWaiting(await this.#waitingFor(sink, journal)));
     }
-    refuse(counted, blocked);
+    refuseWaiting(counted, blocked);
     return heirs;
   }
 
@@ -269,37 +270,3 @@ export async function dropSink(
 }
 
 const NOBODY: ReadonlyMap<string, string> = new Map();
-
-/**
- * Who continues for whom, by the name of the one who goes: `blocked` where the heir has had a place of its own, so that it
- * cannot take over another.
- */
-function successions(
-  { sinks }: PlannedSinks,
-  going: readonly string[],
-  known: ReadonlySet<string>,
-): { readonly heirs: ReadonlyMap<string, string>; readonly blocked: ReadonlyMap<string, string> } {
-  const heirs = new Map<string, string>();
-  const blocked = new Map<string, string>();
-  for (const [name, { continues }] of sinks)
-    if (continues !== null && going.includes(continues))
-      (known.has(name) ? blocked : heirs).set(continues, name);
-  return { heirs, blocked };
-}
-
-/** @throws MillraceError naming the sinks that events wait for, how many, and what can be done */
-function refuse(waiting: ReadonlyMap<string, number>, blocked: ReadonlyMap<string, string>): void {
-  const lines = [...waiting].flatMap(([sink, count]) => {
-    if (count === 0) return [];
-    const heir = blocked.get(sink);
-    const why =
-      heir === undefined
-        ? 'it is no longer in the config'
-        : `sinks.${heir}.continues cannot take them over, because ${heir} has its own position in the journal`;
-    return [
-      `sinks.${sink}: ${count} events wait for it, and ${why}. Put it back, let a new sink continue for it ` +
-        `(sinks.<new>.continues: ${sink}), or make dead letters of them (millrace sink drop ${sink})`,
-    ];
-  });
-  if (lines.length > 0) throw new MillraceError('sink_waited_for', lines.join('\n'));
-}

@@ -23,7 +23,8 @@ import { Waiters } from './waiters.ts';
  *
  * Modes: opening (connecting, again and again if it must) → running ⇄ paused (the sink is in trouble: nothing is sent
  * until the pause is over, then one batch at a time until one succeeds) → draining (nothing new is loaded) → stopped.
- * `#enter` is the only place that changes the mode. A feed shares nothing with other feeds: one that stands still holds
+ * `#enter` is the only place that changes the mode, and all that leads to a change is in this file; what needs no mode
+ * (the window, retries, sending, loading) is not. A feed shares nothing with other feeds: one that stands still holds
  * back its own cursor only.
  */
 export class Feed {

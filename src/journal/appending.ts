@@ -1,4 +1,5 @@
 import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
+import { APPENDED, asideAnswer, type Batch } from './batch.ts';
 import { bodyDigestIn, bodyHashOf, digestOf, type Identity, type SeenIds } from './dedup.ts';
 import type { Events } from './events.ts';
 import type { FreshEntries } from './fresh-entries.ts';
@@ -9,38 +10,6 @@ import type { Frame } from './segments/frame.ts';
 import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
 import type { SetAside } from './set-aside.ts';
 import type { Transactions } from './transactions.ts';
-
-/** Events of one commit, and what to do with each besides storing it. */
-export interface Batch {
-  /** One after the other; a buffer that is all theirs. */
-  readonly records: Uint8Array;
-  readonly count: number;
-  /** Reasons as JSON for an event that goes to quarantine, and null for one that does not; null when none does. */
-  readonly invalid: readonly (string | null)[] | null;
-  /** What stands for the id within the source; the event's id where left out, and for all when null. */
-  readonly keys: readonly (string | undefined)[] | null;
-}
-
-/** What became of a batch. */
-export interface Appended {
-  /** Of each event, as `append` says. */
-  readonly answers: readonly number[];
-  /** The buffer of the batch, for who handed it over: nothing reads it any more. */
-  readonly records: Uint8Array;
-}
-
-/** What became of an event of a batch, where it is not its seq. */
-export const APPENDED = { duplicate: 0, quarantined: -1, reused: -2 } as const;
-
-/** What is put aside may have an entry in the log of receipts: the answer has its seq as well. @param seq 0 for none */
-function asideAnswer(isReused: boolean, seq: number): number {
-  return (isReused ? APPENDED.reused : APPENDED.quarantined) - 2 * seq;
-}
-
-/** @param answer below 0 */
-export function readAside(answer: number): { readonly isReused: boolean; readonly seq: number } {
-  return { isReused: answer % 2 === 0, seq: Math.ceil(-answer / 2) - 1 };
-}
 
 interface Aside {
   /** JSON. */
@@ -74,7 +43,7 @@ export class Appending {
     this.#setAside = setAside;
   }
 
-  /** @returns the seq of each, or what `readAside` reads, or 0 for a duplicate; when it throws, none of those with a seq is kept */
+  /** @returns the seq of each, or what `asideAnswer` says, or 0 for a duplicate; when it throws, none of those with a seq is kept */
   append(batch: Batch, now: number): number[] {
     const { records } = batch;
     const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);

@@ -1,7 +1,6 @@
 import type Database from 'better-sqlite3';
 import type { Selection } from '../core/journal.ts';
-import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
-import { entryOf } from '../core/receipt.ts';
+import { entryOf, type SetAsideEntry, type SetAsideKind } from '../core/receipt.ts';
 import type { Handling } from '../core/event.ts';
 
 /** Of bodies that are read and hashed in one step: some milliseconds, which commits wait for. */

@@ -3,14 +3,21 @@ import type { ErasableStore, ErasureRun, Subject } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
-import type { DeadLetter, Journal, JournalAccount, JournalStatus } from '../core/journal.ts';
-import type { QuarantinedEvent, Selection, SetAsideSelection } from '../core/journal.ts';
+import type {
+  DeadLetter,
+  Journal,
+  JournalAccount,
+  JournalStatus,
+  QuarantinedEvent,
+  Selection,
+  SetAsideSelection,
+} from '../core/journal.ts';
 import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
-import type { ReceiptLog } from '../core/receipt.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { BufferPool } from '../lib/buffer-pool.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
-import { APPENDED, readAside, type Batch } from './appending.ts';
+import { batchOf, resultOf } from './batch.ts';
+import type { Damage } from './damages.ts';
 import { eraseFrom } from './erasure.ts';
 import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
 import { unpackHeads } from './head-columns.ts';
@@ -20,8 +27,7 @@ import { clearOwner } from './owner.ts';
 import type { CarryingOver, JournalOptions } from './protocol.ts';
 import { NO_HANDLING, pack, unpack } from './rows.ts';
 import { encodeRecords, eventsOf, noEvent } from './segments/records.ts';
-import type { ReceiptEntries } from './receipt-entries.ts';
-import type { Damage, Store } from './store.ts';
+import type { Store } from './store.ts';
 import { Tail } from './tail.ts';
 import { WriterThread, type Writer } from './writer-thread.ts';
 
@@ -48,7 +54,8 @@ export interface SqliteJournalOptions extends JournalOptions {
  *
  * Modes: open → failed (a write went wrong in a way that is not "full": every call rejects, `onFailure` has been
  * called) or open → closing → closed. `#mode` changes in `#fail` and `close` only.
- * Events of one turn of the event loop share a commit; while one commit runs the next gathers.
+ * Events of one turn of the event loop share a commit; while one commit runs the next gathers. The whole port is in this
+ * file, because each call is a line or two between this thread and the writer's.
  */
 export class SqliteJournal implements Journal, ErasableStore {
   readonly name = 'journal';
@@ -103,6 +110,10 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly dropQuarantine: Journal['dropQuarantine'] = (selection) =>
     this.#store.setAside.drop('quarantine', selection);
   readonly heads: Journal['heads'] = (after) => this.#store.heads(after).then(unpackHeads);
+  readonly receiptEntries: Remote<Store>['receiptEntries'] = (...at) => this.#store.receiptEntries(...at);
+  readonly holdReceipts: Remote<Store>['holdReceipts'] = (log) => this.#store.holdReceipts(log);
+  readonly receiptLog: Remote<Store>['receiptLog'] = () => this.#store.receiptLog();
+  readonly heldReceipts: Remote<Store>['heldReceipts'] = () => this.#store.heldReceipts();
 
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
     return this.#enqueue({ event, handling, invalid: null, dedupKey });
@@ -224,29 +235,9 @@ export class SqliteJournal implements Journal, ErasableStore {
     }
   }
 
-  /** Entries of the log of receipts for the events after a seq; none at the end. */
-  receiptEntries(after: number, count: number): Promise<ReceiptEntries> {
-    return this.#store.receiptEntries(after, count);
-  }
-
   async listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]> {
     await this.#store.saveProgress();
     return this.#store.asideEntries.list(kind, selection);
-  }
-
-  /** Keeps what the log of receipts does not have yet. @param log null where receipts are off */
-  holdReceipts(log: ReceiptLog | null): Promise<void> {
-    return this.#store.holdReceipts(log);
-  }
-
-  /** The log that the events were entered in last; null when there never was one. */
-  receiptLog(): Promise<ReceiptLog | null> {
-    return this.#store.receiptLog();
-  }
-
-  /** The seq behind which the log of receipts has nothing yet; null without one. */
-  heldReceipts(): Promise<number | null> {
-    return this.#store.heldReceipts();
   }
 
   /** Has the log of receipts take all that is there, before an erasure overwrites some of it. */
@@ -341,23 +332,4 @@ export class SqliteJournal implements Journal, ErasableStore {
   #unavailable(): MillraceError {
     return new MillraceError('journal_failed', `the journal is ${this.#mode}`);
   }
-}
-
-/** What hardly any batch has is not sent. */
-function batchOf(waiting: readonly Waiting[], allocate: (bytes: number) => Buffer): Batch {
-  const isInvalid = waiting.some(({ invalid }) => invalid !== null);
-  const isKeyed = waiting.some(({ dedupKey }) => dedupKey !== undefined);
-  return {
-    records: encodeRecords(waiting, allocate),
-    count: waiting.length,
-    invalid: isInvalid ? waiting.map(({ invalid }) => invalid) : null,
-    keys: isKeyed ? waiting.map(({ dedupKey }) => dedupKey) : null,
-  };
-}
-
-function resultOf(answer: number): Exclude<AppendResult, { status: 'erased' }> {
-  if (answer === APPENDED.duplicate) return { status: 'duplicate' };
-  if (answer > 0) return { status: 'accepted', seq: answer };
-  const { isReused, seq } = readAside(answer);
-  return { status: isReused ? 'reused' : 'accepted', seq };
 }

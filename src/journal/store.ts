@@ -5,10 +5,12 @@ import { LOG_OFFSET, type ReceiptLog } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { AsideEntries } from './aside-entries.ts';
-import { Appending, type Appended, type Batch } from './appending.ts';
+import { Appending } from './appending.ts';
+import type { Appended, Batch } from './batch.ts';
 import { carryOver } from './carry-over.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
+import { Damages, type Damage } from './damages.ts';
 import { openDatabase } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { Eraser } from './erase.ts';
@@ -28,12 +30,6 @@ import { goingWithout } from './rows.ts';
 import { SetAside } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
-
-/** A record that is not what was written. */
-export interface Damage {
-  readonly seq: number;
-  readonly id: string | null;
-}
 
 const LOG = 'receipts/log';
 
@@ -59,6 +55,7 @@ export class Store {
   readonly #appending: Appending;
   readonly #progress: Progress;
   readonly #space: Space;
+  readonly #damages: Damages;
   readonly #fresh = new FreshEntries();
   #isPrepared = false;
   readonly checkpoints: Checkpoints;
@@ -95,6 +92,7 @@ export class Store {
     this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events });
     this.cursors.hold(this.heldReceipts() ?? Infinity);
     this.setAside = new SetAside(db);
+    this.#damages = new Damages(db, transactions, this.setAside);
     this.asideEntries = new AsideEntries(db);
     const { cursors, setAside, asideEntries } = this;
     this.eraser = new Eraser({ db, transactions, checkpoints, log, asideEntries });
@@ -146,7 +144,7 @@ export class Store {
     const { firstSeq, places, records } = pageAfter(this.#events.log, after, limits, (one) =>
       found.push(one),
     );
-    return { firstSeq, places, records, damaged: found.length === 0 ? [] : this.#noteDamage(found, now) };
+    return { firstSeq, places, records, damaged: found.length === 0 ? [] : this.#damages.note(found, now) };
   }
 
   /** Entries of the log of receipts for the events after `after`, at most so many. */
@@ -169,13 +167,14 @@ export class Store {
   }
 
   /** The log that the events were entered in last; null when there never was one. */
-  receiptLog(): ReceiptLog | null {
-    return this.#notedLog();
+  receiptLog(): NotedLog | null {
+    const text = this.checkpoints.load(LOG);
+    return text === null ? null : (JSON.parse(text) as NotedLog);
   }
 
   /** The seq behind which the log of receipts has nothing; null without one. */
   heldReceipts(): number | null {
-    const noted = this.#notedLog();
+    const noted = this.receiptLog();
     return noted?.isHeld === true ? noted.seq : null;
   }
 
@@ -289,24 +288,5 @@ export class Store {
     this.#db.pragma('wal_checkpoint(TRUNCATE)');
     this.#db.close();
     this.#events.log.close();
-  }
-
-  #notedLog(): NotedLog | null {
-    const text = this.checkpoints.load(LOG);
-    return text === null ? null : (JSON.parse(text) as NotedLog);
-  }
-
-  /** Each is noted once, however many sinks come across it; returns those that were new. */
-  #noteDamage(found: readonly DamagedRecord[], now: number): readonly Damage[] {
-    const note = this.#db.prepare('INSERT OR IGNORE INTO damaged VALUES (?, ?, ?)');
-    return this.#transactions.run(() =>
-      found.flatMap(({ seq, row, body }) => {
-        const id = row?.[0] ?? null;
-        if (note.run(seq, id, now).changes === 0) return [];
-        const detail = `journal record ${seq} is damaged`;
-        if (row !== null) this.setAside.quarantine(JSON.stringify([{ code: 'damaged', detail }]), row, body);
-        return [{ seq, id }];
-      }),
-    );
   }
 }

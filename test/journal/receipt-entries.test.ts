@@ -3,7 +3,7 @@ import { cpSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event, Handling } from '../../src/core/event.ts';
-import { readAside } from '../../src/journal/appending.ts';
+import { resultOf } from '../../src/journal/batch.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
 import type { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
@@ -45,7 +45,10 @@ function entriesOf(store: Store, count: number): Buffer[] {
   return all;
 }
 
-const seqIn = (answer: number): number => (answer > 0 ? answer : readAside(answer).seq);
+const seqIn = (answer: number): number => {
+  const result = resultOf(answer);
+  return result.status === 'duplicate' ? 0 : result.seq;
+};
 
 /** Of the quarantine, by key. */
 function asideOf(store: Store): string[] {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { APPENDED } from '../../src/journal/appending.ts';
+import { APPENDED } from '../../src/journal/batch.ts';
 import { answer } from '../../src/journal/perform.ts';
 import { Segment } from '../../src/journal/segments/segment.ts';
 import { Store } from '../../src/journal/store.ts';

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import type { Event, JournalEvent } from '../../src/core/event.ts';
-import type { Batch } from '../../src/journal/appending.ts';
+import type { Batch } from '../../src/journal/batch.ts';
 import { encodeRecords, eventsOf } from '../../src/journal/segments/records.ts';
 import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
